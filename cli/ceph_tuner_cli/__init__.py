@@ -1,0 +1,1 @@
+"""The `ceph-tuner` program: one file per command group, one place that renders."""

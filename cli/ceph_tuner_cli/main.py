@@ -1,0 +1,55 @@
+"""`ceph-tuner`: collects the command groups, and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import typer
+from ceph_tuner import __version__
+from ceph_tuner.errors import TunerError
+
+from ceph_tuner_cli.render import messages
+
+app = typer.Typer(
+    name="ceph-tuner",
+    help="Tunes Ceph's mClock scheduler to service-level objectives, safely.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ceph-tuner {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+    ),
+) -> None:
+    """Tunes Ceph's mClock scheduler to service-level objectives, safely."""
+
+
+def main() -> None:
+    """Run the program. Exit codes: 0 done, 1 done with a negative result, 2 to 4 as in `ceph_tuner.errors`, 130 Ctrl-C."""
+    try:
+        code = app(standalone_mode=False)
+    except TunerError as error:
+        messages.print(f"error: {error}", markup=False, soft_wrap=True)
+        code = error.exit_code
+    except click.ClickException as error:
+        messages.print(f"error: {error.format_message()}", markup=False, soft_wrap=True)
+        code = 2
+    except (KeyboardInterrupt, click.Abort):
+        messages.print("interrupted", markup=False)
+        code = 130
+    except BrokenPipeError:
+        # the reader (head, less) has left: nothing is wrong
+        sys.stderr.close()
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)

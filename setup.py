@@ -1,0 +1,62 @@
+"""Packages live in top-level folders by role; each keeps the name that it is imported by."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROLES = ("tuner", "cli", "profiles")
+FIRST = {"tuner": "ceph_tuner", "cli": "ceph_tuner_cli", "profiles": "ceph_tuner_profiles"}
+HERE = Path(__file__).parent
+
+setup(
+    name="ceph-tuner",
+    version="0.1.0",
+    description="Fleet tuning advisor for Ceph: states SLOs, searches mClock settings, writes them back safely",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="LGPL-2.1-or-later",
+    python_requires=">=3.9",
+    package_dir={package: f"{role}/{package}" for role, package in FIRST.items()},
+    packages=[name for role in ROLES for name in find_packages(role, include=["ceph_tuner*"])],
+    package_data={
+        "ceph_tuner": ["py.typed"],
+        "ceph_tuner_cli": ["py.typed"],
+        "ceph_tuner_profiles": ["py.typed", "*.yaml", "**/*.yaml"],
+    },
+    data_files=[("share/ceph-tuner/mgr/tuner", [str(p) for p in sorted(Path("mgr_module/tuner").glob("*.py"))])],
+    install_requires=[
+        "jsonschema>=4.17",
+        "numpy>=1.24",
+        "requests>=2.31",
+        "rich>=13.7",
+        "ruamel.yaml>=0.18",
+        "scikit-learn>=1.3",
+        "scikit-optimize>=0.10.2",
+        "typer>=0.12",
+    ],
+    extras_require={
+        "dev": [
+            "coverage[toml]>=7.4",
+            "hypothesis>=6.100",
+            "import-linter>=2.0",
+            "mypy>=1.10",
+            "pytest>=8.0",
+            "pytest-cov>=5.0",
+            "pytest-timeout>=2.3",
+            "ruff>=0.6",
+            "types-jsonschema",
+            "types-requests",
+        ],
+    },
+    entry_points={"console_scripts": ["ceph-tuner = ceph_tuner_cli.main:main"]},
+    classifiers=[
+        "Environment :: Console",
+        "Intended Audience :: System Administrators",
+        "License :: OSI Approved :: GNU Lesser General Public License v2 or later (LGPLv2+)",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3.9",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: System :: Clustering",
+        "Topic :: System :: Filesystems",
+    ],
+)

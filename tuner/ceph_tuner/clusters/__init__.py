@@ -1,0 +1,1 @@
+"""A cluster behind the ports."""

@@ -1,0 +1,72 @@
+"""The interfaces to the outside. Everything behind them can be a real cluster or the twin.
+
+`Commander` is the narrow waist: whoever can run Ceph's own commands (the ceph CLI, librados, a ceph-mgr
+module) gets the configuration database, the store and the OSDs' view from `clusters/commands.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, Mapping, NamedTuple, Optional, Protocol
+
+
+class ConfigEntry(NamedTuple):
+    """One row of `ceph config dump`: `who` is the section with its mask, as in `osd/host:h0`."""
+
+    who: str
+    name: str
+    value: str
+
+
+class Commander(Protocol):
+    """Runs Ceph commands. The arguments' order is the commands' positional order."""
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        """Answer of a monitor command, in JSON where it has that. Raises CommandFailed, ClusterTimeout."""
+
+    def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
+        """Answer of `ceph tell DAEMON …` (`osd.3`). Raises CommandFailed, ClusterTimeout."""
+
+
+class ConfigDatabase(Protocol):
+    """The monitors' configuration database and what the OSDs make of it."""
+
+    def dump(self) -> List[ConfigEntry]:
+        """Every entry."""
+
+    def set(self, who: str, name: str, value: str) -> None:
+        """Raises CommandFailed where the monitor refuses the value."""
+
+    def remove(self, who: str, name: str) -> None:
+        """Removing what is not there is no error."""
+
+    def osds(self, who: str) -> List[int]:
+        """Ids of the running OSDs that a target (`osd`, `osd/host:h0`, `osd.3`) covers."""
+
+    def effective(self, osd: int) -> Dict[str, str]:
+        """What one OSD says its options are, defaults included."""
+
+
+class Store(Protocol):
+    """A small key-value store inside the cluster, shared by the CLI and the plugin (the module's own store)."""
+
+    def get(self, key: str) -> Optional[str]:
+        """None where the key is absent."""
+
+    def set(self, key: str, value: str) -> None:
+        """At most 64 KiB a value (the monitor's limit)."""
+
+    def remove(self, key: str) -> None:
+        """Removing what is not there is no error."""
+
+    def keys(self, prefix: str) -> List[str]:
+        """Sorted keys that begin with the prefix."""
+
+
+class Clock(Protocol):
+    """Time as an argument."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+
+    def sleep(self, seconds: float) -> None:
+        """Returns after the given time, or raises what interrupts it."""
