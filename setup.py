@@ -47,6 +47,7 @@ setup(
             "types-jsonschema",
             "types-requests",
         ],
+        "docs": ["furo", "myst-parser>=2.0", "sphinx>=7.0"],
     },
     entry_points={"console_scripts": ["ceph-tuner = ceph_tuner_cli.main:main"]},
     classifiers=[

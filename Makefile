@@ -1,0 +1,65 @@
+# make lab     a real Ceph cluster on this machine, with the plugin loaded (root on Debian or Ubuntu)
+# make tune    the main job on that lab: SLO in, tuned profile written back
+# make test    every test: unit, contract, real clusters
+# make check   style, types, rules between the parts
+# make docs    the documentation as HTML, in build/docs
+
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# the plugin's package is found below mgr_module/, as ceph-mgr finds it
+export PYTHONPATH := $(CURDIR)/mgr_module
+export PYTHONDONTWRITEBYTECODE := 1
+
+.PHONY: help setup lab tune test test-unit check format docs clean
+help:
+	@sed -n 's/^# //p' Makefile
+
+setup: $(VENV)/.ready
+
+# a bare Debian has no ensurepip: as root it is installed, otherwise the message says what is missing
+$(VENV)/.ready: setup.py pyproject.toml
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -q && apt-get install -y -q python3-venv; } || { \
+	  echo "error: $(PYTHON): found no venv module, expected python3-venv to be installed" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,docs]'
+	@touch $@
+
+# `ceph-tuner` is then on the PATH of root's shell, as an installed program would be
+define LINK
+@if [ "$$(id -u)" = 0 ] && [ ! -e /usr/local/bin/ceph-tuner ]; then ln -s "$(CURDIR)/$(BIN)/ceph-tuner" /usr/local/bin/ceph-tuner; \
+ else echo "ceph-tuner is $(CURDIR)/$(BIN)/ceph-tuner"; fi
+endef
+
+lab: setup
+	$(BIN)/ceph-tuner lab up
+	$(BIN)/ceph-tuner mgr install --cluster lab
+	$(LINK)
+
+tune: lab
+	$(BIN)/ceph-tuner tune --cluster lab --slo examples/slo-recovery.yaml --trials 8
+
+test: setup
+	$(BIN)/pytest --cov --cov-report=term
+
+test-unit: setup
+	$(BIN)/pytest -m 'not cluster'
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: setup
+	$(BIN)/sphinx-build -q -W --keep-going docs build/docs
+	@echo "build/docs/index.html"
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

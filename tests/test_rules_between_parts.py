@@ -1,0 +1,81 @@
+"""The design's rules that import-linter cannot state by itself."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE = sorted(path for path in (ROOT / "tuner" / "ceph_tuner").glob("*.py") if path.stem != "__init__")
+PLUGIN = sorted((ROOT / "mgr_module" / "tuner").glob("*.py"))
+OF_CEPH = {"mgr_module", "mgr_util", "ceph_module", "rados", "object_format"}
+
+
+def imported_roots(path: Path) -> set:
+    roots = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            roots |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            roots.add(node.module.split(".")[0])
+    return roots
+
+
+def core_contract() -> set:
+    import tomllib
+
+    document = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (contract,) = [c for c in document["tool"]["importlinter"]["contracts"] if c["id"] == "core"]
+    return set(contract["source_modules"])
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
+def test_a_core_file_imports_the_standard_library_alone(path: Path) -> None:
+    assert imported_roots(path) - set(sys.stdlib_module_names) <= {"ceph_tuner"}
+
+
+@pytest.mark.parametrize("path", PLUGIN, ids=lambda path: path.stem)
+def test_a_plugin_file_imports_the_standard_library_the_core_and_ceph_alone(path: Path) -> None:
+    assert imported_roots(path) - set(sys.stdlib_module_names) <= {"ceph_tuner", "tuner"} | OF_CEPH
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="reads pyproject.toml with tomllib")
+def test_every_core_file_is_under_the_import_contract() -> None:
+    assert core_contract() == {f"ceph_tuner.{path.stem}" for path in CORE}
+
+
+def python39() -> str:
+    candidates = [Path(directory) / "python3.9" for directory in __import__("os").environ["PATH"].split(":")]
+    candidates += sorted(Path.home().glob(".pyenv/versions/3.9*/bin/python3.9"))
+    for candidate in candidates:
+        if candidate.exists() and subprocess.run([candidate, "-c", ""], check=False, capture_output=True).returncode == 0:
+            return str(candidate)
+    pytest.skip("no Python 3.9 is installed here: the core's compatibility with it is not checked")
+
+
+def test_the_core_imports_on_python_3_9() -> None:
+    statements = "; ".join(f"import ceph_tuner.{path.stem}" for path in CORE)
+    commands = "import ceph_tuner.clusters.commands"
+    done = subprocess.run(
+        [python39(), "-I", "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'tuner')!r}); {statements}; {commands}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_plugin_compiles_on_python_3_9() -> None:
+    for path in PLUGIN:
+        done = subprocess.run(
+            [python39(), "-I", "-c", "import sys; compile(sys.stdin.read(), sys.argv[1], 'exec')", str(path)],
+            input=path.read_text(encoding="utf-8"),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
