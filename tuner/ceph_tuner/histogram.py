@@ -1,0 +1,91 @@
+"""Latency histograms: what an OSD counted per bucket, and percentiles out of them.
+
+An OSD counts each operation in one of 32 buckets whose width doubles (100 us, 200 us, 400 us, ...). A percentile is
+interpolated inside its bucket as if the operations in it were spread evenly. The true value lies somewhere in the same
+bucket, so it can be up to half as low or twice as high; `Histogram.bracket` gives the bucket's edges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+
+NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of operations per latency bucket; `upper_ms[i]` is where bucket i ends and bucket i+1 begins.
+
+    The last bucket is open above: its operations count as at its lower edge, so percentiles in it are lower bounds.
+    """
+
+    upper_ms: Tuple[float, ...]
+    counts: Tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.counts) != len(self.upper_ms) + 1:
+            raise ValueError(f"counts must be one more than the {len(self.upper_ms)} edges, got {len(self.counts)}")
+        if any(count < 0 for count in self.counts):
+            raise ValueError(f"counts must be >= 0, got {min(self.counts)}")
+        if any(high <= low for low, high in zip((0.0, *self.upper_ms), self.upper_ms)):
+            raise ValueError("edges must rise from above 0")
+
+    @property
+    def total(self) -> int:
+        """Operations in all buckets."""
+        return sum(self.counts)
+
+    def bracket(self, fraction: float) -> Optional[Tuple[float, float]]:
+        """Edges in ms of the bucket that holds this quantile; None when nothing was counted."""
+        place = self._place(fraction)
+        return None if place is None else self._edges(place[0])
+
+    def quantile(self, fraction: float) -> Optional[float]:
+        """Quantile in ms, interpolated inside its bucket; None when nothing was counted."""
+        place = self._place(fraction)
+        if place is None:
+            return None
+        low, high = self._edges(place[0])
+        return low + (high - low) * place[1]
+
+    def since(self, earlier: Histogram) -> Optional[Histogram]:
+        """Operations counted after `earlier`; None when the counts started again or the buckets differ."""
+        if self.upper_ms != earlier.upper_ms:
+            return None
+        counts = tuple(now - before for now, before in zip(self.counts, earlier.counts))
+        return None if any(count < 0 for count in counts) else Histogram(self.upper_ms, counts)
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Plain numbers; buckets above the highest used one are cut off."""
+        used = max((place for place, count in enumerate(self.counts) if count), default=-1) + 1
+        return {"upper_ms": list(self.upper_ms), "counts": list(self.counts[:used])}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Histogram:
+        """Inverse of `to_dict`."""
+        upper = tuple(float(edge) for edge in document["upper_ms"])
+        counts = [int(count) for count in document["counts"]]
+        return cls(upper, tuple(counts + [0] * (len(upper) + 1 - len(counts))))
+
+    def _edges(self, bucket: int) -> Tuple[float, float]:
+        low = self.upper_ms[bucket - 1] if bucket else 0.0
+        return low, self.upper_ms[bucket] if bucket < len(self.upper_ms) else low
+
+    def _place(self, fraction: float) -> Optional[Tuple[int, float]]:
+        """Bucket of a quantile and the part of its operations that are below it."""
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"fraction must be in 0..1, got {fraction}")
+        rank, below = fraction * self.total, 0
+        for bucket, count in enumerate(self.counts):
+            if count and below + count >= rank:
+                return bucket, (rank - below) / count
+            below += count
+        return None
+
+
+def pooled(histograms: Iterable[Histogram]) -> Optional[Histogram]:
+    """One histogram of all operations; those with other buckets than the first are left out."""
+    known: List[Histogram] = list(histograms)
+    same = [histogram.counts for histogram in known if histogram.upper_ms == known[0].upper_ms]
+    return Histogram(known[0].upper_ms, tuple(sum(column) for column in zip(*same))) if known else None

@@ -1,0 +1,205 @@
+"""What was seen: a sample of the cluster's rates, and a window of samples with their spread.
+
+Names come from `metrics.METRICS`. A metric that was not seen is absent, never 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.histogram import Histogram, pooled
+from ceph_tuner.metrics import METRICS
+
+NEVER_S = 10 * 365 * 86400.0
+"""Ten years: the finish time of work that stands still. Finite, so that it can be compared, averaged and stored."""
+
+PERCENTILES = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
+
+READ, WRITE = "read", "write"
+"""The keys of `Sample.latency`."""
+
+_LEFT_AND_RATE = {
+    "recovery.finish_s": ("recovery.objects_left", "recovery.objects_s", "backfill.objects_s"),
+    "backfill.finish_s": ("backfill.objects_left", "backfill.objects_s", None),
+}
+"""Finish time -> the work left, the rate, and what of that rate did other work."""
+
+_OPERATIONS = {
+    "client.mean_ms": "client.iops",
+    "client.read_mean_ms": "client.read_iops",
+    "client.write_mean_ms": "client.write_iops",
+}
+"""A mean latency -> the rate of the operations that it is a mean of."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The cluster over a stretch of time: rates are means over the `seconds` before `at`, the rest is as of `at`."""
+
+    at: float
+    seconds: float
+    values: Mapping[str, float]
+    latency: Mapping[str, Histogram] = field(default_factory=dict)
+    pg_states: Mapping[str, int] = field(default_factory=dict)
+    notes: Tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.seconds > 0:
+            raise ValueError(f"seconds must be > 0, got {self.seconds}")
+        _check(self.values)
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Plain numbers, ready for JSON."""
+        return {
+            "at": self.at,
+            "seconds": self.seconds,
+            "values": dict(self.values),
+            "latency": {kind: histogram.to_dict() for kind, histogram in self.latency.items()},
+            "pg_states": dict(self.pg_states),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Sample:
+        """Inverse of `to_dict`; metrics that this version does not know are dropped."""
+        return cls(
+            at=float(document["at"]),
+            seconds=float(document["seconds"]),
+            values={name: float(value) for name, value in document["values"].items() if name in METRICS},
+            latency={kind: Histogram.from_dict(entry) for kind, entry in document.get("latency", {}).items()},
+            pg_states={state: int(count) for state, count in document.get("pg_states", {}).items()},
+            notes=tuple(document.get("notes", ())),
+        )
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Mean of a metric over `count` samples and their standard deviation (0 when there is one sample)."""
+
+    mean: float
+    deviation: float
+    count: int
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.mean) and math.isfinite(self.deviation) and self.deviation >= 0):
+            raise ValueError(f"mean and deviation must be finite, got {self.mean} and {self.deviation}")
+        if self.count < 1:
+            raise ValueError(f"count must be >= 1, got {self.count}")
+
+
+@dataclass(frozen=True)
+class Window:
+    """Samples over a stretch of time, metric by metric. `start` is where the first sample's rates begin."""
+
+    start: float
+    end: float
+    measures: Mapping[str, Measure]
+
+    def __post_init__(self) -> None:
+        if not self.end > self.start:
+            raise ValueError(f"end must be after start, got {self.start} to {self.end}")
+        _check({name: measure.mean for name, measure in self.measures.items()})
+
+    @property
+    def seconds(self) -> float:
+        """Length."""
+        return self.end - self.start
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Plain numbers, ready for JSON: a measure is `[mean, deviation, count]`."""
+        measures = {name: [entry.mean, entry.deviation, entry.count] for name, entry in self.measures.items()}
+        return {"start": self.start, "end": self.end, "measures": measures}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Window:
+        """Inverse of `to_dict`; metrics that this version does not know are dropped."""
+        measures = {
+            name: Measure(float(mean), float(deviation), int(count))
+            for name, (mean, deviation, count) in document["measures"].items()
+            if name in METRICS
+        }
+        return cls(float(document["start"]), float(document["end"]), measures)
+
+
+def window_of(samples: Iterable[Sample]) -> Optional[Window]:
+    """All samples as one window; None when there are none.
+
+    Rates and states are means over time, mean latencies are means over operations, and percentiles come from the
+    histograms of all samples together: the mean of many 95th percentiles is not the 95th percentile of the whole.
+    Finish times are what was left at the end over the mean rate.
+    """
+    ordered = sorted(samples, key=lambda sample: sample.at)
+    if not ordered:
+        return None
+    measures = {}
+    for name in METRICS:
+        seen = [sample for sample in ordered if name in sample.values]
+        if seen:
+            measures[name] = _measure(name, seen)
+    _pool_percentiles(ordered, measures)
+    _finish_times(ordered, measures)
+    return Window(ordered[0].at - ordered[0].seconds, ordered[-1].at, measures)
+
+
+def percentiles(latency: Mapping[str, Histogram]) -> Dict[str, float]:
+    """Metrics `client.p95_ms`, `client.read_p95_ms` and so on from the histograms of reads and writes."""
+    together = pooled(latency.values())
+    found = {}
+    for kind, histogram in (("", together), ("read_", latency.get(READ)), ("write_", latency.get(WRITE))):
+        for suffix, fraction in PERCENTILES.items():
+            value = histogram.quantile(fraction) if histogram else None
+            if value is not None and f"client.{kind}{suffix}" in METRICS:
+                found[f"client.{kind}{suffix}"] = value
+    return found
+
+
+def finish_s(left: float, rate: float) -> float:
+    """Seconds until `left` is done at `rate` per second, at most NEVER_S."""
+    if left <= 0:
+        return 0.0
+    return min(left / rate, NEVER_S) if rate > 0 else NEVER_S
+
+
+def _check(values: Mapping[str, float]) -> None:
+    for name, value in values.items():
+        if name not in METRICS:
+            raise ValueError(f"{name} is no metric")
+        if not math.isfinite(value) or value < 0:
+            raise ValueError(f"{name} must be finite and >= 0, got {value}")
+
+
+def _measure(name: str, seen: Sequence[Sample]) -> Measure:
+    rate = _OPERATIONS.get(name, "")
+    weights = [sample.seconds * sample.values.get(rate, 1.0) for sample in seen]
+    values = [sample.values[name] for sample in seen]
+    if sum(weights) <= 0:
+        weights = [1.0] * len(values)
+    # fsum, and clamped: rounding must not carry a mean outside of what was seen
+    mean = math.fsum(weight * value for weight, value in zip(weights, values)) / math.fsum(weights)
+    mean = min(max(mean, min(values)), max(values))
+    spread = math.fsum((value - mean) ** 2 for value in values)
+    deviation = math.sqrt(spread / (len(values) - 1)) if len(values) > 1 else 0.0
+    return Measure(mean, deviation, len(values))
+
+
+def _pool_percentiles(samples: Sequence[Sample], measures: Dict[str, Measure]) -> None:
+    latency = {}
+    for kind in (READ, WRITE):
+        together = pooled(sample.latency[kind] for sample in samples if kind in sample.latency)
+        if together is not None:
+            latency[kind] = together
+    for name, value in percentiles(latency).items():
+        known = measures.get(name, Measure(value, 0.0, 1))
+        measures[name] = Measure(value, known.deviation, known.count)
+
+
+def _finish_times(samples: Sequence[Sample], measures: Dict[str, Measure]) -> None:
+    for name, (left, rate, other) in _LEFT_AND_RATE.items():
+        last: List[float] = [sample.values[left] for sample in samples if left in sample.values][-1:]
+        if last and rate in measures:
+            elsewhere = measures[other].mean if other in measures else 0.0
+            known = measures.get(name, Measure(0.0, 0.0, 1))
+            mean = finish_s(last[0], measures[rate].mean - elsewhere)
+            measures[name] = Measure(mean, known.deviation, known.count)
