@@ -6,9 +6,10 @@ import sys
 
 import click
 import typer
+
 from ceph_tuner import __version__
 from ceph_tuner.errors import TunerError
-
+from ceph_tuner_cli import twin
 from ceph_tuner_cli.render import messages
 
 app = typer.Typer(
@@ -18,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(twin.app, name="twin")
 
 
 def _print_version(wanted: bool) -> None:
@@ -36,7 +38,7 @@ def _root(
 
 
 def main() -> None:
-    """Run the program. Exit codes: 0 done, 1 done with a negative result, 2 to 4 as in `ceph_tuner.errors`, 130 Ctrl-C."""
+    """Run the program. Exit codes: 0 done, 1 a negative result, 2 to 4 as in `ceph_tuner.errors`, 130 Ctrl-C."""
     try:
         code = app(standalone_mode=False)
     except TunerError as error:

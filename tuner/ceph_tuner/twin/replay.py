@@ -1,0 +1,93 @@
+"""Traces of Ceph's own queue, fed to the twin's: every answer must be the same, times as the same double."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.twin.queue import DmClockQueue, Later, Served
+
+
+class Mismatch(NamedTuple):
+    """A pull that the twin answers otherwise than Ceph did."""
+
+    line: int
+    expected: Dict[str, Any]
+    found: Dict[str, Any]
+
+
+class Replay(NamedTuple):
+    """What came of one trace file."""
+
+    path: str
+    events: int
+    pulls: int
+    mismatches: List[Mismatch]
+
+
+def _lines(path: Path) -> Iterator[Tuple[int, str]]:
+    """Numbered lines of a plain or gzip file, told apart by their first bytes."""
+    try:
+        with path.open("rb") as probe:
+            packed = probe.read(2) == b"\x1f\x8b"
+        with gzip.open(path, "rt", encoding="utf-8") if packed else path.open(encoding="utf-8") as stream:
+            yield from enumerate(stream, start=1)
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as exc:
+        raise InputError(str(path), str(exc), "a readable trace, plain or gzip") from exc
+
+
+def _answer(queue: DmClockQueue, now: float) -> Dict[str, Any]:
+    answer = queue.pull(now)
+    if isinstance(answer, Served):
+        return {"id": answer.id, "class": answer.class_id, "phase": answer.phase}
+    if isinstance(answer, Later):
+        return {"future": answer.future}
+    return {"none": True}
+
+
+def _expected(event: Dict[str, Any]) -> Dict[str, Any]:
+    if "none" in event:
+        return {"none": True}
+    return {name: event[name] for name in ("id", "class", "phase", "future") if name in event}
+
+
+def _parameters(entry: Dict[str, Any]) -> Tuple[int, float, float, float]:
+    return int(entry["class"]), float(entry["reservation"]), float(entry["weight"]), float(entry["limit"])
+
+
+def replay(path: Path) -> Replay:
+    """Feed one trace to a fresh queue. Raises InputError for a file that is no trace, with the line."""
+    queue = DmClockQueue()
+    events = pulls = 0
+    mismatches: List[Mismatch] = []
+    for number, line in _lines(path):
+        if not line.strip():
+            continue
+        try:
+            event = json.loads(line)
+            kind = event["kind"]
+            if kind == "config":
+                queue = DmClockQueue(max(entry["class"] for entry in event["classes"]) + 1)
+                for entry in event["classes"]:
+                    queue.set_class(*_parameters(entry))
+            elif kind == "set":
+                queue.set_class(*_parameters(event))
+            elif kind == "add":
+                queue.add(float(event["t"]), int(event["id"]), int(event["class"]), float(event["cost"]))
+            elif kind == "pull":
+                pulls += 1
+                expected, found = _expected(event), _answer(queue, float(event["t"]))
+                if found != expected:
+                    mismatches.append(Mismatch(number, expected, found))
+            else:
+                raise InputError(f"{path}:{number}", f"kind {kind!r}", "config, add, set or pull")
+        except (ValueError, KeyError, TypeError, IndexError) as exc:
+            raise InputError(f"{path}:{number}", f"{type(exc).__name__} ({exc})", "an event of a queue trace") from exc
+        events += 1
+    if pulls == 0:
+        raise InputError(str(path), "no pull in it", "a trace of the queue, one JSON event a line")
+    return Replay(str(path), events, pulls, mismatches)
