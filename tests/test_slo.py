@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.metrics import METRICS
+from ceph_tuner.slo import (
+    Bound,
+    Objective,
+    Slo,
+    all_met,
+    evaluate,
+    objective_metrics,
+    parse_objective,
+    parse_slo,
+)
+
+metrics = st.sampled_from(objective_metrics())
+amounts = st.one_of(
+    st.floats(min_value=1e-6, max_value=1e12, allow_nan=False, allow_infinity=False), st.integers(1, 10**9).map(float)
+)
+
+
+def right_side(metric: str) -> str:
+    return "<=" if METRICS[metric].lower_is_better else ">="
+
+
+@st.composite
+def objectives(draw: st.DrawFn) -> Objective:
+    metric = draw(metrics)
+    return Objective(
+        metric,
+        right_side(metric),
+        Bound(draw(amounts), draw(st.booleans())),
+        draw(st.booleans()),
+        draw(st.floats(min_value=0.01, max_value=1000)),
+    )
+
+
+@given(objectives())
+def test_an_objective_reads_back_as_it_was_written(objective: Objective) -> None:
+    assert parse_objective(objective.to_dict()) == objective
+
+
+@given(metrics, amounts, st.floats(0, 1e12), st.floats(0, 1e12))
+def test_a_better_measurement_never_has_a_smaller_margin(metric: str, bound: float, one: float, other: float) -> None:
+    objective = Objective(metric, right_side(metric), Bound(bound))
+    worse, better = sorted([one, other], reverse=METRICS[metric].lower_is_better)
+    assert objective.margin(better, bound) >= objective.margin(worse, bound)
+
+
+@given(metrics, amounts)
+def test_a_measurement_on_the_bound_meets_it_with_no_margin(metric: str, bound: float) -> None:
+    slo = Slo("one", (Objective(metric, right_side(metric), Bound(bound)),))
+    (verdict,) = evaluate(slo, {metric: bound})
+    assert verdict.met is True
+    assert verdict.margin == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("client.p95_ms <= 80 ms", 80.0),
+        ("client.p95_ms<=80", 80.0),
+        ("client.p95_ms ≤ 0.08 s", 80.0),
+        ("client.p95_ms <= 500us", 0.5),
+        ("recovery.bytes_s >= 10 MB/s", 10e6),
+        ("recovery.bytes_s >= 10 MiB/s", 10 * 2**20),
+        ("scrub.interval_s <= 7 d", 7 * 86400.0),
+        ("recovery.finish_s <= 2 h", 7200.0),
+        ("client.iops >= 2 kIOPS", 2000.0),
+        ("ops.slow <= 0", 0.0),
+    ],
+)
+def test_bounds_are_read_in_units_that_fit_the_metric(line: str, value: float) -> None:
+    assert parse_objective(line).bound == Bound(value)
+
+
+@pytest.mark.parametrize("bound", ["1.2 * baseline", "baseline * 1.2", "1.2*baseline", "1.2 × baseline"])
+def test_a_bound_can_be_relative_to_the_baseline(bound: str) -> None:
+    objective = parse_objective(f"client.p95_ms <= {bound}")
+    assert objective.bound == Bound(1.2, relative=True)
+    assert objective.bound.resolve(50.0) == 60.0
+    assert objective.bound.resolve(None) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("client.p95 <= 80 ms", "client.p95_ms"),
+        ("nonsense.rate >= 1", "one of"),
+        ("client.p95_ms >= 80 ms", "client.p95_ms <= (less of it is better)"),
+        ("recovery.bytes_s < 1 MB/s", "recovery.bytes_s >= (more of it is better)"),
+        ("client.p95_ms <= 80 MB/s", "a unit out of ms"),
+        ("recovery.bytes_s >= 10 mb/s", "MB/s"),
+        ("client.p95_ms <= -3 ms", "at least 0"),
+        ("client.p95_ms <= 1e999 ms", "finite"),
+        ("client.p95_ms <= nan", "a number"),
+        ("client.p95_ms <= 0 * baseline", "factor above 0"),
+        ("client.p95_ms", "METRIC <= BOUND"),
+        ("queue.client <= 3", "one of"),
+        ("ops.slow <= 3 ms", "a number"),
+    ],
+)
+def test_a_wrong_objective_is_refused_in_one_line_that_says_what_is_right(line: str, words: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        parse_objective(line, lambda *keys: "slo.yaml:3")
+    assert str(refusal.value).startswith("slo.yaml:3: found ")
+    assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [
+        ([], "slo: "),
+        ({}, "slo.objectives: "),
+        ({"objectives": "client.p95_ms <= 1"}, "slo.objectives: "),
+        ({"objectives": [3]}, "slo.objectives.0: "),
+        ({"objectives": [{"objective": "client.p95_ms <= 1", "heard": True}]}, "slo.objectives.0.heard: "),
+        ({"objectives": [{"objective": "client.p95_ms <= 1", "hard": "yes"}]}, "slo.objectives.0.hard: "),
+        ({"objectives": [{"objective": "client.p95_ms <= 1", "priority": 0}]}, "slo.objectives.0.priority: "),
+        ({"objectives": [{"objective": "client.p95_ms <= 1", "priority": True}]}, "slo.objectives.0.priority: "),
+        ({"objectives": ["client.p95_ms <= 1", "client.p95_ms <= 2"]}, "slo.objectives: "),
+        ({"name": "A b", "objectives": ["client.p95_ms <= 1"]}, "slo.name: "),
+        ({"name": 7, "objectives": ["client.p95_ms <= 1"]}, "slo.name: "),
+    ],
+)
+def test_wrong_data_is_refused_at_its_place(data: object, place: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        parse_slo(data)
+    assert str(refusal.value).startswith(place)
+
+
+@given(st.lists(objectives(), min_size=1, max_size=6, unique_by=lambda o: (o.metric, o.hard)))
+def test_an_slo_reads_back_as_it_was_written(listed: list[Objective]) -> None:
+    slo = Slo("some", tuple(listed))
+    assert parse_slo(slo.to_dict()) == slo
+
+
+def test_a_hard_bound_and_a_tighter_soft_one_on_the_same_metric_go_together() -> None:
+    slo = parse_slo({"objectives": ["client.p95_ms <= 90", {"objective": "client.p95_ms <= 60", "hard": False}]})
+    verdicts = evaluate(slo, {"client.p95_ms": 70.0})
+    assert [verdict.met for verdict in verdicts] == [True, False]
+    assert all_met(verdicts, hard_only=True)
+    assert not all_met(verdicts)
+
+
+def test_what_was_not_seen_is_neither_met_nor_missed() -> None:
+    slo = parse_slo({"objectives": ["client.p95_ms <= 1.2 * baseline", "recovery.bytes_s >= 1 MB/s"]})
+    assert [verdict.met for verdict in evaluate(slo, {"client.p95_ms": 5.0})] == [None, None]
+    assert [v.met for v in evaluate(slo, {"client.p95_ms": math.nan}, {"client.p95_ms": 5.0})] == [None, None]
+    assert [v.met for v in evaluate(slo, {"client.p95_ms": 6.0}, {"client.p95_ms": 5.0})] == [True, None]
+    assert not all_met(evaluate(slo, {"client.p95_ms": 6.0}, {"client.p95_ms": 5.0}))
+
+
+def test_an_slo_knows_the_kinds_of_work_it_is_about() -> None:
+    slo = parse_slo({"objectives": ["client.p95_ms <= 80 ms", "recovery.bytes_s >= 1 MB/s"]})
+    assert slo.work == {"client", "recovery"}
+    assert not slo.needs_baseline
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Bound(math.nan),
+        lambda: Bound(-1.0),
+        lambda: Bound(0.0, relative=True),
+        lambda: Objective("client.p95_ms", ">=", Bound(1.0)),
+        lambda: Objective("queue.client", "<=", Bound(1.0)),
+        lambda: Objective("client.p95_ms", "<=", Bound(1.0), priority=0.0),
+        lambda: Slo("empty", ()),
+    ],
+)
+def test_values_that_are_wrong_cannot_be_built(build) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match=r"."):
+        build()
