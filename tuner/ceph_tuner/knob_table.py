@@ -1,0 +1,509 @@
+"""What is known of each knob: the data behind `knobs.py`.
+
+Names, types, defaults and whether a change needs a restart: asked of OSDs of 18.2.7 and 20.2.4; of Quincy and Squid,
+`src/common/options/osd.yaml.in` and `global.yaml.in` of ceph/ceph. Who honours what: `OSD.cc`
+(`get_scrub_cost`, `queue_for_snap_trim`, `_queue_for_recovery`, `maybe_override_options_for_qos`,
+`maybe_override_sleep_options_for_qos`) and `mClockScheduler.cc`.
+"""
+
+from __future__ import annotations
+
+from typing import List, Optional, Tuple
+
+from ceph_tuner.knob import Effect, Knob, Since
+from ceph_tuner.releases import MCLOCK_NINE, Value, Version
+
+QUINCY: Version = (17, 2, 0)
+FRACTIONS: Version = (17, 2, 7)
+REEF: Version = (18, 2, 0)
+SQUID: Version = (19, 2, 0)
+TENTACLE: Version = (20, 2, 0)
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+
+WORKS = Effect(True, "honoured under mClock")
+ABSENT = Effect(False, "this release has no such option")
+
+RECOVERY_SHARE = tuple(name for name in MCLOCK_NINE if "recovery" in name)
+BEST_EFFORT_SHARE = tuple(name for name in MCLOCK_NINE if "best_effort" in name)
+SCRUB_SUBSTITUTES = (
+    "osd_mclock_scheduler_background_best_effort_lim",
+    "osd_mclock_scheduler_background_best_effort_wgt",
+    "osd_max_scrubs",
+    "osd_scrub_chunk_max",
+    "osd_scrub_event_cost",
+)
+SNAPTRIM_SUBSTITUTES = (
+    "osd_mclock_scheduler_background_best_effort_lim",
+    "osd_pg_max_concurrent_snap_trims",
+    "osd_max_trimming_pgs",
+)
+
+_OVERRIDE = "osd_mclock_override_recovery_settings"
+
+
+def _always(default: Optional[Value], effect: Effect = WORKS) -> Tuple[Since, ...]:
+    return (Since(QUINCY, default, effect),)
+
+
+def _shares() -> List[Knob]:
+    """Build the nine values: reservation, weight and limit of each class."""
+    who = {
+        "client": "clients",
+        "background_recovery": "recovery of degraded objects",
+        "background_best_effort": "scrub, snaptrim, PG deletion and, from 17.2.7, backfill of misplaced objects",
+    }
+    effect = Effect(True, "counts when osd_mclock_profile is custom, and only with all nine values set")
+    knobs = []
+    for name in MCLOCK_NINE:
+        service_class, part = name[len("osd_mclock_scheduler_") :].rsplit("_", 1)
+        if part == "wgt":
+            meaning = f"weight of {who[service_class]}: the share of what reservations leave over"
+            knobs.append(
+                Knob(
+                    name,
+                    meaning,
+                    "int",
+                    "1",
+                    1,
+                    1000,
+                    _always(1, effect),
+                    searched=True,
+                    log_scale=True,
+                    search_high=64,
+                )
+            )
+            continue
+        if part == "res":
+            meaning, early = f"reservation of {who[service_class]}: what they get first, whoever else waits", 1
+        else:
+            meaning, early = f"limit of {who[service_class]}: what they never exceed, even on an idle OSD", 999_999
+        history = (Since(QUINCY, early, effect), Since(FRACTIONS, 0.0, effect))
+        zero = "none" if part == "lim" else ""
+        knobs.append(
+            Knob(
+                name,
+                meaning,
+                "fraction",
+                "fraction of the OSD's capacity",
+                0,
+                1,
+                history,
+                searched=True,
+                zero_means=zero,
+            )
+        )
+    return knobs
+
+
+PROFILE_KNOB = Knob(
+    "osd_mclock_profile",
+    "which profile sets the nine values; custom leaves them to the operator",
+    "categorical",
+    "",
+    0,
+    0,
+    (Since(QUINCY, "high_client_ops", WORKS), Since(FRACTIONS, "balanced", WORKS)),
+    choices=("balanced", "high_recovery_ops", "high_client_ops", "custom"),
+)
+
+_CHUNK = Effect(True, "bounds how long one chunk of a scrub blocks writes to its objects; cost does not bound that")
+_EVENT_COST = Effect(True, "raises the cost of a scrub item above one I/O's; lowering it below that changes nothing")
+
+SCRUB = [
+    Knob(
+        "osd_max_scrubs",
+        "scrubs that an OSD takes part in at once; requested ones ignore it",
+        "int",
+        "1",
+        1,
+        10,
+        (Since(QUINCY, 1, WORKS), Since(REEF, 3, WORKS)),
+        searched=True,
+    ),
+    Knob(
+        "osd_scrub_cost",
+        "cost of a scrub item",
+        "size",
+        "B",
+        4 * KIB,
+        GIB,
+        (
+            Since(QUINCY, 50 * MIB, WORKS),
+            Since(
+                FRACTIONS,
+                50 * MIB,
+                Effect(False, "read only when osd_op_queue is wpq; mClock takes its own cost", SCRUB_SUBSTITUTES),
+            ),
+        ),
+        searched=True,
+        log_scale=True,
+    ),
+    Knob(
+        "osd_scrub_event_cost",
+        "base of a scrub item's cost",
+        "size",
+        "B",
+        4 * KIB,
+        64 * MIB,
+        (
+            Since(QUINCY, None, Effect(False, ABSENT.because, ("osd_scrub_cost",))),
+            Since(FRACTIONS, 4 * KIB, _EVENT_COST),
+        ),
+        searched=True,
+        log_scale=True,
+        search_high=4 * MIB,
+    ),
+    Knob(
+        "osd_scrub_chunk_min",
+        "objects of a deep scrub's smallest chunk",
+        "int",
+        "objects",
+        3,
+        1000,
+        _always(5, Effect(True, "osd_scrub_chunk_max cannot go below it")),
+    ),
+    Knob(
+        "osd_scrub_chunk_max",
+        "objects of a deep scrub's largest chunk",
+        "int",
+        "objects",
+        3,
+        1000,
+        (
+            Since(QUINCY, 25, _CHUNK),
+            Since((18, 2, 5), 15, _CHUNK),
+            Since(SQUID, 25, _CHUNK),
+            Since((19, 2, 1), 15, _CHUNK),
+        ),
+        searched=True,
+        log_scale=True,
+        search_high=100,
+    ),
+    Knob(
+        "osd_shallow_scrub_chunk_max",
+        "objects of a shallow scrub's largest chunk",
+        "int",
+        "objects",
+        3,
+        10_000,
+        _always(100, _CHUNK),
+        searched=True,
+        log_scale=True,
+        search_high=400,
+    ),
+    Knob(
+        "osd_scrub_load_threshold",
+        "load average per CPU above which no periodic scrub starts",
+        "float",
+        "1",
+        0,
+        1000,
+        (Since(QUINCY, 0.5, WORKS), Since(TENTACLE, 10.0, WORKS)),
+    ),
+    Knob(
+        "osd_deep_scrub_interval",
+        "how often each PG is to be deep-scrubbed",
+        "float",
+        "s",
+        3600,
+        365 * 86400,
+        _always(604800.0, Effect(True, "the operator's policy: the mgr and the monitors warn by it as well")),
+        scope="osd and mgr",
+    ),
+    Knob(
+        "osd_requested_scrub_priority",
+        "priority of requested scrubs",
+        "int",
+        "1",
+        1,
+        63,
+        (
+            Since(QUINCY, 120, Effect(False, "mClock schedules by class, not by priority", SCRUB_SUBSTITUTES)),
+            Since(FRACTIONS, 5, Effect(False, "mClock schedules by class, not by priority", SCRUB_SUBSTITUTES)),
+        ),
+    ),
+]
+
+SNAPTRIM = [
+    Knob(
+        "osd_snap_trim_cost",
+        "cost of a snaptrim item",
+        "size",
+        "B",
+        4 * KIB,
+        GIB,
+        (
+            Since(QUINCY, MIB, WORKS),
+            Since(
+                (18, 2, 4),
+                MIB,
+                Effect(
+                    False,
+                    "read only when osd_op_queue is wpq; mClock takes the mean object size x "
+                    "osd_pg_max_concurrent_snap_trims",
+                    SNAPTRIM_SUBSTITUTES,
+                ),
+            ),
+        ),
+        searched=True,
+        log_scale=True,
+        search_high=64 * MIB,
+    ),
+    Knob(
+        "osd_pg_max_concurrent_snap_trims",
+        "clones that a PG trims in one item",
+        "int",
+        "1",
+        1,
+        16,
+        _always(2),
+        searched=True,
+        log_scale=True,
+    ),
+    Knob(
+        "osd_max_trimming_pgs",
+        "PGs that trim at once on an OSD",
+        "int",
+        "1",
+        1,
+        16,
+        _always(2),
+        searched=True,
+        log_scale=True,
+    ),
+]
+
+
+def _recovery(name: str, meaning: str, default: int, zero_means: str = "", searched: bool = True) -> Knob:
+    needs = ((_OVERRIDE, True),)
+    refused = "without osd_mclock_override_recovery_settings the OSD deletes the value again, under custom too"
+    return Knob(
+        name,
+        meaning,
+        "int",
+        "1",
+        1,
+        100,
+        (
+            Since(QUINCY, default, Effect(False, "mClock sets it to 1000 and drops changes", RECOVERY_SHARE)),
+            Since((17, 2, 6), default, Effect(True, refused, RECOVERY_SHARE, needs)),
+        ),
+        searched=searched,
+        log_scale=True,
+        zero_means=zero_means,
+        search_high=32,
+    )
+
+
+RECOVERY = [
+    Knob(
+        _OVERRIDE,
+        "whether osd_max_backfills and osd_recovery_max_active* may be changed under mClock",
+        "bool",
+        "",
+        0,
+        1,
+        (Since(QUINCY, None, Effect(False, ABSENT.because, RECOVERY_SHARE)), Since((17, 2, 6), False, WORKS)),
+    ),
+    _recovery("osd_max_backfills", "PGs that an OSD recovers or backfills at once, each way", 1),
+    _recovery(
+        "osd_recovery_max_active",
+        "recovery operations in flight per OSD; above the two for hdd and ssd",
+        0,
+        "osd_recovery_max_active_hdd or _ssd decides",
+        searched=False,
+    ),
+    _recovery("osd_recovery_max_active_ssd", "recovery operations in flight per OSD on flash", 10),
+    _recovery("osd_recovery_max_active_hdd", "recovery operations in flight per OSD on a hard disk", 3),
+]
+
+
+def _sleep(name: str, default: float, instead: Tuple[str, ...]) -> Knob:
+    return Knob(
+        name,
+        "pause between two pieces of that work",
+        "float",
+        "s",
+        0,
+        60,
+        _always(default, Effect(False, "forced to 0 under mClock, whatever the profile", instead)),
+    )
+
+
+SLEEPS = [
+    _sleep("osd_recovery_sleep", 0.0, RECOVERY_SHARE),
+    _sleep("osd_recovery_sleep_hdd", 0.1, RECOVERY_SHARE),
+    _sleep("osd_recovery_sleep_hybrid", 0.025, RECOVERY_SHARE),
+    _sleep("osd_recovery_sleep_ssd", 0.0, RECOVERY_SHARE),
+    _sleep("osd_scrub_sleep", 0.0, SCRUB_SUBSTITUTES),
+    _sleep("osd_snap_trim_sleep", 0.0, SNAPTRIM_SUBSTITUTES),
+    _sleep("osd_snap_trim_sleep_hdd", 5.0, SNAPTRIM_SUBSTITUTES),
+    _sleep("osd_snap_trim_sleep_hybrid", 2.0, SNAPTRIM_SUBSTITUTES),
+    _sleep("osd_snap_trim_sleep_ssd", 0.0, SNAPTRIM_SUBSTITUTES),
+    _sleep("osd_delete_sleep", 0.0, BEST_EFFORT_SHARE),
+    _sleep("osd_delete_sleep_hdd", 5.0, BEST_EFFORT_SHARE),
+    _sleep("osd_delete_sleep_hybrid", 1.0, BEST_EFFORT_SHARE),
+    _sleep("osd_delete_sleep_ssd", 1.0, BEST_EFFORT_SHARE),
+]
+
+
+def _startup(name: str, meaning: str, default: int, zero_means: str = "") -> Knob:
+    return Knob(name, meaning, "int", "1", 1, 64, _always(default), change="restart", zero_means=zero_means)
+
+
+QUEUE = [
+    Knob(
+        "osd_op_queue",
+        "which queue orders an OSD's operations",
+        "categorical",
+        "",
+        0,
+        0,
+        _always("mclock_scheduler", Effect(True, "the nine values count under mclock_scheduler alone")),
+        change="restart",
+        choices=("wpq", "mclock_scheduler", "debug_random"),
+    ),
+    Knob(
+        "osd_op_queue_cut_off",
+        "priority from which operations go before all others",
+        "categorical",
+        "",
+        0,
+        0,
+        _always("high"),
+        change="restart",
+        choices=("low", "high", "debug_random"),
+    ),
+    _startup(
+        "osd_op_num_shards", "queues per OSD; above the two for hdd and ssd", 0, "osd_op_num_shards_hdd or _ssd decides"
+    ),
+    Knob(
+        "osd_op_num_shards_hdd",
+        "queues per OSD on a hard disk",
+        "int",
+        "1",
+        1,
+        64,
+        (Since(QUINCY, 5, WORKS), Since((18, 2, 4), 1, WORKS), Since(SQUID, 1, WORKS)),
+        change="restart",
+    ),
+    _startup("osd_op_num_shards_ssd", "queues per OSD on flash; each gets its part of the capacity", 8),
+    _startup(
+        "osd_op_num_threads_per_shard",
+        "threads per queue; above the two for hdd and ssd",
+        0,
+        "osd_op_num_threads_per_shard_hdd or _ssd decides",
+    ),
+    Knob(
+        "osd_op_num_threads_per_shard_hdd",
+        "threads per queue on a hard disk",
+        "int",
+        "1",
+        1,
+        64,
+        (Since(QUINCY, 1, WORKS), Since((18, 2, 4), 5, WORKS), Since(SQUID, 5, WORKS)),
+        change="restart",
+    ),
+    _startup("osd_op_num_threads_per_shard_ssd", "threads per queue on flash", 2),
+]
+
+
+def _capacity(name: str, meaning: str, kind: str, unit: str, default: Value, since: Version = QUINCY) -> Knob:
+    effect = Effect(True, "a measured fact of the device, not a wish: reservations and limits are parts of it")
+    history = [Since(since, default, effect)]
+    if since != QUINCY:
+        history.insert(0, Since(QUINCY, None, ABSENT))
+    return Knob(name, meaning, kind, unit, 1, 10**12 if kind == "size" else 10**7, tuple(history))
+
+
+CAPACITY = [
+    _capacity(
+        "osd_mclock_max_capacity_iops_ssd",
+        "4 KiB random writes a second that a flash OSD can do",
+        "float",
+        "1/s",
+        21500.0,
+    ),
+    _capacity(
+        "osd_mclock_max_capacity_iops_hdd",
+        "4 KiB random writes a second that a hard disk's OSD can do",
+        "float",
+        "1/s",
+        315.0,
+    ),
+    _capacity(
+        "osd_mclock_max_sequential_bandwidth_ssd",
+        "bytes a second that a flash OSD can do; never measured by Ceph",
+        "size",
+        "B/s",
+        1200 * MIB,
+        FRACTIONS,
+    ),
+    _capacity(
+        "osd_mclock_max_sequential_bandwidth_hdd",
+        "bytes a second that a hard disk's OSD can do; never measured by Ceph",
+        "size",
+        "B/s",
+        150 * MIB,
+        FRACTIONS,
+    ),
+]
+
+_THROTTLE = Effect(True, "mClock orders only what waits before BlueStore: a large throttle hides its effect")
+
+DEVICE = [
+    Knob(
+        "bluestore_throttle_bytes",
+        "bytes in flight in BlueStore before it blocks",
+        "size",
+        "B",
+        64 * KIB,
+        GIB,
+        _always(64 * MIB, _THROTTLE),
+        searched=True,
+        log_scale=True,
+        search_high=64 * MIB,
+    ),
+    Knob(
+        "bluestore_throttle_deferred_bytes",
+        "bytes of deferred writes in flight in BlueStore before it blocks",
+        "size",
+        "B",
+        64 * KIB,
+        GIB,
+        _always(128 * MIB, _THROTTLE),
+        searched=True,
+        log_scale=True,
+        search_high=128 * MIB,
+    ),
+]
+
+POOL = [
+    Knob(
+        "pg_num",
+        "placement groups of a pool: their number evens the load out, and splits the lock contention",
+        "int",
+        "PGs",
+        1,
+        65536,
+        _always(32, Effect(True, "a change moves data for hours: planned, never tried in a loop")),
+        scope="pool",
+        change="moves data",
+        log_scale=True,
+    ),
+]
+
+TABLE: List[Knob] = [
+    PROFILE_KNOB,
+    *_shares(),
+    *SCRUB,
+    *SNAPTRIM,
+    *RECOVERY,
+    *SLEEPS,
+    *DEVICE,
+    *CAPACITY,
+    *QUEUE,
+    *POOL,
+]
+"""Every knob, in the order in which people read them."""
