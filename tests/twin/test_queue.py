@@ -61,7 +61,7 @@ def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
 
 
 def queue_with(*classes: tuple) -> DmClockQueue:
-    queue = DmClockQueue(len(classes))
+    queue = DmClockQueue()
     for class_id, parameters in enumerate(classes):
         queue.set_class(class_id, *parameters)
     return queue

@@ -1,284 +1,348 @@
-"""Ceph's dmClock pull queue, exactly: one OSD shard, a few classes, delayed tags, limits that wait.
+"""Ceph's dmClock pull queue, exactly: the three classes of OSD shards, delayed tags, limits that wait.
+
+Any number of queues share two flat arrays, so that a whole cluster is one argument; a queue is named by its number q.
 
 Glossary
-    n        classes; class ids are 0..n-1
-    tags     (n, 4) float64: the head request's reservation, proportion and limit tag (s), and its arrival (s)
-    prev     (n, 4) float64: the same of the request before it
-    inv      (n, 3) float64: 1/reservation (s/byte), 1/weight, 1/limit (s/byte); 0 where there is none
-    state    (n, 5) int64: the head's ready flag, idle flag, known flag (the class is in the map), waiting, last tick
-    delta    (n,) float64: what was added to the proportion tags when the class woke up (s)
-    heap     (3, n + 1) int64: the classes in heap order, H_RESERVATION, H_LIMIT, H_READY; [h, n] is the count
-    place    (3, n) int64: where a class stands in each heap
-    tick     (1,) int64: requests that ever entered
+    F      float64 (queues * FLOATS,): per queue, each for the classes 0, 1, 2
+               TAG_R, TAG_W, TAG_L      the head request's reservation, proportion and limit tag (s)
+               PREV_R, PREV_W, PREV_L   the same of the request before it
+               DELTA                    what was added to the proportion tags when the class woke up (s)
+               INV_R, INV_W, INV_L      1/reservation (s/byte), 1/weight, 1/limit (s/byte); 0 where there is none
+    K      int64 (queues * INTS,): per queue
+               COUNT, READY, IDLE, KNOWN, LAST   requests waiting, the head is within its limit, quiet for long,
+                                                 in the map, tick of the last request; each for the three classes
+               HEAP_R, HEAP_L, HEAP_W            the classes in heap order: by reservation, by limit, ready by weight
+               SIZE, TICK                        classes in the heaps; requests that ever entered
 
-Source: dmclock_server.h and indirect_intrusive_heap.h of the dmClock library in Ceph 20.2.4. The heaps are binary, and
-their order among equals decides ties, so they are kept just as there. Plain Python; numba compiles it where it is
-installed, with the same results.
+Source: dmclock_server.h and indirect_intrusive_heap.h of the dmClock library in Ceph 20.2.4. Its heaps are binary, and
+their order among equals decides ties, so with three classes a heap is a root and two children, moved just as there.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Tuple, TypeVar, cast
+from typing import Any, Tuple
 
+import numpy as np
 from numpy.typing import NDArray
 
-F = TypeVar("F", bound=Callable[..., Any])
+Array = NDArray[Any]
+
+TAG_R, TAG_W, TAG_L      the head request's reservation, proportion and limit tag (s)
+               PREV_R, PREV_W, PREV_L   the same of the request before it
+               DELTA                    what was added to the proportion tags when the class woke up (s)
+               INV_R, INV_W, INV_L      1/reservation (s/byte), 1/weight, 1/limit (s/byte); 0 where there is none
+    K      int64 (queues * INTS,): per queue
+               COUNT, READY, IDLE, KNOWN, LAST   requests waiting, the head is within its limit, quiet for long,
+                                                 in the map, tick of the last request; each for the three classes
+               HEAP_R, HEAP_L, HEAP_W            the classes in heap order: by reservation, by limit, ready by weight
+               SIZE, TICK                        classes in the heaps; requests that ever entered
+
+Source: dmclock_server.h and indirect_intrusive_heap.h of the dmClock library in Ceph 20.2.4. Its heaps are binary, and
+their order among equals decides ties, so with three classes a heap is a root and two children, moved just as there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 Array = NDArray[Any]
 
 try:
     import numba
 
-    def _compiled(function: F) -> F:
-        return cast(F, numba.njit(cache=True)(function))
+    def _inlined(function: Function) -> Function:
+        """For what runs at every event: called thousands of times a millisecond, the call itself would cost most."""
+        return cast(Function, numba.njit(inline="always", cache=True, error_model="numpy")(function))
+
+    def _compiled(function: Function) -> Function:
+        return cast(Function, numba.njit(cache=True, error_model="numpy")(function))
 
 except ImportError:  # the same results, slower
 
-    def _compiled(function: F) -> F:
+    def _inlined(function: Function) -> Function:
         return function
 
+    _compiled = _inlined
 
-RESERVATION, PROPORTION, LIMIT, ARRIVAL = 0, 1, 2, 3
-READY, IDLE, KNOWN, COUNT, LAST_TICK = 0, 1, 2, 3, 4
-H_RESERVATION, H_LIMIT, H_READY = 0, 1, 2
+TAG_R, TAG_W, TAG_L, PREV_R, PREV_W, PREV_L, DELTA, INV_R, INV_W, INV_L, FLOATS = 0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 32
+COUNT, READY, IDLE, KNOWN, LAST, HEAP_R, HEAP_L, HEAP_W, SIZE, TICK, INTS = 0, 3, 6, 9, 12, 15, 18, 21, 24, 25, 32
 BY_RESERVATION, BY_WEIGHT, FUTURE, NONE = 0, 1, 2, 3
+_LARGE = 1.7976931348623157e308 / 3.0
 
 
-@_compiled
-def precedes(h: int, a: int, b: int, tags: Array, state: Array, delta: Array) -> bool:
-    """Whether class a must stand above class b in heap h."""
-    if state[a, COUNT] == 0:
+def _less_r(F: Array, K: Array, f: int, k: int, a: int, b: int) -> bool:
+    if K[k + COUNT + a] == 0:
         return False
-    if state[b, COUNT] == 0:
+    return bool(K[k + COUNT + b] == 0 or F[f + TAG_R + a] < F[f + TAG_R + b])
+
+
+def _less_l(F: Array, K: Array, f: int, k: int, a: int, b: int) -> bool:
+    if K[k + COUNT + a] == 0:
+        return False
+    if K[k + COUNT + b] == 0:
         return True
-    if h == H_RESERVATION:
-        return bool(tags[a, RESERVATION] < tags[b, RESERVATION])
-    if state[a, READY] != state[b, READY]:
-        if h == H_READY:
-            return bool(state[a, READY] == 1)
-        return bool(state[b, READY] == 1)
-    if h == H_READY:
-        return bool(tags[a, PROPORTION] + delta[a] < tags[b, PROPORTION] + delta[b])
-    return bool(tags[a, LIMIT] < tags[b, LIMIT])
+    if K[k + READY + a] != K[k + READY + b]:
+        return bool(K[k + READY + b] == 1)
+    return bool(F[f + TAG_L + a] < F[f + TAG_L + b])
 
 
-@_compiled
-def swap(h: int, i: int, j: int, heap: Array, place: Array) -> None:
-    """Exchange two places of heap h."""
-    a, b = heap[h, i], heap[h, j]
-    heap[h, i], heap[h, j] = b, a
-    place[h, b], place[h, a] = i, j
+def _less_w(F: Array, K: Array, f: int, k: int, a: int, b: int) -> bool:
+    if K[k + COUNT + a] == 0:
+        return False
+    if K[k + COUNT + b] == 0:
+        return True
+    if K[k + READY + a] != K[k + READY + b]:
+        return bool(K[k + READY + a] == 1)
+    return bool(F[f + TAG_W + a] + F[f + DELTA + a] < F[f + TAG_W + b] + F[f + DELTA + b])
 
 
-@_compiled
-def sift_up(h: int, i: int, tags: Array, state: Array, delta: Array, heap: Array, place: Array) -> None:
-    """Move place i of heap h up while it precedes its parent."""
-    while i > 0:
-        parent = (i - 1) // 2
-        if not precedes(h, heap[h, i], heap[h, parent], tags, state, delta):
-            break
-        swap(h, i, parent, heap, place)
-        i = parent
+def _up_r(F: Array, K: Array, f: int, k: int, c: int) -> None:
+    h = k + HEAP_R
+    root = K[h]
+    if root != c and _less_r(F, K, f, k, c, root):
+        i = h + 1 if K[h + 1] == c else h + 2
+        K[h], K[i] = c, root
 
 
-@_compiled
-def sift_down(h: int, i: int, tags: Array, state: Array, delta: Array, heap: Array, place: Array) -> None:
-    """Move place i of heap h down while a child precedes it."""
-    count = heap[h, heap.shape[1] - 1]
-    while True:
-        left = 2 * i + 1
-        if left >= count:
-            return
-        right = left + 1
-        if precedes(h, heap[h, left], heap[h, i], tags, state, delta):
-            child = left
-            if right < count and precedes(h, heap[h, right], heap[h, left], tags, state, delta):
-                child = right
-        elif right < count and precedes(h, heap[h, right], heap[h, i], tags, state, delta):
-            child = right
+def _up_l(F: Array, K: Array, f: int, k: int, c: int) -> None:
+    h = k + HEAP_L
+    root = K[h]
+    if root != c and _less_l(F, K, f, k, c, root):
+        i = h + 1 if K[h + 1] == c else h + 2
+        K[h], K[i] = c, root
+
+
+def _up_w(F: Array, K: Array, f: int, k: int, c: int) -> None:
+    h = k + HEAP_W
+    root = K[h]
+    if root != c and _less_w(F, K, f, k, c, root):
+        i = h + 1 if K[h + 1] == c else h + 2
+        K[h], K[i] = c, root
+
+
+def _down_r(F: Array, K: Array, f: int, k: int, c: int) -> None:
+    h = k + HEAP_R
+    size = K[k + SIZE]
+    if K[h] == c and size > 1:
+        left, i = K[h + 1], 0
+        if _less_r(F, K, f, k, left, c):
+            i = 2 if size > 2 and _less_r(F, K, f, k, K[h + 2], left) else 1
+        elif size > 2 and _less_r(F, K, f, k, K[h + 2], c):
+            i = 2
+        K[h], K[h + i] = K[h + i], c
+
+
+def _down_l(F: Array, K: Array, f: int, k: int, c: int) -> None:
+    h = k + HEAP_L
+    size = K[k + SIZE]
+    if K[h] == c and size > 1:
+        left, i = K[h + 1], 0
+        if _less_l(F, K, f, k, left, c):
+            i = 2 if size > 2 and _less_l(F, K, f, k, K[h + 2], left) else 1
+        elif size > 2 and _less_l(F, K, f, k, K[h + 2], c):
+            i = 2
+        K[h], K[h + i] = K[h + i], c
+
+
+def _down_w(F: Array, K: Array, f: int, k: int, c: int) -> None:
+    h = k + HEAP_W
+    size = K[k + SIZE]
+    if K[h] == c and size > 1:
+        left, i = K[h + 1], 0
+        if _less_w(F, K, f, k, left, c):
+            i = 2 if size > 2 and _less_w(F, K, f, k, K[h + 2], left) else 1
+        elif size > 2 and _less_w(F, K, f, k, K[h + 2], c):
+            i = 2
+        K[h], K[h + i] = K[h + i], c
+
+
+def _sift(F: Array, K: Array, f: int, k: int, c: int) -> None:
+    """Move a class to its place in all three heaps after its head has changed."""
+    if K[k + HEAP_R] == c:
+        _down_r(F, K, f, k, c)
+    else:
+        _up_r(F, K, f, k, c)
+    if K[k + HEAP_L] == c:
+        _down_l(F, K, f, k, c)
+    else:
+        _up_l(F, K, f, k, c)
+    if K[k + HEAP_W] == c:
+        _down_w(F, K, f, k, c)
+    else:
+        _up_w(F, K, f, k, c)
+
+
+def _tag(F: Array, f: int, c: int, time: float, cost: float) -> None:
+    """Tags of a request that comes to the front of its class; infinite ones are not remembered."""
+    inv = F[f + INV_R + c]
+    if inv == 0.0:
+        F[f + TAG_R + c] = math.inf
+    else:
+        tag = F[f + PREV_R + c] + inv * cost
+        tag = tag if tag > time else time
+        F[f + TAG_R + c] = tag
+        F[f + PREV_R + c] = tag
+    inv = F[f + INV_W + c]
+    if inv == 0.0:
+        F[f + TAG_W + c] = math.inf
+    else:
+        tag = F[f + PREV_W + c] + inv * cost
+        tag = tag if tag > time else time
+        F[f + TAG_W + c] = tag
+        F[f + PREV_W + c] = tag
+    inv = F[f + INV_L + c]
+    if inv == 0.0:
+        F[f + TAG_L + c] = -math.inf
+    else:
+        tag = F[f + PREV_L + c] + inv * cost
+        tag = tag if tag > time else time
+        F[f + TAG_L + c] = tag
+        F[f + PREV_L + c] = tag
+
+
+def _wake(F: Array, K: Array, f: int, k: int, c: int, time: float) -> None:
+    """A class joins the heaps, or was quiet for long: its proportion starts level with the lowest of the others."""
+    if K[k + KNOWN + c] == 0:
+        K[k + KNOWN + c] = 1
+        K[k + LAST + c] = K[k + TICK]
+        size = K[k + SIZE]
+        # an empty class precedes nobody: it stays where it enters, at the end
+        for h in (k + HEAP_R, k + HEAP_L, k + HEAP_W):
+            K[h + size] = c
+        K[k + SIZE] = size + 1
+    lowest = math.inf
+    for other in range(3):
+        if K[k + KNOWN + other] == 1 and K[k + IDLE + other] == 0:
+            tag = F[f + TAG_W + other] if K[k + COUNT + other] > 0 else F[f + PREV_W + other]
+            lowest = min(lowest, tag + F[f + DELTA + other])
+    if lowest < _LARGE:
+        F[f + DELTA + c] = lowest - time
+    K[k + IDLE + c] = 0
+
+
+def add(F: Array, K: Array, q: int, c: int, time: float, cost: float) -> None:
+    """A request of class c enters queue q; the caller keeps the requests behind the head (arrival and cost)."""
+    f, k = q * FLOATS, q * INTS
+    K[k + TICK] += 1
+    woke = K[k + IDLE + c] == 1
+    if woke:
+        _wake(F, K, f, k, c, time)
+    K[k + COUNT + c] += 1
+    if K[k + COUNT + c] == 1:
+        K[k + READY + c] = 0
+        K[k + LAST + c] = K[k + TICK]
+        _tag(F, f, c, time, cost)
+        _sift(F, K, f, k, c)
+    elif woke:
+        _sift(F, K, f, k, c)
+
+
+def choose(F: Array, K: Array, q: int, now: float) -> Tuple[int, int, float]:
+    """(kind, class, time): which class queue q serves at `now`, or when to ask again."""
+    f, k = q * FLOATS, q * INTS
+    kind, chosen, when = NONE, -1, math.inf
+    if K[k + SIZE] > 0:
+        top = K[k + HEAP_R]
+        if K[k + COUNT + top] > 0 and F[f + TAG_R + top] <= now:
+            kind, chosen = BY_RESERVATION, top
         else:
-            return
-        swap(h, i, child, heap, place)
-        i = child
+            limited = K[k + HEAP_L]
+            while K[k + COUNT + limited] > 0 and K[k + READY + limited] == 0 and F[f + TAG_L + limited] <= now:
+                K[k + READY + limited] = 1
+                _up_w(F, K, f, k, limited)
+                _down_l(F, K, f, k, limited)
+                limited = K[k + HEAP_L]
+            ready = K[k + HEAP_W]
+            if K[k + COUNT + ready] > 0 and K[k + READY + ready] == 1 and F[f + TAG_W + ready] < math.inf:
+                kind, chosen = BY_WEIGHT, ready
+            else:
+                # a tag of exactly 0 counts as none, as in the library
+                if K[k + COUNT + top] > 0 and F[f + TAG_R + top] != 0.0:
+                    when = F[f + TAG_R + top]
+                if K[k + COUNT + limited] > 0 and F[f + TAG_L + limited] != 0.0:
+                    when = min(when, F[f + TAG_L + limited])
+                if when < math.inf:
+                    kind = FUTURE
+    return kind, chosen, when
 
 
-@_compiled
-def sift(h: int, i: int, tags: Array, state: Array, delta: Array, heap: Array, place: Array) -> None:
-    """Move place i of heap h to where it belongs."""
-    if i > 0 and precedes(h, heap[h, i], heap[h, (i - 1) // 2], tags, state, delta):
-        sift_up(h, i, tags, state, delta, heap, place)
+def take(F: Array, K: Array, q: int, kind: int, c: int, cost: float, next_arrival: float, next_cost: float) -> None:
+    """Serve the head of class c, whose cost is given, and bring the next request, if there is one, to the front."""
+    f, k = q * FLOATS, q * INTS
+    K[k + COUNT + c] -= 1
+    if K[k + COUNT + c] > 0:
+        K[k + READY + c] = 0
+        K[k + LAST + c] = K[k + TICK]
+        # the next tag follows the tag that was served, which differs from the remembered one after a change of weights
+        if F[f + INV_R + c] != 0.0:
+            F[f + PREV_R + c] = F[f + TAG_R + c]
+        if F[f + INV_W + c] != 0.0:
+            F[f + PREV_W + c] = F[f + TAG_W + c]
+        if F[f + INV_L + c] != 0.0:
+            F[f + PREV_L + c] = F[f + TAG_L + c]
+        _tag(F, f, c, next_arrival, next_cost)
+    _down_r(F, K, f, k, c)
+    if K[k + HEAP_L] == c:
+        _down_l(F, K, f, k, c)
     else:
-        sift_down(h, i, tags, state, delta, heap, place)
-
-
-@_compiled
-def new_tag(c: int, time: float, cost: float, tags: Array, prev: Array, inv: Array) -> None:
-    """Tags of a request that comes to the front of its class (equation 3 to 5 of the mClock paper)."""
-    if inv[c, RESERVATION] == 0.0:
-        tags[c, RESERVATION] = math.inf
-    else:
-        tags[c, RESERVATION] = max(time, prev[c, RESERVATION] + inv[c, RESERVATION] * cost)
-    if inv[c, PROPORTION] == 0.0:
-        tags[c, PROPORTION] = math.inf
-    else:
-        tags[c, PROPORTION] = max(time, prev[c, PROPORTION] + inv[c, PROPORTION] * cost)
-    if inv[c, LIMIT] == 0.0:
-        tags[c, LIMIT] = -math.inf
-    else:
-        tags[c, LIMIT] = max(time, prev[c, LIMIT] + inv[c, LIMIT] * cost)
-    tags[c, ARRIVAL] = time
-    for field in range(3):
-        if not math.isinf(tags[c, field]):
-            prev[c, field] = tags[c, field]
-    prev[c, ARRIVAL] = time
-
-
-@_compiled
-def add(
-    c: int,
-    time: float,
-    cost: float,
-    tags: Array,
-    prev: Array,
-    inv: Array,
-    state: Array,
-    delta: Array,
-    heap: Array,
-    place: Array,
-    tick: Array,
-) -> None:
-    """A request of class c enters; the caller keeps it in the class's FIFO."""
-    n = tags.shape[0]
-    tick[0] += 1
-    if state[c, KNOWN] == 0:
-        state[c, KNOWN] = 1
-        state[c, IDLE] = 1
-        state[c, LAST_TICK] = tick[0]
-        for h in range(3):
-            i = heap[h, n]
-            heap[h, i] = c
-            place[h, c] = i
-            heap[h, n] = i + 1
-            sift_up(h, i, tags, state, delta, heap, place)
-    if state[c, IDLE] == 1:
-        lowest = math.inf
-        for other in range(n):
-            if state[other, KNOWN] == 1 and state[other, IDLE] == 0:
-                p = (tags[other, PROPORTION] if state[other, COUNT] > 0 else prev[other, PROPORTION]) + delta[other]
-                if p < lowest:
-                    lowest = p
-        if lowest < 1.7976931348623157e308 / 3.0:
-            delta[c] = lowest - time
-        state[c, IDLE] = 0
-    state[c, COUNT] += 1
-    if state[c, COUNT] == 1:
-        state[c, READY] = 0
-        state[c, LAST_TICK] = tick[0]
-        new_tag(c, time, cost, tags, prev, inv)
-    for h in range(3):
-        sift(h, place[h, c], tags, state, delta, heap, place)
-    if state[c, COUNT] == 1:
-        for h in range(3):
-            sift(h, place[h, c], tags, state, delta, heap, place)
-
-
-@_compiled
-def choose(now: float, tags: Array, state: Array, delta: Array, heap: Array, place: Array) -> Tuple[int, int, float]:
-    """(kind, class, time): which class is served at `now`, or when to ask again."""
-    n = tags.shape[0]
-    if heap[H_RESERVATION, n] == 0:
-        return NONE, -1, 0.0
-    top = heap[H_RESERVATION, 0]
-    if state[top, COUNT] > 0 and tags[top, RESERVATION] <= now:
-        return BY_RESERVATION, top, now
-    limited = heap[H_LIMIT, 0]
-    while state[limited, COUNT] > 0 and state[limited, READY] == 0 and tags[limited, LIMIT] <= now:
-        state[limited, READY] = 1
-        sift_up(H_READY, place[H_READY, limited], tags, state, delta, heap, place)
-        sift_down(H_LIMIT, place[H_LIMIT, limited], tags, state, delta, heap, place)
-        limited = heap[H_LIMIT, 0]
-    ready = heap[H_READY, 0]
-    if state[ready, COUNT] > 0 and state[ready, READY] == 1 and tags[ready, PROPORTION] < math.inf:
-        return BY_WEIGHT, ready, now
-    when = math.inf
-    if state[top, COUNT] > 0 and tags[top, RESERVATION] != 0.0:
-        when = min(when, tags[top, RESERVATION])
-    if state[limited, COUNT] > 0 and tags[limited, LIMIT] != 0.0:
-        when = min(when, tags[limited, LIMIT])
-    if when < math.inf:
-        return FUTURE, -1, when
-    return NONE, -1, 0.0
-
-
-@_compiled
-def take(
-    kind: int,
-    c: int,
-    cost: float,
-    next_arrival: float,
-    next_cost: float,
-    tags: Array,
-    prev: Array,
-    inv: Array,
-    state: Array,
-    delta: Array,
-    heap: Array,
-    place: Array,
-    tick: Array,
-) -> None:
-    """Serve the head of class c (its cost given) and bring the next request, if there is one, to the front."""
-    state[c, COUNT] -= 1
-    if state[c, COUNT] > 0:
-        state[c, READY] = 0
-        state[c, LAST_TICK] = tick[0]
-        # the next tag follows the tag that was served, not the previous tag as reduced since
-        prev_r, prev_p, prev_l = tags[c, RESERVATION], tags[c, PROPORTION], tags[c, LIMIT]
-        old_r, old_p, old_l = prev[c, RESERVATION], prev[c, PROPORTION], prev[c, LIMIT]
-        prev[c, RESERVATION], prev[c, PROPORTION], prev[c, LIMIT] = prev_r, prev_p, prev_l
-        new_tag(c, next_arrival, next_cost, tags, prev, inv)
-        if math.isinf(tags[c, RESERVATION]):
-            prev[c, RESERVATION] = old_r
-        if math.isinf(tags[c, PROPORTION]):
-            prev[c, PROPORTION] = old_p
-        if math.isinf(tags[c, LIMIT]):
-            prev[c, LIMIT] = old_l
-    sift_down(H_RESERVATION, place[H_RESERVATION, c], tags, state, delta, heap, place)
-    sift(H_LIMIT, place[H_LIMIT, c], tags, state, delta, heap, place)
-    sift_down(H_READY, place[H_READY, c], tags, state, delta, heap, place)
+        _up_l(F, K, f, k, c)
+    _down_w(F, K, f, k, c)
     if kind == BY_WEIGHT:
-        reduction = inv[c, RESERVATION] * cost
-        if state[c, COUNT] > 0:
-            tags[c, RESERVATION] -= reduction
-        prev[c, RESERVATION] -= reduction
-        sift_up(H_RESERVATION, place[H_RESERVATION, c], tags, state, delta, heap, place)
+        reduction = F[f + INV_R + c] * cost
+        if K[k + COUNT + c] > 0:
+            F[f + TAG_R + c] -= reduction
+        F[f + PREV_R + c] -= reduction
+        _up_r(F, K, f, k, c)
 
 
-@_compiled
-def clean(
-    erase_tick: int, idle_tick: int, tags: Array, prev: Array, state: Array, delta: Array, heap: Array, place: Array
-) -> None:
+def clean(F: Array, K: Array, q: int, erase_tick: int, idle_tick: int) -> None:
     """Forget the classes whose last request is as old as `erase_tick`, and call those as old as `idle_tick` idle.
 
     The ticks are those of the newest cleaning marks older than the erase age (600 s) and the idle age (300 s); 0 where
     there is none.
     """
-    n = tags.shape[0]
-    for c in range(n):
-        if state[c, KNOWN] == 0:
+    f, k = q * FLOATS, q * INTS
+    for c in range(3):
+        if K[k + KNOWN + c] == 0:
             continue
-        if erase_tick > 0 and state[c, LAST_TICK] <= erase_tick:
-            for h in range(3):
-                i = place[h, c]
-                last = heap[h, n] - 1
-                heap[h, n] = last
-                if i != last:
-                    moved = heap[h, last]
-                    heap[h, i] = moved
-                    place[h, moved] = i
-                    sift(h, i, tags, state, delta, heap, place)
-            state[c, KNOWN] = 0
-            delta[c] = 0.0
-            for field in range(4):
-                prev[c, field] = 0.0
-        elif idle_tick > 0 and state[c, LAST_TICK] <= idle_tick:
-            state[c, IDLE] = 1
+        if erase_tick > 0 and K[k + LAST + c] <= erase_tick:
+            last = K[k + SIZE] - 1
+            K[k + SIZE] = last
+            for h in (k + HEAP_R, k + HEAP_L, k + HEAP_W):
+                i = 0
+                while K[h + i] != c:
+                    i += 1
+                K[h + i] = K[h + last]
+            # what took the place of the one that left may have to move
+            if last > 0:
+                _sift(F, K, f, k, K[k + HEAP_R])
+                _sift(F, K, f, k, K[k + HEAP_L])
+                _sift(F, K, f, k, K[k + HEAP_W])
+            K[k + KNOWN + c] = 0
+            K[k + IDLE + c] = 1
+            F[f + DELTA + c] = 0.0
+            F[f + PREV_R + c] = 0.0
+            F[f + PREV_W + c] = 0.0
+            F[f + PREV_L + c] = 0.0
+        elif idle_tick > 0 and K[k + LAST + c] <= idle_tick:
+            K[k + IDLE + c] = 1
+
+
+def new_queues(count: int) -> Tuple[Array, Array]:
+    """F and K for `count` empty queues, no class with a reservation, weight or limit."""
+    floats = np.zeros(count * FLOATS)
+    ints = np.zeros(count * INTS, dtype=np.int64)
+    ints.reshape(count, INTS)[:, IDLE : IDLE + 3] = 1
+    return floats, ints
+
+
+def set_class(F: Array, K: Array, q: int, c: int, reservation: float, weight: float, limit: float) -> None:
+    """Change a class's parameters (bytes/s, none, bytes/s; 0 for none); tags already computed stay."""
+    for offset, value in ((INV_R, reservation), (INV_W, weight), (INV_L, limit)):
+        F[q * FLOATS + offset + c] = 0.0 if value == 0.0 else 1.0 / value

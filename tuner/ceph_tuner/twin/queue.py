@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Deque, NamedTuple, Tuple, Union
 
-import numpy as np
-
 from ceph_tuner.twin import kernel
 
+CLASSES = 3
 IDLE_AGE_S, ERASE_AGE_S, CHECK_TIME_S = 300.0, 600.0, 60.0
 
 
@@ -30,25 +29,18 @@ Answer = Union[Served, Later, None]
 """None where the queue is empty, or holds only what can never be served."""
 
 
-def _inverse(value: float) -> float:
-    return 0.0 if value == 0.0 else 1.0 / value
+def _class(class_id: int) -> int:
+    if not 0 <= class_id < CLASSES:
+        raise ValueError(f"class(={class_id}) must be 0 (client), 1 (recovery) or 2 (best effort)")
+    return class_id
 
 
 class DmClockQueue:
-    """Requests of a few classes, served as Ceph serves them. Times in seconds, costs in bytes."""
+    """Requests of the three classes, served as Ceph serves them. Times in seconds, costs in bytes."""
 
-    def __init__(self, classes: int = 3) -> None:
-        if classes < 1:
-            raise ValueError(f"classes(={classes}) must be at least 1")
-        self._inv = np.zeros((classes, 3))
-        self._tags = np.zeros((classes, 4))
-        self._prev = np.zeros((classes, 4))
-        self._state = np.zeros((classes, 5), dtype=np.int64)
-        self._delta = np.zeros(classes)
-        self._heap = np.zeros((3, classes + 1), dtype=np.int64)
-        self._place = np.zeros((3, classes), dtype=np.int64)
-        self._tick = np.zeros(1, dtype=np.int64)
-        self._waiting: Tuple[Deque[Tuple[int, float, float]], ...] = tuple(deque() for _ in range(classes))
+    def __init__(self) -> None:
+        self._floats, self._ints = kernel.new_queues(1)
+        self._waiting: Tuple[Deque[Tuple[int, float, float]], ...] = (deque(), deque(), deque())
         self._marks: Deque[Tuple[float, int]] = deque()
 
     def __len__(self) -> int:
@@ -59,37 +51,31 @@ class DmClockQueue:
         for name, value in (("reservation", reservation), ("weight", weight), ("limit", limit)):
             if not 0 <= value < float("inf"):
                 raise ValueError(f"{name}(={value}) must be 0 or more and finite")
-        self._inv[class_id] = (_inverse(reservation), _inverse(weight), _inverse(limit))
+        kernel.set_class(self._floats, self._ints, 0, _class(class_id), reservation, weight, limit)
 
     def add(self, time: float, request_id: int, class_id: int, cost: float) -> None:
         """A request enters at `time`."""
         if not 0 < cost < 2**32:
             raise ValueError(f"cost(={cost}) must be between 1 and 2^32 - 1 bytes")
-        self._waiting[class_id].append((request_id, time, cost))
-        kernel.add(
-            class_id, time, cost, self._tags, self._prev, self._inv, self._state, self._delta,
-            self._heap, self._place, self._tick,
-        )  # fmt: skip
+        self._waiting[_class(class_id)].append((request_id, time, cost))
+        kernel.add(self._floats, self._ints, 0, class_id, time, cost)
 
     def pull(self, now: float) -> Answer:
         """The request to serve at `now`, or when to ask again, or None."""
-        kind, class_id, when = kernel.choose(now, self._tags, self._state, self._delta, self._heap, self._place)
+        kind, class_id, when = kernel.choose(self._floats, self._ints, 0, now)
         if kind == kernel.NONE:
             return None
         if kind == kernel.FUTURE:
             return Later(float(when))
         requests = self._waiting[class_id]
         request_id, _, cost = requests.popleft()
-        following = requests[0] if requests else (0, 0.0, 1.0)
-        kernel.take(
-            kind, class_id, cost, following[1], following[2], self._tags, self._prev, self._inv, self._state,
-            self._delta, self._heap, self._place, self._tick,
-        )  # fmt: skip
+        following = requests[0] if requests else (0, 0.0, 0.0)
+        kernel.take(self._floats, self._ints, 0, kind, class_id, cost, following[1], following[2])
         return Served(request_id, int(class_id), "reservation" if kind == kernel.BY_RESERVATION else "weight")
 
     def clean(self, now: float) -> None:
         """Every CHECK_TIME_S, as the library does: quiet classes lose their place in the proportions, old ones go."""
-        self._marks.append((now, int(self._tick[0])))
+        self._marks.append((now, int(self._ints[kernel.TICK])))
         erase_tick = 0
         while self._marks and self._marks[0][0] <= now - ERASE_AGE_S:
             erase_tick = self._marks.popleft()[1]
@@ -98,6 +84,4 @@ class DmClockQueue:
             if marked > now - IDLE_AGE_S:
                 break
             idle_tick = tick
-        kernel.clean(
-            erase_tick, idle_tick, self._tags, self._prev, self._state, self._delta, self._heap, self._place,
-        )  # fmt: skip
+        kernel.clean(self._floats, self._ints, 0, erase_tick, idle_tick)

@@ -71,7 +71,7 @@ def replay(path: Path) -> Replay:
             event = json.loads(line)
             kind = event["kind"]
             if kind == "config":
-                queue = DmClockQueue(max(entry["class"] for entry in event["classes"]) + 1)
+                queue = DmClockQueue()
                 for entry in event["classes"]:
                     queue.set_class(*_parameters(entry))
             elif kind == "set":
