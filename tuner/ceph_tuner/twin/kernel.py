@@ -28,48 +28,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-TAG_R, TAG_W, TAG_L      the head request's reservation, proportion and limit tag (s)
-               PREV_R, PREV_W, PREV_L   the same of the request before it
-               DELTA                    what was added to the proportion tags when the class woke up (s)
-               INV_R, INV_W, INV_L      1/reservation (s/byte), 1/weight, 1/limit (s/byte); 0 where there is none
-    K      int64 (queues * INTS,): per queue
-               COUNT, READY, IDLE, KNOWN, LAST   requests waiting, the head is within its limit, quiet for long,
-                                                 in the map, tick of the last request; each for the three classes
-               HEAP_R, HEAP_L, HEAP_W            the classes in heap order: by reservation, by limit, ready by weight
-               SIZE, TICK                        classes in the heaps; requests that ever entered
-
-Source: dmclock_server.h and indirect_intrusive_heap.h of the dmClock library in Ceph 20.2.4. Its heaps are binary, and
-their order among equals decides ties, so with three classes a heap is a root and two children, moved just as there.
-"""
-
-from __future__ import annotations
-
-import math
-from typing import Any, Tuple
-
-import numpy as np
-from numpy.typing import NDArray
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-Array = NDArray[Any]
-
-try:
-    import numba
-
-    def _inlined(function: Function) -> Function:
-        """For what runs at every event: called thousands of times a millisecond, the call itself would cost most."""
-        return cast(Function, numba.njit(inline="always", cache=True, error_model="numpy")(function))
-
-    def _compiled(function: Function) -> Function:
-        return cast(Function, numba.njit(cache=True, error_model="numpy")(function))
-
-except ImportError:  # the same results, slower
-
-    def _inlined(function: Function) -> Function:
-        return function
-
-    _compiled = _inlined
-
 TAG_R, TAG_W, TAG_L, PREV_R, PREV_W, PREV_L, DELTA, INV_R, INV_W, INV_L, FLOATS = 0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 32
 COUNT, READY, IDLE, KNOWN, LAST, HEAP_R, HEAP_L, HEAP_W, SIZE, TICK, INTS = 0, 3, 6, 9, 12, 15, 18, 21, 24, 25, 32
 BY_RESERVATION, BY_WEIGHT, FUTURE, NONE = 0, 1, 2, 3
