@@ -1,0 +1,129 @@
+"""The configuration database, the OSDs' view and the store, over anything that runs Ceph commands.
+
+Runs inside ceph-mgr as well: standard library only.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+from typing import Any, Dict, List, Optional
+
+from ceph_tuner.errors import CommandFailed
+from ceph_tuner.ports import Commander, ConfigEntry
+from ceph_tuner.target import Place, covered
+
+STORE_PREFIX = "mgr/tuner/"
+"""A ceph-mgr module's `set_store(KEY)` is the monitors' config-key `mgr/MODULE/KEY`: the CLI and the plugin share it."""
+
+LOCAL_SOURCES = ("file", "env", "cmdline", "override")
+"""Sources of an option that outrank the monitors' database, as `config diff` names them."""
+
+
+class CommandConfig:
+    """`ports.ConfigDatabase` by Ceph's commands."""
+
+    def __init__(self, commander: Commander) -> None:
+        self._commander = commander
+
+    def dump(self) -> List[ConfigEntry]:
+        """Every entry, in the monitors' order."""
+        rows = _json(self._commander.mon("config dump", {}), "config dump")
+        return [ConfigEntry(_who(row), str(row["name"]), str(row["value"])) for row in rows]
+
+    def set(self, who: str, name: str, value: str) -> None:
+        """Write one entry; the monitor answers after the commit. Raises CommandFailed for a value out of range."""
+        self._commander.mon("config set", {"who": who, "name": name, "value": value})
+
+    def remove(self, who: str, name: str) -> None:
+        """Remove one entry; the monitor does not mind if there is none."""
+        self._commander.mon("config rm", {"who": who, "name": name})
+
+    def places(self) -> List[Place]:
+        """Every OSD of the CRUSH tree with its device class and its location."""
+        nodes = _json(self._commander.mon("osd tree", {}), "osd tree")["nodes"]
+        parent = {child: node for node in nodes for child in node.get("children", [])}
+        places = []
+        for node in nodes:
+            if node["type"] != "osd":
+                continue
+            locations: Dict[str, str] = {}
+            above = parent.get(node["id"])
+            while above is not None:
+                locations[above["type"]] = above["name"]
+                above = parent.get(above["id"])
+            places.append(Place(node["id"], node.get("device_class", ""), locations, node.get("status") == "up"))
+        return places
+
+    def osds(self, who: str) -> List[int]:
+        """Sorted ids of the running OSDs that a section covers."""
+        return covered(who, self.places())
+
+    def effective(self, osd: int) -> Dict[str, str]:
+        """What one OSD uses, defaults included (`ceph tell osd.N config show`)."""
+        answer = _json(self._commander.tell(f"osd.{osd}", "config show", {}), "config show")
+        return {str(name): str(value) for name, value in answer.items()}
+
+    def overridden(self, osd: int) -> Dict[str, str]:
+        """Options that something on the OSD's host decides (`file`, `env`, `cmdline`, `override`), by name."""
+        answer = _json(self._commander.tell(f"osd.{osd}", "config diff", {}), "config diff")
+        found = {}
+        for name, levels in answer.get("diff", {}).items():
+            if isinstance(levels, dict):
+                local = [source for source in LOCAL_SOURCES if source in levels]
+                if local:
+                    found[str(name)] = local[-1]
+        return found
+
+
+class CommandStore:
+    """`ports.Store` in the monitors' config-key store: every write is a commit, every read sees the last one."""
+
+    def __init__(self, commander: Commander, prefix: str = STORE_PREFIX) -> None:
+        self._commander, self._prefix = commander, prefix
+
+    def get(self, key: str) -> Optional[str]:
+        """None where the key is absent."""
+        try:
+            return self._commander.mon("config-key get", {"key": self._prefix + key})
+        except CommandFailed as failure:
+            if failure.code == -errno.ENOENT:
+                return None
+            raise
+
+    def set(self, key: str, value: str) -> None:
+        """At most 64 KiB a value: the monitor refuses more. An empty value is not a value for it, so use none."""
+        self._commander.mon("config-key set", {"key": self._prefix + key}, payload=value)
+
+    def remove(self, key: str) -> None:
+        """The monitor does not mind if the key is absent."""
+        self._commander.mon("config-key rm", {"key": self._prefix + key})
+
+    def keys(self, prefix: str) -> List[str]:
+        """Sorted keys that begin with the prefix."""
+        return sorted(self.items(prefix))
+
+    def items(self, prefix: str) -> Dict[str, str]:
+        """Keys that begin with the prefix, with their values: one command."""
+        # `config-key ls` would list every module's keys; dump takes a prefix
+        answer = _json(self._commander.mon("config-key dump", {"key": self._prefix + prefix}), "config-key dump")
+        return {str(key)[len(self._prefix) :]: str(value) for key, value in answer.items()}
+
+
+def osd_versions(commander: Commander) -> List[str]:
+    """The versions that the cluster's OSDs run, such as `20.2.4`; the monitors' where no OSD runs."""
+    answer = _json(commander.mon("versions", {}), "versions")
+    texts = answer.get("osd") or answer.get("mon") or {}
+    return sorted(text.split()[2] for text in texts)
+
+
+def _who(row: Dict[str, Any]) -> str:
+    """The section with its mask, in the form that `config set` takes."""
+    return f"{row['section']}/{row['mask']}" if row.get("mask") else str(row["section"])
+
+
+def _json(text: str, command: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as exc:
+        raise CommandFailed(command, -errno.EIO, f"answered {text[:80]!r} instead of JSON") from exc

@@ -1,0 +1,88 @@
+"""Opens a cluster by the name that the operator gives: a lab, a ceph.conf, or this machine's own cluster."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, List, Optional, Sequence, Union
+
+from ceph_tuner.clusters.cephcli import CephCli, Launcher
+from ceph_tuner.clusters.commands import CommandConfig, CommandStore, osd_versions
+from ceph_tuner.clusters.session import Session, SessionUnavailable
+from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, PermissionRefused
+from ceph_tuner.releases import Release, parse_version, release_of
+
+if TYPE_CHECKING:
+    from ceph_tuner.lab.cluster import Lab
+
+SYSTEM_CONF = Path("/etc/ceph/ceph.conf")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that answers, behind the ports."""
+
+    name: str
+    commander: Union[CephCli, Session]
+    config: CommandConfig
+    store: CommandStore
+    release: Release
+    """Of the OSDs; the oldest where they differ, since only its knobs work everywhere."""
+    version: str
+    lab: Optional[Lab] = None
+
+    def close(self) -> None:
+        """End the connection."""
+        if isinstance(self.commander, Session):
+            self.commander.close()
+
+
+def open_cluster(name: str, timeout: float = 30.0) -> Cluster:
+    """Open a lab by its name, a cluster by the path of its ceph.conf, or `ceph` for /etc/ceph/ceph.conf.
+
+    Raises ClusterNotFound (nothing there, or nothing answers there), PermissionRefused.
+    """
+    if name == "ceph":
+        return connect(name, list, _readable(SYSTEM_CONF), timeout)
+    if "/" in name or name.endswith(".conf"):
+        return connect(name, list, _readable(Path(name)), timeout)
+    from ceph_tuner.lab.cluster import Lab  # a lab needs much that a real cluster does not
+
+    lab = Lab.open(name)
+    return connect(name, lab.argv, "", timeout, lab)
+
+
+def connect(
+    name: str, launch: Launcher = list, conf: str = "", timeout: float = 30.0, lab: Optional[Lab] = None
+) -> Cluster:
+    """Connect to the cluster of a ceph.conf; without one, to that which `launch` provides for."""
+    try:
+        commander = _commander(launch, conf, timeout)
+        version = min(osd_versions(commander), key=parse_version)
+    except ClusterTimeout as exc:
+        raise ClusterNotFound(f"cluster {name}", "no answer from its monitors", "a running cluster") from exc
+    return Cluster(
+        name, commander, CommandConfig(commander), CommandStore(commander), release_of(version), version, lab
+    )
+
+
+def _commander(launch: Launcher, conf: str, timeout: float) -> Union[CephCli, Session]:
+    try:
+        return Session(launch, conf, timeout)
+    except SessionUnavailable:
+
+        def with_conf(command: Sequence[str]) -> List[str]:
+            return launch([command[0], *(["--conf", conf] if conf else []), *command[1:]])
+
+        return CephCli(with_conf, timeout)
+
+
+def _readable(path: Path) -> str:
+    if not path.is_file():
+        raise ClusterNotFound(
+            "cluster", f"no file {path}", "the name of a lab, `ceph` for /etc/ceph/ceph.conf, or a path of a ceph.conf"
+        )
+    if not os.access(path, os.R_OK):
+        raise PermissionRefused(f"cluster {path}", "an unreadable file", "read permission (run as root?)")
+    return str(path.resolve())
