@@ -1,9 +1,8 @@
 """What a section of the configuration database covers, and which of two sections wins.
 
-Ceph's rule (`ConfigMap::generate_entity_map`): a later section beats an earlier one (`global`, `osd`, `osd.N`); within a
-section the most precise mask wins: a CRUSH location by its level (host before rack before root), then a device class,
-then no mask. At equal precision the entry that sorts last by its key wins, so `osd/host:h0` beats `osd/host:h0/class:ssd`
-only where nothing else decides; we call that a tie and let the check of the effect decide.
+Ceph's rule (`ConfigMap::generate_entity_map`): a later section beats an earlier one (`global`, `osd`, `osd.N`). Within
+a section the most precise mask wins: a CRUSH location by its level (host before rack before root), then a device
+class, then no mask. A location with a class ties with the plain location: the check of the effect decides there.
 """
 
 from __future__ import annotations

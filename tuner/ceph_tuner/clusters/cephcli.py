@@ -38,8 +38,7 @@ class CephCli:
             done = subprocess.run(
                 argv,
                 input=payload.encode(),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                capture_output=True,
                 timeout=self._timeout + 5,
                 check=False,
                 start_new_session=True,
@@ -53,7 +52,7 @@ class CephCli:
         if done.returncode:
             raise failure(f"ceph {shown}", -done.returncode, done.stderr.decode(errors="replace"))
         text = done.stdout.decode(errors="replace")
-        # with --format json the program begins what it prints with a newline of its own; the rest is the answer as it is
+        # with --format json the program begins what it prints with a newline of its own; the rest is the answer
         return text[1:] if text.startswith("\n") else text
 
 

@@ -14,7 +14,7 @@ from ceph_tuner.ports import Commander, ConfigEntry
 from ceph_tuner.target import Place, covered
 
 STORE_PREFIX = "mgr/tuner/"
-"""A ceph-mgr module's `set_store(KEY)` is the monitors' config-key `mgr/MODULE/KEY`: the CLI and the plugin share it."""
+"""The config-key prefix of the plugin's own `set_store`, so that the CLI and the plugin share what is stored."""
 
 LOCAL_SOURCES = ("file", "env", "cmdline", "override")
 """Sources of an option that outrank the monitors' database, as `config diff` names them."""

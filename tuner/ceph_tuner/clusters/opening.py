@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, List, Optional, Sequence, Union
 
 from ceph_tuner.clusters.cephcli import CephCli, Launcher
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore, osd_versions
-from ceph_tuner.clusters.session import Session, SessionUnavailable
+from ceph_tuner.clusters.session import NoLibradosError, Session
 from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, PermissionRefused
 from ceph_tuner.releases import Release, parse_version, release_of
 
@@ -70,7 +70,7 @@ def connect(
 def _commander(launch: Launcher, conf: str, timeout: float) -> Union[CephCli, Session]:
     try:
         return Session(launch, conf, timeout)
-    except SessionUnavailable:
+    except NoLibradosError:
 
         def with_conf(command: Sequence[str]) -> List[str]:
             return launch([command[0], *(["--conf", conf] if conf else []), *command[1:]])

@@ -15,7 +15,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import IO, Any, Dict, List, Mapping, Optional
+from typing import IO, Any, Dict, List, Mapping, Optional, cast
 
 from ceph_tuner.clusters.cephcli import Launcher, failure
 from ceph_tuner.errors import ClusterTimeout
@@ -23,7 +23,7 @@ from ceph_tuner.errors import ClusterTimeout
 _CHILD = Path(__file__).with_name("session_child.py")
 
 
-class SessionUnavailable(Exception):
+class NoLibradosError(Exception):
     """There is no librados for the Python over there: use the `ceph` program."""
 
 
@@ -31,7 +31,7 @@ class Session:
     """`ports.Commander` by a child process with librados. Safe to use from several threads; one command at a time."""
 
     def __init__(self, launch: Launcher = list, conf: str = "", timeout: float = 30.0) -> None:
-        """Connect at once. Raises SessionUnavailable, ClusterNotFound, ClusterTimeout, PermissionRefused."""
+        """Connect at once. Raises NoLibradosError, ClusterNotFound, ClusterTimeout, PermissionRefused."""
         self._argv = launch(["python3", "-u", "-c", _CHILD.read_text(encoding="utf-8"), conf, str(timeout)])
         self._timeout = timeout
         self._lock = threading.RLock()
@@ -77,7 +77,7 @@ class Session:
 
     def _start(self) -> None:
         try:
-            # a session of its own: Ctrl-C must reach the tuner, which undoes, and not the connection that it undoes with
+            # a session of its own: Ctrl-C must reach the tuner, which undoes, not the connection that it undoes with
             self._child = subprocess.Popen(
                 self._argv,
                 stdin=subprocess.PIPE,
@@ -86,20 +86,20 @@ class Session:
                 start_new_session=True,
             )
         except OSError as exc:
-            raise SessionUnavailable(str(exc)) from exc
+            raise NoLibradosError(str(exc)) from exc
         self._buffer = b""
         try:
             greeting = self._read("connect", time.monotonic() + self._timeout + 5)
         except ClusterTimeout as exc:
             if self._child is None:
-                raise SessionUnavailable("its process ended before it was ready") from exc
+                raise NoLibradosError("its process ended before it was ready") from exc
             raise
         if greeting.get("ready"):
             return
         self.close()
         if "code" in greeting:
             raise failure("connect", int(greeting["code"]), str(greeting["reason"]))
-        raise SessionUnavailable(str(greeting.get("reason")))
+        raise NoLibradosError(str(greeting.get("reason")))
 
     def _ask(self, request: Dict[str, Any]) -> str:
         arguments: List[str] = list(request["arguments"].values())
@@ -122,16 +122,15 @@ class Session:
 
     def _write(self, line: bytes, shown: str) -> None:
         try:
-            assert self._child is not None and self._child.stdin is not None  # noqa: S101 (narrows the type)
-            self._child.stdin.write(line)
-            self._child.stdin.flush()
+            stdin = cast("IO[bytes]", cast("subprocess.Popen[bytes]", self._child).stdin)
+            stdin.write(line)
+            stdin.flush()
         except OSError as exc:
             self.close()
             raise ClusterTimeout(f"`{shown}`: the connection's process has ended") from exc
 
     def _read(self, shown: str, deadline: float) -> Dict[str, Any]:
-        assert self._child is not None and self._child.stdout is not None  # noqa: S101 (narrows the type)
-        stdout: IO[bytes] = self._child.stdout
+        stdout = cast("IO[bytes]", cast("subprocess.Popen[bytes]", self._child).stdout)
         while b"\n" not in self._buffer:
             readable, _, _ = select.select([stdout], [], [], max(0.0, deadline - time.monotonic()))
             if not readable:

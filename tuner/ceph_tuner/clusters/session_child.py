@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any, Callable, Dict, Tuple
+
+Answer = Tuple[int, bytes, str]
+Run = Callable[[str, str, Dict[str, Any], bytes], Answer]
 
 
-def _answer(document):  # type: ignore[no-untyped-def]
+def _answer(document: Dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(document) + "\n")
     sys.stdout.flush()
 
 
-def _connect(timeout):  # type: ignore[no-untyped-def]
+def _connect(timeout: int) -> Any:
     try:
         import rados
     except ImportError as error:
@@ -38,10 +42,11 @@ def _connect(timeout):  # type: ignore[no-untyped-def]
 class _Types:
     """The monitors and daemons want numbers as numbers: their own descriptions say which arguments are."""
 
-    def __init__(self, run):  # type: ignore[no-untyped-def]
-        self._run, self._known = run, {}
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._known: Dict[Tuple[str, str], Dict[str, Dict[str, str]]] = {}
 
-    def typed(self, kind, daemon, prefix, arguments):  # type: ignore[no-untyped-def]
+    def typed(self, kind: str, daemon: str, prefix: str, arguments: Dict[str, str]) -> Dict[str, Any]:
         family = (kind, daemon.split(".")[0])
         if family not in self._known:
             code, out, _ = self._run(kind, daemon, {"prefix": "get_command_descriptions", "format": "json"}, b"")
@@ -50,8 +55,8 @@ class _Types:
         return {name: self._convert(types.get(name, ""), value) for name, value in arguments.items()}
 
     @staticmethod
-    def _table(descriptions):  # type: ignore[no-untyped-def]
-        table = {}
+    def _table(descriptions: Dict[str, Any]) -> Dict[str, Dict[str, str]]:
+        table: Dict[str, Dict[str, str]] = {}
         for entry in descriptions.values():
             words, types = [], {}
             for part in entry["sig"]:
@@ -63,7 +68,7 @@ class _Types:
         return table
 
     @staticmethod
-    def _convert(kind, value):  # type: ignore[no-untyped-def]
+    def _convert(kind: str, value: str) -> Any:
         if kind.startswith("list:"):
             return value.split()
         try:
@@ -78,10 +83,10 @@ class _Types:
         return value
 
 
-def _serve():  # type: ignore[no-untyped-def]
+def _serve() -> None:
     cluster = _connect(max(1, int(float(sys.argv[2]))) if len(sys.argv) > 2 else 30)
 
-    def run(kind, daemon, command, payload):  # type: ignore[no-untyped-def]
+    def run(kind: str, daemon: str, command: Dict[str, Any], payload: bytes) -> Any:
         text = json.dumps(command)
         role, _, name = daemon.partition(".")
         if kind == "mon":
