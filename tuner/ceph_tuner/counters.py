@@ -1,0 +1,151 @@
+"""Rates out of cumulative counters that stop, start again and arrive late.
+
+A counter only rises while its daemon lives. Whatever else it does (falls, comes with an older stamp, belongs to
+a daemon that was restarted, was silent for a minute) makes no rate, and never a negative or an absurd one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Deque, Dict, Iterable, Mapping, Optional, Tuple
+
+
+@dataclass(frozen=True)
+class Report:
+    """A daemon's counters at `at` (seconds, by the clock that stamps them); `born` changes when it is restarted."""
+
+    at: float
+    values: Mapping[str, float]
+    born: int = 0
+
+
+@dataclass(frozen=True)
+class Rise:
+    """How much a daemon's counters rose during the `seconds` up to `at`."""
+
+    at: float
+    seconds: float
+    values: Mapping[str, float]
+
+    def rate(self, counter: str) -> Optional[float]:
+        """Rise per second; None for a counter that the daemon does not have."""
+        value = self.values.get(counter)
+        return None if value is None else value / self.seconds
+
+
+class Meter:
+    """Turns successive reports of daemons into rises.
+
+    A daemon whose report has not changed since the last look keeps its last rise for `hold_s`: daemons report at
+    their own beat, and a look that falls between two reports must not see half of the cluster stand still.
+    """
+
+    def __init__(self, hold_s: float = 15.0, longest_s: float = 60.0) -> None:
+        if not 0 <= hold_s <= longest_s:
+            raise ValueError(f"hold_s must be in 0..{longest_s}, got {hold_s}")
+        self._hold_s, self._longest_s = hold_s, longest_s
+        self._reports: Dict[str, Report] = {}
+        self._rises: Dict[str, Rise] = {}
+
+    def look(self, daemon: str, report: Report, now: float) -> Optional[Rise]:
+        """Rise up to this report, or None where there is nothing to compare it with."""
+        before = self._reports.get(daemon)
+        if before is not None and before.born == report.born and report.at <= before.at:
+            # not newer; a stamp that goes back is a clock that was set, and the baseline must follow it
+            if report.at < before.at - self._longest_s:
+                self._start(daemon, report)
+            held = self._rises.get(daemon)
+            return held if held and abs(now - held.at) <= self._hold_s else None
+        self._start(daemon, report)
+        if before is None or before.born != report.born or report.at - before.at > self._longest_s:
+            return None
+        if any(report.values[name] < value for name, value in before.values.items() if name in report.values):
+            return None
+        values = {name: value - before.values[name] for name, value in report.values.items() if name in before.values}
+        self._rises[daemon] = Rise(report.at, report.at - before.at, values)
+        return self._rises[daemon]
+
+    def keep_only(self, daemons: Iterable[str]) -> None:
+        """Forget daemons that are gone, so that one that comes back starts afresh."""
+        for daemon in set(self._reports) - set(daemons):
+            del self._reports[daemon]
+            self._rises.pop(daemon, None)
+
+    def _start(self, daemon: str, report: Report) -> None:
+        self._reports[daemon] = report
+        self._rises.pop(daemon, None)
+
+
+class Trend:
+    """Ups and downs of one number over the last `span_s` seconds, apart from each other.
+
+    For numbers of the whole cluster that the mgr adds up from reports which arrive one by one, about every 5 s:
+    the difference of two looks that are as close as that shows none, one or two of them.
+    """
+
+    def __init__(self, span_s: float = 15.0) -> None:
+        if not span_s > 0:
+            raise ValueError(f"span_s must be > 0, got {span_s}")
+        self._span_s = span_s
+        self._points: Deque[Tuple[float, float]] = deque()
+
+    def add(self, at: float, value: Optional[float]) -> None:
+        """Take a number; a gap or a clock that goes back starts a new trend."""
+        if value is None or (self._points and not 0 < at - self._points[-1][0] <= 4 * self._span_s):
+            self._points.clear()
+        if value is not None:
+            self._points.append((at, value))
+        # one point at or before the edge of the span stays, so that the span is covered whole
+        while len(self._points) > 2 and self._points[1][0] <= at - self._span_s:
+            self._points.popleft()
+
+    def rising(self) -> Optional[float]:
+        """Sum of all increases per second; None until there are two points."""
+        return self._per_second(1.0)
+
+    def falling(self) -> Optional[float]:
+        """Sum of all decreases per second; None until there are two points."""
+        return self._per_second(-1.0)
+
+    def _per_second(self, sign: float) -> Optional[float]:
+        if len(self._points) < 2:
+            return None
+        points = list(self._points)
+        moved = sum(max(sign * (after[1] - before[1]), 0.0) for before, after in zip(points, points[1:]))
+        return moved / (points[-1][0] - points[0][0])
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A count that begins again at 0 with each episode (a PG's scrub, a PG's trim).
+
+    `episode` changes when an episode ends; `running` says whether one was under way at this look.
+    """
+
+    at: float
+    count: int
+    running: bool
+    episode: str = ""
+
+
+class Episodes:
+    """Turns progress that begins again into rates."""
+
+    def __init__(self, longest_s: float = 900.0) -> None:
+        self._longest_s = longest_s
+        self._seen: Dict[str, Progress] = {}
+
+    def look(self, name: str, progress: Progress) -> Optional[float]:
+        """Done per second since the last look; None for the first look and after a long gap."""
+        before = self._seen.get(name)
+        self._seen[name] = progress
+        if before is None or not 0 < progress.at - before.at <= self._longest_s:
+            return None
+        began_again = progress.count < before.count or (progress.episode != before.episode and not before.running)
+        done = progress.count if began_again else progress.count - before.count
+        return done / (progress.at - before.at)
+
+    def forget_before(self, at: float) -> None:
+        """Drop what was not looked at since."""
+        self._seen = {name: progress for name, progress in self._seen.items() if progress.at >= at}

@@ -1,0 +1,263 @@
+"""From successive readings of a cluster to samples: rates, percentiles, work left and finish times.
+
+A reading is what a collector (the ceph-mgr plugin, or the ceph CLI) saw at one moment: cumulative counters with the
+time at which the OSD reported them, and states. `Sampling` remembers just enough of the past to compare with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, List, Mapping, Optional, Tuple
+
+from ceph_tuner.counters import Episodes, Meter, Progress, Report, Rise, Trend
+from ceph_tuner.histogram import Histogram, pooled
+from ceph_tuner.metrics import METRICS
+from ceph_tuner.sample import READ, WRITE, Sample, finish_s, percentiles
+
+PLAIN_COUNTERS = (
+    "op_r",
+    "op_w",
+    "op_rw",
+    "op_r_out_bytes",
+    "op_w_in_bytes",
+    "op_rw_in_bytes",
+    "op_rw_out_bytes",
+    "recovery_ops",
+    "recovery_bytes",
+    # since Tentacle; every copy of an object counts
+    "scrub_replicated_stats_cnt",
+    "scrub_ec_stats_cnt",
+    "scrub_replicated_read_bytes",
+    "scrub_ec_read_bytes",
+)
+"""Cumulative counters of the OSD's section `osd`; an OSD that lacks one leaves it out."""
+
+TIME_COUNTERS = ("op_r_latency", "op_w_latency", "op_rw_latency")
+"""Counters with a sum of seconds and a count, in reports as NAME.sum and NAME.count."""
+
+SCRUB_COUNTERS = ("scrub_replicated_stats_cnt", "scrub_ec_stats_cnt")
+SCRUB_READS = ("scrub_replicated_read_bytes", "scrub_ec_read_bytes")
+
+QUEUE_CLASSES = {
+    "mclock_client_queue_len": "queue.client",
+    "mclock_recovery_queue_len": "queue.background_recovery",
+    "mclock_best_effort_queue_len": "queue.background_best_effort",
+}
+"""Counter of a section `mclock-shard-queue-N` -> metric. Added up over an OSD's shards."""
+
+
+@dataclass(frozen=True)
+class PgDetail:
+    """Progress of one PG. `scrubbed` and `trimmed` begin again at 0 with each scrub and each trim."""
+
+    scrubbed: int
+    trimmed: int
+    objects: int
+    bytes: int
+    copies: int
+    state: str
+    snaptrim_queue: int = 0
+    scrub_ended: str = ""
+    """Stamp of the last scrub's end, as Ceph writes it."""
+    deep_scrubbed_at: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A cluster at one moment. What a collector could not see is None or left out."""
+
+    at: float
+    osds: Mapping[int, Report] = field(default_factory=dict)
+    latency: Mapping[int, Mapping[str, Histogram]] = field(default_factory=dict)
+    latency_at: Mapping[int, float] = field(default_factory=dict)
+    queues: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    totals: Mapping[str, float] = field(default_factory=dict)
+    """Sums over all PGs, by the names of Ceph's `stat_sum`."""
+    pg_states: Mapping[str, int] = field(default_factory=dict)
+    pgs: Mapping[str, PgDetail] = field(default_factory=dict)
+    """Details of some PGs, or of all."""
+    snaptrim_queue: Optional[float] = None
+    slow_ops: Optional[float] = None
+    osds_down: Optional[float] = None
+    pgs_late: Optional[float] = None
+    notes: Tuple[str, ...] = ()
+
+
+class Sampling:
+    """Compares each reading with those before it."""
+
+    def __init__(self) -> None:
+        self._last_at: Optional[float] = None
+        self._meter = Meter()
+        self._histograms: Dict[Tuple[int, str], Tuple[int, Histogram]] = {}
+        self._pgs = Episodes()
+        self._misplaced, self._clones, self._snaptrim_queue = Trend(), Trend(), Trend(60.0)
+
+    def take(self, reading: Reading) -> Optional[Sample]:
+        """The sample up to this reading; None for the first one, and after a gap or a step of the clock."""
+        before, self._last_at = self._last_at, reading.at
+        notes = list(reading.notes)
+        rises = self._rises(reading, notes)
+        latency = self._latency(reading)
+        scrub_rates = self._scrub_rates(reading)
+        self._misplaced.add(reading.at, reading.totals.get("num_objects_misplaced"))
+        self._clones.add(reading.at, reading.totals.get("num_object_clones"))
+        self._snaptrim_queue.add(reading.at, reading.snaptrim_queue)
+        if before is None or not 0 < reading.at - before <= 120:
+            return None
+        values: Dict[str, float] = {}
+        values.update(_client(rises))
+        values.update(percentiles(latency))
+        values.update(_recovery(rises, reading, self._misplaced.falling()))
+        values.update(_scrub(rises, scrub_rates, reading))
+        values.update(_snaptrim(reading, self._clones.falling(), self._snaptrim_queue.falling()))
+        values.update(_states(reading))
+        known = {name: values[name] for name in METRICS if name in values}
+        return Sample(reading.at, reading.at - before, known, latency, dict(reading.pg_states), tuple(notes))
+
+    def _rises(self, reading: Reading, notes: List[str]) -> List[Rise]:
+        self._meter.keep_only(f"osd.{osd}" for osd in reading.osds)
+        rises, silent = [], []
+        for osd, report in sorted(reading.osds.items()):
+            rise = self._meter.look(f"osd.{osd}", report, reading.at)
+            if rise is None:
+                silent.append(f"osd.{osd}")
+            else:
+                rises.append(rise)
+        if silent and rises:
+            notes.append(f"no rates of {', '.join(silent[:5])}{' and more' if len(silent) > 5 else ''}")
+        return rises
+
+    def _latency(self, reading: Reading) -> Dict[str, Histogram]:
+        """Operations per bucket since the last reading, over the OSDs whose histograms are read."""
+        found: Dict[str, List[Histogram]] = {READ: [], WRITE: []}
+        current: Dict[Tuple[int, str], Tuple[int, Histogram]] = {}
+        for osd, kinds in reading.latency.items():
+            born = reading.osds[osd].born if osd in reading.osds else 0
+            for kind, histogram in kinds.items():
+                current[osd, kind] = (born, histogram)
+                before = self._histograms.get((osd, kind))
+                rise = histogram.since(before[1]) if before and before[0] == born else None
+                if rise is not None:
+                    found[kind].append(rise)
+        self._histograms = current
+        together = {kind: pooled(histograms) for kind, histograms in found.items()}
+        return {kind: histogram for kind, histogram in together.items() if histogram is not None}
+
+    def _scrub_rates(self, reading: Reading) -> Dict[str, float]:
+        """Objects scrubbed per second, by PG."""
+        rates = {}
+        for pgid, pg in reading.pgs.items():
+            running = "scrubbing" in pg.state
+            rate = self._pgs.look(pgid, Progress(reading.at, pg.scrubbed, running, pg.scrub_ended))
+            if rate is not None:
+                rates[pgid] = rate
+        self._pgs.forget_before(reading.at - 3600.0)
+        return rates
+
+
+def late_pgs(pgs: Mapping[str, PgDetail], now: float, interval_s: float) -> int:
+    """PGs whose last deep scrub is longer ago than the interval."""
+    return sum(1 for pg in pgs.values() if pg.deep_scrubbed_at is not None and now - pg.deep_scrubbed_at > interval_s)
+
+
+def _client(rises: List[Rise]) -> Dict[str, float]:
+    """Operations that the OSDs answered; read-modify-write operations count as writes, their answers as read bytes."""
+    if not rises:
+        return {}
+    rate = {name: sum(rise.rate(name) or 0.0 for rise in rises) for name in PLAIN_COUNTERS}
+    read_iops, write_iops = rate["op_r"], rate["op_w"] + rate["op_rw"]
+    read_bytes = rate["op_r_out_bytes"] + rate["op_rw_out_bytes"]
+    write_bytes = rate["op_w_in_bytes"] + rate["op_rw_in_bytes"]
+    values = {
+        "client.iops": read_iops + write_iops,
+        "client.read_iops": read_iops,
+        "client.write_iops": write_iops,
+        "client.bytes_s": read_bytes + write_bytes,
+        "client.read_bytes_s": read_bytes,
+        "client.write_bytes_s": write_bytes,
+    }
+    reads, writes = ("op_r_latency",), ("op_w_latency", "op_rw_latency")
+    for metric, names in (("mean_ms", reads + writes), ("read_mean_ms", reads), ("write_mean_ms", writes)):
+        seconds = sum(rise.values.get(f"{name}.sum", 0.0) for rise in rises for name in names)
+        count = sum(rise.values.get(f"{name}.count", 0.0) for rise in rises for name in names)
+        if count > 0:
+            values[f"client.{metric}"] = 1000.0 * seconds / count
+    return values
+
+
+def _recovery(rises: List[Rise], reading: Reading, backfill: Optional[float]) -> Dict[str, float]:
+    values = {}
+    if rises:
+        values["recovery.objects_s"] = sum(rise.rate("recovery_ops") or 0.0 for rise in rises)
+        values["recovery.bytes_s"] = sum(rise.rate("recovery_bytes") or 0.0 for rise in rises)
+    degraded = reading.totals.get("num_objects_degraded")
+    if degraded is not None:
+        values["recovery.objects_left"] = degraded
+        if "recovery.objects_s" in values:
+            # what moves misplaced copies does not mend degraded ones
+            rate = max(values["recovery.objects_s"] - (backfill or 0.0), 0.0)
+            values["recovery.finish_s"] = finish_s(degraded, rate)
+    misplaced = reading.totals.get("num_objects_misplaced")
+    if misplaced is not None:
+        values["backfill.objects_left"] = misplaced
+        if backfill is not None:
+            values["backfill.objects_s"] = backfill
+            values["backfill.finish_s"] = finish_s(misplaced, backfill)
+    return values
+
+
+def _scrub(rises: List[Rise], scrub_rates: Mapping[str, float], reading: Reading) -> Dict[str, float]:
+    """From the OSDs' own counters where they have them (Tentacle), else from the PGs' progress."""
+    values = {}
+    objects, copies = reading.totals.get("num_objects", 0.0), reading.totals.get("num_object_copies", 0.0)
+    per_object = copies / objects if objects and copies else 1.0
+    if any(name in rise.values for rise in rises for name in SCRUB_COUNTERS):
+        values["scrub.objects_s"] = (
+            sum(rise.rate(name) or 0.0 for rise in rises for name in SCRUB_COUNTERS) / per_object
+        )
+        values["scrub.bytes_s"] = sum(rise.rate(name) or 0.0 for rise in rises for name in SCRUB_READS)
+    elif scrub_rates:
+        deep = {pgid: reading.pgs[pgid] for pgid in scrub_rates if "deep" in reading.pgs[pgid].state}
+        values["scrub.objects_s"] = sum(scrub_rates.values())
+        values["scrub.bytes_s"] = sum(
+            scrub_rates[pgid] * pg.bytes / pg.objects * pg.copies for pgid, pg in deep.items() if pg.objects
+        )
+    elif rises and reading.pg_states and not _any_state(reading, "scrubbing"):
+        values["scrub.objects_s"] = values["scrub.bytes_s"] = 0.0
+    if values.get("scrub.bytes_s", 0.0) > 0 and reading.totals.get("num_bytes"):
+        values["scrub.interval_s"] = finish_s(reading.totals["num_bytes"] * per_object, values["scrub.bytes_s"])
+    if reading.pgs_late is not None:
+        values["scrub.pgs_late"] = reading.pgs_late
+    return values
+
+
+def _snaptrim(reading: Reading, clones_falling: Optional[float], queue_falling: Optional[float]) -> Dict[str, float]:
+    """Clones that went away; those that clients' writes made meanwhile are missing from the rate."""
+    values = {}
+    if clones_falling is not None:
+        values["snaptrim.objects_s"] = clones_falling
+    if reading.snaptrim_queue is not None:
+        values["snaptrim.queue"] = reading.snaptrim_queue
+        if queue_falling is not None:
+            values["snaptrim.drain_s"] = finish_s(reading.snaptrim_queue, queue_falling)
+    return values
+
+
+def _states(reading: Reading) -> Dict[str, float]:
+    values = {}
+    if reading.queues:
+        for metric in QUEUE_CLASSES.values():
+            values[metric] = sum(queue.get(metric, 0.0) for queue in reading.queues.values()) / len(reading.queues)
+    if reading.pg_states:
+        values["pgs.inactive"] = sum(
+            count for state, count in reading.pg_states.items() if "active" not in state.split("+")
+        )
+        values["pgs.laggy"] = sum(count for state, count in reading.pg_states.items() if "laggy" in state.split("+"))
+    seen = {"ops.slow": reading.slow_ops, "osds.down": reading.osds_down}
+    values.update({name: value for name, value in seen.items() if value is not None})
+    return values
+
+
+def _any_state(reading: Reading, word: str) -> bool:
+    return any(word in state.split("+") for state in reading.pg_states)
