@@ -69,8 +69,11 @@ class Knob:
     searched: bool = False
     """Whether the search may move it where it works; others are measured, a policy of the operator, or a trap."""
     log_scale: bool = False
+    search_low: Optional[float] = None
     search_high: Optional[float] = None
-    """The search's own upper end where it is below `high`."""
+    """The search's own ends where they are narrower than the range."""
+    work: str = ""
+    """What it is about: shares, scrub, snaptrim, deletion, recovery, sleeps, device, capacity, queue or pool."""
 
     def __post_init__(self) -> None:
         """Hold the data to its own laws."""
@@ -82,6 +85,10 @@ class Knob:
             raise ValueError(f"{self.name}: low {self.low} is above high {self.high}")
         if not self.history or any(a.version >= b.version for a, b in zip(self.history, self.history[1:])):
             raise ValueError(f"{self.name}: its history must be there, oldest first")
+
+    def exists(self, release: Release, version: Optional[Version] = None) -> bool:
+        """Whether the release has the option at all."""
+        return self.at(release, version).default is not None
 
     def at(self, release: Release, version: Optional[Version] = None) -> Since:
         """Return what holds in a release, at its newest version unless one is named."""
@@ -109,7 +116,8 @@ class Knob:
     @property
     def search_bounds(self) -> Tuple[float, float]:
         """Range of the search."""
-        return self.low, self.high if self.search_high is None else self.search_high
+        low, high = self.search_low, self.search_high
+        return self.low if low is None else low, self.high if high is None else high
 
     def expected(self, release: Optional[Release] = None) -> str:
         """Say what is accepted, for an error message: `1 to 10`, `0 (none) or …`, `true or false`."""

@@ -1,13 +1,17 @@
 """What is known of each knob: the data behind `knobs.py`.
 
-Names, types, defaults and whether a change needs a restart: asked of OSDs of 18.2.7 and 20.2.4; of Quincy and Squid,
-`src/common/options/osd.yaml.in` and `global.yaml.in` of ceph/ceph. Who honours what: `OSD.cc`
-(`get_scrub_cost`, `queue_for_snap_trim`, `_queue_for_recovery`, `maybe_override_options_for_qos`,
-`maybe_override_sleep_options_for_qos`) and `mClockScheduler.cc`.
+Names, types, defaults, whether a change needs a restart, and items' costs: seen on OSDs of 18.2.7 and 20.2.4. Of
+Quincy, Squid and earlier points of Reef, from ceph/ceph: `src/common/options/osd.yaml.in`; `OSD.cc`
+(`get_scrub_cost`, `queue_for_snap_trim`, `maybe_override_options_for_qos`, `maybe_override_sleep_options_for_qos`);
+`mClockScheduler.cc`; and the backports that moved a default or an effect: 49437 (17.2.6: recovery limits may be
+overridden), 49973 (17.2.7: costs in bytes, fractions), 55040 (18.2.4: snaptrim cost), 55174 and 55173 (17.2.8, 18.2.4:
+three scrubs), 58001 and 59629 (19.2.0, 18.2.5: scrub cost by mean object size), 59792 (18.2.5: chunk of 15), 59885 and
+59886 (19.2.1, 18.2.5: priority of requested scrubs), 59973 (Squid: shards of hard disks), 61351 (Tentacle: load).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import List, Optional, Tuple
 
 from ceph_tuner.knob import Effect, Knob, Since
@@ -108,7 +112,9 @@ PROFILE_KNOB = Knob(
 )
 
 _CHUNK = Effect(True, "bounds how long one chunk of a scrub blocks writes to its objects; cost does not bound that")
-_EVENT_COST = Effect(True, "raises the cost of a scrub item above one I/O's; lowering it below that changes nothing")
+_EVENT_COST_TIMES_CHUNK = Effect(True, "a scrub item costs this x osd_shallow_scrub_chunk_max, deep or not")
+_EVENT_COST = Effect(True, "raises the cost of every scrub item; below the cost of one I/O it changes next to nothing")
+_BY_CLASS = Effect(False, "mClock schedules by class, not by priority", SCRUB_SUBSTITUTES)
 
 SCRUB = [
     Knob(
@@ -118,7 +124,7 @@ SCRUB = [
         "1",
         1,
         10,
-        (Since(QUINCY, 1, WORKS), Since(REEF, 3, WORKS)),
+        (Since(QUINCY, 1, WORKS), Since((17, 2, 8), 3, WORKS), Since(REEF, 1, WORKS), Since((18, 2, 4), 3, WORKS)),
         searched=True,
     ),
     Knob(
@@ -148,7 +154,8 @@ SCRUB = [
         64 * MIB,
         (
             Since(QUINCY, None, Effect(False, ABSENT.because, ("osd_scrub_cost",))),
-            Since(FRACTIONS, 4 * KIB, _EVENT_COST),
+            Since(FRACTIONS, 4 * KIB, _EVENT_COST_TIMES_CHUNK),
+            Since((18, 2, 5), 4 * KIB, _EVENT_COST),
         ),
         searched=True,
         log_scale=True,
@@ -162,6 +169,15 @@ SCRUB = [
         3,
         1000,
         _always(5, Effect(True, "osd_scrub_chunk_max cannot go below it")),
+    ),
+    Knob(
+        "osd_shallow_scrub_chunk_min",
+        "objects of a shallow scrub's smallest chunk",
+        "int",
+        "objects",
+        3,
+        10_000,
+        _always(50, Effect(True, "osd_shallow_scrub_chunk_max cannot go below it")),
     ),
     Knob(
         "osd_scrub_chunk_max",
@@ -178,6 +194,7 @@ SCRUB = [
         ),
         searched=True,
         log_scale=True,
+        search_low=5,
         search_high=100,
     ),
     Knob(
@@ -190,6 +207,7 @@ SCRUB = [
         _always(100, _CHUNK),
         searched=True,
         log_scale=True,
+        search_low=50,
         search_high=400,
     ),
     Knob(
@@ -217,10 +235,12 @@ SCRUB = [
         "int",
         "1",
         1,
-        63,
+        255,
         (
-            Since(QUINCY, 120, Effect(False, "mClock schedules by class, not by priority", SCRUB_SUBSTITUTES)),
-            Since(FRACTIONS, 5, Effect(False, "mClock schedules by class, not by priority", SCRUB_SUBSTITUTES)),
+            Since(QUINCY, 120, _BY_CLASS),
+            Since((18, 2, 5), 5, _BY_CLASS),
+            Since(SQUID, 120, _BY_CLASS),
+            Since((19, 2, 1), 5, _BY_CLASS),
         ),
     ),
 ]
@@ -275,7 +295,21 @@ SNAPTRIM = [
 ]
 
 
-def _recovery(name: str, meaning: str, default: int, zero_means: str = "", searched: bool = True) -> Knob:
+DELETION = [
+    Knob(
+        "osd_pg_delete_cost",
+        "cost per object of a PG deletion",
+        "size",
+        "B",
+        4 * KIB,
+        GIB,
+        _always(MIB, Effect(True, "an item of PG deletion costs this x the objects that it deletes")),
+        log_scale=True,
+    )
+]
+
+
+def _recovery(name: str, meaning: str, default: int, early: int, zero_means: str = "", searched: bool = True) -> Knob:
     needs = ((_OVERRIDE, True),)
     refused = "without osd_mclock_override_recovery_settings the OSD deletes the value again, under custom too"
     return Knob(
@@ -286,8 +320,9 @@ def _recovery(name: str, meaning: str, default: int, zero_means: str = "", searc
         1,
         100,
         (
-            Since(QUINCY, default, Effect(False, "mClock sets it to 1000 and drops changes", RECOVERY_SHARE)),
-            Since((17, 2, 6), default, Effect(True, refused, RECOVERY_SHARE, needs)),
+            Since(QUINCY, 1000, Effect(False, "mClock sets it to 1000 and drops changes", RECOVERY_SHARE)),
+            Since((17, 2, 6), early, Effect(True, refused, RECOVERY_SHARE, needs)),
+            Since(FRACTIONS, default, Effect(True, refused, RECOVERY_SHARE, needs)),
         ),
         searched=searched,
         log_scale=True,
@@ -306,16 +341,17 @@ RECOVERY = [
         1,
         (Since(QUINCY, None, Effect(False, ABSENT.because, RECOVERY_SHARE)), Since((17, 2, 6), False, WORKS)),
     ),
-    _recovery("osd_max_backfills", "PGs that an OSD recovers or backfills at once, each way", 1),
+    _recovery("osd_max_backfills", "PGs that an OSD recovers or backfills at once, each way", 1, 10),
     _recovery(
         "osd_recovery_max_active",
         "recovery operations in flight per OSD; above the two for hdd and ssd",
         0,
+        0,
         "osd_recovery_max_active_hdd or _ssd decides",
         searched=False,
     ),
-    _recovery("osd_recovery_max_active_ssd", "recovery operations in flight per OSD on flash", 10),
-    _recovery("osd_recovery_max_active_hdd", "recovery operations in flight per OSD on a hard disk", 3),
+    _recovery("osd_recovery_max_active_ssd", "recovery operations in flight per OSD on flash", 10, 20),
+    _recovery("osd_recovery_max_active_hdd", "recovery operations in flight per OSD on a hard disk", 3, 10),
 ]
 
 
@@ -352,6 +388,12 @@ def _startup(name: str, meaning: str, default: int, zero_means: str = "") -> Kno
     return Knob(name, meaning, "int", "1", 1, 64, _always(default), change="restart", zero_means=zero_means)
 
 
+def _hdd_shards(before: int, after: int) -> Tuple[Since, ...]:
+    """18.2.5 and, at the latest, 19.2.3 went from five queues with a thread each to one queue with five threads."""
+    steps: List[Tuple[Version, int]] = [(QUINCY, before), ((18, 2, 5), after), (SQUID, before), ((19, 2, 3), after)]
+    return tuple(Since(version, default, WORKS) for version, default in steps)
+
+
 QUEUE = [
     Knob(
         "osd_op_queue",
@@ -379,14 +421,7 @@ QUEUE = [
         "osd_op_num_shards", "queues per OSD; above the two for hdd and ssd", 0, "osd_op_num_shards_hdd or _ssd decides"
     ),
     Knob(
-        "osd_op_num_shards_hdd",
-        "queues per OSD on a hard disk",
-        "int",
-        "1",
-        1,
-        64,
-        (Since(QUINCY, 5, WORKS), Since((18, 2, 4), 1, WORKS), Since(SQUID, 1, WORKS)),
-        change="restart",
+        "osd_op_num_shards_hdd", "queues per OSD on a hard disk", "int", "1", 1, 64, _hdd_shards(5, 1), change="restart"
     ),
     _startup("osd_op_num_shards_ssd", "queues per OSD on flash; each gets its part of the capacity", 8),
     _startup(
@@ -402,7 +437,7 @@ QUEUE = [
         "1",
         1,
         64,
-        (Since(QUINCY, 1, WORKS), Since((18, 2, 4), 5, WORKS), Since(SQUID, 5, WORKS)),
+        _hdd_shards(1, 5),
         change="restart",
     ),
     _startup("osd_op_num_threads_per_shard_ssd", "threads per queue on flash", 2),
@@ -491,19 +526,21 @@ POOL = [
         scope="pool",
         change="moves data",
         log_scale=True,
-    ),
+    )
 ]
 
-TABLE: List[Knob] = [
-    PROFILE_KNOB,
-    *_shares(),
-    *SCRUB,
-    *SNAPTRIM,
-    *RECOVERY,
-    *SLEEPS,
-    *DEVICE,
-    *CAPACITY,
-    *QUEUE,
-    *POOL,
+_BY_WORK: List[Tuple[str, List[Knob]]] = [
+    ("shares", [PROFILE_KNOB, *_shares()]),
+    ("scrub", SCRUB),
+    ("snaptrim", SNAPTRIM),
+    ("deletion", DELETION),
+    ("recovery", RECOVERY),
+    ("sleeps", SLEEPS),
+    ("device", DEVICE),
+    ("capacity", CAPACITY),
+    ("queue", QUEUE),
+    ("pool", POOL),
 ]
+
+TABLE: List[Knob] = [replace(entry, work=work) for work, entries in _BY_WORK for entry in entries]
 """Every knob, in the order in which people read them."""

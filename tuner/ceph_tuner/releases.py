@@ -28,7 +28,7 @@ CLASSES = ("client", "background_recovery", "background_best_effort")
 MCLOCK_NINE = tuple(
     f"osd_mclock_scheduler_{service_class}_{part}" for service_class in CLASSES for part in ("res", "wgt", "lim")
 )
-"""The nine values of a custom profile, in the order to write them: all or none (unset ones become 0/1/0 at a restart)."""
+"""The nine values of a custom profile, in the order to write them: all or none (unset, they fall to 0/1/0)."""
 
 BUILT_IN_PROFILES = ("high_client_ops", "balanced", "high_recovery_ops")
 

@@ -105,15 +105,13 @@ def _check_nine(settings: Settings, release: Release, place: Place) -> None:
 
 
 def _check_chunks(settings: Settings, release: Release, place: Place) -> None:
-    """A deep scrub's chunk never gets smaller than osd_scrub_chunk_min, so a smaller maximum would do nothing."""
-    if "osd_scrub_chunk_max" not in settings:
-        return
-    smallest = settings.get("osd_scrub_chunk_min", KNOBS["osd_scrub_chunk_min"].default(release))
-    largest = settings["osd_scrub_chunk_max"]
-    if isinstance(smallest, int) and isinstance(largest, int) and largest < smallest:
-        raise InputError(
-            place("osd_scrub_chunk_max"), str(largest), f"at least {smallest}, or an osd_scrub_chunk_min as small"
-        )
+    """Refuse a largest chunk below the smallest one: Ceph takes the smallest then (`PgScrubber::select_range`)."""
+    for kind in ("osd_scrub_chunk", "osd_shallow_scrub_chunk"):
+        largest = settings.get(f"{kind}_max")
+        smallest = settings.get(f"{kind}_min", KNOBS[f"{kind}_min"].default(release))
+        if isinstance(smallest, int) and isinstance(largest, int) and largest < smallest:
+            expected = f"at least {smallest}, or {kind}_min: {largest} beside it"
+            raise InputError(place(f"{kind}_max"), str(largest), expected)
 
 
 def is_built_in(settings: Mapping[str, Value], release: Release) -> bool:
