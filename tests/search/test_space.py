@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.releases import CLASSES, MCLOCK_NINE, QUINCY_EARLY, REEF, RELEASES, TENTACLE, Release
+from ceph_tuner.search.space import OVERRIDE, Count, Space, space_for
+from ceph_tuner.settings import check_settings
+
+FRACTIONAL = [release for release in RELEASES.values() if release.units == "fraction"]
+units = st.floats(min_value=0, max_value=1, allow_nan=False)
+
+
+def whole_space(release: Release = TENTACLE) -> Space:
+    return space_for(release, ["recovery", "scrub", "snaptrim"], release.profiles["balanced"])
+
+
+@pytest.mark.parametrize("release", FRACTIONAL, ids=str)
+@given(data=st.data())
+def test_every_point_is_settings_that_the_release_accepts(release: Release, data: st.DataObject) -> None:
+    space = whole_space(release)
+    settings = space.decode(data.draw(st.lists(units, min_size=space.size, max_size=space.size)))
+    check_settings(settings, release)
+    assert sum(settings[f"osd_mclock_scheduler_{c}_res"] for c in CLASSES) <= 1 + 1e-9
+    for service_class in CLASSES:
+        limit = settings[f"osd_mclock_scheduler_{service_class}_lim"]
+        assert limit == 0 or limit >= settings[f"osd_mclock_scheduler_{service_class}_res"]
+
+
+@given(st.data())
+def test_settings_of_a_point_encode_back_to_themselves(data: st.DataObject) -> None:
+    space = whole_space()
+    settings = space.decode(data.draw(st.lists(units, min_size=space.size, max_size=space.size)))
+    assert space.decode(space.encode(settings)) == settings
+    assert space.nearest(settings) == settings
+
+
+@given(st.sets(st.sampled_from(MCLOCK_NINE), min_size=1), st.data())
+def test_values_that_are_not_searched_stay_as_they_are(free: set, data: st.DataObject) -> None:
+    origin = REEF.profiles["high_client_ops"]
+    space = space_for(REEF, ["recovery"], origin, sorted(free))
+    settings = space.decode(data.draw(st.lists(units, min_size=space.size, max_size=space.size)))
+    assert {name: settings[name] for name in MCLOCK_NINE if name not in free} == {
+        name: origin[name] for name in MCLOCK_NINE if name not in free
+    }
+    check_settings(settings, REEF)
+    assert space.decode(space.encode(settings)) == settings
+
+
+@given(st.integers(1, 1000), st.integers(1, 1000), st.booleans(), st.data())
+def test_a_count_reads_back(low: int, span: int, log_scale: bool, data: st.DataObject) -> None:
+    count = Count("some", low, low + span, log_scale)
+    value = data.draw(st.integers(low, low + span))
+    assert count.decode(count.encode(value)) == value
+    assert 0 <= count.encode(value) <= 1
+
+
+@pytest.mark.parametrize("release", FRACTIONAL, ids=str)
+def test_built_in_profiles_encode_to_points_inside_the_cube(release: Release) -> None:
+    for profile in release.profiles.values():
+        point = whole_space(release).encode(profile)
+        assert all(0 <= u <= 1 for u in point)
+        check_settings(whole_space(release).decode(point), release)
+
+
+def test_values_are_plain_python_numbers() -> None:
+    numpy = pytest.importorskip("numpy")
+    space = whole_space()
+    settings = space.decode([numpy.float64(0.3)] * space.size)
+    assert {type(value) for value in settings.values()} == {int, float}
+
+
+def test_a_recovery_objective_brings_no_scrub_knob() -> None:
+    space = space_for(TENTACLE, ["client", "recovery"], TENTACLE.profiles["balanced"])
+    assert space.free == MCLOCK_NINE
+
+
+def test_a_scrub_objective_brings_the_scrub_knobs_that_the_release_honours() -> None:
+    here = space_for(TENTACLE, ["client", "scrub"], TENTACLE.profiles["balanced"]).free
+    assert "osd_scrub_chunk_max" in here
+    assert "osd_scrub_cost" not in here
+    early = space_for(QUINCY_EARLY, ["client", "scrub"], QUINCY_EARLY.profiles["balanced"]).free
+    assert "osd_scrub_cost" in early
+
+
+def test_a_knob_that_does_nothing_in_the_release_is_refused_with_what_does_its_job() -> None:
+    with pytest.raises(InputError, match="osd_scrub_chunk_max"):
+        space_for(TENTACLE, ["scrub"], TENTACLE.profiles["balanced"], ["osd_scrub_cost"])
+    with pytest.raises(InputError, match="one of"):
+        space_for(TENTACLE, ["scrub"], TENTACLE.profiles["balanced"], ["pg_num"])
+    with pytest.raises(InputError, match="one of"):
+        space_for(TENTACLE, ["scrub"], TENTACLE.profiles["balanced"], ["nonsense"])
+
+
+def test_a_chosen_recovery_knob_brings_the_override_that_it_needs() -> None:
+    space = space_for(TENTACLE, ["recovery"], TENTACLE.profiles["balanced"], ["osd_recovery_max_active_ssd"])
+    settings = space.decode([0.5])
+    assert settings[OVERRIDE] is True
+    check_settings(settings, TENTACLE)
+
+
+def test_a_chunk_is_never_proposed_below_the_smallest_in_force() -> None:
+    in_force = {**TENTACLE.profiles["balanced"], "osd_scrub_chunk_min": 9}
+    space = space_for(TENTACLE, ["scrub"], in_force, ["osd_scrub_chunk_max"])
+    assert space.decode([0.0]) == {"osd_scrub_chunk_max": 9}
+
+
+def test_a_point_of_another_space_is_refused() -> None:
+    with pytest.raises(ValueError, match="3"):
+        whole_space().decode([0.5] * 3)

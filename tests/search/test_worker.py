@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+
+import pytest
+
+from ceph_tuner.releases import MCLOCK_NINE, RELEASES, TENTACLE
+from ceph_tuner.search.worker import answer, serve
+from ceph_tuner.settings import check_settings
+
+SLO = {"name": "some", "objectives": ["client.p95_ms <= 80 ms", "recovery.bytes_s >= 8 MB/s"]}
+REQUEST = {
+    "version": 1,
+    "release": "20.2.4",
+    "slo": SLO,
+    "in_force": {"osd_mclock_profile": "balanced"},
+    "baseline": {"client.p95_ms": 98.0, "recovery.bytes_s": 26e6},
+    "told": [
+        {"profile": name, "values": {"client.p95_ms": 95.0 + 2 * index, "recovery.bytes_s": 26e6}}
+        for index, name in enumerate(TENTACLE.profiles)
+    ],
+    "seed": 3,
+}
+
+
+def request(**changes: object) -> dict:
+    return {**copy.deepcopy(REQUEST), **changes}
+
+
+def failed_history(count: int) -> list:
+    history = []
+    for _ in range(count):
+        proposal = answer(request(told=REQUEST["told"] + history))["proposals"][0]
+        history.append({"settings": proposal["settings"], "failed": "an OSD went down"})
+    return history
+
+
+def test_as_a_process_it_answers_one_request_with_one_line_of_json() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ceph_tuner.search.worker"], input=json.dumps(REQUEST), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    result = json.loads(line)
+    assert result["ok"] is True
+    check_settings(result["proposals"][0]["settings"], TENTACLE)
+    assert result["searched"] == list(MCLOCK_NINE)
+
+
+def test_as_a_process_it_tells_errors_as_json_too() -> None:
+    done = subprocess.run([sys.executable, "-m", "ceph_tuner.search.worker"], input="{", capture_output=True, text=True)
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["kind"] == "request"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"version": 2}, "request.version"),
+        ({"release": "pacific"}, "request.release"),
+        ({"release": 20}, "request.release"),
+        ({"slo": {"objectives": ["client.p95_ms <= 3 parsec"]}}, "request.slo.objectives.0"),
+        ({"in_force": {}}, "request.in_force"),
+        ({"in_force": {"osd_mclock_profile": "balanced", "osd_max_scrubs": "many"}}, "request.in_force.osd_max_scrubs"),
+        ({"told": [{"settings": {"nonsense": 1}, "values": {}}]}, "request.told.0.settings"),
+        ({"told": [{"profile": "fast", "values": {}}]}, "request.told.0.profile"),
+        ({"told": [{"values": {}}]}, "request.told.0.settings"),
+        ({"told": {}}, "request.told"),
+        ({"told": [{"profile": "balanced", "values": {"client.p95_ms": "slow"}}]}, "client.p95_ms"),
+        ({"knobs": ["osd_scrub_cost"]}, "does nothing on Tentacle"),
+        ({"knobs": "all"}, "request.knobs"),
+        ({"seed": -1}, "request.seed"),
+        ({"ask": 100}, "request.ask"),
+    ],
+)
+def test_a_wrong_request_is_answered_with_its_place(changes: dict, words: str) -> None:
+    result, code = serve(json.dumps(request(**changes)))
+    assert (result["ok"], result["kind"], code) == (False, "request", 2)
+    assert words in result["error"]
+    assert "\n" not in result["error"]
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", '"x"', "[" * 100_000])
+def test_what_is_no_request_is_answered_too(text: str) -> None:
+    result, code = serve(text)
+    assert (result["kind"], code) == ("request", 2)
+
+
+def test_the_same_request_gives_the_same_answer_and_another_seed_another_one() -> None:
+    history = failed_history(5)
+    told = REQUEST["told"] + history
+    first = answer(request(told=told))
+    assert first["proposals"][0]["why"] == "proposed by the model"
+    assert answer(request(told=told)) == first
+    assert answer(request(told=told, seed=4))["proposals"] != first["proposals"]
+
+
+def test_nan_and_infinity_in_what_was_seen_count_as_not_seen() -> None:
+    text = json.dumps(request(told=[{"profile": "balanced", "values": {"client.p95_ms": float("nan")}}] * 4))
+    assert "NaN" in text
+    result, code = serve(text)
+    assert code == 0
+    json.dumps(result, allow_nan=False)
+    assert result["best"]["values"] == {}
+
+
+def test_values_beyond_the_searched_range_are_told_all_the_same() -> None:
+    wild = {**TENTACLE.profiles["balanced"], "osd_mclock_scheduler_client_wgt": 900, "osd_max_scrubs": 10}
+    told = [*REQUEST["told"], *failed_history(5), {"settings": wild, "values": {"client.p95_ms": 60.0}}]
+    result, code = serve(json.dumps(request(told=told)))
+    assert code == 0
+    check_settings(result["proposals"][0]["settings"], TENTACLE)
+
+
+def test_several_proposals_are_all_different() -> None:
+    proposals = [json.dumps(item["settings"]) for item in answer(request(ask=7))["proposals"]]
+    assert len(set(proposals)) == 7
+
+
+def test_the_best_is_the_best_mean_and_not_the_luckiest_window() -> None:
+    steady = {**TENTACLE.profiles["balanced"], "osd_mclock_scheduler_client_wgt": 8}
+    lucky = {**TENTACLE.profiles["balanced"], "osd_mclock_scheduler_client_wgt": 9}
+    rate = {"recovery.bytes_s": 9e6}
+    told = [{"settings": steady, "values": {"client.p95_ms": value, **rate}} for value in (70.0, 72.0)]
+    told += [{"settings": lucky, "values": {"client.p95_ms": value, **rate}} for value in (50.0, 120.0)]
+    best = answer(request(told=told))["best"]
+    assert best["settings"] == steady
+    assert best["repeats"] == 2
+    assert [verdict["met"] for verdict in best["verdicts"]] == [True, True]
+
+
+def test_settings_that_failed_once_are_never_the_best() -> None:
+    settings = {**TENTACLE.profiles["balanced"], "osd_mclock_scheduler_client_wgt": 8}
+    good = {"client.p95_ms": 10.0, "recovery.bytes_s": 90e6}
+    told = [{"settings": settings, "values": good}, {"settings": settings, "failed": "inactive PGs", "values": good}]
+    assert answer(request(told=told))["best"] is None
+
+
+@pytest.mark.parametrize("release", [r for r in RELEASES.values() if r.units == "fraction"], ids=str)
+def test_it_proposes_for_every_release(release: object) -> None:
+    result = answer(request(release=str(release), told=[], slo={"objectives": ["scrub.interval_s <= 7 d"]}))
+    check_settings(result["proposals"][0]["settings"], RELEASES[str(release)])

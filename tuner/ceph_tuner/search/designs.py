@@ -1,0 +1,59 @@
+"""Where a search starts: settings that the way mClock works makes sensible, before anything was measured.
+
+Clients get a reservation and a high weight, so that they are served first as long as they ask; the background work
+gets a limit, which bounds its rate; and small chunks, which bound how long one of its items makes others wait
+("a limit bounds the rate, the chunk bounds the wait": docs/ceph-behaviour.md).
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Iterable, List, Tuple
+
+from ceph_tuner.releases import nine
+from ceph_tuner.search.optimiser import Proposal
+from ceph_tuner.search.space import Space
+
+Shares = Tuple[float, int, float]
+
+_COUNTS: Tuple[Dict[str, int], ...] = (
+    {"osd_max_scrubs": 1, "osd_scrub_chunk_max": 5, "osd_pg_max_concurrent_snap_trims": 1, "osd_max_trimming_pgs": 1},
+    {"osd_max_scrubs": 2, "osd_scrub_chunk_max": 5, "osd_pg_max_concurrent_snap_trims": 1, "osd_max_trimming_pgs": 2},
+    {"osd_max_scrubs": 1, "osd_scrub_chunk_max": 10, "osd_pg_max_concurrent_snap_trims": 2, "osd_max_trimming_pgs": 1},
+)
+_SMALLEST, _SMALL, _MIDDLE = _COUNTS
+
+# client, recovery, best effort (reservation, weight, limit)
+_RECOVERY: Tuple[Tuple[str, Shares, Shares, Shares, Dict[str, int]], ...] = (
+    ("recovery limited to half", (0.5, 8, 0), (0.2, 1, 0.5), (0.05, 1, 0.3), _SMALL),
+    ("clients weighted higher, recovery limited to 0.4", (0.6, 24, 0), (0.1, 1, 0.4), (0.05, 1, 0.3), _SMALL),
+    ("recovery limited to 0.65", (0.5, 16, 0), (0.15, 1, 0.65), (0.05, 1, 0.3), _SMALL),
+    ("recovery limited to a quarter", (0.6, 8, 0), (0.1, 1, 0.25), (0.05, 1, 0.2), _SMALLEST),
+    ("no limit, clients weighted high", (0.7, 48, 0), (0.1, 1, 0), (0.05, 1, 0), _MIDDLE),
+)
+_BEST_EFFORT: Tuple[Tuple[str, Shares, Shares, Shares, Dict[str, int]], ...] = (
+    ("best effort limited to 0.3, small chunks, one at a time", (0.5, 8, 0), (0.2, 1, 0.5), (0.05, 1, 0.3), _SMALLEST),
+    ("best effort limited to 0.2, small chunks", (0.6, 16, 0), (0.2, 1, 0.5), (0.05, 1, 0.2), _SMALL),
+    ("small chunks, one at a time, limit 0.5", (0.5, 16, 0), (0.2, 1, 0.5), (0.1, 1, 0.5), _SMALLEST),
+    ("best effort limited to 0.12, small chunks", (0.6, 16, 0), (0.2, 1, 0.5), (0.02, 1, 0.12), _SMALLEST),
+    ("no limit, middle chunks, one at a time", (0.6, 32, 0), (0.2, 1, 0), (0.05, 1, 0), _MIDDLE),
+)
+
+
+def informed_designs(space: Space, work: Iterable[str]) -> List[Proposal]:
+    """Give the designs for the kinds of work, each as the nearest settings of the space, without doubles.
+
+    Recovery is in its own class; scrub, snaptrim and backfill share best effort. For both, designs alternate.
+    """
+    kinds = set(work)
+    best_effort = bool(kinds & {"scrub", "snaptrim", "backfill"})
+    recovery = "recovery" in kinds or not best_effort
+    chosen = []
+    for one, other in zip(_RECOVERY, _BEST_EFFORT):
+        chosen += [one] if recovery else []
+        chosen += [other] if best_effort else []
+    proposals: List[Proposal] = []
+    for why, client, recover, effort, counts in chosen:
+        settings = space.nearest({**nine(client, recover, effort), **counts})
+        if all(settings != known.settings for known in proposals):
+            proposals.append(Proposal(settings, why))
+    return proposals

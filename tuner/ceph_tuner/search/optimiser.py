@@ -1,0 +1,42 @@
+"""The contract of a search: ask for settings, tell what they gave.
+
+Whoever measures (a live trial, the twin) stands between `ask` and `tell`; the optimiser knows neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Mapping, Protocol, Union
+
+from ceph_tuner.releases import Settings
+from ceph_tuner.sample import Measure
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A trial that was stopped: why, and what was seen until then."""
+
+    reason: str
+    seen: Mapping[str, float] = field(default_factory=dict)
+
+
+Result = Union[Mapping[str, Measure], Failed]
+"""Metric -> measure, or the failure."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Settings to try, and where they come from."""
+
+    settings: Settings
+    why: str
+
+
+class Optimiser(Protocol):
+    """Any search. The same seed and the same tells give the same asks."""
+
+    def ask(self) -> Proposal:
+        """Give the settings to try next. Asking twice without a tell between gives the same."""
+
+    def tell(self, settings: Settings, result: Result) -> None:
+        """Take what the settings gave; repeats of the same settings are welcome, in any order."""

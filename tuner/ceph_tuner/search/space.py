@@ -1,0 +1,241 @@
+"""What is searched: settings as points of the unit cube, valid by construction.
+
+Symbols
+    u        a point, one number in [0, 1] for each free value
+    RES, LIM reservation and limit in hundredths of the OSD's capacity (integers, so that encodings round-trip exactly)
+
+Reservations break a stick: the first class takes a share of 1, the next a share of what is left, and so on; so their
+sum is at most 1, which Ceph itself does not check. A limit is a share of what lies above the class's reservation,
+with "no limit" at the upper end, next to 1.0. Weights and counts are integers on a log scale.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.knobs import KNOBS, searchable
+from ceph_tuner.releases import CLASSES, MCLOCK_NINE, Release, Settings, Value
+
+STEPS = 100
+WEIGHT_MAX = 64
+LIMIT_MIN = 2
+"""Hundredths. A limit of 0 would mean none; one hundredth of a small OSD is less than one scrub chunk a second."""
+
+_NO_LIMIT_FROM, _LIMIT_SPAN = 0.95, 0.9
+
+Point = List[float]
+
+
+@dataclass(frozen=True)
+class Count:
+    """A whole-number knob, on the scale that its table entry names."""
+
+    name: str
+    low: int
+    high: int
+    log_scale: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low < self.high:
+            raise ValueError(f"{self.name}: low (={self.low}) must be above 0 and below high (={self.high})")
+
+    def decode(self, u: float) -> int:
+        """Share of the range -> value."""
+        if self.log_scale:
+            return round(self.low * math.pow(self.high / self.low, u))
+        return round(self.low + (self.high - self.low) * u)
+
+    def encode(self, value: float) -> float:
+        """Value -> share of the range; values beyond the range go to its ends."""
+        inside = min(max(float(value), self.low), self.high)
+        if self.log_scale:
+            return math.log(inside / self.low) / math.log(self.high / self.low)
+        return (inside - self.low) / (self.high - self.low)
+
+
+WORK_OF: Dict[str, Tuple[str, ...]] = {
+    "scrub": ("osd_max_scrubs", "osd_scrub_chunk_max", "osd_scrub_cost"),
+    "snaptrim": ("osd_pg_max_concurrent_snap_trims", "osd_max_trimming_pgs", "osd_snap_trim_cost"),
+}
+"""Kind of work -> knobs searched for it beside the nine, where the release honours them, unless others are chosen."""
+
+OVERRIDE = "osd_mclock_override_recovery_settings"
+
+
+@dataclass(frozen=True)
+class Space:
+    """The free knobs; what is not free keeps its value of `origin`, the settings in force."""
+
+    free: Tuple[str, ...]
+    origin: Mapping[str, float]
+    counts: Mapping[str, Count] = field(default_factory=dict)
+    always: Mapping[str, Value] = field(default_factory=dict)
+    """Values that a free knob needs beside it to work."""
+
+    def __post_init__(self) -> None:
+        if not self.free:
+            raise ValueError("a space has at least one free knob")
+        for name in self.free:
+            if name not in MCLOCK_NINE and name not in self.counts:
+                raise ValueError(f"{name} cannot be searched")
+        if any(name in MCLOCK_NINE for name in self.free):
+            missing = [name for name in MCLOCK_NINE if name not in self.free and name not in self.origin]
+            if missing:
+                raise ValueError(f"the settings in force lack {missing[0]}")
+
+    @property
+    def size(self) -> int:
+        """Dimensions of a point."""
+        return len(self.free)
+
+    @property
+    def _read(self) -> Tuple[str, ...]:
+        return tuple(dict.fromkeys((*MCLOCK_NINE, *self.free)))
+
+    def decode(self, point: Sequence[float]) -> Settings:
+        """Give the settings of a point: every free knob, and all nine mClock values where one of them is free."""
+        if len(point) != self.size:
+            raise ValueError(f"a point has {self.size} numbers (={len(point)})")
+        u = {name: min(max(float(value), 0.0), 1.0) for name, value in zip(self.free, point)}
+        settings: Settings = dict(self.always)
+        if any(name in MCLOCK_NINE for name in self.free):
+            reservations = self._reservations(u)
+            for service_class in CLASSES:
+                settings.update(self._class(service_class, reservations[service_class], u))
+        for name in self.free:
+            if name in self.counts:
+                settings[name] = self.counts[name].decode(u[name])
+        return settings
+
+    def encode(self, settings: Mapping[str, object]) -> Point:
+        """Give the nearest point; inverse of `decode` for whatever that gives. Absent knobs are as in `origin`."""
+        known = {**self.origin, **{name: _number(settings[name]) for name in self._read if name in settings}}
+        u: Dict[str, float] = {}
+        left = self._free_stick(known)
+        for service_class in CLASSES:
+            res, wgt, lim = _names(service_class)
+            reservation = _hundredths(known.get(res, 0.0))
+            if res in self.free:
+                cap = self._cap(service_class, left, known)
+                reservation = min(reservation, cap)
+                u[res] = reservation / cap if cap else 0.0
+                left -= reservation
+            if wgt in self.free:
+                u[wgt] = _weight().encode(known.get(wgt, 1.0))
+            if lim in self.free:
+                u[lim] = _encode_limit(known.get(lim, 0.0), reservation)
+        u.update(
+            {name: self.counts[name].encode(known[name]) for name in self.free if name in self.counts and name in known}
+        )
+        return [min(max(u.get(name, 0.5), 0.0), 1.0) for name in self.free]
+
+    def nearest(self, settings: Mapping[str, object]) -> Settings:
+        """Give the settings of the space that are closest to these."""
+        return self.decode(self.encode(settings))
+
+    def _reservations(self, u: Mapping[str, float]) -> Dict[str, int]:
+        left, taken = self._free_stick(self.origin), {}
+        for service_class in CLASSES:
+            res = _names(service_class)[0]
+            if res in self.free:
+                taken[service_class] = round(u[res] * self._cap(service_class, left, self.origin))
+                left -= taken[service_class]
+            else:
+                taken[service_class] = _hundredths(self.origin[res])
+        return taken
+
+    def _free_stick(self, known: Mapping[str, float]) -> int:
+        """Hundredths that fixed reservations leave."""
+        fixed = [_names(service_class)[0] for service_class in CLASSES if _names(service_class)[0] not in self.free]
+        return max(0, STEPS - sum(_hundredths(known.get(name, 0.0)) for name in fixed))
+
+    def _cap(self, service_class: str, left: int, known: Mapping[str, float]) -> int:
+        """Give the highest reservation: what is left of the stick, and no more than a limit that stays as it is."""
+        lim = _names(service_class)[2]
+        fixed = 0 if lim in self.free else _hundredths(known.get(lim, 0.0))
+        return min(left, fixed) if fixed else left
+
+    def _class(self, service_class: str, reservation: int, u: Mapping[str, float]) -> Settings:
+        res, wgt, lim = _names(service_class)
+        return {
+            # a fixed value is passed on untouched, also where it has more digits than our steps
+            res: reservation / STEPS if res in self.free else self.origin[res],
+            wgt: _weight().decode(u[wgt]) if wgt in self.free else int(self.origin[wgt]),
+            lim: _decode_limit(u[lim], reservation) if lim in self.free else self.origin[lim],
+        }
+
+
+def space_for(
+    release: Release,
+    work: Iterable[str],
+    in_force: Mapping[str, Value],
+    chosen: Optional[Sequence[str]] = None,
+) -> Space:
+    """Give the space for the kinds of work that the objectives are about, or of the `chosen` knobs.
+
+    `in_force` holds at least the nine values; knobs that it lacks have the release's default.
+    Raises InputError for a chosen knob that the release ignores, or that may not be tried on a live cluster.
+    """
+    # the recovery knobs work only with the override, so choosing one chooses that too
+    possible = [entry.name for entry in searchable(release, {**in_force, OVERRIDE: True})]
+    wanted = [*MCLOCK_NINE, *(name for kind in sorted(work) for name in WORK_OF.get(kind, ()))]
+    for name in chosen or ():
+        if name in KNOBS and not KNOBS[name].effective(release).works:
+            effect = KNOBS[name].effective(release)
+            instead = f"{' or '.join(effect.instead)} instead" if effect.instead else "it left out"
+            raise InputError("knobs", f"{name}, which does nothing on {release.title} ({effect.because})", instead)
+        if name not in possible:
+            raise InputError("knobs", repr(name), "one of " + ", ".join(possible))
+    free = tuple(name for name in dict.fromkeys(chosen or wanted) if name in possible)
+    counts = {name: _count(name, release, in_force) for name in free if name not in MCLOCK_NINE}
+    origin = {name: _number(in_force[name]) for name in MCLOCK_NINE if name in in_force}
+    for name in counts:
+        value = in_force.get(name, KNOBS[name].default(release))
+        origin[name] = counts[name].low if value is None else _number(value)
+    needs = {need: value for name in counts for need, value in KNOBS[name].effective(release).needs}
+    return Space(free, origin, counts, needs)
+
+
+def _count(name: str, release: Release, in_force: Mapping[str, Value]) -> Count:
+    low, high = KNOBS[name].search_bounds
+    if name == "osd_scrub_chunk_max":
+        # a chunk never gets smaller than osd_scrub_chunk_min, so a smaller maximum would do nothing
+        smallest = in_force.get("osd_scrub_chunk_min", KNOBS["osd_scrub_chunk_min"].default(release))
+        low = max(low, _number(smallest))
+    return Count(name, max(1, round(low)), round(high), KNOBS[name].log_scale)
+
+
+def _names(service_class: str) -> Tuple[str, str, str]:
+    stem = f"osd_mclock_scheduler_{service_class}_"
+    return stem + "res", stem + "wgt", stem + "lim"
+
+
+def _weight() -> Count:
+    return Count("weight", 1, WEIGHT_MAX)
+
+
+def _decode_limit(u: float, reservation: int) -> float:
+    if u > _NO_LIMIT_FROM:
+        return 0.0
+    low = max(reservation, LIMIT_MIN)
+    return (low + round(min(1.0, u / _LIMIT_SPAN) * (STEPS - low))) / STEPS
+
+
+def _encode_limit(limit: float, reservation: int) -> float:
+    if limit <= 0 or limit > 1:
+        return 1.0
+    low = max(reservation, LIMIT_MIN)
+    return _LIMIT_SPAN * (max(_hundredths(limit), low) - low) / (STEPS - low) if low < STEPS else 0.0
+
+
+def _hundredths(fraction: float) -> int:
+    return min(max(round(fraction * STEPS), 0), STEPS)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, (int, float)):
+        return float(value)
+    raise ValueError(f"a searched knob's value (={value!r}) must be a number")
