@@ -10,8 +10,9 @@ Request
     version   1
     release   "tentacle", or a version such as "20.2.4"
     slo       as `Slo.to_dict` gives it
-    in_force  the settings in force, reservations and limits as fractions whatever the release: the nine mClock values, or osd_mclock_profile with a built-in profile's name;
-              other knobs where they differ from the release's default
+    in_force  the settings in force, reservations and limits as fractions whatever the release: the nine mClock
+              values, or osd_mclock_profile with a built-in profile's name; other knobs where they differ from the
+              release's default
     baseline  metric -> mean under the settings in force, or null (then relative bounds count as not seen)
     told      list of what was tried: {"settings": {…} or "profile": NAME, and "values": {metric: mean} or
               "failed": REASON (with the "values" seen until then)}
