@@ -84,8 +84,8 @@ class Histogram:
         return None
 
 
-def pooled(histograms: Iterable[Histogram]) -> Optional[Histogram]:
+def pooled(histograms: Iterable[Histogram], *more: Histogram) -> Optional[Histogram]:
     """One histogram of all operations; those with other buckets than the first are left out."""
-    known: List[Histogram] = list(histograms)
+    known: List[Histogram] = [*histograms, *more]
     same = [histogram.counts for histogram in known if histogram.upper_ms == known[0].upper_ms]
     return Histogram(known[0].upper_ms, tuple(sum(column) for column in zip(*same))) if known else None

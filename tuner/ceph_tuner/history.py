@@ -32,8 +32,8 @@ class Ring:
         if len(json.dumps(entry)) > LARGEST_VALUE - 100:
             raise ValueError(f"an entry of {self._prefix} must be < {LARGEST_VALUE - 100} characters")
         known = self._read_blocks()
-        newest = known[-1] if known else {"serial": 0, "entries": []}
-        larger = {"serial": newest["serial"], "entries": [*newest["entries"], entry]}
+        newest: Dict[str, Any] = known[-1] if known else {"serial": 0, "entries": []}
+        larger: Dict[str, Any] = {"serial": newest["serial"], "entries": [*newest["entries"], entry]}
         if len(larger["entries"]) > self._per_block or len(json.dumps(larger)) > LARGEST_VALUE:
             larger = {"serial": newest["serial"] + 1, "entries": [entry]}
         key = f"{self._prefix}{larger['serial'] % self._blocks:03d}"

@@ -6,81 +6,13 @@ time at which the OSD reported them, and states. `Sampling` remembers just enoug
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.counters import Episodes, Meter, Progress, Report, Rise, Trend
+from ceph_tuner.counters import Episodes, Meter, Progress, Rise, Trend
 from ceph_tuner.histogram import Histogram, pooled
 from ceph_tuner.metrics import METRICS
+from ceph_tuner.reading import PLAIN_COUNTERS, QUEUE_CLASSES, SCRUB_COUNTERS, SCRUB_READS, Reading
 from ceph_tuner.sample import READ, WRITE, Sample, finish_s, percentiles
-
-PLAIN_COUNTERS = (
-    "op_r",
-    "op_w",
-    "op_rw",
-    "op_r_out_bytes",
-    "op_w_in_bytes",
-    "op_rw_in_bytes",
-    "op_rw_out_bytes",
-    "recovery_ops",
-    "recovery_bytes",
-    # since Tentacle; every copy of an object counts
-    "scrub_replicated_stats_cnt",
-    "scrub_ec_stats_cnt",
-    "scrub_replicated_read_bytes",
-    "scrub_ec_read_bytes",
-)
-"""Cumulative counters of the OSD's section `osd`; an OSD that lacks one leaves it out."""
-
-TIME_COUNTERS = ("op_r_latency", "op_w_latency", "op_rw_latency")
-"""Counters with a sum of seconds and a count, in reports as NAME.sum and NAME.count."""
-
-SCRUB_COUNTERS = ("scrub_replicated_stats_cnt", "scrub_ec_stats_cnt")
-SCRUB_READS = ("scrub_replicated_read_bytes", "scrub_ec_read_bytes")
-
-QUEUE_CLASSES = {
-    "mclock_client_queue_len": "queue.client",
-    "mclock_recovery_queue_len": "queue.background_recovery",
-    "mclock_best_effort_queue_len": "queue.background_best_effort",
-}
-"""Counter of a section `mclock-shard-queue-N` -> metric. Added up over an OSD's shards."""
-
-
-@dataclass(frozen=True)
-class PgDetail:
-    """Progress of one PG. `scrubbed` and `trimmed` begin again at 0 with each scrub and each trim."""
-
-    scrubbed: int
-    trimmed: int
-    objects: int
-    bytes: int
-    copies: int
-    state: str
-    snaptrim_queue: int = 0
-    scrub_ended: str = ""
-    """Stamp of the last scrub's end, as Ceph writes it."""
-    deep_scrubbed_at: Optional[float] = None
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A cluster at one moment. What a collector could not see is None or left out."""
-
-    at: float
-    osds: Mapping[int, Report] = field(default_factory=dict)
-    latency: Mapping[int, Mapping[str, Histogram]] = field(default_factory=dict)
-    latency_at: Mapping[int, float] = field(default_factory=dict)
-    queues: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
-    totals: Mapping[str, float] = field(default_factory=dict)
-    """Sums over all PGs, by the names of Ceph's `stat_sum`."""
-    pg_states: Mapping[str, int] = field(default_factory=dict)
-    pgs: Mapping[str, PgDetail] = field(default_factory=dict)
-    """Details of some PGs, or of all."""
-    snaptrim_queue: Optional[float] = None
-    slow_ops: Optional[float] = None
-    osds_down: Optional[float] = None
-    pgs_late: Optional[float] = None
-    notes: Tuple[str, ...] = ()
 
 
 class Sampling:
@@ -154,11 +86,6 @@ class Sampling:
                 rates[pgid] = rate
         self._pgs.forget_before(reading.at - 3600.0)
         return rates
-
-
-def late_pgs(pgs: Mapping[str, PgDetail], now: float, interval_s: float) -> int:
-    """PGs whose last deep scrub is longer ago than the interval."""
-    return sum(1 for pg in pgs.values() if pg.deep_scrubbed_at is not None and now - pg.deep_scrubbed_at > interval_s)
 
 
 def _client(rises: List[Rise]) -> Dict[str, float]:

@@ -1,0 +1,180 @@
+"""What a collector saw at one moment, and how to read it out of Ceph's own documents.
+
+Every parser takes what is there and leaves out what is not: counters differ between releases, and daemons restart.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
+
+from ceph_tuner.counters import Report
+from ceph_tuner.histogram import NS_PER_MS, Histogram, pooled
+from ceph_tuner.sample import READ, WRITE
+
+PLAIN_COUNTERS = (
+    "op_r",
+    "op_w",
+    "op_rw",
+    "op_r_out_bytes",
+    "op_w_in_bytes",
+    "op_rw_in_bytes",
+    "op_rw_out_bytes",
+    "recovery_ops",
+    "recovery_bytes",
+    # since Tentacle; every copy of an object counts
+    "scrub_replicated_stats_cnt",
+    "scrub_ec_stats_cnt",
+    "scrub_replicated_read_bytes",
+    "scrub_ec_read_bytes",
+)
+"""Cumulative counters of the OSD's section `osd`; an OSD that lacks one leaves it out."""
+
+TIME_COUNTERS = ("op_r_latency", "op_w_latency", "op_rw_latency")
+"""Counters with a sum of seconds and a count, in reports as NAME.sum and NAME.count."""
+
+SCRUB_COUNTERS = ("scrub_replicated_stats_cnt", "scrub_ec_stats_cnt")
+SCRUB_READS = ("scrub_replicated_read_bytes", "scrub_ec_read_bytes")
+
+QUEUE_CLASSES = {
+    "mclock_client_queue_len": "queue.client",
+    "mclock_recovery_queue_len": "queue.background_recovery",
+    "mclock_best_effort_queue_len": "queue.background_best_effort",
+}
+"""Counter of a section `mclock-shard-queue-N` -> metric. Added up over an OSD's shards."""
+
+
+@dataclass(frozen=True)
+class PgDetail:
+    """Progress of one PG. `scrubbed` and `trimmed` begin again at 0 with each scrub and each trim."""
+
+    scrubbed: int
+    trimmed: int
+    objects: int
+    bytes: int
+    copies: int
+    state: str
+    snaptrim_queue: int = 0
+    scrub_ended: str = ""
+    """Stamp of the last scrub's end, as Ceph writes it."""
+    deep_scrubbed: str = ""
+    """Stamp of the last deep scrub, as Ceph writes it."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A cluster at one moment. What a collector could not see is None or left out."""
+
+    at: float
+    osds: Mapping[int, Report] = field(default_factory=dict)
+    latency: Mapping[int, Mapping[str, Histogram]] = field(default_factory=dict)
+    latency_at: Mapping[int, float] = field(default_factory=dict)
+    queues: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    totals: Mapping[str, float] = field(default_factory=dict)
+    """Sums over all PGs, by the names of Ceph's `stat_sum`."""
+    pg_states: Mapping[str, int] = field(default_factory=dict)
+    pgs: Mapping[str, PgDetail] = field(default_factory=dict)
+    """Details of some PGs, or of all."""
+    snaptrim_queue: Optional[float] = None
+    slow_ops: Optional[float] = None
+    osds_down: Optional[float] = None
+    pgs_late: Optional[float] = None
+    notes: Tuple[str, ...] = ()
+
+
+LATENCY_HISTOGRAMS = {
+    "op_r_latency_out_bytes_histogram": READ,
+    "op_w_latency_in_bytes_histogram": WRITE,
+    # its twin by answer size counts the same operations
+    "op_rw_latency_in_bytes_histogram": WRITE,
+}
+
+_QUEUE_SECTION = "mclock-shard-queue-"
+_STAMP = "%Y-%m-%dT%H:%M:%S"
+
+
+def osd_values(section: Mapping[str, Any]) -> Dict[str, float]:
+    """Counters for a `Report` out of the section `osd` of `perf dump`."""
+    values = {name: float(section[name]) for name in PLAIN_COUNTERS if name in section}
+    for name in TIME_COUNTERS:
+        if name in section:
+            values[f"{name}.sum"] = float(section[name]["sum"])
+            values[f"{name}.count"] = float(section[name]["avgcount"])
+    return values
+
+
+def osd_queues(perf_dump: Mapping[str, Any]) -> Dict[str, float]:
+    """Items waiting by metric, over all shards, out of `perf dump`; empty where mClock does not run."""
+    found: Dict[str, float] = {}
+    for section, counters in perf_dump.items():
+        if section.startswith(_QUEUE_SECTION):
+            for counter, metric in QUEUE_CLASSES.items():
+                found[metric] = found.get(metric, 0.0) + float(counters.get(counter, 0))
+    return found
+
+
+def osd_latency(histogram_dump: Mapping[str, Any]) -> Dict[str, Histogram]:
+    """Latency of reads and of writes out of `perf histogram dump`, over all request sizes."""
+    found: Dict[str, Histogram] = {}
+    section = histogram_dump.get("osd", {})
+    for name, kind in LATENCY_HISTOGRAMS.items():
+        if name in section:
+            together = pooled([found[kind]] if kind in found else [], latency_axis(section[name]))
+            if together is not None:
+                found[kind] = together
+    return found
+
+
+def latency_axis(document: Mapping[str, Any]) -> Histogram:
+    """One of Ceph's two-dimensional histograms, summed over its second axis.
+
+    Ceph labels the first axis `Latency (usec)`; its ranges are in nanoseconds.
+    """
+    ranges = document["axes"][0]["ranges"]
+    # bucket 0 is below the axis' minimum of 0 and stays empty; it joins bucket 1
+    upper_ms = tuple((bucket["max"] + 1) / NS_PER_MS for bucket in ranges[1:-1])
+    counts = [sum(row) for row in document["values"]]
+    return Histogram(upper_ms, (counts[0] + counts[1], *counts[2:]))
+
+
+def pg_details(pg_stats: Iterable[Mapping[str, Any]]) -> Dict[str, PgDetail]:
+    """PGs by id out of the rows of `pg ls` or of the mgr's `pg_stats`."""
+    return {str(row["pgid"]): pg_detail(row) for row in pg_stats}
+
+
+def pg_detail(row: Mapping[str, Any]) -> PgDetail:
+    """One PG out of its row of statistics."""
+    total = row["stat_sum"]
+    return PgDetail(
+        scrubbed=int(row.get("objects_scrubbed", 0)),
+        trimmed=int(row.get("objects_trimmed", 0)),
+        objects=int(total["num_objects"]),
+        bytes=int(total["num_bytes"]),
+        copies=len(row["acting"]),
+        state=str(row["state"]),
+        snaptrim_queue=int(row.get("snaptrimq_len", 0)),
+        scrub_ended=str(row["last_scrub_stamp"]),
+        deep_scrubbed=str(row["last_deep_scrub_stamp"]),
+    )
+
+
+def late_pgs(pgs: Mapping[str, PgDetail], now: float, interval_s: float) -> int:
+    """PGs whose last deep scrub is longer ago than the interval."""
+    # Ceph writes stamps in UTC and in one form, so that they sort as text
+    deadline = time.strftime(_STAMP, time.gmtime(now - interval_s))
+    return sum(1 for pg in pgs.values() if pg.deep_scrubbed and pg.deep_scrubbed < deadline)
+
+
+def slow_ops(health: Mapping[str, Any]) -> float:
+    """Operations that Ceph calls slow, out of the document of `ceph health`."""
+    words = health.get("checks", {}).get("SLOW_OPS", {}).get("summary", {}).get("message", "0").split()
+    return float(words[0]) if words and words[0].isdigit() else 0.0
+
+
+def spread(osds: Iterable[int], limit: int) -> Tuple[int, ...]:
+    """At most `limit` OSDs, evenly over their ids, the same ones for the same OSDs."""
+    known = sorted(osds)
+    if len(known) <= limit:
+        return tuple(known)
+    return tuple(known[place * len(known) // limit] for place in range(limit))
