@@ -9,7 +9,7 @@ import typer
 
 from ceph_tuner import __version__
 from ceph_tuner.errors import TunerError
-from ceph_tuner_cli import twin
+from ceph_tuner_cli import lab, twin
 from ceph_tuner_cli.render import messages
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(lab.app, name="lab")
 app.add_typer(twin.app, name="twin")
 
 

@@ -1,0 +1,165 @@
+"""`ceph-tuner lab`: a real, throwaway Ceph cluster on this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+import typer
+from rich.table import Table
+
+from ceph_tuner.errors import ClusterNotFound, InputError
+from ceph_tuner.lab.bringup import up as bring_up
+from ceph_tuner.lab.chroot import MIRROR, check_host
+from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.lab.options import LabOptions, default_name, format_size, parse_size
+from ceph_tuner.lab.state import lab_names
+from ceph_tuner.lab.status import lab_status
+from ceph_tuner.lab.teardown import down as take_down
+from ceph_tuner_cli.render import Format, FormatOption, emit, messages
+
+app = typer.Typer(
+    help="A real, throwaway Ceph cluster on this machine (root on Debian or Ubuntu).", no_args_is_help=True
+)
+
+_DEFAULTS = LabOptions()
+_NameOption = typer.Option(None, "--name", help="The lab's name; `lab` by default, `lab-reef` with --release reef.")
+
+
+def _default(value: object) -> str:
+    return f" [default: {value}]"
+
+
+@app.command()
+def up(
+    release: Optional[str] = typer.Option(None, help="tentacle or reef." + _default(_DEFAULTS.release)),
+    name: Optional[str] = _NameOption,
+    osds: Optional[int] = typer.Option(None, help="OSDs, each a CRUSH host." + _default(_DEFAULTS.osds)),
+    iops: Optional[int] = typer.Option(
+        None, help="IOPS of a device, reads and writes each." + _default(_DEFAULTS.iops)
+    ),
+    bandwidth: Optional[str] = typer.Option(
+        None, help="Bytes per second of a device, such as 60MiB." + _default(format_size(_DEFAULTS.bandwidth))
+    ),
+    mgrs: Optional[int] = typer.Option(None, help="mgr daemons; two for failover." + _default(_DEFAULTS.mgrs)),
+    size: Optional[int] = typer.Option(None, help="Replicas of an object." + _default(_DEFAULTS.size)),
+    device_size: Optional[str] = typer.Option(
+        None, help="Size of a device; its file is sparse." + _default(format_size(_DEFAULTS.device_size))
+    ),
+    mirror: str = typer.Option(MIRROR, help="Debian mirror that the first `up` of a release fetches from."),
+) -> None:
+    """Bring a lab up; a second time says what is running."""
+    given = {
+        "release": release,
+        "osds": osds,
+        "iops": iops,
+        "bandwidth": parse_size("--bandwidth", bandwidth) if bandwidth is not None else None,
+        "mgrs": mgrs,
+        "size": size,
+        "device_size": parse_size("--device-size", device_size) if device_size is not None else None,
+    }
+    wanted = {key: value for key, value in given.items() if value is not None}
+    with _progress() as report:
+        lab = bring_up(_name(name, release), wanted, report, mirror)
+    emit(_summary(lab), Format.table, lambda: _one(_summary(lab)))
+
+
+@app.command()
+def status(name: Optional[str] = _NameOption, form: Format = FormatOption) -> None:
+    """Say what is running: every lab, or one with its daemons."""
+    if name is None:
+        labs = [lab_status(each) for each in lab_names()]
+        if not labs and form is Format.table:
+            messages.print("no labs on this machine: `ceph-tuner lab up` makes one")
+            return
+        emit(labs, form, lambda: _many(labs))
+        return
+    if name not in lab_names():
+        raise ClusterNotFound(f"lab {name}", "no such lab", f"one of {', '.join(lab_names()) or 'none'}")
+    found = lab_status(name)
+    emit(found, form, lambda: _one(found))
+
+
+@app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def execute(
+    command: List[str] = typer.Argument(..., help="For example: ceph -s"),
+    name: Optional[str] = _NameOption,
+) -> None:
+    """Run a command inside a lab; its exit code is this one's."""
+    lab = Lab.open(name or default_name("tentacle"))
+    argv = lab.argv(command)
+    sys.stdout.flush()
+    os.execvp(argv[0], argv)  # noqa: S606
+
+
+@app.command()
+def down(
+    name: Optional[str] = _NameOption,
+    every: bool = typer.Option(False, "--all", help="Take every lab of this machine down."),
+) -> None:
+    """Take a lab down and leave nothing of it, also after a crash."""
+    if every and name is not None:
+        raise InputError("ceph-tuner lab down", "--all with --name", "one of the two")
+    check_host()
+    for each in lab_names() if every else [name or default_name("tentacle")]:
+        with _progress() as report:
+            found = take_down(each, report)
+        messages.print(f"lab {each} is down" if found else f"there is no lab {each}: nothing to take down")
+
+
+def _name(name: Optional[str], release: Optional[str]) -> str:
+    return name if name is not None else default_name(release or _DEFAULTS.release)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """What is being done now, and lines that stay; SIGTERM ends like Ctrl-C, so that everything is cleaned up."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    began = time.monotonic()
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with messages.status("") as spinner:
+
+            def report(line: str) -> None:
+                messages.print(f"{time.monotonic() - began:5.1f} s  {line}", markup=False)
+                spinner.update(line)
+
+            yield report
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _summary(lab: Lab) -> Dict[str, Any]:
+    return lab_status(lab.name)
+
+
+def _one(found: Dict[str, Any]) -> Table:
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for key in ("name", "release", "phase", "health", "monitor", "directory", "conf", "mgr_modules"):
+        table.add_row(key.replace("_", " "), str(found.get(key, "")))
+    for key, value in found["options"].items():
+        table.add_row(key.replace("_", " "), format_size(value) if key in ("bandwidth", "device_size") else str(value))
+    for daemon in found["daemons"]:
+        pid = f"process {daemon['pid']}" if daemon["pid"] else "not running"
+        table.add_row(daemon["name"], "  ".join([pid, *([daemon["device"]] if daemon.get("device") else [])]))
+    return table
+
+
+def _many(labs: List[Dict[str, Any]]) -> Table:
+    table = Table(
+        "name", "release", "phase", "health", "osds", "iops", "bandwidth", "monitor", box=None, pad_edge=False
+    )
+    for lab in labs:
+        options = lab.get("options", {})
+        bandwidth = format_size(options["bandwidth"]) if options else ""
+        cells = [options.get("osds", ""), options.get("iops", ""), bandwidth, lab.get("monitor", "")]
+        table.add_row(lab["name"], lab.get("release", ""), lab["phase"], lab.get("health", ""), *map(str, cells))
+    return table
