@@ -127,11 +127,6 @@ class Allocation:
     weight_share: float
     """Its part of what the reservations leave over, when all three classes want more and none is at its limit."""
 
-    @property
-    def expected_bytes_s(self) -> float:
-        """Bytes a second that are left to it in the worst case: its reservation."""
-        return self.reserved_bytes_s
-
 
 def allocation(settings: Mapping[str, Value], hardware: Hardware, release: Release) -> Dict[str, Allocation]:
     """Translate the nine values into rates by class, per OSD (all its shards, evenly loaded).
