@@ -104,7 +104,7 @@ class Profile:
             "workload": self.workload,
             "slos": [dict(slo) for slo in self.slos],
             "evidence": [dict(item) for item in self.evidence],
-            "settings": {name: self.settings[name] for name in KNOBS if name in self.settings} or dict(self.settings),
+            "settings": {**{name: self.settings[name] for name in KNOBS if name in self.settings}, **self.settings},
         }
         return {key: value for key, value in everything.items() if value not in ("", False, None, [])}
 

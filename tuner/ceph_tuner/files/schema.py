@@ -1,0 +1,91 @@
+"""Structure by JSON Schema: which keys there are, and of what type. Ranges and meaning are the core's."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Tuple
+
+from jsonschema import Draft7Validator
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.files.yaml_document import Document
+
+_NAMES: Dict[type, str] = {type(None): "nothing", dict: "a mapping", list: "a list"}
+_TYPES = {
+    "object": "a mapping of keys to values",
+    "array": "a list",
+    "string": "text",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+}
+
+
+def check(document: Document, schema: Mapping[str, Any]) -> None:
+    """Raise InputError for the first fault of a document, in the order of its lines."""
+    faults = [_fault(document, error) for error in Draft7Validator(schema).iter_errors(document.data)]
+    if faults:
+        raise min(faults, key=lambda fault: fault[0])[1]
+
+
+def _fault(document: Document, error: Any) -> Tuple[int, InputError]:
+    keys: List[object] = list(error.absolute_path)
+    found, expected = _words(error)
+    if error.validator == "additionalProperties":
+        extra = sorted(set(error.instance) - set(error.schema.get("properties", {})), key=str)[0]
+        keys.append(extra)
+        found = f"unknown key {extra!r}"
+        expected = f"one of {', '.join(error.schema['properties'])}"
+    return document.line(*keys), InputError(document.place(*keys), found, expected)
+
+
+def _words(error: Any) -> Tuple[str, str]:
+    """Say in our words what was found and what was expected."""
+    shown = _NAMES.get(type(error.instance)) or repr(error.instance)[:60]
+    rule: Any = error.validator_value
+    if error.validator == "type":
+        kinds = rule if isinstance(rule, list) else [rule]
+        return shown, " or ".join(_TYPES[kind] for kind in kinds)
+    if error.validator == "required":
+        missing = [key for key in rule if key not in error.instance]
+        return f"no key {missing[0]!r}", f"{missing[0]}, as every one has it"
+    if error.validator == "enum":
+        return repr(error.instance), f"one of {', '.join(str(value) for value in rule)}"
+    return shown, f"{error.validator} {rule}"
+
+
+def _mapping(properties: Dict[str, Any], required: List[str]) -> Dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+_TEXT = {"type": "string"}
+
+PROFILE: Dict[str, Any] = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "title": "ceph-tuner profile",
+    **_mapping(
+        {
+            "schema": {"type": "integer"},
+            "name": _TEXT,
+            "description": _TEXT,
+            "release": _TEXT,
+            "version": _TEXT,
+            "built_in": {"type": "boolean"},
+            "hardware": _mapping(
+                {
+                    "capacity_iops": {"type": "number"},
+                    "bandwidth_bytes_s": {"type": "number"},
+                    "shards": {"type": "integer"},
+                    "device_class": _TEXT,
+                    "osds": {"type": "integer"},
+                },
+                ["capacity_iops", "bandwidth_bytes_s", "shards"],
+            ),
+            "workload": _TEXT,
+            "slos": {"type": "array", "items": {"type": "object"}},
+            "evidence": {"type": "array", "items": {"type": "object"}},
+            "settings": {"type": "object"},
+        },
+        ["schema", "name", "release", "settings"],
+    ),
+}
+"""A profile file; `docs/profiles.md` explains it."""

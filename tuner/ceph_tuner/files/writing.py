@@ -1,0 +1,73 @@
+"""Writes a file whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Union
+
+from ceph_tuner.errors import InputError, PermissionRefused
+
+MODE = 0o644
+
+
+def write_text(path: Union[str, Path], text: str, force: bool = False) -> None:
+    """Write a file so that a reader sees the old one or the whole new one, also after a crash.
+
+    Raises InputError where there is a file already and `force` is not given, or where it cannot be written.
+    """
+    target = Path(path)
+    taken = "another name, or --force to replace it"
+    try:
+        if target.is_dir():
+            raise InputError(str(target), "a directory", "the name of a file")
+        # a link would be replaced by a file: write what it points to
+        final = Path(os.path.realpath(target)) if target.is_symlink() else target
+        if final.exists() and not force:
+            raise InputError(str(target), "a file of that name", taken)
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{final.name[:100]}.", dir=final.parent)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fchmod(stream.fileno(), MODE)
+                os.fsync(stream.fileno())
+            _put(Path(temporary), final, force)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+        _sync(final.parent)
+    except FileExistsError:
+        raise InputError(str(target), "a file of that name", taken) from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(str(target), f"no directory {target.parent}", "a directory that exists") from None
+    except PermissionError:
+        raise PermissionRefused(str(target), "no permission to write there", "a directory to write to") from None
+    except OSError as error:
+        raise InputError(str(target), error.strerror or str(error), "a place to write to") from None
+
+
+def _put(temporary: Path, final: Path, force: bool) -> None:
+    if force:
+        os.replace(temporary, final)
+        return
+    try:
+        # unlike a rename, a link fails where somebody else has made the file meanwhile
+        os.link(temporary, final)
+    except FileExistsError:
+        raise
+    except OSError:
+        # a file system without hard links
+        if final.exists():
+            raise FileExistsError(str(final)) from None
+        os.replace(temporary, final)
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

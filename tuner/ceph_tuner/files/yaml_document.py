@@ -1,0 +1,147 @@
+"""Reads a YAML file into plain data, and knows the line of every key."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, List, Optional, Tuple, Union
+
+from ruamel.yaml import YAML
+from ruamel.yaml.constructor import DuplicateKeyError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import AliasEvent
+from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
+
+from ceph_tuner.errors import InputError, PermissionRefused
+
+MAX_BYTES = 2**20
+MAX_DEPTH = 40
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file's data, and where each part of it stands."""
+
+    name: str
+    """The file as the operator named it."""
+    data: Any
+    root: Optional[Node] = None
+
+    def line(self, *keys: object) -> int:
+        """Line of the key, or of the nearest one above it that is in the file."""
+        node, line = self.root, 1 if self.root is None else self.root.start_mark.line + 1
+        for key in keys:
+            found = _below(node, key)
+            if found is None:
+                break
+            node, line = found
+        return line
+
+    def place(self, *keys: object) -> str:
+        """`file.yaml:12 settings.osd_max_scrubs`; the file and its first line where there are no keys."""
+        dotted = ".".join(str(key) for key in keys)
+        return f"{self.name}:{self.line(*keys)} {dotted}".rstrip()
+
+
+def load(path: Union[str, Path]) -> Document:
+    """Read a file. Raises InputError: no file, unreadable, too big, not UTF-8, not YAML, a key twice, an alias."""
+    return parse(_text(str(path)), str(path))
+
+
+def parse(text: str, name: str) -> Document:
+    """Read a text that came from the named file."""
+    yaml = YAML(typ="safe", pure=True)
+    try:
+        # an alias can stand for itself, or for more data than fits a machine; nothing that we read needs one
+        for event in yaml.parse(text):
+            if isinstance(event, AliasEvent):
+                line = event.start_mark.line + 1
+                raise InputError(f"{name}:{line}", f"the alias *{event.anchor}", "the values written out")
+        data = YAML(typ="safe", pure=True).load(text)
+        root = YAML(typ="safe", pure=True).compose(text)
+    except DuplicateKeyError as error:
+        raise InputError(_at(name, error), f"a key twice ({_problem(error)})", "each key once") from None
+    except MarkedYAMLError as error:
+        raise InputError(_at(name, error), _problem(error), "YAML") from None
+    except YAMLError as error:
+        raise InputError(name, " ".join(str(error).split())[:200], "YAML") from None
+    except RecursionError:
+        raise InputError(name, "data nested hundreds of levels deep", "YAML with a few levels") from None
+    except (ValueError, OverflowError) as error:
+        # a date such as 2026-13-45, or a number of more digits than Python reads
+        raise InputError(name, str(error)[:200], "YAML with plain values") from None
+    document = Document(name, data, root)
+    _check_plain(document, data, ())
+    return document
+
+
+def _check_plain(document: Document, data: Any, keys: Tuple[object, ...]) -> None:
+    """Refuse what JSON has no word for (dates, binary, keys that are no text), and numbers or depths beyond reason."""
+    if len(keys) > MAX_DEPTH:
+        raise InputError(document.place(*keys[:3]), f"more than {MAX_DEPTH} levels", "less nesting")
+    if isinstance(data, dict):
+        for key, value in data.items():
+            if not isinstance(key, str):
+                raise InputError(document.place(*keys, key), f"the key {key!r}", "a key of text")
+            _check_plain(document, value, (*keys, key))
+    elif isinstance(data, list):
+        for index, value in enumerate(data):
+            _check_plain(document, value, (*keys, index))
+    elif isinstance(data, int) and abs(data) >= 2**64:
+        raise InputError(document.place(*keys), f"a number of {data.bit_length()} bits", "at most 64 bits")
+    elif not (data is None or isinstance(data, (bool, int, float, str))):
+        found = f"the {type(data).__name__} {data}"[:80]
+        raise InputError(document.place(*keys), found, "text (in quotes), a number, true or false, a list or a mapping")
+
+
+def _text(name: str) -> str:
+    expected = "a YAML file"
+    try:
+        # O_NONBLOCK: opening a pipe that nobody writes to must not wait for ever
+        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise InputError(name, "no such file", expected) from None
+    except PermissionError:
+        raise PermissionRefused(name, "no permission to read it", "a readable file") from None
+    except (OSError, ValueError) as error:
+        raise InputError(name, getattr(error, "strerror", None) or str(error), expected) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InputError(name, "something that is no regular file", expected)
+    with os.fdopen(descriptor, "rb") as stream:
+        try:
+            content = stream.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise InputError(name, error.strerror or str(error), expected) from None
+    if len(content) > MAX_BYTES:
+        raise InputError(name, f"more than {MAX_BYTES} bytes", "at most that")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{name}:{line}", f"the byte 0x{content[error.start]:02x}", "text in UTF-8") from None
+
+
+def _below(node: Optional[Node], key: object) -> Optional[Any]:
+    """Node under a key and the line that names it."""
+    if isinstance(node, MappingNode):
+        for name, value in node.value:
+            if name.value == str(key):
+                return value, name.start_mark.line + 1
+    if isinstance(node, SequenceNode) and isinstance(key, int) and 0 <= key < len(node.value):
+        item = node.value[key]
+        return item, item.start_mark.line + 1
+    return None
+
+
+def _at(name: str, error: MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    return name if mark is None else f"{name}:{mark.line + 1}"
+
+
+def _problem(error: MarkedYAMLError) -> str:
+    # ruamel's texts go on for several lines with advice for programmers
+    parts: List[str] = str(error.problem or error.context or "a fault").strip().splitlines()
+    return " ".join(parts[0].split())[:200]
