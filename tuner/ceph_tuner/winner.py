@@ -24,6 +24,10 @@ UNSEEN_VIOLATION = 1.0
 
 LOSS_CEILING = 1e6
 
+LEAST_GAIN = {True: 0.5, False: 0.02}
+"""Fall of the loss that is worth a write, while a hard objective is missed (5% of its bound) and while all are kept.
+Windows repeat to about 10% (docs/ceph-behaviour.md), means of two to about 7%."""
+
 
 def loss(verdicts: Sequence[Verdict]) -> float:
     """Give the loss of a measurement; finite, smaller is better."""
@@ -91,12 +95,12 @@ def choose(
     baseline: Mapping[str, float],
     in_force: Candidate,
     candidates: Sequence[Candidate],
-    unstable: float = 0.02,
 ) -> Choice:
     """Choose by the mean over repeats, never the luckiest window.
 
     Candidates with the most repeats are considered before all others: a single good window does not beat a
-    candidate that was measured again. What is in force stays unless the loss falls by more than `unstable`.
+    candidate that was measured again. What is in force stays unless a hard objective more is kept, or the loss falls
+    by more than noise makes it.
     """
     everyone = [in_force, *candidates]
     most = max(entry.repeats for entry in everyone)
@@ -108,7 +112,7 @@ def choose(
     (missed, best), (missed_now, best_now) = rank(verdicts), rank(now)
     if winner is in_force or winner.label == in_force.label:
         return Choice(in_force, tuple(now), in_force, False, "nothing measured better than the settings in force")
-    better = (missed, best + unstable) < (missed_now, best_now)
+    better = missed < missed_now or (missed == missed_now and best + LEAST_GAIN[missed] < best_now)
     reason = _reason(verdicts, now) if better else "no better than the settings in force by more than the noise"
     return Choice(winner, tuple(verdicts), in_force, better, reason)
 

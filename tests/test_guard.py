@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.guard import Guard, Limits, Sight
+from ceph_tuner.slo import parse_slo
+
+SLO = parse_slo({"objectives": ["client.p95_ms <= 80 ms", "client.iops >= 200", "recovery.bytes_s >= 10 MB/s"]})
+BASELINE = {"client.p95_ms": 100.0, "client.iops": 250.0, "recovery.bytes_s": 26e6}
+
+
+def sight(health: str = "HEALTH_OK", **values: float) -> Sight:
+    return Sight(0.0, health, {name.replace("__", "."): value for name, value in values.items()})
+
+
+def guard(before: Sight = Sight(0.0, "HEALTH_WARN"), **limits: float) -> Guard:
+    return Guard(SLO, BASELINE, before, Limits(**limits))
+
+
+def test_a_quiet_cluster_is_left_alone() -> None:
+    watch = guard()
+    assert all(watch.watch(sight(client__p95_ms=70.0, client__iops=250.0)) is None for _ in range(50))
+
+
+def test_an_osd_down_or_a_health_error_stops_at_once() -> None:
+    breach = guard().watch(sight(osds__down=1))
+    assert breach is not None
+    assert "1 OSDs down, 0 before" in breach.reason
+    breach = guard().watch(sight("HEALTH_ERR"))
+    assert breach is not None
+    assert breach.rule == "health"
+
+
+def test_what_was_so_before_the_trial_does_not_count() -> None:
+    watch = guard(sight("HEALTH_ERR", osds__down=1, pgs__inactive=3, ops__slow=7))
+    same = sight("HEALTH_ERR", osds__down=1, pgs__inactive=3, ops__slow=7)
+    assert all(watch.watch(same) is None for _ in range(10))
+    assert watch.watch(sight("HEALTH_ERR", osds__down=2)) is not None
+
+
+@pytest.mark.parametrize("name", ["pgs__inactive", "ops__slow"])
+def test_a_state_that_may_pass_must_be_seen_twice_in_a_row(name: str) -> None:
+    watch = guard()
+    assert watch.watch(sight(**{name: 2})) is None
+    assert watch.watch(sight()) is None
+    assert watch.watch(sight(**{name: 2})) is None
+    assert watch.watch(sight(**{name: 1})) is not None
+
+
+def test_a_gross_breach_of_a_hard_client_objective_stops_the_trial() -> None:
+    watch = guard()
+    assert watch.watch(sight(client__p95_ms=170.0)) is None
+    breach = watch.watch(sight(client__p95_ms=170.0))
+    assert breach is not None
+    assert breach.reason.startswith("client.p95_ms at 170 ms")
+    slow = guard()
+    assert [slow.watch(sight(client__iops=90.0)) is None for _ in range(2)] == [True, False]
+
+
+def test_a_breach_that_the_baseline_shows_as_well_stops_nothing() -> None:
+    bad = Guard(SLO, {"client.p95_ms": 200.0}, sight(), Limits())
+    assert all(bad.watch(sight(client__p95_ms=240.0)) is None for _ in range(5))
+    assert [bad.watch(sight(client__p95_ms=260.0)) is None for _ in range(2)] == [True, False]
+
+
+def test_slow_background_work_and_soft_objectives_stop_nothing() -> None:
+    watch = guard()
+    assert all(watch.watch(sight(recovery__bytes_s=0.0)) is None for _ in range(10))
+    soft = parse_slo({"objectives": [{"objective": "client.p95_ms <= 80 ms", "hard": False}]})
+    lenient = Guard(soft, BASELINE, sight(), Limits())
+    assert all(lenient.watch(sight(client__p95_ms=1000.0)) is None for _ in range(10))
+
+
+def test_a_cluster_that_does_not_answer_three_times_in_a_row_is_not_safe() -> None:
+    watch = guard()
+    assert watch.watch(None) is None
+    assert watch.watch(None) is None
+    assert watch.watch(sight()) is None
+    assert [watch.watch(None) is None for _ in range(3)] == [True, True, False]
+
+
+@given(st.floats(0, 160))
+def test_latencies_within_the_factor_never_stop(latency: float) -> None:
+    watch = guard()
+    assert all(watch.watch(sight(client__p95_ms=latency)) is None for _ in range(5))
+
+
+@pytest.mark.parametrize("wrong", [{"gross": 1.0}, {"patience": 0}, {"blind": 0}, {"worse_than_baseline": 0.5}])
+def test_limits_that_make_no_sense_are_refused(wrong: dict) -> None:
+    with pytest.raises(ValueError, match="="):
+        Limits(**wrong)

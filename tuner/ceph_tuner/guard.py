@@ -1,0 +1,118 @@
+"""The rules that stop a trial: what must not happen while settings are tried on a live cluster.
+
+Two kinds of rules. States of the cluster (an OSD down, inactive PGs, slow operations, HEALTH_ERR) count where they are
+worse than they were just before the trial. Hard objectives on clients count where they are broken grossly: by a factor
+of the bound, and clearly worse than the baseline too, since a baseline that misses its bound is why people tune.
+Background work that is too slow for half a minute hurts nobody, so its objectives stop no trial.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, Mapping, Optional
+
+from ceph_tuner.metrics import METRICS
+from ceph_tuner.slo import Slo
+
+HEALTH_ERR = "HEALTH_ERR"
+
+
+@dataclass(frozen=True)
+class Sight:
+    """The cluster at one moment, as the guard needs it; a metric that was not seen is absent."""
+
+    at: float
+    health: str
+    values: Mapping[str, float] = field(default_factory=dict)
+    words: str = ""
+    """What Ceph says about its health, for people."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is too much. `patience` is how many sights in a row must show it."""
+
+    gross: float = 2.0
+    worse_than_baseline: float = 1.25
+    patience: int = 2
+    blind: int = 3
+    """Failed looks in a row after which a trial is not safe any more."""
+
+    def __post_init__(self) -> None:
+        if not self.gross > 1 or not self.worse_than_baseline >= 1:
+            raise ValueError(
+                f"gross (={self.gross}) must be above 1, worse_than_baseline (={self.worse_than_baseline}) at least 1"
+            )
+        if self.patience < 1 or self.blind < 1:
+            raise ValueError(f"patience (={self.patience}) and blind (={self.blind}) must be at least 1")
+
+
+@dataclass(frozen=True)
+class Breach:
+    """Why a trial was stopped."""
+
+    rule: str
+    reason: str
+
+
+class Guard:
+    """Watches one trial. Feed it every sight; it answers with a breach once there is one."""
+
+    def __init__(self, slo: Slo, baseline: Mapping[str, float], before: Sight, limits: Optional[Limits] = None) -> None:
+        self._slo, self._baseline, self._before = slo, baseline, before
+        self._limits = limits or Limits()
+        self._streaks: Dict[str, int] = {}
+
+    def watch(self, sight: Optional[Sight]) -> Optional[Breach]:
+        """Take a sight (None: the cluster did not answer) and say whether the trial must end."""
+        if sight is None:
+            if self._streak("blind", True) >= self._limits.blind:
+                return Breach("blind", f"the cluster did not answer {self._limits.blind} times in a row")
+            return None
+        self._streak("blind", False)
+        return self._health(sight) or self._states(sight) or self._objectives(sight)
+
+    def _health(self, sight: Sight) -> Optional[Breach]:
+        if sight.health == HEALTH_ERR and self._before.health != HEALTH_ERR:
+            return Breach("health", f"the cluster went to HEALTH_ERR {sight.words}".rstrip())
+        return None
+
+    def _states(self, sight: Sight) -> Optional[Breach]:
+        # a down OSD is certain at once; the others may pass within seconds
+        for name, words, patience in (
+            ("osds.down", "OSDs down", 1),
+            ("pgs.inactive", "inactive PGs", self._limits.patience),
+            ("ops.slow", "slow operations", self._limits.patience),
+        ):
+            now, before = sight.values.get(name, 0.0), self._before.values.get(name, 0.0)
+            if self._streak(name, now > before) >= patience:
+                return Breach(name, f"{now:g} {words}, {before:g} before the trial")
+        return None
+
+    def _objectives(self, sight: Sight) -> Optional[Breach]:
+        for objective in self._slo.objectives:
+            if not objective.hard or not objective.metric.startswith("client."):
+                continue
+            seen = sight.values.get(objective.metric)
+            baseline = self._baseline.get(objective.metric)
+            bound = objective.bound.resolve(baseline)
+            if seen is None or bound is None:
+                continue
+            beyond = self._beyond(objective.comparison, seen, bound, baseline)
+            if self._streak(objective.text, beyond) >= self._limits.patience:
+                unit = METRICS[objective.metric].unit
+                return Breach(
+                    "slo",
+                    f"{objective.metric} at {seen:.4g} {unit}, more than {self._limits.gross:g} times off {bound:.4g}",
+                )
+        return None
+
+    def _beyond(self, comparison: str, seen: float, bound: float, baseline: Optional[float]) -> bool:
+        gross, worse = self._limits.gross, self._limits.worse_than_baseline
+        if comparison == "<=":
+            return seen > bound * gross and (baseline is None or seen > baseline * worse)
+        return seen < bound / gross and (baseline is None or seen < baseline / worse)
+
+    def _streak(self, rule: str, broken: bool) -> int:
+        self._streaks[rule] = self._streaks.get(rule, 0) + 1 if broken else 0
+        return self._streaks[rule]

@@ -1,0 +1,73 @@
+"""The tuning loop: carries out what `trial.py` and `winner.py` decide, through these few interfaces."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Mapping, Optional, Protocol, Sequence
+
+from ceph_tuner.guard import Sight
+from ceph_tuner.releases import Settings
+from ceph_tuner.sample import Measure
+from ceph_tuner.trial import Run, Trial
+
+
+class Work(Protocol):
+    """The work under which the cluster is measured: a lab's scenario, or whatever runs on a real cluster."""
+
+    def prepare(self) -> None:
+        """Bring the cluster to where `start` begins the work at once."""
+
+    def start(self) -> None:
+        """Begin the work."""
+
+    def observe(self) -> Mapping[str, float]:
+        """Read the counters, about once a second; give what is known right now (may be nothing)."""
+
+    def measure(self, start: float, end: float) -> Mapping[str, Measure]:
+        """Metrics of that stretch of time. A metric that was not seen is absent."""
+
+    def remarks(self) -> Sequence[str]:
+        """What spoiled the last measurement, if anything."""
+
+    def stop(self) -> None:
+        """End the work. Stopping what does not run is no error."""
+
+
+class Lookout(Protocol):
+    """Looks after the cluster while a trial runs."""
+
+    def look(self) -> Optional[Sight]:
+        """Give the state of the cluster; None where it did not answer."""
+
+
+class Writer(Protocol):
+    """Brings settings onto the cluster and takes them back; the journal and the lock are its business."""
+
+    def apply(self, settings: Settings) -> None:
+        """Write settings, and return when the OSDs show them. Raises TunerError; then nothing is left half done."""
+
+    def undo(self) -> None:
+        """Take the last `apply` back, also one that was broken off. Nothing to undo is no error."""
+
+
+class Report(Protocol):
+    """Hears how it goes."""
+
+    def phase(self, run: Run, number: int, total: int, phase: str, seconds: float) -> None:
+        """A phase begins; it takes about that long (0: unknown)."""
+
+    def live(self, values: Mapping[str, float]) -> None:
+        """What is seen while measuring."""
+
+    def done(self, trial: Trial, number: int, total: int) -> None:
+        """A run was measured, or failed."""
+
+
+class Interruptible(Protocol):
+    """Lets Ctrl-C strike where it can do no harm."""
+
+    def __call__(self) -> AbstractContextManager[None]:
+        """Only within the context is an interrupt raised; one that came before is raised at its beginning.
+
+        Outside of it, settings are being written or taken back, and nothing may be skipped.
+        """

@@ -1,0 +1,145 @@
+"""One run: prepare the load, write the settings, settle, measure under guard, and leave everything as it was."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Dict, Mapping, Optional
+
+from ceph_tuner.errors import RetryLater, TunerError
+from ceph_tuner.guard import Breach, Guard, Limits, Sight
+from ceph_tuner.ports import Clock
+from ceph_tuner.sample import Measure
+from ceph_tuner.slo import Slo
+from ceph_tuner.trial import Run, Trial
+from ceph_tuner.tuning import Interruptible, Lookout, Report, Work, Writer
+
+OBSERVE_S, LOOK_S = 1.0, 3.0
+"""Seconds between two readings of the load's counters, and between two looks of the guard."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds that a run takes beside the preparation of its load."""
+
+    settle: float = 5.0
+    window: float = 25.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.settle <= 3600 or not 0 < self.window <= 86400:
+            raise ValueError(f"settle (={self.settle}) must be 0 to 3600 s, window (={self.window}) above 0 to 86400 s")
+
+
+class _StoppedError(Exception):
+    """The guard stopped the run."""
+
+    def __init__(self, breach: Breach) -> None:
+        super().__init__(breach.reason)
+        self.breach = breach
+
+
+class Measuring:
+    """Carries runs out, one at a time."""
+
+    def __init__(
+        self,
+        slo: Slo,
+        work: Work,
+        lookout: Lookout,
+        writer: Writer,
+        clock: Clock,
+        report: Report,
+        interruptible: Interruptible,
+        timing: Timing,
+        limits: Optional[Limits] = None,
+    ) -> None:
+        self._slo, self._work, self._lookout, self._writer = slo, work, lookout, writer
+        self._clock, self._report, self._interruptible, self._timing = clock, report, interruptible, timing
+        self._limits = limits or Limits()
+
+    def run(self, run: Run, number: int, total: int, baseline: Mapping[str, float], keep: bool = False) -> Trial:
+        """Carry a run out. Whatever happens, the settings are undone (`keep`: unless it went well), the load stopped.
+
+        A breach of the guard, and settings that the cluster refuses, make a failed trial; a lock that somebody else
+        holds, a load that cannot be started and an interrupt are raised.
+        """
+        began = self._clock.now()
+        seen: Dict[str, float] = {}
+        failed: Optional[str] = None
+        measures: Mapping[str, Measure] = {}
+        with ExitStack() as cleanup:
+            cleanup.callback(self._work.stop)
+            self._report.phase(run, number, total, "preparing the load", 0)
+            with self._interruptible():
+                self._work.prepare()
+            before = self._lookout.look() or Sight(self._clock.now(), "")
+            guard = Guard(self._slo, baseline, before, self._limits)
+            if run.settings:
+                cleanup.callback(self._undo, run, number, total)
+                failed = self._write(run, number, total)
+            try:
+                if failed is None:
+                    # after the write: what there is to recover must not be gone before it is measured
+                    self._work.start()
+                    measures = self._measured(run, number, total, guard, seen)
+            except _StoppedError as stopped:
+                failed = stopped.breach.reason
+                measures = {name: Measure(value, 0.0, 1) for name, value in seen.items()}
+            notes = tuple(self._work.remarks())
+            if keep and failed is None:
+                cleanup.pop_all()
+                self._work.stop()
+        trial = Trial(run, began, self._clock.now() - began, measures, failed, notes)
+        self._report.done(trial, number, total)
+        return trial
+
+    def _write(self, run: Run, number: int, total: int) -> Optional[str]:
+        self._report.phase(run, number, total, "writing the settings", 0)
+        try:
+            self._writer.apply(run.settings)
+        except RetryLater:
+            raise
+        except TunerError as error:
+            # what Ceph refuses or does not take into effect is an answer about these settings
+            return f"the settings could not be written: {error}"
+        return None
+
+    def _measured(
+        self, run: Run, number: int, total: int, guard: Guard, seen: Dict[str, float]
+    ) -> Mapping[str, Measure]:
+        # the settings in force are no trial: there is nothing to undo, so the guard only looks on
+        armed = guard if run.settings else None
+        with self._interruptible():
+            self._report.phase(run, number, total, "settling", self._timing.settle)
+            self._watch(self._timing.settle, armed, seen)
+            self._report.phase(run, number, total, "measuring", self._timing.window)
+            start = self._clock.now()
+            self._watch(self._timing.window, armed, seen)
+        return self._work.measure(start, self._clock.now())
+
+    def _watch(self, seconds: float, guard: Optional[Guard], seen: Dict[str, float]) -> None:
+        end = self._clock.now() + seconds
+        look_at = self._clock.now()
+        at_the_load: Dict[str, float] = {}
+        while self._clock.now() < end:
+            at_the_load.update(self._work.observe())
+            if self._clock.now() >= look_at:
+                look_at = self._clock.now() + LOOK_S
+                sight = self._lookout.look()
+                if sight is not None:
+                    # what the load itself measures at its clients is nearer to the truth than what the cluster tells
+                    sight = Sight(sight.at, sight.health, {**sight.values, **at_the_load}, sight.words)
+                    seen.update(sight.values)
+                    self._report.live(sight.values)
+                breach = guard.watch(sight) if guard is not None else None
+                if breach is not None:
+                    raise _StoppedError(breach)
+            self._clock.sleep(max(0.0, min(OBSERVE_S, end - self._clock.now())))
+
+    def take_back(self, run: Run, number: int, total: int) -> None:
+        """Undo settings that were kept."""
+        self._undo(run, number, total)
+
+    def _undo(self, run: Run, number: int, total: int) -> None:
+        self._report.phase(run, number, total, "taking the settings back", 0)
+        self._writer.undo()
