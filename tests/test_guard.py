@@ -9,13 +9,14 @@ from ceph_tuner.slo import parse_slo
 
 SLO = parse_slo({"objectives": ["client.p95_ms <= 80 ms", "client.iops >= 200", "recovery.bytes_s >= 10 MB/s"]})
 BASELINE = {"client.p95_ms": 100.0, "client.iops": 250.0, "recovery.bytes_s": 26e6}
+BEFORE = Sight(0.0, "HEALTH_WARN")
 
 
 def sight(health: str = "HEALTH_OK", **values: float) -> Sight:
     return Sight(0.0, health, {name.replace("__", "."): value for name, value in values.items()})
 
 
-def guard(before: Sight = Sight(0.0, "HEALTH_WARN"), **limits: float) -> Guard:
+def guard(before: Sight = BEFORE, **limits: float) -> Guard:
     return Guard(SLO, BASELINE, before, Limits(**limits))
 
 
