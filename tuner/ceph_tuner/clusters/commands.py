@@ -16,8 +16,8 @@ from ceph_tuner.target import Place, covered
 STORE_PREFIX = "mgr/tuner/"
 """The config-key prefix of the plugin's own `set_store`, so that the CLI and the plugin share what is stored."""
 
-LOCAL_SOURCES = ("file", "env", "cmdline", "override")
-"""Sources of an option that outrank the monitors' database, as `config diff` names them."""
+SOURCES = ("mon", "file", "env", "cmdline", "override")
+"""Where an option's value can come from, as `config diff` names them; the later outranks the earlier."""
 
 
 class CommandConfig:
@@ -64,15 +64,18 @@ class CommandConfig:
         answer = _json(self._commander.tell(f"osd.{osd}", "config show", {}), "config show")
         return {str(name): str(value) for name, value in answer.items()}
 
-    def overridden(self, osd: int) -> Dict[str, str]:
-        """Options that something on the OSD's host decides (`file`, `env`, `cmdline`, `override`), by name."""
+    def sources(self, osd: int) -> Dict[str, Dict[str, str]]:
+        """Of options that are not at their default: source -> value, as the OSD itself sees it (`config diff`).
+
+        `mon` is the monitors' database; what outranks it is `file`, `env`, `cmdline` and `override`.
+        """
         answer = _json(self._commander.tell(f"osd.{osd}", "config diff", {}), "config diff")
-        found = {}
+        found: Dict[str, Dict[str, str]] = {}
         for name, levels in answer.get("diff", {}).items():
             if isinstance(levels, dict):
-                local = [source for source in LOCAL_SOURCES if source in levels]
-                if local:
-                    found[str(name)] = local[-1]
+                kept = {source: _text(levels[source]) for source in SOURCES if source in levels}
+                if kept:
+                    found[str(name)] = kept
         return found
 
 
@@ -120,6 +123,11 @@ def osd_versions(commander: Commander) -> List[str]:
 def _who(row: Dict[str, Any]) -> str:
     """The section with its mask, in the form that `config set` takes."""
     return f"{row['section']}/{row['mask']}" if row.get("mask") else str(row["section"])
+
+
+def _text(value: Any) -> str:
+    """As `config show` writes it: `config diff` answers with typed values."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _json(text: str, command: str) -> Any:

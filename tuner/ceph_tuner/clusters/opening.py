@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, List, Optional, Sequence, Union
 
+from ceph_tuner.applier import Applier
 from ceph_tuner.clusters.cephcli import CephCli, Launcher
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore, osd_versions
+from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
 from ceph_tuner.clusters.session import NoLibradosError, Session
 from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, PermissionRefused
+from ceph_tuner.lock import Lock
 from ceph_tuner.releases import Release, parse_version, release_of
 
 if TYPE_CHECKING:
@@ -31,6 +34,15 @@ class Cluster:
     """Of the OSDs; the oldest where they differ, since only its knobs work everywhere."""
     version: str
     lab: Optional[Lab] = None
+
+    def lock(self, who: str = "") -> Lock:
+        """One tuner at a time: hold it around whatever must not be mixed with another's writes."""
+        return Lock(self.store, SystemClock(), this_process(who), may_live)
+
+    def applier(self, lock: Optional[Lock] = None, who: str = "") -> Applier:
+        """What writes settings and takes them back."""
+        held = lock or self.lock(who)
+        return Applier(self.config, self.store, SystemClock(), held, self.release, this_process(who).name)
 
     def close(self) -> None:
         """End the connection."""

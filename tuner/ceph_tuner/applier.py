@@ -1,0 +1,335 @@
+"""Carries change plans out, so that they can always be taken back (docs/safe-writes.md).
+
+Every public method works under the cluster's lock and first takes back what an interrupted run left half done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Set, Tuple
+
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, EffectNotSeen, InputError, Locked, RetryLater, Stopped
+from ceph_tuner.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal
+from ceph_tuner.knobs import KNOBS
+from ceph_tuner.lock import Lock
+from ceph_tuner.plan import (
+    ChangePlan,
+    Drift,
+    Key,
+    Step,
+    plan_change,
+    plan_restore,
+    same_value,
+    winner,
+)
+from ceph_tuner.ports import Clock, ConfigDatabase, Store
+from ceph_tuner.releases import Release
+from ceph_tuner.target import Place, section_of
+
+EFFECT_S = 5.0
+"""How long the OSDs have to show a value that the database took."""
+POLL_S = 0.2
+_ROUNDS = 3
+
+
+class Configuration(ConfigDatabase, Protocol):
+    """The configuration database, and what planning must know beside it. `CommandConfig` is one."""
+
+    def places(self) -> List[Place]:
+        """Every OSD, with what masks are matched against."""
+
+    def sources(self, osd: int) -> Mapping[str, Mapping[str, str]]:
+        """Of one OSD's options that are not at their default: source -> value."""
+
+
+@dataclass(frozen=True)
+class Undone:
+    """One change that was taken back."""
+
+    entry: Entry
+    drift: Tuple[Drift, ...] = ()
+    """What somebody else changed since, and was left."""
+    unseen: Tuple[str, ...] = ()
+    """OSDs that do not show it yet."""
+
+
+class Applier:
+    """Applies plans and takes changes back."""
+
+    def __init__(
+        self,
+        config: Configuration,
+        store: Store,
+        clock: Clock,
+        lock: Lock,
+        release: Release,
+        who: str,
+        effect_s: float = EFFECT_S,
+    ) -> None:
+        self._config, self._clock, self._lock = config, clock, lock
+        self._release, self._who, self._effect_s = release, who, effect_s
+        self._journal = Journal(store)
+        self._trials: Set[int] = set()
+
+    def plan(self, target: str, settings: Mapping[str, object]) -> ChangePlan:
+        """Read what the decision needs, and decide. Writes nothing. Raises InputError."""
+        places = self._config.places()
+        section = section_of(target)
+        running = [place.osd for place in places if place.up and section is not None and section.covers(place)]
+        sources = {osd: self._config.sources(osd) for osd in running}
+        return plan_change(self._config.dump(), target, settings, self._release, places, sources)
+
+    def apply(self, plan: ChangePlan, why: str = "", trial: bool = False) -> Optional[Entry]:
+        """Write the plan and see its effect, or leave everything as it was. None where nothing had to be written.
+
+        A trial is taken back by the next run if this one dies; `keep` makes it permanent.
+        Raises Locked, RetryLater (the database is no longer as planned upon), EffectNotSeen, CommandFailed.
+        """
+        with self._lock:
+            self.recover()
+            self._refuse_stale(plan)
+            if not plan.steps:
+                self._await_effect(plan)
+                return None
+            now = self._clock.now()
+            entry = Entry(
+                self._journal.next_number(),
+                APPLYING,
+                now,
+                now,
+                self._who,
+                why,
+                plan.release,
+                plan.target,
+                plan.steps,
+                plan.restores(),
+                trial,
+            )
+            if trial:
+                self._trials.add(entry.number)
+            self._record(entry)
+            doubtful: Set[Key] = set()
+            try:
+                for step in plan.steps:
+                    doubtful = {step.key}
+                    self._write(step, plan.steps)
+                doubtful = set()
+                self._await_effect(plan)
+                entry = self._moved(entry, APPLIED)
+            except Locked:
+                # whoever has the lock now takes the change back; two at once would be worse
+                raise
+            except BaseException as error:
+                self._take_back_after(error, entry, doubtful)
+                raise
+            self._journal.trim()
+            return entry
+
+    def keep(self, entry: Entry) -> Entry:
+        """Make a trial permanent."""
+        with self._lock:
+            found = self._entry(entry.number)
+            if found.state != APPLIED:
+                raise RetryLater(f"change {found.number} cannot be kept: it is {found.state}")
+            self._trials.discard(found.number)
+            kept = replace(found, trial=False)
+            self._record(kept)
+            return kept
+
+    def recover(self) -> List[Undone]:
+        """Take back what interrupted runs left: half-done changes, half-done undos, and trials whose owner is gone."""
+        with self._lock:
+            return [self._take_back(entry, self._doubtful(entry)) for entry in self.leftover()]
+
+    def leftover(self) -> List[Entry]:
+        """What `recover` would take back, newest first. Reads only."""
+        entries = reversed(self._journal.entries())
+        return [
+            entry
+            for entry in entries
+            if entry.unfinished or (entry.trial and entry.state == APPLIED and entry.number not in self._trials)
+        ]
+
+    def undo(self, to: Optional[int] = None, everything: bool = False) -> List[Undone]:
+        """Take back the newest change; all changes after number `to`; or all. What a crash left comes first, always.
+
+        Raises InputError where there is nothing to take back.
+        """
+        with self._lock:
+            done = self.recover()
+            chosen = self.undoable(to, everything)
+            if not chosen and not done:
+                raise InputError("journal", "no change in force", "a change that was applied by ceph-tuner")
+            done += [self._take_back(entry) for entry in chosen]
+            self._journal.trim()
+            return done
+
+    def undoable(self, to: Optional[int] = None, everything: bool = False) -> List[Entry]:
+        """Changes that `undo` would take back, newest first, beside those of `leftover`. Reads only."""
+        left = {entry.number for entry in self.leftover()}
+        entries = self._journal.entries()
+        standing = [entry for entry in reversed(entries) if entry.state == APPLIED and entry.number not in left]
+        if everything:
+            return standing
+        if to is None:
+            return standing[:1]
+        if to != 0 and to not in {entry.number for entry in entries}:
+            known = ", ".join(str(entry.number) for entry in reversed(standing)) or "none"
+            raise InputError("--to", str(to), f"the number of a change (in force: {known}), or 0 for before the first")
+        return [entry for entry in standing if entry.number > to]
+
+    def undo_entry(self, entry: Entry) -> Undone:
+        """Take back one change of one's own, such as a trial. Later changes of the same keys stay: they are drift."""
+        with self._lock:
+            return self._take_back(self._entry(entry.number))
+
+    def history(self) -> List[Entry]:
+        """Every change that is remembered, oldest first."""
+        return self._journal.entries()
+
+    def preview_undo(self, entry: Entry) -> Tuple[Sequence[Step], Sequence[Drift]]:
+        """Return the steps that taking a change back would write now, and what it would leave."""
+        repair = entry.state != APPLYING
+        places = self._config.places()
+        plan = plan_restore(self._config.dump(), entry.restores, places, self._doubtful(entry), repair)
+        return plan.steps, plan.drift
+
+    def _take_back_after(self, error: BaseException, entry: Entry, doubtful: Iterable[Key]) -> None:
+        try:
+            self._take_back(entry, doubtful, note=f"not applied: {error or type(error).__name__}")
+        except Exception as exc:
+            raise Stopped(
+                f"{error or type(error).__name__}; and taking it back failed as well ({exc}). "
+                "The journal has it: `ceph-tuner rollback` finishes when the cluster answers"
+            ) from error
+
+    def _take_back(self, entry: Entry, doubtful: Iterable[Key] = (), note: str = "") -> Undone:
+        """Steps back until the database is as before, then the OSDs are asked."""
+        drift: Dict[Key, Drift] = {}
+        doubtful, repair = set(doubtful), entry.state != APPLYING
+        for _ in range(_ROUNDS):
+            plan = plan_restore(self._config.dump(), entry.restores, self._config.places(), doubtful, repair)
+            drift.update({(item.who, item.name): item for item in plan.drift})
+            # the plan's own list, since it knows what it holds at custom meanwhile
+            entry = self._moved(replace(entry, restores=plan.restores), UNDOING)
+            if not plan.steps:
+                break
+            for step in plan.steps:
+                self._write(step, plan.steps)
+            doubtful, repair = set(), False
+        left = plan_restore(self._config.dump(), entry.restores, self._config.places())
+        if left.steps:
+            raise Stopped(
+                f"change {entry.number}: {left.steps[0].who} {left.steps[0].name} does not stay as it was; "
+                "something else keeps writing it"
+            )
+        drift.update({(item.who, item.name): item for item in left.drift})
+        unseen = self._await_sources({restore.key for restore in entry.restores} | set(drift))
+        told = "; ".join([part for part in (note or entry.note, *map(str, drift.values())) if part])
+        entry = self._moved(replace(entry, trial=False, note=told), UNDONE)
+        self._trials.discard(entry.number)
+        return Undone(entry, tuple(drift.values()), unseen)
+
+    def _doubtful(self, entry: Entry) -> Set[Key]:
+        """After a crash while applying: the first step not seen may still be under way to the monitors."""
+        if entry.state != APPLYING:
+            return set()
+        now = {(row.who, row.name): row.value for row in self._config.dump()}
+        for step in entry.steps:
+            found = now.get(step.key)
+            if found is None if step.new is None else found is not None and same_value(found, step.new):
+                continue
+            return {step.key}
+        return set()
+
+    def _write(self, step: Step, steps: Sequence[Step]) -> None:
+        if step.settled:
+            earlier = steps[: steps.index(step)]
+            self._await_sources({item.key for item in earlier})
+        self._lock.check()
+        if step.new is None:
+            self._config.remove(step.who, step.name)
+        else:
+            self._config.set(step.who, step.name, step.new)
+
+    def _refuse_stale(self, plan: ChangePlan) -> None:
+        now = {(row.who, row.name): row.value for row in self._config.dump()}
+        for restore in plan.restores():
+            if now.get(restore.key) != restore.value:
+                raise RetryLater(f"{restore.who} {restore.name} has changed since the plan was made: plan again")
+
+    def _await_effect(self, plan: ChangePlan) -> None:
+        """Raise EffectNotSeen unless every covered OSD comes to show what was planned."""
+
+        def wrong(osd: int) -> Optional[str]:
+            shown = self._config.effective(osd)
+            for name, value in plan.expected.items():
+                found = shown.get(name, "no such option")
+                if not same_value(found, value):
+                    return f"osd.{osd} shows {name} = {found}, expected {value}"
+            return None
+
+        missing = self._poll(plan.osds, wrong)
+        if missing:
+            raise EffectNotSeen(f"{next(iter(missing.values()))}, {self._effect_s:g} s after the monitors took it")
+
+    def _await_sources(self, keys: Set[Key]) -> Tuple[str, ...]:
+        """Wait until the OSDs have what the database now says for these keys; return those that do not."""
+        entries, places = self._config.dump(), self._config.places()
+        names: Dict[int, Set[str]] = {}
+        for who, name in keys:
+            if name in KNOBS and KNOBS[name].change == "restart":
+                continue
+            section = section_of(who)
+            for place in places:
+                if place.up and section is not None and section.covers(place):
+                    names.setdefault(place.osd, set()).add(name)
+        where = {place.osd: place for place in places}
+
+        def wrong(osd: int) -> Optional[str]:
+            sources = self._config.sources(osd)
+            for name in sorted(names[osd]):
+                decides = winner(entries, name, where[osd])
+                found = sources.get(name, {}).get("mon")
+                if found is None if decides is None else found is not None and same_value(found, decides.value):
+                    continue
+                wanted = "its default" if decides is None else decides.value
+                return f"osd.{osd} has {name} = {found or 'its default'} from the monitors, not yet {wanted}"
+            return None
+
+        return tuple(self._poll(sorted(names), wrong).values())
+
+    def _poll(self, osds: Iterable[int], wrong: Callable[[int], Optional[str]]) -> Dict[int, str]:
+        """Ask each OSD until it is right or time is up. Every one is asked at least once, however many there are."""
+        deadline = self._clock.now() + self._effect_s
+        pending: Dict[int, str] = dict.fromkeys(osds, "")
+        while pending:
+            for osd in list(pending):
+                try:
+                    answer = wrong(osd)
+                except (CommandFailed, ClusterTimeout) as error:
+                    answer = f"osd.{osd} does not answer ({error})"
+                if answer is None:
+                    del pending[osd]
+                else:
+                    pending[osd] = answer
+            if pending:
+                if self._clock.now() >= deadline:
+                    break
+                self._clock.sleep(POLL_S)
+        return pending
+
+    def _entry(self, number: int) -> Entry:
+        for entry in self._journal.entries():
+            if entry.number == number:
+                return entry
+        raise InputError("journal", f"no change {number}", "a change of this cluster")
+
+    def _moved(self, entry: Entry, state: str) -> Entry:
+        moved = replace(entry, state=state, changed=self._clock.now())
+        self._record(moved)
+        return moved
+
+    def _record(self, entry: Entry) -> None:
+        self._lock.check()
+        self._journal.write(entry)

@@ -1,0 +1,62 @@
+"""This machine: its clock, and which process of it holds a cluster's lock."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import time
+from pathlib import Path
+
+from ceph_tuner.lock import Holder
+
+_PROC = Path("/proc")
+
+
+class SystemClock:
+    """`ports.Clock` by the machine's own."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep; signals end it by what their handlers raise."""
+        time.sleep(max(0.0, seconds))
+
+
+def this_process(name: str = "") -> Holder:
+    """Return what a claim says of this process."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return Holder(name or f"{user} (ceph-tuner, process {os.getpid()})", _host(), _process(os.getpid()))
+
+
+def may_live(holder: Holder) -> bool:
+    """Whether a claim's process may still be alive: only this machine's own dead are known to be dead."""
+    if not holder.process or holder.host != _host():
+        return True
+    pid = holder.process.split(":")[0]
+    return not pid.isdigit() or _process(int(pid)) == holder.process
+
+
+def _host() -> str:
+    """This boot of this machine and its process ids: containers on one host have ids of their own."""
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()[:8]
+        processes = os.readlink(_PROC / "self/ns/pid").strip("pid:[]")
+    except OSError:
+        return socket.gethostname()
+    return f"{socket.gethostname()} ({boot}-{processes})"
+
+
+def _process(pid: int) -> str:
+    """`pid:start time`, as ids are used again; empty for no such process."""
+    try:
+        # the name in brackets may hold blanks and brackets itself
+        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else f"{pid}:{fields[19]}"

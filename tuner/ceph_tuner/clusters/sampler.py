@@ -1,0 +1,140 @@
+"""The plugin's sampling over any Commander, for clusters where the plugin is not loaded.
+
+The counters come straight from the OSDs (`tell`), stamped here as each answer arrives: no report that is up to 5 s old
+stands between. It costs two commands per OSD and sample, so it is for labs and clusters of up to `OSDS_MAX` OSDs.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+from ceph_tuner.counters import Report
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, InputError, TunerError
+from ceph_tuner.histogram import Histogram
+from ceph_tuner.ports import Clock, Commander
+from ceph_tuner.reading import PgDetail, Reading, late_pgs, osd_latency, osd_queues, osd_values, pg_details, slow_ops
+from ceph_tuner.sample import Sample, Window, window_of
+from ceph_tuner.sampling import Sampling
+
+OSDS_MAX = 64
+DETAIL_S = 60.0
+
+
+class ClusterSampler:
+    """Samples a cluster by its commands. Every sample covers the time since the one before."""
+
+    def __init__(self, commander: Commander, now: Callable[[], float]) -> None:
+        self._commander, self._now = commander, now
+        self._sampling = Sampling()
+        self._pgs: Dict[str, PgDetail] = {}
+        self._totals: Dict[str, float] = {}
+        self._pgs_at = float("-inf")
+        self._interval: Optional[float] = None
+
+    def sample(self) -> Optional[Sample]:
+        """Sample now; None for the first look, which has nothing to compare with. Raises TunerError."""
+        return self._sampling.take(self.read())
+
+    def read(self) -> Reading:
+        """The cluster at this moment."""
+        osd_dump = self._ask("osd dump")
+        born = {int(osd["osd"]): int(osd["up_from"]) for osd in osd_dump["osds"] if osd["up"]}
+        if len(born) > OSDS_MAX:
+            raise InputError(
+                "cluster", f"{len(born)} OSDs", f"at most {OSDS_MAX}, or the plugin (`ceph-tuner mgr install`)"
+            )
+        reports, latency, queues, notes = self._osds(born)
+        status = self._ask("status")["pgmap"]
+        states = {str(row["state_name"]): int(row["count"]) for row in status.get("pgs_by_state", [])}
+        fresh = self._details(states)
+        return Reading(
+            at=self._now(),
+            osds=reports,
+            latency=latency,
+            queues=queues,
+            totals={
+                **self._totals,
+                "num_objects_degraded": float(status.get("degraded_objects", 0)),
+                "num_objects_misplaced": float(status.get("misplaced_objects", 0)),
+            },
+            pg_states=states,
+            pgs=fresh,
+            snaptrim_queue=float(sum(pg.snaptrim_queue for pg in self._pgs.values())),
+            slow_ops=slow_ops(self._ask("health")),
+            osds_down=float(sum(1 for osd in osd_dump["osds"] if osd["in"] and not osd["up"])),
+            pgs_late=float(late_pgs(self._pgs, self._now(), self._deep_scrub_interval())),
+            notes=tuple(notes),
+        )
+
+    def _osds(
+        self, born: Dict[int, int]
+    ) -> Tuple[Dict[int, Report], Dict[int, Dict[str, Histogram]], Dict[int, Dict[str, float]], List[str]]:
+        reports, latency, queues, silent = {}, {}, {}, []
+        for osd, since in born.items():
+            try:
+                counters = self._tell(osd, "perf dump")
+                at = self._now()
+                histograms = self._tell(osd, "perf histogram dump")
+            except (ClusterTimeout, CommandFailed):
+                # it went away since the map was read
+                silent.append(f"osd.{osd}")
+                continue
+            reports[osd] = Report(at, osd_values(counters.get("osd", {})), since)
+            latency[osd] = osd_latency(histograms)
+            waiting = osd_queues(counters)
+            if waiting:
+                queues[osd] = waiting
+        return reports, latency, queues, [f"no answer of {', '.join(silent)}"] if silent else []
+
+    def _details(self, states: Dict[str, int]) -> Dict[str, PgDetail]:
+        """Rows of all PGs, while some scrub or trim and else once a minute."""
+        now = self._now()
+        busy = any({"scrubbing", "snaptrim", "snaptrim_wait"} & set(state.split("+")) for state in states)
+        queued = any(pg.snaptrim_queue for pg in self._pgs.values())
+        if not (busy or queued) and now - self._pgs_at < DETAIL_S:
+            return {}
+        answer = self._ask("pg ls")
+        rows = answer["pg_stats"] if isinstance(answer, dict) else answer
+        self._pgs, self._pgs_at = pg_details(rows), now
+        names = ("num_objects", "num_object_copies", "num_object_clones", "num_bytes")
+        self._totals = {name: float(sum(row["stat_sum"][name] for row in rows)) for name in names}
+        return self._pgs
+
+    def _deep_scrub_interval(self) -> float:
+        if self._interval is None:
+            who = {"who": "osd", "key": "osd_deep_scrub_interval"}
+            self._interval = float(json.loads(self._commander.mon("config get", who)))
+        return self._interval
+
+    def _ask(self, prefix: str) -> Any:
+        return _json(self._commander.mon(prefix, {}), prefix)
+
+    def _tell(self, osd: int, prefix: str) -> Any:
+        return _json(self._commander.tell(f"osd.{osd}", prefix, {}), prefix)
+
+
+def observe(
+    sampler: ClusterSampler, clock: Clock, seconds: float, interval: float = 5.0
+) -> Tuple[Optional[Window], Sequence[Sample]]:
+    """Sample for a while. A sample that fails for a moment is left out: the next one covers its time."""
+    samples = []
+    end = clock.now() + seconds
+    sampler.sample()
+    while clock.now() < end:
+        clock.sleep(min(interval, max(end - clock.now(), 0.1)))
+        try:
+            sample = sampler.sample()
+        except TunerError:
+            continue
+        if sample is not None:
+            samples.append(sample)
+    return window_of(samples), samples
+
+
+def _json(text: str, command: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as exc:
+        raise CommandFailed(command, -errno.EIO, f"answered {text[:80]!r} instead of JSON") from exc

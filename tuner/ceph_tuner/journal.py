@@ -1,0 +1,151 @@
+"""What was written to the cluster and how it is taken back, kept in the cluster itself.
+
+An entry is stored before its first write, with everything that taking it back needs. Progress is not stored: every key
+shows whether its step was done, since its value is either the one before or ours.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Dict, List, Mapping, Protocol, Sequence, Tuple, runtime_checkable
+
+from ceph_tuner.errors import JournalDamaged
+from ceph_tuner.plan import Key, Restore, Step
+from ceph_tuner.ports import Store
+
+PREFIX = "journal/"
+APPLYING, APPLIED, UNDOING, UNDONE = "applying", "applied", "undoing", "undone"
+STATES = (APPLYING, APPLIED, UNDOING, UNDONE)
+KEEP = 50
+"""Entries that are kept. Of older ones in force the two oldest become one, so that all can still be taken back."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One change, from before its first write on."""
+
+    number: int
+    state: str
+    at: float
+    changed: float
+    """When it came into its state."""
+    who: str
+    why: str
+    release: str
+    target: str
+    steps: Tuple[Step, ...]
+    restores: Tuple[Restore, ...]
+    trial: bool = False
+    """Whether it ends with its owner: a change that was only tried is taken back when its owner is gone."""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        """A state outside of the four would be neither finished nor unfinished."""
+        if self.state not in STATES or self.number < 1:
+            raise ValueError(f"journal entry {self.number}: state {self.state!r}, expected one of {', '.join(STATES)}")
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether its writer stopped on the way."""
+        return self.state in (APPLYING, UNDOING)
+
+    def to_text(self) -> str:
+        """As it is stored."""
+        document = asdict(self)
+        for restore in document["restores"]:
+            restore["ours"] = sorted(restore["ours"], key=lambda value: (value is not None, value))
+        return json.dumps(document, sort_keys=True, separators=(",", ":"))
+
+    @staticmethod
+    def from_text(place: str, text: str) -> Entry:
+        """Raises JournalDamaged."""
+        try:
+            stored: Dict[str, Any] = json.loads(text)
+            stored["steps"] = tuple(Step(**step) for step in stored["steps"])
+            stored["restores"] = tuple(
+                Restore(item["who"], item["name"], item["value"], frozenset(item["ours"]))
+                for item in stored["restores"]
+            )
+            return Entry(**stored)
+        except (ValueError, KeyError, TypeError) as exc:
+            raise JournalDamaged(
+                f"{place}: not an entry of this version's journal ({exc}); nothing is written while it cannot be read"
+            ) from exc
+
+
+@runtime_checkable
+class _WholeStore(Protocol):
+    """A store that can answer with many values at once."""
+
+    def items(self, prefix: str) -> Mapping[str, str]:
+        """Keys that begin with the prefix, with their values."""
+
+
+class Journal:
+    """The entries, oldest first. Written to under the lock only."""
+
+    def __init__(self, store: Store, keep: int = KEEP) -> None:
+        self._store, self._keep = store, max(2, keep)
+
+    def entries(self) -> List[Entry]:
+        """Raises JournalDamaged."""
+        if isinstance(self._store, _WholeStore):
+            texts = dict(self._store.items(PREFIX))
+        else:
+            found = {key: self._store.get(key) for key in self._store.keys(PREFIX)}
+            texts = {key: text for key, text in found.items() if text is not None}
+        return sorted((Entry.from_text(key, text) for key, text in texts.items()), key=lambda entry: entry.number)
+
+    def next_number(self) -> int:
+        """One more than the highest: unique, as only the lock's holder asks."""
+        return max((entry.number for entry in self.entries()), default=0) + 1
+
+    def write(self, entry: Entry) -> None:
+        """Store an entry; the store answers after the commit."""
+        self._store.set(_key(entry), entry.to_text())
+
+    def trim(self) -> None:
+        """Forget the oldest finished entries; join the two oldest in force. Safe to interrupt anywhere."""
+        entries = self.entries()
+        excess = len(entries) - self._keep
+        for entry in [entry for entry in entries if entry.state == UNDONE][: max(0, excess)]:
+            self._store.remove(_key(entry))
+            excess -= 1
+        standing = [entry for entry in entries if entry.state == APPLIED and not entry.trial]
+        while excess > 0 and len(standing) >= 2:
+            older, newer = standing[:2]
+            joined = join(older, newer)
+            # first the joined one, then the removal: taking back both again would find nothing left to do
+            self.write(joined)
+            self._store.remove(_key(older))
+            standing[:2] = [joined]
+            excess -= 1
+
+
+def join(older: Entry, newer: Entry) -> Entry:
+    """One entry that takes both back at once."""
+    restores: Dict[Key, Restore] = {restore.key: restore for restore in older.restores}
+    for restore in newer.restores:
+        before = restores.get(restore.key)
+        restores[restore.key] = replace(restore, value=before.value) if before is not None else restore
+    return replace(
+        newer,
+        steps=_net([*older.steps, *newer.steps]),
+        restores=tuple(restores.values()),
+        why=newer.why or older.why,
+        note=f"with the changes up to {older.number}, joined to keep the journal small",
+    )
+
+
+def _net(steps: Sequence[Step]) -> Tuple[Step, ...]:
+    """One step per key, from its first value to its last."""
+    net: Dict[Key, Step] = {}
+    for step in steps:
+        first = net.get(step.key)
+        net[step.key] = step if first is None else replace(step, old=first.old)
+    return tuple(net.values())
+
+
+def _key(entry: Entry) -> str:
+    return f"{PREFIX}{entry.number:08d}"

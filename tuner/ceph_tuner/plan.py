@@ -1,0 +1,380 @@
+"""The ordered steps that bring settings onto a target, and the steps that take them back. No I/O.
+
+The order is what makes it right (docs/safe-writes.md):
+
+- The nine mClock values are written only while the OSDs are under `custom`. Under a built-in profile an OSD answers a
+  change of one by removing that key from `osd` and `osd.N`, whoever wrote it, and keeps scheduling by the old values.
+- So a change goes: profile `custom`, nine values, profile as wanted (when that is a built-in one), other options.
+  Taking it back: other options, then the nine values while the profile is still `custom`, and the profile last.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.ports import ConfigEntry
+from ceph_tuner.releases import Release, Settings
+from ceph_tuner.settings import check_settings, format_settings
+from ceph_tuner.target import Place, Target, section_of
+
+OVERRIDE = "osd_mclock_override_recovery_settings"
+"""Opens the recovery and backfill options: while it is false, OSDs remove those keys as they do the nine."""
+
+Key = Tuple[str, str]
+"""(section with its mask, option)."""
+Sources = Mapping[str, Mapping[str, str]]
+"""Of one OSD: option -> source (`mon`, `file`, …) -> value, for options that are not at their default."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One write. None stands for no entry."""
+
+    who: str
+    name: str
+    old: Optional[str]
+    new: Optional[str]
+    settled: bool = False
+    """Whether the OSDs must show the earlier steps before this one: it ends the state that those needed."""
+
+    @property
+    def key(self) -> Key:
+        """What it writes to."""
+        return self.who, self.name
+
+    @property
+    def command(self) -> str:
+        """The command that an operator would type."""
+        words = ["ceph", "config", "rm", self.who, self.name]
+        if self.new is not None:
+            words = ["ceph", "config", "set", self.who, self.name, self.new]
+        return " ".join(shlex.quote(word) for word in words)
+
+
+@dataclass(frozen=True)
+class ChangePlan:
+    """Everything that applying will do, decided beforehand."""
+
+    target: str
+    release: str
+    osds: Tuple[int, ...]
+    """Running OSDs that the target covers."""
+    steps: Tuple[Step, ...]
+    expected: Mapping[str, str]
+    """What every covered OSD must show afterwards."""
+    warnings: Tuple[str, ...] = ()
+
+    @property
+    def commands(self) -> List[str]:
+        """The exact commands, in order."""
+        return [step.command for step in self.steps]
+
+    def restores(self) -> Tuple[Restore, ...]:
+        """What takes it back: per key the value before, and the values that are ours to replace."""
+        before: Dict[Key, Optional[str]] = {}
+        ours: Dict[Key, List[Optional[str]]] = {}
+        for step in self.steps:
+            before.setdefault(step.key, step.old)
+            ours.setdefault(step.key, []).append(step.new)
+        return tuple(Restore(*key, before[key], frozenset(ours[key])) for key in before)
+
+
+@dataclass(frozen=True)
+class Restore:
+    """The value that a key had, and what we may have put there instead."""
+
+    who: str
+    name: str
+    value: Optional[str]
+    ours: FrozenSet[Optional[str]]
+
+    @property
+    def key(self) -> Key:
+        """What it concerns."""
+        return self.who, self.name
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A key that somebody changed since: left as it is."""
+
+    who: str
+    name: str
+    ours: Optional[str]
+    found: Optional[str]
+
+    def __str__(self) -> str:
+        return f"{self.who} {self.name}: found {_shown(self.found)} instead of our {_shown(self.ours)}, left as it is"
+
+
+@dataclass(frozen=True)
+class RestorePlan:
+    """The steps that take a change back, and what they leave alone."""
+
+    steps: Tuple[Step, ...]
+    restores: Tuple[Restore, ...]
+    drift: Tuple[Drift, ...] = ()
+
+
+def plan_change(
+    current: Sequence[ConfigEntry],
+    target: str,
+    settings: Mapping[str, object],
+    release: Release,
+    places: Sequence[Place],
+    sources: Optional[Mapping[int, Sources]] = None,
+) -> ChangePlan:
+    """Decide the steps. `sources` are what the covered OSDs say (None: not asked).
+
+    Raises InputError: a target that covers no running OSD, settings that the release refuses or ignores, and anything
+    that would defeat the write, because it outranks the target (a finer entry, or the OSD's own ceph.conf).
+    """
+    where = Target.parse(target)
+    who = str(where)
+    over = [place for place in places if where.covers(place)]
+    running = [place for place in over if place.up]
+    if not running:
+        raise InputError("target", f"`{target}`, which covers no running OSD", "a target that covers one")
+    wanted = _wanted(settings, release)
+    warnings = [f"osd.{place.osd} is down: it follows when it starts, unchecked" for place in over if not place.up]
+    warnings += [f"{name} takes effect when the OSD restarts" for name in wanted if KNOBS[name].change == "restart"]
+    warnings += _unset(current, running)
+
+    own = {entry.name: entry.value for entry in current if entry.who == who}
+    dropped = [name for name in MCLOCK_NINE if name in own] if wanted.get(PROFILE, "custom") != "custom" else []
+    expected = {name: value for name, value in wanted.items() if KNOBS[name].change != "restart"}
+    if PROFILE in wanted and wanted[PROFILE] != "custom" and release.units == "fraction":
+        expected.update(format_settings(release.profiles[wanted[PROFILE]], release))
+
+    _refuse_outranked(_after(current, who, wanted, dropped), who, expected, running, sources or {})
+    changes: Dict[str, Optional[str]] = {**wanted, **dict.fromkeys(dropped)}
+    return ChangePlan(
+        who,
+        release.name,
+        tuple(place.osd for place in running),
+        _forward(who, own, changes, current, running),
+        expected,
+        tuple(warnings),
+    )
+
+
+def plan_restore(
+    current: Sequence[ConfigEntry],
+    restores: Sequence[Restore],
+    places: Sequence[Place],
+    doubtful: Iterable[Key] = (),
+    repair: bool = False,
+) -> RestorePlan:
+    """Decide the steps back. `doubtful` keys are written even if they look right: a late write may be under way.
+
+    Where somebody put OSDs under a built-in profile meanwhile, that profile is held at `custom` for as long as the nine
+    values are taken back, and then put back as it was found. With `repair` this is done even if all nine values are
+    gone already: who removed them by hand, profile first, left the schedulers with them.
+    """
+    found: Dict[Key, Optional[str]] = {(entry.who, entry.name): entry.value for entry in current}
+    doubtful = set(doubtful)
+    kept, drift = [], []
+    for restore in restores:
+        now = found.get(restore.key)
+        ours = any(_same(now, value) for value in restore.ours)
+        if ours or _same(now, restore.value):
+            kept.append(restore)
+        else:
+            drift.append(Drift(restore.who, restore.name, _one(restore.ours), now))
+    steps: List[Step] = []
+
+    def write(restore: Restore, settled: bool = False) -> None:
+        now = found.get(restore.key)
+        if not _same(now, restore.value) or restore.key in doubtful:
+            steps.append(Step(*restore.key, now, restore.value, settled))
+
+    nine = [item for item in kept if item.name in MCLOCK_NINE]
+    changing = [item for item in nine if not _same(found.get(item.key), item.value) or item.key in doubtful]
+    holds = _holds(current, {item.who for item in (nine if repair else changing)}, places)
+    others = [item for item in kept if item.name not in MCLOCK_NINE and item.name != PROFILE]
+    for item in reversed([item for item in others if item.name != OVERRIDE]):
+        write(item)
+    for item in (item for item in others if item.name == OVERRIDE):
+        write(item, settled=True)
+    for key, value in holds.items():
+        steps.append(Step(*key, value, "custom"))
+        found[key] = "custom"
+    steps += [Step(*item.key, found.get(item.key), item.value) for item in reversed(changing)]
+    profiles = {item.key: item for item in kept if item.name == PROFILE}
+    for key, value in holds.items():
+        # a profile that is ours goes back to what it was before us, another's to what it was just now
+        own = profiles.get(key)
+        profiles[key] = own or Restore(*key, value, frozenset({"custom"}))
+    for item in profiles.values():
+        write(item, settled=True)
+    rest = [item for item in kept if item.key not in profiles]
+    return RestorePlan(tuple(steps), (*profiles.values(), *rest), tuple(drift))
+
+
+def winner(entries: Iterable[ConfigEntry], name: str, place: Place) -> Optional[ConfigEntry]:
+    """The entry that decides an option for an OSD at that place; None where only its default does."""
+    best: Optional[ConfigEntry] = None
+    rank: Tuple[int, int] = (-1, 0)
+    for entry in entries:
+        if entry.name == name:
+            section = section_of(entry.who)
+            if section is not None and section.covers(place) and section.rank >= rank:
+                best, rank = entry, section.rank
+    return best
+
+
+def same_value(one: str, other: str) -> bool:
+    """Whether two texts are one value: Ceph writes `0.5` as `0.500000` here and `0.50000000000000000` there."""
+    if one == other:
+        return True
+    try:
+        return abs(float(one) - float(other)) <= 1e-6
+    except ValueError:
+        return False
+
+
+def _wanted(settings: Mapping[str, object], release: Release) -> Dict[str, str]:
+    """Texts as the monitors keep them, complete, in the order to write them."""
+    checked: Settings = check_settings(settings, release)
+    if not checked:
+        raise InputError("settings", "nothing to set", "at least one knob")
+    for name in checked:
+        if KNOBS[name].scope != "osd" or KNOBS[name].change == "moves data":
+            raise InputError(name, "an option of pools that moves data", "a knob of the OSDs; set this one by hand")
+    if any(name in checked for name in MCLOCK_NINE):
+        checked[PROFILE] = "custom"
+    elif checked.get(PROFILE) == "custom":
+        raise InputError(
+            PROFILE, "custom alone", "the nine mClock values beside it (unset ones become 0/1/0 at a restart)"
+        )
+    texts = format_settings(checked, release)
+    first = [PROFILE, *MCLOCK_NINE, OVERRIDE]
+    return {name: texts[name] for name in [*first, *(name for name in texts if name not in first)] if name in texts}
+
+
+def _forward(
+    who: str,
+    own: Mapping[str, str],
+    changes: Mapping[str, Optional[str]],
+    current: Sequence[ConfigEntry],
+    running: Sequence[Place],
+) -> Tuple[Step, ...]:
+    """Custom, nine values, the profile as wanted, the rest. Keys that hold their value already are left out."""
+    now: Dict[str, Optional[str]] = dict(own)
+    steps: List[Step] = []
+
+    def write(name: str, value: Optional[str], settled: bool = False) -> None:
+        if not _same(now.get(name), value):
+            steps.append(Step(who, name, now.get(name), value, settled))
+            now[name] = value
+
+    nine = [name for name in MCLOCK_NINE if name in changes and not _same(now.get(name), changes[name])]
+    if nine and any(_profile(current, place) != "custom" for place in running):
+        write(PROFILE, "custom")
+    for name in nine:
+        write(name, changes[name])
+    if PROFILE in changes:
+        write(PROFILE, changes[PROFILE], settled=bool(nine))
+    for name, value in changes.items():
+        if name != PROFILE and name not in MCLOCK_NINE:
+            write(name, value)
+    return tuple(steps)
+
+
+def _after(
+    current: Sequence[ConfigEntry], who: str, wanted: Mapping[str, str], dropped: Sequence[str]
+) -> List[ConfigEntry]:
+    """The database as it will be."""
+    others = [entry for entry in current if entry.who != who or entry.name not in {*wanted, *dropped}]
+    return others + [ConfigEntry(who, name, value) for name, value in wanted.items()]
+
+
+def _unset(current: Sequence[ConfigEntry], running: Sequence[Place]) -> List[str]:
+    """A custom profile with holes cannot be restored to the letter: what such an OSD uses depends on its past."""
+    found = []
+    for place in running:
+        unset = [name for name in MCLOCK_NINE if winner(current, name, place) is None]
+        if unset and _profile(current, place) == "custom":
+            found.append(f"osd.{place.osd} is under custom without {unset[0]}: what it uses now is lost by any change")
+    return found
+
+
+def _refuse_outranked(
+    after: Sequence[ConfigEntry],
+    who: str,
+    expected: Mapping[str, str],
+    running: Sequence[Place],
+    sources: Mapping[int, Sources],
+) -> None:
+    """What would make the write without effect is said before it, not found out after it."""
+    for name, value in expected.items():
+        for place in running:
+            decides = winner(after, name, place)
+            if decides is not None and decides.who != who and not same_value(decides.value, value):
+                raise InputError(
+                    f"{name} on osd.{place.osd}",
+                    f"an entry that would still decide: `{decides.who}` = {decides.value}",
+                    f"{value}: choose a target that outranks it, or remove it (ceph config rm {decides.who} {name})",
+                )
+            local = {
+                source: text for source, text in sources.get(place.osd, {}).get(name, {}).items() if source != "mon"
+            }
+            for source, text in local.items():
+                if not same_value(text, value):
+                    raise InputError(
+                        f"{name} on osd.{place.osd}",
+                        f"{text} from the OSD's own {_SOURCES.get(source, source)}, which outranks the monitors",
+                        f"{value}: remove it there",
+                    )
+
+
+_SOURCES = {"file": "ceph.conf", "env": "environment", "cmdline": "command line", "override": "`ceph tell` or code"}
+
+
+def _holds(
+    current: Sequence[ConfigEntry], sections: Iterable[str], places: Sequence[Place]
+) -> Dict[Key, Optional[str]]:
+    """Where `custom` has to stand, so that every OSD under these sections is under it: key -> value found there."""
+    held: List[ConfigEntry] = list(current)
+    holds: Dict[Key, Optional[str]] = {}
+    for who in sorted(sections):
+        section = section_of(who)
+        if section is None:
+            continue
+        for place in places:
+            if not (place.up and section.covers(place)) or _profile(held, place) == "custom":
+                continue
+            decides = winner(held, PROFILE, place)
+            finer = section_of(decides.who) if decides is not None else None
+            # a wider entry is outranked by one in our own section, which touches no other OSD
+            at = decides.who if decides is not None and finer is not None and finer.rank >= section.rank else who
+            key = (at, PROFILE)
+            holds[key] = next((entry.value for entry in current if (entry.who, entry.name) == key), None)
+            held = [entry for entry in held if (entry.who, entry.name) != key]
+            held.append(ConfigEntry(*key, "custom"))
+    return holds
+
+
+def _profile(entries: Iterable[ConfigEntry], place: Place) -> str:
+    """The profile that the database gives an OSD. Which built-in one is the default does not matter here."""
+    decides = winner(entries, PROFILE, place)
+    return "" if decides is None else decides.value
+
+
+def _same(one: Optional[str], other: Optional[str]) -> bool:
+    if one is None or other is None:
+        return one is other
+    return same_value(one, other)
+
+
+def _one(values: Iterable[Optional[str]]) -> Optional[str]:
+    """Of several values that were ours, the one to name."""
+    return next((value for value in values if value not in (None, "custom")), next(iter(values), None))
+
+
+def _shown(value: Optional[str]) -> str:
+    return "no entry" if value is None else value
