@@ -1,0 +1,106 @@
+"""fio's own histograms: what it printed, and what happened between two prints."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Dict, Mapping, Optional, Sequence
+
+QUANTILES = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
+NANOSECONDS_PER_MS = 1e6
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Operations since fio's start: how many, their latencies' sum, and how many at each latency in nanoseconds."""
+
+    count: int = 0
+    sum_ms: float = 0.0
+    bins: Mapping[int, int] = field(default_factory=dict)
+
+    def since(self, before: Latencies) -> Latencies:
+        """What was added after `before`."""
+        added = Counter(self.bins)
+        added.subtract(Counter(before.bins))
+        bins = {latency: count for latency, count in sorted(added.items()) if count > 0}
+        return Latencies(self.count - before.count, self.sum_ms - before.sum_ms, bins)
+
+    def plus(self, other: Latencies) -> Latencies:
+        """Both together."""
+        bins = Counter(self.bins)
+        bins.update(other.bins)
+        return Latencies(self.count + other.count, self.sum_ms + other.sum_ms, dict(sorted(bins.items())))
+
+    def quantile_ms(self, fraction: float) -> Optional[float]:
+        """The smallest latency that this fraction of the operations does not exceed; None without operations."""
+        wanted = math.ceil(fraction * sum(self.bins.values()))
+        seen = 0
+        for latency, count in sorted(self.bins.items()):
+            seen += count
+            if seen >= wanted:
+                return latency / NANOSECONDS_PER_MS
+        return None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One print of fio, at seconds since the epoch."""
+
+    at: float
+    read: Latencies
+    write: Latencies
+
+    @classmethod
+    def empty(cls, at: float = 0.0) -> Snapshot:
+        """Before the first operation."""
+        return cls(at, Latencies(), Latencies())
+
+    def to_dict(self) -> Dict[str, Any]:
+        """For the record: counts and bins."""
+        kinds = {"read": self.read, "write": self.write}
+        return {
+            "at": self.at,
+            **{
+                kind: {"count": entry.count, "sum_ms": entry.sum_ms, "bins_ns": dict(entry.bins)}
+                for kind, entry in kinds.items()
+                if entry.count
+            },
+        }
+
+
+def snapshot_of(document: Mapping[str, Any]) -> Snapshot:
+    """Read one of fio's `json+` documents (one job, or jobs reported as a group)."""
+    job = document["jobs"][0]
+    return Snapshot(document["timestamp_ms"] / 1000, _latencies(job["read"]), _latencies(job["write"]))
+
+
+def window_between(snapshots: Sequence[Snapshot], start: float, end: float, block_bytes: int) -> Dict[str, float]:
+    """Metrics `client.…` between the prints nearest to start and end; empty where there is nothing between them."""
+    if not snapshots:
+        return {}
+    first = min(snapshots, key=lambda snapshot: abs(snapshot.at - start))
+    last = min(snapshots, key=lambda snapshot: abs(snapshot.at - end))
+    # prints come once a second: without one near both borders this is another stretch of time
+    if last.at <= first.at or abs(first.at - start) > 2 or abs(last.at - end) > 2:
+        return {}
+    seconds = last.at - first.at
+    read, write = last.read.since(first.read), last.write.since(first.write)
+    found: Dict[str, float] = {}
+    for kind, entry in (("", read.plus(write)), ("read_", read), ("write_", write)):
+        found[f"client.{kind}iops"] = entry.count / seconds
+        found[f"client.{kind}bytes_s"] = entry.count * block_bytes / seconds
+        if entry.count > 0:
+            found[f"client.{kind}mean_ms"] = entry.sum_ms / entry.count
+            for name, fraction in QUANTILES.items():
+                value = entry.quantile_ms(fraction)
+                if value is not None:
+                    found[f"client.{kind}{name}"] = value
+    return found
+
+
+def _latencies(section: Mapping[str, Any]) -> Latencies:
+    entry = section["lat_ns"]
+    count = int(entry["N"])
+    bins = {int(latency): int(number) for latency, number in entry.get("bins", {}).items()}
+    return Latencies(count, float(entry["mean"]) * count / NANOSECONDS_PER_MS, bins)

@@ -1,0 +1,83 @@
+"""Clones to trim: a pool snapshot, every object overwritten, and the snapshot removed while nosnaptrim holds.
+
+`start` clears nosnaptrim. An overwrite makes a clone of the object whatever its length; a full one also gives the
+clone its own space, whose freeing is part of the work, as in the published measurements.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar, Dict, List
+
+from ceph_tuner.lab.loads import LabUnderLoad
+from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, total, wait_for
+from ceph_tuner.lab.loads.pools import LoadPool, Tell, silent, write_in_batches
+from ceph_tuner.lab.loads.session import Session
+
+PGS = 32
+
+
+class SnaptrimLoad(BackgroundLoad):
+    """Trimming of the clones of `objects` objects."""
+
+    name = "snaptrim"
+    rates: ClassVar[Dict[str, str]] = {"snaptrim.objects_s": "objects"}
+
+    def __init__(
+        self,
+        lab: LabUnderLoad,
+        session: Session,
+        objects: int = 2000,
+        object_bytes: int = 1 << 18,
+        overwritten_bytes: int = 1 << 12,
+        tell: Tell = silent,
+    ) -> None:
+        super().__init__(session, LoadPool(session, "snaptrim", PGS, min(3, len(lab.osds))), object_bytes, tell)
+        self.objects = objects
+        self.overwritten_bytes = min(overwritten_bytes, object_bytes)
+
+    def prepare(self) -> None:
+        """Make a clone of every object and a snapshot to trim, unless they are there."""
+        self.pool.ensure()
+        self.flags.set("nosnaptrim")
+        names = [f"object-{self.object_bytes}.{number}" for number in range(self.objects)]
+        if total(self.pool.pgs(), "num_objects") < self.objects:
+            write_in_batches(self.pool, names, self.object_bytes, self.tell)
+        if self._clones() < 0.9 * self.objects:
+            snapshot = f"load-{int(time.time())}"
+            self.session.mon("osd pool mksnap", pool=self.pool.name, snap=snapshot)
+            offset = None if self.overwritten_bytes == self.object_bytes else 0
+            write_in_batches(self.pool, names, self.overwritten_bytes, self.tell, offset)
+            wait_for("the clones are counted", lambda: self._clones() >= 0.9 * self.objects, timeout=30)
+        for snapshot in self._snapshots():
+            self.session.mon("osd pool rmsnap", pool=self.pool.name, snap=snapshot)
+        wait_for("the PGs queue the snapshot", self._queued, timeout=30)
+        self.tell(f"{self.pool.name}: {self._clones():.0f} clones to trim, held by nosnaptrim")
+
+    def read(self) -> Reading:
+        """Clones that are gone, from the primaries' statistics: `objects_trimmed` starts again at each trim."""
+        clones = self._clones()
+        return Reading({"objects": -clones, "bytes": -clones * self.object_bytes}, clones)
+
+    def release(self) -> None:
+        """Clear nosnaptrim."""
+        self.flags.clear("nosnaptrim")
+
+    def halt(self) -> None:
+        """Flags as they were before; what is left is trimmed by itself."""
+        self.flags.restore()
+
+    def cleanup(self) -> None:
+        """Snapshots go with the pool."""
+        super().cleanup()
+        self.flags.drop("nosnaptrim")
+
+    def _clones(self) -> float:
+        return total(self.pool.pgs(), "num_object_clones")
+
+    def _snapshots(self) -> List[str]:
+        pools = self.session.mon("osd dump")["pools"]
+        return [snap["name"] for pool in pools if pool["pool_name"] == self.pool.name for snap in pool["pool_snaps"]]
+
+    def _queued(self) -> bool:
+        return any(pg["stats"]["snaptrimq_len"] > 0 for pg in self.pool.pgs())
