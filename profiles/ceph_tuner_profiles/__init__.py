@@ -1,1 +1,1 @@
-"""Profiles as data."""
+"""Profiles as data: the built-in ones of every release. `catalogue.py` finds and reads them."""

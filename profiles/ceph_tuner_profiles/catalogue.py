@@ -1,0 +1,42 @@
+"""Finds the profiles that come with the program, by `RELEASE/NAME`."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Dict, List, Optional
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.files import profile_file
+from ceph_tuner.profile import Profile
+from ceph_tuner.releases import RELEASES, Release
+
+ROOT = Path(__file__).resolve().parent
+
+
+def names(release: Optional[Release] = None) -> List[str]:
+    """`RELEASE/NAME` of every profile, or of those of one release, the oldest release first."""
+    return [name for name, path in _paths().items() if release is None or path.parent.name == release.name]
+
+
+def load(name: str, release: Optional[Release] = None, place: str = "profile") -> Profile:
+    """Read one by `RELEASE/NAME`, or by its name alone where the release is known. Raises InputError."""
+    paths = _paths()
+    full = f"{release.name}/{name}" if release is not None and "/" not in name else name
+    if full in paths:
+        return profile_file.read(paths[full])
+    same = [known for known in paths if known.endswith(f"/{name}")]
+    near = same or difflib.get_close_matches(full, paths, n=3, cutoff=0.4) or list(paths)
+    raise InputError(place, repr(name), f"a file, or one of {', '.join(near)}")
+
+
+def every(release: Optional[Release] = None) -> List[Profile]:
+    """Read all of them."""
+    return [load(name) for name in names(release)]
+
+
+def _paths() -> Dict[str, Path]:
+    order = list(RELEASES)
+    found = [path for path in sorted(ROOT.glob("*/*.yaml")) if path.parent.name in RELEASES]
+    found.sort(key=lambda path: order.index(path.parent.name))
+    return {f"{path.parent.name}/{path.stem}": path for path in found}

@@ -1,0 +1,117 @@
+"""What an OSD says of itself, as a profile: its hardware and the settings in force.
+
+`options` are what `ports.ConfigDatabase.effective` gives: every option of one OSD, defaults included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, List, Mapping, Optional, Tuple
+
+from ceph_tuner.cost import Hardware
+from ceph_tuner.errors import InputError
+from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
+from ceph_tuner.profile import Profile
+from ceph_tuner.releases import BUILT_IN_PROFILES, Release, Settings, Version, parse_version
+from ceph_tuner.settings import settings_in_force
+from ceph_tuner.translate import from_release_units
+
+_FOR_PROFILES = ("scrub", "snaptrim", "deletion", "recovery", "device")
+"""Kinds of knobs that a profile carries beside the nine values; the others are facts of a device, or need a restart."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A profile of what is in force, and what it had to leave out."""
+
+    profile: Profile
+    notes: Tuple[str, ...]
+
+
+def hardware_of(options: Mapping[str, str], device_class: str = "ssd", place: str = "osd") -> Hardware:
+    """Capacity, bandwidth and shards as mClock uses them on this OSD. Raises InputError where an option is missing."""
+    media = "hdd" if device_class == "hdd" else "ssd"
+
+    def number(name: str) -> float:
+        if name not in options:
+            raise InputError(place, f"no option {name}", "an OSD of Quincy or later")
+        return float(options[name])
+
+    shards = int(number("osd_op_num_shards")) or int(number(f"osd_op_num_shards_{media}"))
+    capacity = number(f"osd_mclock_max_capacity_iops_{media}")
+    bandwidth_name = f"osd_mclock_max_sequential_bandwidth_{media}"
+    # up to 17.2.6 costs were no bytes: the bandwidth that Ceph assumes since stands in for it
+    default = KNOBS[bandwidth_name].history[-1].default
+    bandwidth = number(bandwidth_name) if bandwidth_name in options else float(default or 1)
+    # mClock itself never takes less than 1 of either
+    return Hardware(max(1.0, capacity), max(1.0, bandwidth), max(1, shards), device_class or media)
+
+
+def profile_in_force(
+    name: str,
+    options: Mapping[str, str],
+    release: Release,
+    version: str = "",
+    device_class: str = "ssd",
+    **origin: Any,
+) -> Found:
+    """Make a profile of an OSD's options: its nine values, and the other knobs that are not at their default.
+
+    Raises InputError for an OSD whose queue is not mClock, or whose nine values no profile can hold.
+    """
+    queue = options.get("osd_op_queue", "mclock_scheduler")
+    if queue != "mclock_scheduler":
+        raise InputError("osd_op_queue", queue, "mclock_scheduler: under another queue the nine values do nothing")
+    hardware = hardware_of(options, device_class)
+    at = parse_version(version) if version else release.newest
+    in_force = settings_in_force(options)
+    profile = in_force.pop(PROFILE, "custom")
+    notes: List[str] = []
+    others = _others(options, release, at, notes)
+    built_in = profile in BUILT_IN_PROFILES and not others
+    nine: Settings
+    if profile in BUILT_IN_PROFILES:
+        nine = dict(release.profiles[str(profile)])
+    else:
+        nine = from_release_units({key: in_force[key] for key in MCLOCK_NINE if key in in_force}, release, hardware)
+    made = Profile.make(
+        str(profile) if built_in else name,
+        release,
+        {**nine, **others},
+        version=version,
+        built_in=built_in,
+        hardware=hardware,
+        **origin,
+    )
+    return Found(made, tuple(notes))
+
+
+def _others(options: Mapping[str, str], release: Release, version: Version, notes: List[str]) -> Settings:
+    found: Settings = {}
+    for entry in KNOBS.values():
+        if entry.work in _FOR_PROFILES and entry.scope == "osd" and entry.name in options:
+            value = _unusual(entry, options[entry.name], release, version, notes)
+            if value is not None:
+                found[entry.name] = value
+    for name in list(found):
+        # a limit that the OSD has dropped is not in force, whatever stands there
+        if unmet_needs(KNOBS[name], release, found):
+            notes.append(f"{name} left out: {KNOBS[name].effective(release).because}")
+            del found[name]
+    return found
+
+
+def _unusual(entry: Knob, text: str, release: Release, version: Version, notes: List[str]) -> Optional[Any]:
+    """Value of a knob that works and is not at its default; None otherwise."""
+    value = entry.read(text, entry.name)
+    if value == entry.default(release, version):
+        return None
+    effect = entry.effective(release, version)
+    if not effect.works:
+        notes.append(f"{entry.name} {text} left out: {effect.because}")
+        return None
+    try:
+        return entry.check(value, release)
+    except InputError as fault:
+        notes.append(f"{fault}: left out")
+        return None
