@@ -1,0 +1,54 @@
+"""The capacity that each OSD's mClock reckons with, and who said so."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+
+from ceph_tuner.ports import Commander, ConfigEntry
+
+_OPTION = "osd_mclock_max_capacity_iops_{}"
+
+
+class Capacity(NamedTuple):
+    """IOPS of one OSD; `source` is a section (`osd.3`, `osd/class:ssd`), `default`, or `file` and the like."""
+
+    osd: int
+    iops: float
+    source: str
+
+    def to_dict(self) -> Dict[str, Any]:
+        """For programs."""
+        return {"osd": self.osd, "iops": self.iops, "source": self.source}
+
+
+def capacity_of(
+    osd: int, kind: str, shown: Sequence[Mapping[str, Any]], entries: Sequence[ConfigEntry], default: float
+) -> Capacity:
+    """Out of `config show osd.N` (options that differ from the default) and the monitors' database."""
+    name = _OPTION.format(kind)
+    for row in shown:
+        if row["name"] == name and row["source"] != "default":
+            source = str(row["source"])
+            return Capacity(osd, float(row["value"]), _section(osd, name, entries) if source == "mon" else source)
+    return Capacity(osd, default, "default")
+
+
+def read_capacities(
+    commander: Commander, osds: Mapping[int, str], entries: Sequence[ConfigEntry], defaults: Mapping[str, float]
+) -> List[Capacity]:
+    """Capacity of each OSD (id -> `ssd` or `hdd`): one command each."""
+    found = []
+    for osd, kind in sorted(osds.items()):
+        shown = json.loads(commander.mon("config show", {"who": f"osd.{osd}"}))
+        found.append(capacity_of(osd, kind, shown, entries, defaults[kind]))
+    return found
+
+
+def _section(osd: int, name: str, entries: Sequence[ConfigEntry]) -> str:
+    sections = [entry.who for entry in entries if entry.name == name]
+    if f"osd.{osd}" in sections:
+        # where the OSD's own bench writes, too
+        return f"osd.{osd}"
+    masked = [section for section in sections if section.startswith("osd/")]
+    return masked[0] if len(masked) == 1 else " or ".join(masked) or ("osd" if "osd" in sections else "global")

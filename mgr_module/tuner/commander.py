@@ -1,0 +1,68 @@
+"""Ceph's commands from inside the mgr, none of which may hang it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import time
+from typing import Any, Callable, Dict, List, Mapping, Tuple
+
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, PermissionRefused, TunerError
+
+from .proto import Mgr, Pending
+
+
+class MgrCommander:
+    """`ports.Commander` over `MgrModule.send_command`.
+
+    `new_result` makes Ceph's CommandResult. Waits on its event and not on `wait()`, which has no time limit: a stopped
+    OSD answers never.
+    """
+
+    def __init__(self, mgr: Mgr, new_result: Callable[[], Pending], timeout: float = 10.0) -> None:
+        self._mgr, self._new_result, self._timeout = mgr, new_result, timeout
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        """Answer of a monitor command, in JSON where it has that. Raises CommandFailed, ClusterTimeout."""
+        pending = self._send("mon", "", prefix, arguments, payload)
+        return self._answer(prefix, pending, time.monotonic() + self._timeout)
+
+    def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
+        """Answer of a daemon's command. Raises CommandFailed, ClusterTimeout."""
+        kind, _, name = daemon.partition(".")
+        pending = self._send(kind, name, prefix, arguments, "")
+        return self._answer(f"tell {daemon} {prefix}", pending, time.monotonic() + self._timeout)
+
+    def tell_many(self, asked: List[Tuple[str, str, Mapping[str, str]]], timeout: float) -> Dict[Tuple[str, str], str]:
+        """Answers of (daemon, prefix, arguments), all asked at once; without those that fail or are late."""
+        deadline = time.monotonic() + timeout
+        pending = []
+        for daemon, prefix, arguments in asked:
+            kind, _, name = daemon.partition(".")
+            try:
+                pending.append((daemon, prefix, self._send(kind, name, prefix, arguments, "")))
+            except (OSError, RuntimeError, SystemError):
+                # an OSD that left the map between the look at the map and the command
+                continue
+        answers = {}
+        for daemon, prefix, result in pending:
+            with contextlib.suppress(TunerError):
+                answers[daemon, prefix] = self._answer(f"tell {daemon} {prefix}", result, deadline)
+        return answers
+
+    def _send(self, kind: str, name: str, prefix: str, arguments: Mapping[str, str], payload: str) -> Pending:
+        result = self._new_result()
+        command: Dict[str, Any] = {"prefix": prefix, **arguments, "format": "json"}
+        self._mgr.send_command(result, kind, name, json.dumps(command), "", payload or None)
+        return result
+
+    def _answer(self, shown: str, pending: Pending, deadline: float) -> str:
+        if not pending.ev.wait(max(deadline - time.monotonic(), 0.0)):
+            raise ClusterTimeout(f"`{shown}` did not answer in time")
+        code, output, message = pending.wait()
+        if code in (-errno.EACCES, -errno.EPERM):
+            raise PermissionRefused(shown, message or output, "capabilities of the mgr that allow it")
+        if code < 0:
+            raise CommandFailed(shown, code, message or output)
+        return output

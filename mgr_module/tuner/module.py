@@ -1,0 +1,162 @@
+"""The module that ceph-mgr loads: options, the sampling loop, and commands of three lines each.
+
+Annotations must be evaluated here (no `from __future__ import annotations`): Ceph reads the commands' types from them.
+"""
+
+import errno
+import json
+import threading
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from ceph_tuner.errors import InputError, RetryLater, TunerError
+
+from . import compat, render
+from .collect import Collector, Limits
+from .commander import MgrCommander
+from .compat import framework, read_command, write_command
+from .inventory import MgrInventory
+from .jobs import Jobs
+from .options import DEFAULTS, OPTIONS
+from .sampler import Sampler
+from .service import Service
+from .worker import WorkerError
+
+_HEALTH = {
+    "TUNER_SAMPLING_FAILED": "ceph-tuner cannot sample the cluster",
+    "TUNER_WORKER_FAILED": "ceph-tuner's optimiser fails",
+}
+
+
+def _option(row: Any) -> Any:
+    bounds = {name: value for name, value in (("min", row.low), ("max", row.high)) if value is not None}
+    return framework.Option(name=row.name, type=row.type, default=row.default, desc=row.meaning, runtime=True, **bounds)
+
+
+class Module(framework.MgrModule):  # type: ignore[misc]
+    """ceph-tuner inside the mgr."""
+
+    CLICommand = compat.REGISTRY
+    MODULE_OPTIONS = [_option(row) for row in OPTIONS]  # noqa: RUF012
+    NOTIFY_TYPES: Any = []  # noqa: RUF012
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._stop = threading.Event()
+        self._jobs = Jobs()
+        self._checks: Dict[str, str] = {}
+        commander = MgrCommander(self, framework.CommandResult)
+        collector = Collector(
+            self, commander, lambda osd, counter: compat.latest_counter(self, osd, counter), self._limits
+        )
+        self._sampler = Sampler(collector, lambda: self._service.history())
+        self._service = Service(commander, self._sampler, MgrInventory(self), self._get_option)
+
+    def serve(self) -> None:
+        """Sample until told to stop. An error costs one sample."""
+        while not self._stop.is_set():
+            try:
+                self._sampler.tick()
+            except Exception:
+                self.log.exception("sampling failed")
+            self._report_health()
+            self._stop.wait(max(float(self._get_option("sample_interval")) - self._sampler.tick_s, 0.5))
+
+    def shutdown(self) -> None:
+        """Stop sampling."""
+        self._stop.set()
+
+    @read_command("tuner status")
+    def _status(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Show rates, objectives, the profile in force and the last trial."""
+        return self._answer(self._service.status, render.status, format)
+
+    @read_command("tuner sample")
+    def _sample(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Show the newest sample."""
+        return self._answer(self._service.sample, lambda found: render.values(found["values"]), format)
+
+    @read_command("tuner history")
+    def _history(
+        self,
+        limit: int = 20,
+        hours: Optional[bool] = False,
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
+        """Show windows of a minute (or of an hour) and trials, the newest last."""
+        return self._answer(lambda: self._service.past(bool(hours), limit), render.history, format)
+
+    @read_command("tuner slo ls")
+    def _slo_ls(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """List the service-level objectives."""
+        return self._answer(self._service.slo_document, render.slo, format)
+
+    @write_command("tuner slo set")
+    def _slo_set(
+        self,
+        objective: str = "",
+        hard: Optional[bool] = None,
+        soft: Optional[bool] = None,
+        priority: float = 1.0,
+        format: Optional[str] = "plain",  # noqa: A002
+        inbuf: str = "",
+    ) -> Tuple[int, str, str]:
+        """Set an objective such as 'client.p95_ms<=80', hard unless --soft, or a whole SLO by -i FILE (JSON)."""
+        set_slo = lambda: self._service.slo_set(objective, _is_soft(hard, soft), priority, inbuf)  # noqa: E731
+        return self._answer(set_slo, render.slo, format)
+
+    @write_command("tuner slo rm")
+    def _slo_rm(self, metric: str, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Remove the objectives of a metric, or all of them."""
+        return self._answer(lambda: self._service.slo_remove(metric), render.slo, format)
+
+    @read_command("tuner recommend")
+    def _recommend(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Ask the optimiser what to try next; changes nothing."""
+        recommend = lambda: self._jobs.run("tuner recommend", self._service.recommend)  # noqa: E731
+        return self._answer(recommend, render.recommendation, format)
+
+    def _answer(
+        self, work: Callable[[], Any], shown: Callable[[Any], str], form: Optional[str]
+    ) -> Tuple[int, str, str]:
+        """Errno, output and one line for the operator."""
+        try:
+            document = work()
+            if form in (None, "", "plain"):
+                return 0, shown(document), ""
+            if form not in ("json", "json-pretty"):
+                raise InputError("--format", str(form), "plain, json or json-pretty")
+            return 0, json.dumps(document, indent=2 if form == "json-pretty" else None), ""
+        except InputError as error:
+            return -errno.EINVAL, "", str(error)
+        except RetryLater as error:
+            return -errno.EAGAIN, "", str(error)
+        except (TunerError, WorkerError) as error:
+            return -errno.EIO, "", str(error)
+        except Exception as error:
+            self.log.exception("command failed")
+            return -errno.EIO, "", f"internal error ({type(error).__name__}: {error}); the mgr's log has more"
+        finally:
+            self._report_health()
+
+    def _report_health(self) -> None:
+        checks = self._service.health()
+        if checks != self._checks:
+            self._checks = checks
+            self.set_health_checks(
+                {
+                    name: {"severity": "warning", "summary": _HEALTH[name], "count": 1, "detail": [message]}
+                    for name, message in checks.items()
+                }
+            )
+
+    def _get_option(self, name: str) -> Any:
+        return self.get_module_option(name, DEFAULTS[name])
+
+    def _limits(self) -> Limits:
+        return Limits(int(self._get_option("histogram_osds")), int(self._get_option("pg_detail_limit")))
+
+
+def _is_soft(hard: Optional[bool], soft: Optional[bool]) -> bool:
+    if hard and soft:
+        raise InputError("slo set", "both --hard and --soft", "one of them")
+    return bool(soft)

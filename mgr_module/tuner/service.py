@@ -1,0 +1,247 @@
+"""What the commands do, as documents; `module.py` parses and registers them, `render.py` prints them."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol
+
+from ceph_tuner import __version__
+from ceph_tuner.clusters.commands import CommandConfig, CommandStore, osd_versions
+from ceph_tuner.errors import InputError, RetryLater
+from ceph_tuner.history import History
+from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
+from ceph_tuner.ports import Commander
+from ceph_tuner.reading import spread
+from ceph_tuner.releases import Release, parse_version, release_of
+from ceph_tuner.sample import Window
+from ceph_tuner.settings import settings_in_force
+from ceph_tuner.slo import evaluate, parse_objective
+from ceph_tuner.trial import Trial
+
+from .capacity import Capacity, read_capacities
+from .sampler import Sampler
+from .slos import SloBook
+from .worker import ask_worker
+
+ASKED_OSDS = 16
+"""OSDs asked for their capacity and settings by a command."""
+
+STATUS_WINDOW_S = 60.0
+BASELINE_WINDOW_S = 600.0
+
+
+class Inventory(Protocol):
+    """What the service wants to know of the OSDs."""
+
+    def osds(self) -> Mapping[int, str]:
+        """Running OSDs and their kind, `ssd` or `hdd`."""
+
+    def default_capacity(self, kind: str) -> float:
+        """Capacity that Ceph takes where nobody says more."""
+
+
+class Service:
+    """Ties the parts together. `option` reads a module option."""
+
+    def __init__(
+        self, commander: Commander, sampler: Sampler, inventory: Inventory, option: Callable[[str], Any]
+    ) -> None:
+        self.commander, self.sampler, self.inventory, self.option = commander, sampler, inventory, option
+        self.config = CommandConfig(commander)
+        self.store = CommandStore(commander)
+        self.slos = SloBook(self.store)
+        self._worker_failure: Optional[str] = None
+
+    def history(self) -> History:
+        """The past, with the bounds that the options give."""
+        option = self.option
+        return History(self.store, option("history_minutes"), option("history_hours"), option("history_trials"))
+
+    def status(self) -> Dict[str, Any]:
+        """How the cluster does, what is wanted of it, what is in force, what was tried last."""
+        sample, window = self.sampler.latest(), self.sampler.window(STATUS_WINDOW_S)
+        capacities = self.capacities()
+        last = self._trials()[-1:]
+        return {
+            "version": __version__,
+            "release": self.release_version(),
+            "sampling": {
+                "interval": self.option("sample_interval"),
+                "age": None if sample is None else round(max(time.time() - sample.at, 0.0), 1),
+                "tick_ms": round(self.sampler.tick_s * 1000.0, 1),
+            },
+            "window": None if window is None else window.to_dict(),
+            "pg_states": {} if sample is None else dict(sample.pg_states),
+            "notes": [] if sample is None else list(sample.notes),
+            "slo": self.verdicts(window),
+            "in_force": self.in_force(),
+            "capacity": [capacity.to_dict() for capacity in capacities],
+            "last_trial": last[0].to_dict() if last else None,
+        }
+
+    def sample(self) -> Dict[str, Any]:
+        """The newest sample."""
+        sample = self.sampler.latest()
+        if sample is None:
+            raise RetryLater("no sample yet: rates need two readings, one each sample_interval")
+        return sample.to_dict()
+
+    def slo_document(self) -> Optional[Dict[str, Any]]:
+        """The SLO in force."""
+        slo = self.slos.read()
+        return slo.to_dict() if slo else None
+
+    def slo_set(self, expression: str, soft: bool, priority: float, document: str) -> Dict[str, Any]:
+        """Add one objective, or take a whole document."""
+        if document:
+            if expression:
+                raise InputError("slo set", "an expression and a file", "one of them")
+            try:
+                return self.slos.replace(json.loads(document)).to_dict()
+            except ValueError as exc:
+                raise InputError(
+                    "slo set -i", "a file that is no JSON", "an SLO as JSON (ceph-tuner reads YAML)"
+                ) from exc
+        if not expression:
+            raise InputError("slo set", "nothing", "an objective such as 'client.p95_ms<=80', or -i FILE")
+        item = {"objective": expression, "hard": not soft, "priority": priority}
+        return self.slos.set(parse_objective(item, lambda *keys: " ".join(["slo set", *map(str, keys)]))).to_dict()
+
+    def slo_remove(self, metric: str) -> Optional[Dict[str, Any]]:
+        """Remove a metric's objectives, or all."""
+        left = self.slos.remove(metric)
+        return left.to_dict() if left else None
+
+    def verdicts(self, window: Optional[Window]) -> List[Dict[str, Any]]:
+        """The SLO held against what is seen now."""
+        slo = self.slos.read()
+        if slo is None:
+            return []
+        seen = {name: measure.mean for name, measure in window.measures.items()} if window else {}
+        return [verdict.to_dict() for verdict in evaluate(slo, seen, self._baseline())]
+
+    def in_force(self) -> Dict[str, Any]:
+        """Profile and nine values that OSDs say they have, and whether those asked agree."""
+        osds = spread(self.inventory.osds(), 3)
+        found = [settings_in_force(self.config.effective(osd)) for osd in osds]
+        if not found:
+            return {"settings": {}, "osds": [], "agree": True}
+        return {"settings": found[0], "osds": list(osds), "agree": all(other == found[0] for other in found)}
+
+    def capacities(self) -> List[Capacity]:
+        """Capacity in force and its source, for a bounded number of OSDs."""
+        kinds = self.inventory.osds()
+        chosen = {osd: kinds[osd] for osd in spread(kinds, ASKED_OSDS)}
+        defaults = {kind: self.inventory.default_capacity(kind) for kind in ("ssd", "hdd")}
+        return read_capacities(self.commander, chosen, self.config.dump(), defaults)
+
+    def past(self, hours: bool, limit: int) -> Dict[str, Any]:
+        """Windows and trials, the newest last."""
+        history = self.history()
+        windows = history.hours() if hours else history.windows()
+        return {
+            "windows": [window.to_dict() for window in windows[-limit:]],
+            "trials": [trial.to_dict() for trial in self._trials()[-limit:]],
+        }
+
+    def recommend(self) -> Dict[str, Any]:
+        """What the optimiser would try next, and what is known about it. Takes as long as the worker may."""
+        slo = self.slos.read()
+        if slo is None:
+            raise InputError("recommend", "no SLO", "one first: ceph tuner slo set 'client.p95_ms<=80'")
+        trials, window = self._trials(), self.sampler.window(BASELINE_WINDOW_S)
+        in_force = self.in_force()["settings"]
+        now = {name: measure.mean for name, measure in window.measures.items()} if window else {}
+        baseline = self._baseline() or now or None
+        request = {
+            "version": 1,
+            "release": self.release_version(),
+            "slo": slo.to_dict(),
+            "in_force": in_force,
+            "baseline": baseline,
+            "told": _told(trials),
+            "knobs": None,
+            "seed": len(trials),
+            "ask": 1,
+        }
+        try:
+            answer = ask_worker(request, self.option("worker_python"), float(self.option("worker_timeout")))
+        except Exception as error:
+            self._worker_failure = str(error)
+            raise
+        self._worker_failure = None
+        return {
+            "proposal": answer["proposals"][0] if answer["proposals"] else None,
+            "best": answer.get("best"),
+            "slo": [verdict.to_dict() for verdict in evaluate(slo, now, baseline)],
+            "in_force": in_force,
+            "trials": len(trials),
+            "capacity": self._accounting(in_force, now),
+        }
+
+    def health(self) -> Dict[str, str]:
+        """Health check -> its message."""
+        checks = self.sampler.health()
+        if self._worker_failure:
+            checks["TUNER_WORKER_FAILED"] = self._worker_failure
+        return checks
+
+    def release_version(self) -> str:
+        """The oldest version among the OSDs: only its knobs work everywhere."""
+        return min(osd_versions(self.commander), key=parse_version)
+
+    def release(self) -> Release:
+        """The release's era."""
+        return release_of(self.release_version())
+
+    def _trials(self) -> List[Trial]:
+        read = (_trial(record) for record in self.history().trials())
+        return [trial for trial in read if trial is not None]
+
+    def _baseline(self) -> Optional[Dict[str, float]]:
+        """What the last tuning run measured under the settings that were in force."""
+        known = [trial.means for trial in self._trials() if trial.run.kind == "baseline" and trial.failed is None]
+        return known[-1] if known else None
+
+    def _accounting(self, in_force: Mapping[str, Any], now: Mapping[str, float]) -> Dict[str, Any]:
+        """What the capacity is promised to, in IOPS of the whole cluster."""
+        kinds, asked = self.inventory.osds(), self.capacities()
+        total = sum(capacity.iops for capacity in asked) * (len(kinds) / len(asked)) if asked else 0.0
+        release = self.release()
+        profile = release.profiles.get(str(in_force.get(PROFILE)), {})
+        values = {name: in_force.get(name, profile.get(name)) for name in MCLOCK_NINE}
+        classes = {}
+        for name in ("client", "background_recovery", "background_best_effort"):
+            reservation = float(values[f"osd_mclock_scheduler_{name}_res"] or 0)
+            limit = float(values[f"osd_mclock_scheduler_{name}_lim"] or 0)
+            classes[name] = {"guaranteed_iops": reservation * total, "limit_iops": limit * total if limit else None}
+        sources = sorted({capacity.source for capacity in asked})
+        return {"total_iops": total, "sources": sources, "classes": classes, "client_iops": now.get("client.iops")}
+
+
+def _told(trials: List[Trial]) -> List[Dict[str, Any]]:
+    """Trials in the worker's words, without those whose settings are not known any more."""
+    told = []
+    for trial in trials:
+        entry: Dict[str, Any] = {"values": trial.means}
+        # a baseline has no settings of its own; its `why` is the built-in profile that was in force, if one was
+        profile = trial.run.why if trial.run.kind == "baseline" else trial.run.settings.get(PROFILE)
+        if profile and len(trial.run.settings) <= 1:
+            entry["profile"] = profile
+        elif trial.run.settings:
+            entry["settings"] = dict(trial.run.settings)
+        else:
+            continue
+        if trial.failed is not None:
+            entry["failed"] = trial.failed
+        told.append(entry)
+    return told
+
+
+def _trial(record: Mapping[str, Any]) -> Optional[Trial]:
+    """None for a record that another version wrote."""
+    try:
+        return Trial.from_dict(record)
+    except (KeyError, TypeError, ValueError):
+        return None
