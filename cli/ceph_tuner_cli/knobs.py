@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from ceph_tuner.knobs import KNOBS, Knob, knob
-from ceph_tuner.releases import RELEASES, Release, Value, release_of
+from ceph_tuner.releases import RELEASES, Release, Value, format_version, release_of
 from ceph_tuner_cli.render import Format, FormatOption, console, emit
 
 
@@ -64,37 +64,56 @@ def _in_release(entry: Knob, release: Release) -> Dict[str, Any]:
 
 
 def _table(chosen: List[Knob], release: Optional[Release]) -> Table:
+    """One line a knob; `ceph-tuner knobs NAME` has the reasons."""
     title = "Knobs under mClock" if release is None else f"Knobs under mClock, {release.title}"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for heading in ("knob", "unit", "range", "change"):
-        table.add_column(heading, no_wrap=heading == "knob", overflow="fold")
-    if release is None:
-        table.add_column("works in")
-        for entry in chosen:
-            table.add_row(entry.name, entry.unit, entry.expected(), entry.change, _works_in(entry))
-        return table
-    table.add_column("default")
-    table.add_column("effect", ratio=1)
+    table.caption = "ceph-tuner knobs NAME says why, and what to use instead"
+    table.add_column("knob", no_wrap=True, min_width=max(len(entry.name) for entry in chosen))
+    table.add_column("works" if release is None else "effect", no_wrap=True)
+    if release is not None:
+        table.add_column("default", no_wrap=True)
+    # the names alone take half of a narrow terminal
+    wide = release is None or console.width >= 100
+    if wide:
+        table.add_column("range", overflow="fold")
     for entry in chosen:
-        default = entry.default(release)
-        effect = entry.effective(release)
-        table.add_row(
-            entry.name,
-            entry.unit,
-            entry.expected(release),
-            entry.change,
-            "-" if default is None else shown(entry, default, release),
-            "works" if effect.works and not effect.needs else _verdict(entry, release),
-            style=None if effect.works else "dim",
-        )
+        cells = [_works(entry)]
+        if release is not None:
+            default = entry.default(release)
+            cells = [_effect(entry, release), "-" if default is None else shown(entry, default)]
+        if wide:
+            cells.append(_range(entry, release))
+        ignored = release is not None and not entry.effective(release).works
+        table.add_row(entry.name, *cells, style="dim" if ignored else None)
     return table
 
 
-def _works_in(entry: Knob) -> str:
-    works = [name for name, era in RELEASES.items() if entry.effective(era).works]
-    if len(works) == len(RELEASES):
-        return "all releases"
-    return ", ".join(works) or "none"
+def _range(entry: Knob, release: Optional[Release]) -> str:
+    if entry.choices:
+        return f"{len(entry.choices)} choices"
+    if entry.kind == "size":
+        return f"{shown(entry, int(entry.low))} to {shown(entry, int(entry.high))}"
+    low, high = entry.bounds(release)
+    return entry.expected(release) if entry.kind == "bool" else f"{low:.0f} to {high:.0f}"
+
+
+def _effect(entry: Knob, release: Release) -> str:
+    """One word for the effect; what a change costs, where it has one."""
+    effect = entry.effective(release)
+    if not effect.works:
+        return "ignored" if entry.exists(release) else "absent"
+    return "if opened" if effect.needs else entry.change
+
+
+def _works(entry: Knob) -> str:
+    """Say since when the knob works: `always`, `from 17.2.7`, `before 18.2.4`, `never`."""
+    steps = entry.history
+    changes = [
+        f"{'from' if after.effect.works else 'before'} {format_version(after.version)}"
+        for before, after in zip(steps, steps[1:])
+        if before.effect.works != after.effect.works
+    ]
+    return ", ".join(changes) or ("always" if steps[0].effect.works else "never")
 
 
 def _verdict(entry: Knob, release: Release) -> str:
@@ -113,12 +132,12 @@ def _page(entry: Knob, release: Optional[Release]) -> str:
     lines.append(f"  scope: {entry.scope}; a change: {entry.change}")
     for era in [release] if release is not None else RELEASES.values():
         default = entry.default(era)
-        text = "absent" if default is None else f"default {shown(entry, default, era)}"
+        text = "absent" if default is None else f"default {shown(entry, default)}"
         lines.append(f"  {era.title}: {text}; {_verdict(entry, era)}")
     return "\n".join(lines)
 
 
-def shown(entry: Knob, value: Value, release: Optional[Release] = None) -> str:
+def shown(entry: Knob, value: Value) -> str:
     """Write a value for people: sizes in binary units, fractions without needless zeros."""
     if isinstance(value, (bool, str)):
         return entry.format(value)
@@ -126,6 +145,4 @@ def shown(entry: Knob, value: Value, release: Optional[Release] = None) -> str:
         for suffix, unit in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
             if value >= unit and value % unit == 0:
                 return f"{int(value) // unit} {suffix}"
-    if value == 0 and entry.zero_means:
-        return f"0 ({entry.zero_means})"
     return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else f"{value:.0f}"

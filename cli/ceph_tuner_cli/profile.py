@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -29,6 +30,9 @@ app = typer.Typer(help="Named settings: the built-in ones, files, and what a clu
 _ReleaseOption = typer.Option(
     None, "--release", "-r", help=f"A version such as 18.2.7, or one of {', '.join(RELEASES)}."
 )
+_ClusterOption = typer.Option(..., "--cluster", "-c", help="A lab, a path of a ceph.conf, or `ceph`.")
+_TargetOption = typer.Option("osd", "--target", "-t", help="osd, osd/class:…, osd/host:…, osd/rack:… or osd.N.")
+_AS_IT_IS: Dict[str, Any] = {"markup": False, "soft_wrap": True}
 _NAME = "A file, or a built-in profile such as tentacle/balanced."
 
 
@@ -42,10 +46,9 @@ def list_profiles(release: Optional[str] = _ReleaseOption, form: Format = Format
         made = Table(box=None, pad_edge=False, header_style="bold")
         for heading in ("profile", *CLASSES):
             made.add_column(heading.replace("background_", ""), no_wrap=True)
-        made.add_column("description")
         for name, profile in found:
-            made.add_row(name, *_shares(profile), profile.description)
-        made.caption = "reservation-weight-limit, fractions of an OSD's capacity; limit 0 = none"
+            made.add_row(name, *_shares(profile))
+        made.caption = "reservation-weight-limit as fractions of the capacity"
         return made
 
     emit([{"profile": name, **profile.to_dict()} for name, profile in found], form, table)
@@ -80,7 +83,7 @@ def check(
         era = _era(release) or found.release
         if _can_translate(found, era):
             _say(translate(found, era, found.hardware).notes)
-        console.print(f"{path}: sound, for {era.title}", markup=False, soft_wrap=True)
+        console.print(f"{path}: sound, for {era.title}", **_AS_IT_IS)
 
 
 @app.command()
@@ -96,8 +99,9 @@ def diff(
 
     def table() -> Table:
         made = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in ("knob", first, second):
-            made.add_column(heading, no_wrap=True)
+        made.add_column("knob", no_wrap=True)
+        for heading in (first, second):
+            made.add_column(heading, overflow="fold")
         for row in rows:
             entry = KNOBS[row["knob"]]
             made.add_row(
@@ -113,23 +117,52 @@ def diff(
 
 @app.command("export")
 def export_profile(
-    cluster: str = typer.Option(..., "--cluster", "-c", help="A lab, a path of a ceph.conf, or `ceph`."),
-    target: str = typer.Option("osd", "--target", "-t", help="osd, osd/class:…, osd/host:…, osd/rack:… or osd.N."),
+    cluster: str = _ClusterOption,
+    target: str = _TargetOption,
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="The file to write; none prints it."),
     name: Optional[str] = typer.Option(None, "--name", help="The profile's name; the cluster's by default."),
     force: bool = typer.Option(False, "--force", help="Replace the file if there is one."),
 ) -> None:
     """Write what a cluster's OSDs have in force as a profile."""
-    opened = open_cluster(cluster)
-    try:
+    with closing(open_cluster(cluster)) as opened:
         found = in_force(opened, target, name or _as_name(cluster))
-    finally:
-        opened.close()
     if output is None:
         print(profile_file.to_text(found), end="")  # noqa: T201 - a file's text, not for people
         return
     profile_file.write(output, found, force)
-    messages.print(f"{output}: {found.name}, for {found.release.title}", markup=False, soft_wrap=True)
+    messages.print(f"{output}: {found.name}, for {found.release.title}", **_AS_IT_IS)
+
+
+@app.command("import")
+def import_profile(
+    profile: str = typer.Argument(help=_NAME),
+    cluster: str = _ClusterOption,
+    target: str = _TargetOption,
+    yes: bool = typer.Option(False, "--yes", "-y", help="Write it; without, only show what would be written."),
+) -> None:
+    """Bring a profile to a cluster, translated to its release: the difference and the commands, then --yes."""
+    found = read(profile)
+    with closing(open_cluster(cluster)) as opened:
+        translation = for_cluster(found, opened, target)
+        applier = opened.applier()
+        plan = applier.plan(target, translation.settings)
+        _say((*translation.notes, *plan.warnings))
+        if not plan.steps:
+            console.print(f"{target} of {cluster} has it already", **_AS_IT_IS)
+            return
+        for step in plan.steps:
+            console.print(f"{step.who} {step.name}: {_or_nothing(step.old)} -> {_or_nothing(step.new)}", **_AS_IT_IS)
+        for command in plan.commands:
+            console.print(command, **_AS_IT_IS)
+        if not yes:
+            messages.print("nothing is changed: add --yes to write it", **_AS_IT_IS)
+            return
+        applier.apply(plan, why=f"profile {found.name}")
+        messages.print(f"written, and seen at {len(plan.osds)} OSDs; `ceph-tuner rollback` takes it back", **_AS_IT_IS)
+
+
+def _or_nothing(text: Optional[str]) -> str:
+    return "nothing" if text is None else text
 
 
 def read(text: str, release: Optional[str] = None) -> Profile:
@@ -262,4 +295,4 @@ def _rate(bytes_s: float, iops: float) -> str:
 
 def _say(notes: Tuple[str, ...]) -> None:
     for note in notes:
-        messages.print(f"note: {note}", markup=False, soft_wrap=True)
+        messages.print(f"note: {note}", **_AS_IT_IS)
