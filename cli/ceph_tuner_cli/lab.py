@@ -71,6 +71,7 @@ def up(
 @app.command()
 def status(name: Optional[str] = _NameOption, form: Format = FormatOption) -> None:
     """Say what is running: every lab, or one with its daemons."""
+    check_host()
     if name is None:
         labs = [lab_status(each) for each in lab_names()]
         if not labs and form is Format.table:
@@ -90,6 +91,7 @@ def execute(
     name: Optional[str] = _NameOption,
 ) -> None:
     """Run a command inside a lab; its exit code is this one's."""
+    check_host()
     lab = Lab.open(name or default_name("tentacle"))
     argv = lab.argv(command)
     sys.stdout.flush()
@@ -143,7 +145,7 @@ def _summary(lab: Lab) -> Dict[str, Any]:
 
 def _one(found: Dict[str, Any]) -> Table:
     table = Table(show_header=False, box=None, pad_edge=False)
-    for key in ("name", "release", "phase", "health", "monitor", "directory", "conf", "mgr_modules"):
+    for key in ("name", "release", "phase", "health", "monitor", "directory", "conf", "mgr_modules", "capacity_iops"):
         table.add_row(key.replace("_", " "), str(found.get(key, "")))
     for key, value in found["options"].items():
         table.add_row(key.replace("_", " "), format_size(value) if key in ("bandwidth", "device_size") else str(value))
@@ -154,12 +156,13 @@ def _one(found: Dict[str, Any]) -> Table:
 
 
 def _many(labs: List[Dict[str, Any]]) -> Table:
-    table = Table(
-        "name", "release", "phase", "health", "osds", "iops", "bandwidth", "monitor", box=None, pad_edge=False
-    )
+    table = Table(box=None, pad_edge=False)
+    table.add_column("name", no_wrap=True)
+    for title in ("release", "phase", "osds", "iops", "bandwidth", "health"):
+        table.add_column(title)
     for lab in labs:
-        options = lab.get("options", {})
+        options = lab["options"]
         bandwidth = format_size(options["bandwidth"]) if options else ""
-        cells = [options.get("osds", ""), options.get("iops", ""), bandwidth, lab.get("monitor", "")]
-        table.add_row(lab["name"], lab.get("release", ""), lab["phase"], lab.get("health", ""), *map(str, cells))
+        cells = [options.get("osds", ""), options.get("iops", ""), bandwidth, lab.get("health", "")]
+        table.add_row(lab["name"], lab.get("release", ""), lab["phase"], *map(str, cells))
     return table

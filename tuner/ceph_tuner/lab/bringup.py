@@ -21,7 +21,7 @@ from ceph_tuner.lab.configuration import ceph_conf, database
 from ceph_tuner.lab.namespace import start_keeper
 from ceph_tuner.lab.options import LabOptions
 from ceph_tuner.lab.places import LABS, LabPlaces
-from ceph_tuner.lab.processes import MARK, host_environment
+from ceph_tuner.lab.processes import MARK, host_environment, kill_all
 from ceph_tuner.lab.state import STARTING, UP, LabState, lab_names, locked, read_state
 from ceph_tuner.lab.teardown import clear, remains
 from ceph_tuner.lab.throttle import Limit, Throttle, host_throttle
@@ -116,19 +116,7 @@ def _build(places: LabPlaces, options: LabOptions, mirror: str, report: Report) 
     lab = Lab(places, state)
     report("monitor and mgr")
     _prepare(lab)
-    identities = {osd: str(uuid.uuid4()) for osd in lab.osds}
-    with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 2)) as workers:
-        # the OSDs' stores are made while the monitor starts: neither needs the other
-        stores = [workers.submit(_make_store, lab, osd, blocks[osd], identities[osd]) for osd in lab.osds]
-        lab.start_daemon("mon.a")
-        _first_commands(lab, identities)
-        for mgr in lab.mgrs:
-            lab.start_daemon(f"mgr.{mgr}")
-        report("OSDs")
-        for store in stores:
-            store.result()
-        for started in [workers.submit(lab.start_daemon, f"osd.{osd}") for osd in lab.osds]:
-            started.result()
+    _start_daemons(lab, blocks, report)
     lab.wait_osds(lab.osds, up=True)
     report("pool")
     _make_pool(lab)
@@ -140,6 +128,28 @@ def _build(places: LabPlaces, options: LabOptions, mirror: str, report: Report) 
     state.write(places)
     report(f"lab {places.name} is up: Ceph {version} ({time.monotonic() - began:.0f} s)")
     return Lab(places, state)
+
+
+def _start_daemons(lab: Lab, blocks: Mapping[int, str], report: Report) -> None:
+    identities = {osd: str(uuid.uuid4()) for osd in lab.osds}
+    with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 2)) as workers:
+        try:
+            # the OSDs' stores are made while the monitor starts: neither needs the other
+            stores = [workers.submit(_make_store, lab, osd, blocks[osd], identities[osd]) for osd in lab.osds]
+            lab.start_daemon("mon.a")
+            _first_commands(lab, identities)
+            for mgr in lab.mgrs:
+                lab.start_daemon(f"mgr.{mgr}")
+            report("OSDs")
+            for store in stores:
+                store.result()
+            for started in [workers.submit(lab.start_daemon, f"osd.{osd}") for osd in lab.osds]:
+                started.result()
+        except BaseException:
+            # the workers are waited for: without this, Ctrl-C would take as long as what they do
+            workers.shutdown(wait=False, cancel_futures=True)
+            kill_all(lab.places.directory)
+            raise
 
 
 def _need_tools() -> None:

@@ -35,6 +35,9 @@ _PACKAGES = (
     *("python3-ruamel.yaml", "python3-jsonschema"),
 )
 
+_NEEDED = 4 << 30
+"""Bytes on disk while a tree is built; a finished one takes about half."""
+
 _APT = """\
 // Debian's testing suite is sometimes published late, and a mirror's copy of its index may be past its date.
 // The signatures are still checked: this only accepts an index that is signed and old.
@@ -158,6 +161,9 @@ def _discard(recipe: Recipe) -> None:
 def _build(recipe: Recipe, finished: Path, marks: Mapping[str, str], report: Report) -> None:
     began = time.monotonic()
     tree = _unfinished(recipe)
+    free = shutil.disk_usage(chroots_directory()).free
+    if free < _NEEDED:
+        raise InputError(str(chroots_directory()), f"{free >> 30} GiB free", f"at least {_NEEDED >> 30} GiB")
     log = chroots_directory() / f"{recipe.name}.log"
     environment = host_environment({**marks, BUILD_MARK: str(tree)})
     step = _Steps(log, environment)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, CommandFailed, LabFailed
+from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, CommandFailed, LabFailed, PermissionRefused
 from ceph_tuner.lab import namespace
 from ceph_tuner.lab.configuration import MGR_IDS
 from ceph_tuner.lab.places import LABS, LabPlaces
@@ -47,6 +48,8 @@ class Lab:
         if state is None or state.phase != UP:
             running = ", ".join(lab_names(labs)) or "none"
             raise ClusterNotFound(f"lab {name}", "no running lab", f"one of this machine's labs ({running})")
+        if os.geteuid() != 0:
+            raise PermissionRefused(f"lab {name}", f"user id {os.geteuid()}", "root, to enter its namespace")
         lab = Lab(places, state)
         if not lab.alive:
             raise ClusterNotFound(f"lab {name}", "only the remains of a lab", "`ceph-tuner lab up` to be run again")

@@ -34,11 +34,11 @@ osd pool default size = {size}
 osd pool default min size = {min_size}
 osd pool default pg autoscale mode = off
 osd pool default pg num = 32
+mon max pg per osd = 1000
 
 [mon]
 mon allow pool delete = true
 mon warn on pool no redundancy = false
-mon max pg per osd = 1000
 # the image files are sparse: a disk that is nearly full is the host's affair until it is full
 mon data avail warn = 2
 mon data avail crit = 1

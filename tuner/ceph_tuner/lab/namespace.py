@@ -14,7 +14,7 @@ from typing import List, Sequence
 
 from ceph_tuner.errors import LabFailed
 from ceph_tuner.lab.places import LabPlaces
-from ceph_tuner.lab.processes import MARK, ProcessId, carries, host_environment, identify
+from ceph_tuner.lab.processes import MARK, ProcessId, carries, identify
 
 CONF = "/lab/ceph.conf"
 """The lab's ceph.conf, as seen inside."""
@@ -41,10 +41,14 @@ def start_keeper(places: LabPlaces, chroot: Path) -> ProcessId:
     """Make the namespace and return the process that holds it."""
     for path in (places.scratch, places.root):
         path.mkdir(exist_ok=True)
-    environment = host_environment({MARK: str(places.directory)})
-    environment.update(
-        chroot=str(chroot), scratch=str(places.scratch), shared=str(places.shared), root=str(places.root)
-    )
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        MARK: str(places.directory),
+        "chroot": str(chroot),
+        "scratch": str(places.scratch),
+        "shared": str(places.shared),
+        "root": str(places.root),
+    }
     # a session of its own: Ctrl-C in the terminal is for the program, not for the lab
     keeper = subprocess.Popen(
         ["unshare", "--mount", "--ipc", "--propagation", "private", "--", "sh", "-c", _ENTER],

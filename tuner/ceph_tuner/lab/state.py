@@ -79,10 +79,10 @@ def lab_names(labs: Path = LABS) -> List[str]:
 
 
 @contextmanager
-def locked(path: Path, busy: str, wait: float = 0, keep: bool = True) -> Iterator[None]:
+def locked(path: Path, busy: str, wait: float = 0) -> Iterator[None]:
     """Hold a lock file; the kernel lets go of it when the holder dies. Raises Locked with `busy`.
 
-    The file is removed at the end unless `keep`, so waiters check that they hold the one that has the name.
+    The file is removed at the end, so whoever waited checks that it holds the one that has the name now.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + wait
@@ -108,6 +108,5 @@ def locked(path: Path, busy: str, wait: float = 0, keep: bool = True) -> Iterato
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
-        if not keep:
-            path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         os.close(descriptor)

@@ -20,7 +20,7 @@ Report = Callable[[str], None]
 def down(name: str, report: Report, labs: Path = LABS) -> bool:
     """Remove every trace of a lab; False where there was none. Raises Locked while another command works on it."""
     places = LabPlaces(name, labs)
-    with locked(places.lock, f"another command is at work on lab {name}", wait=5, keep=False):
+    with locked(places.lock, f"another command is at work on lab {name}", wait=5):
         found = bool(remains(places))
         clear(places, report)
         discard_unfinished(report)

@@ -1,0 +1,298 @@
+"""The lab itself, on real clusters."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable, Iterator, List
+
+import pytest
+
+from ceph_tuner.errors import CommandFailed, InputError
+from ceph_tuner.lab.bringup import up
+from ceph_tuner.lab.capacity import _BENCH
+from ceph_tuner.lab.chroot import discard_unfinished
+from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.lab.places import LabPlaces
+from ceph_tuner.lab.status import lab_status
+from ceph_tuner.lab.teardown import down, remains
+
+PROGRAM = [sys.executable, "-c", "from ceph_tuner_cli.main import main; main()", "lab"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def program(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *arguments], capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=180
+    )
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.2)
+    return True
+
+
+def traces(name: str) -> List[str]:
+    """What the machine shows of a lab, found by other means than the lab's own."""
+    directory = f"/var/lib/ceph-tuner/labs/{name}"
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    loops = subprocess.run(["losetup", "-a"], capture_output=True, text=True, check=True).stdout.splitlines()
+    groups = [str(path) for path in Path("/sys/fs/cgroup").rglob(f"*{name}*")]
+    found = [line for line in [*mounts, *loops] if directory in line]
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            told = (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        # not ourselves and our like, whose arguments may name the lab
+        if directory.encode() in told:
+            found.append(str(process))
+    return [*found, *groups, *map(str, Path("/var/lib/ceph-tuner/labs").glob(f"*{name}*"))]
+
+
+@pytest.fixture
+def spare_name(needs_lab: None) -> Iterator[str]:
+    name = f"test-{os.getpid()}-spare"
+    yield name
+    down(name, lambda line: None)
+
+
+def test_both_releases_run_side_by_side(tentacle_lab: Lab, reef_lab: Lab) -> None:
+    versions = [lab.json(["ceph", "versions"])["overall"] for lab in (tentacle_lab, reef_lab)]
+    assert "tentacle" in next(iter(versions[0]))
+    assert "reef" in next(iter(versions[1]))
+    # a monitor, a mgr and three OSDs each
+    assert [sum(each.values()) for each in versions] == [5, 5]
+    assert len({lab.run(["ceph", "fsid"]) for lab in (tentacle_lab, reef_lab)}) == 2
+
+
+def test_a_lab_is_healthy_but_for_the_scrub_flags_and_clean(any_lab: Lab) -> None:
+    def calm() -> bool:
+        status = any_lab.json(["ceph", "status"])
+        states = {state["state_name"] for state in status["pgmap"]["pgs_by_state"]}
+        return set(status["health"]["checks"]) == {"OSDMAP_FLAGS"} and states == {"active+clean"}
+
+    assert eventually(calm, 60), any_lab.run(["ceph", "health", "detail"])
+    assert {"noscrub", "nodeep-scrub"} <= set(any_lab.json(["ceph", "osd", "dump"])["flags_set"])
+
+
+def test_each_osd_holds_the_capacity_and_is_a_host(any_lab: Lab) -> None:
+    tree = any_lab.json(["ceph", "osd", "tree"])["nodes"]
+    assert {node["name"]: node["children"] for node in tree if node["type"] == "host"} == {
+        "h0": [0],
+        "h1": [1],
+        "h2": [2],
+    }
+    for osd in any_lab.osds:
+        shown = any_lab.json(["ceph", "config", "show", f"osd.{osd}"])
+        values = {entry["name"]: (entry["value"], entry["source"]) for entry in shown}
+        assert values["osd_op_num_shards"] == ("1", "mon")
+        assert values["osd_mclock_max_sequential_bandwidth_ssd"] == (str(any_lab.state.options.bandwidth), "mon")
+        assert float(values["osd_mclock_max_capacity_iops_ssd"][0]) == any_lab.state.capacity_iops
+
+
+def test_the_device_s_limits_hold(any_lab: Lab) -> None:
+    options = any_lab.state.options
+    small = json.loads(any_lab.run(["ceph", "tell", "osd.0", *_BENCH, "--format", "json"], timeout=120))
+    # it is the device that limits, and not by far something else
+    assert 0.5 * options.iops < small["iops"] < 1.1 * options.iops
+    large = json.loads(any_lab.run(["ceph", "tell", "osd.0", "bench", "314572800", "4194304", "--format", "json"]))
+    assert 0.5 * options.bandwidth < large["bytes_per_sec"] < 1.25 * options.bandwidth
+
+
+def test_a_masked_option_reaches_the_osd_of_that_host_alone(any_lab: Lab) -> None:
+    before = any_lab.run(["ceph", "config", "dump"])
+    any_lab.run(["ceph", "config", "set", "osd/host:h1", "osd_max_scrubs", "7"])
+    try:
+        shown = [lambda osd=osd: any_lab.run(["ceph", "config", "show", f"osd.{osd}", "osd_max_scrubs"]).strip()
+                 for osd in any_lab.osds]  # fmt: skip
+        assert eventually(lambda: shown[1]() == "7")
+        assert "7" not in (shown[0](), shown[2]())
+    finally:
+        any_lab.run(["ceph", "config", "rm", "osd/host:h1", "osd_max_scrubs"])
+    assert any_lab.run(["ceph", "config", "dump"]) == before
+
+
+def test_an_osd_stops_and_starts_again_under_its_limits(any_lab: Lab) -> None:
+    any_lab.run(["ceph", "osd", "set", "noout"])
+    try:
+        any_lab.stop_osd(2)
+        assert any_lab.daemon_pid("osd.2") is None
+        any_lab.stop_osd(2)
+        any_lab.start_osd(2)
+        pid = any_lab.daemon_pid("osd.2")
+        any_lab.start_osd(2)
+        assert pid is not None
+        assert any_lab.daemon_pid("osd.2") == pid
+        assert f"ceph-tuner.{any_lab.name}.osd.2" in Path(f"/proc/{pid}/cgroup").read_text()
+    finally:
+        any_lab.run(["ceph", "osd", "unset", "noout"])
+    with pytest.raises(InputError, match=r"no osd.3, expected osd.0 to osd.2"):
+        any_lab.stop_osd(3)
+
+
+def test_a_daemon_that_died_is_shown_and_started_by_a_second_up(tentacle_lab: Lab) -> None:
+    pid = tentacle_lab.daemon_pid("osd.1")
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    assert eventually(lambda: tentacle_lab.daemon_pid("osd.1") is None)
+    daemons = {each["name"]: each["pid"] for each in lab_status(tentacle_lab.name)["daemons"]}
+    assert [name for name, running in daemons.items() if running is None] == ["osd.1"]
+    said: List[str] = []
+    assert up(tentacle_lab.name, {}, said.append) == tentacle_lab
+    assert said == [f"lab {tentacle_lab.name} is up already: starting osd.1 again"]
+    assert tentacle_lab.daemon_pid("osd.1") not in (None, pid)
+
+
+def test_a_second_up_with_other_options_is_refused(tentacle_lab: Lab) -> None:
+    again = program("up", "--name", tentacle_lab.name, "--osds", "3")
+    assert again.returncode == 0, again.stderr
+    assert "is up already" in again.stderr
+    other = program("up", "--name", tentacle_lab.name, "--iops", "900")
+    assert other.returncode == 2
+    assert "found it running with iops 1075, expected iops 900" in other.stderr
+
+
+def test_a_command_s_exit_code_and_streams_are_the_lab_s_answer(any_lab: Lab) -> None:
+    ran = program("exec", "--name", any_lab.name, "--", "sh", "-c", "ceph fsid; echo words >&2; exit 3")
+    assert (ran.returncode, ran.stdout.strip()) == (3, any_lab.state.fsid)
+    assert ran.stderr.strip() == "words"
+    with pytest.raises(CommandFailed, match="failed with 3: words"):
+        any_lab.run(["sh", "-c", "echo words >&2; exit 3"])
+
+
+def test_a_signal_reaches_the_command_in_the_lab(any_lab: Lab) -> None:
+    with subprocess.Popen(any_lab.argv(["sleep", "300"])) as process:
+        assert eventually(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n")
+        process.terminate()
+        assert process.wait(5) == -signal.SIGTERM
+
+
+def test_files_of_the_lab_are_found_from_the_host_and_the_chroot_stays_as_built(any_lab: Lab) -> None:
+    assert any_lab.host_path(any_lab.conf).read_text().startswith("[global]")
+    any_lab.run(["sh", "-c", "echo mine >/root/note; echo ours >/lab/note"])
+    assert any_lab.host_path("/root/note").read_text() == "mine\n"
+    assert any_lab.host_path("/lab/note").read_text() == "ours\n"
+    assert not (Path(any_lab.state.chroot) / "root/note").exists()
+    assert not (Path(any_lab.state.chroot) / "lab/note").exists()
+    # nothing of the lab is mounted where the host can see it
+    assert str(any_lab.places.directory) not in Path("/proc/self/mountinfo").read_text()
+
+
+def test_a_module_put_into_the_lab_is_loaded_by_the_mgr(any_lab: Lab) -> None:
+    module = any_lab.mgr_modules / "probe"
+    module.mkdir()
+    text = "from mgr_module import MgrModule\n\n\nclass Module(MgrModule):\n    pass\n"
+    (module / "module.py").write_text(text)
+    (module / "__init__.py").write_text("from .module import Module\n")
+    try:
+        restart_mgr(any_lab)
+
+        def enabled() -> bool:
+            try:
+                any_lab.run(["ceph", "mgr", "module", "enable", "probe"])
+            except CommandFailed:
+                # the mgr has not told the monitors of its modules yet
+                return False
+            return True
+
+        assert eventually(enabled, 60)
+        any_lab.run(["ceph", "mgr", "module", "disable", "probe"])
+    finally:
+        for file in module.glob("*.py"):
+            file.unlink()
+        subprocess.run(["rm", "-r", str(module)], check=True)
+        restart_mgr(any_lab)
+
+
+def restart_mgr(lab: Lab) -> None:
+    lab.stop_daemon("mgr.x")
+    lab.start_daemon("mgr.x")
+    assert eventually(lambda: bool(lab.json(["ceph", "mgr", "stat"])["available"]), 60)
+
+
+def test_status_tells_programs_and_people(tentacle_lab: Lab) -> None:
+    told = json.loads(program("status", "--name", tentacle_lab.name, "--format", "json").stdout)
+    assert (told["phase"], told["release"], told["options"]["iops"]) == ("up", "tentacle", 1075)
+    assert all(daemon["pid"] for daemon in told["daemons"])
+    every = json.loads(program("status", "--format", "json").stdout)
+    assert told["name"] in [lab["name"] for lab in every]
+    assert tentacle_lab.name in program("status").stdout
+    missing = program("status", "--name", "no-such-lab")
+    assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("moment", range(5))
+def test_a_killed_up_is_cleared_away_by_down(spare_name: str, moment: int, any_lab: Lab) -> None:
+    # an up takes about 15 s on two cores; the seed makes a failure repeat
+    seconds = random.Random(f"{any_lab.release} {moment}").uniform(0, 3) + 3 * moment
+    with subprocess.Popen(
+        [*PROGRAM, "up", "--name", spare_name, "--release", any_lab.release],
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        time.sleep(seconds)
+        process.kill()
+    result = program("down", "--name", spare_name)
+    assert result.returncode == 0, f"killed after {seconds:.1f} s: {result.stderr}"
+    assert traces(spare_name) == [], f"killed after {seconds:.1f} s"
+    assert any_lab.alive
+
+
+def test_an_interrupted_up_leaves_nothing(spare_name: str, tentacle_lab: Lab) -> None:
+    with subprocess.Popen(
+        [*PROGRAM, "up", "--name", spare_name], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
+        assert eventually(lambda: any("osd.1" in " ".join(traces_of_images(spare_name)) for _ in [0]))
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        _, words = process.communicate(timeout=60)
+    assert process.returncode == 130, words.decode()
+    assert b"Traceback" not in words
+    assert traces(spare_name) == []
+
+
+def traces_of_images(name: str) -> List[str]:
+    return [path.name for path in LabPlaces(name).devices.glob("*.img")]
+
+
+def test_after_a_crash_up_starts_anew(spare_name: str, tentacle_lab: Lab) -> None:
+    process = subprocess.Popen(
+        [*PROGRAM, "up", "--name", spare_name], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    with process:
+        assert eventually(lambda: bool(traces_of_images(spare_name)))
+        process.kill()
+    said: List[str] = []
+    lab = up(spare_name, {"osds": 1, "size": 1, "mgrs": 2}, said.append)
+    assert said[0] == f"lab {spare_name} was left behind by a crash or a reboot: starting anew"
+    assert list(lab.daemons()) != []
+    assert {"mgr.x", "mgr.y", "osd.0", "mon.a"} == set(lab.daemons())
+    assert down(spare_name, said.append)
+    assert traces(spare_name) == []
+    assert remains(LabPlaces(spare_name)) == []
+    assert not down(spare_name, said.append)
+
+
+def test_taking_down_what_is_not_there_says_so(needs_lab: None) -> None:
+    result = program("down", "--name", "no-such-lab")
+    assert (result.returncode, result.stdout) == (0, "")
+    assert result.stderr == "there is no lab no-such-lab: nothing to take down\n"
+
+
+def test_finished_chroots_are_no_unfinished_ones(any_lab: Lab) -> None:
+    said: List[Any] = []
+    discard_unfinished(said.append)
+    assert said == []
+    assert Path(any_lab.state.chroot).is_dir()
