@@ -49,7 +49,9 @@ class Module(framework.MgrModule):  # type: ignore[misc]
             self, commander, lambda osd, counter: compat.latest_counter(self, osd, counter), self._limits
         )
         self._sampler = Sampler(collector, lambda: self._service.history())
-        self._service = Service(commander, self._sampler, MgrInventory(self), self._get_option)
+        self._service = Service(
+            commander, self._sampler, MgrInventory(self), self._get_option, f"ceph tuner in mgr.{self.get_mgr_id()}"
+        )
 
     def serve(self) -> None:
         """Sample until told to stop. An error costs one sample."""
@@ -108,6 +110,56 @@ class Module(framework.MgrModule):  # type: ignore[misc]
     def _slo_rm(self, metric: str, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
         """Remove the objectives of a metric, or all of them."""
         return self._answer(lambda: self._service.slo_remove(metric), render.slo, format)
+
+    @read_command("tuner profile ls")
+    def _profile_ls(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """List the profiles at hand."""
+        return self._answer(self._service.profile_list, render.profiles, format)
+
+    @read_command("tuner profile show")
+    def _profile_show(self, name: str, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Show a profile."""
+        return self._answer(lambda: self._service.profile_show(name), render.profile, format)
+
+    @read_command("tuner profile export")
+    def _profile_export(self, name: str = "", format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Print a profile as JSON (which is YAML, too); without a name, what is in force."""
+        return self._answer(lambda: self._service.profile_export(name), render.document, format)
+
+    @write_command("tuner profile import")
+    def _profile_import(
+        self,
+        name: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+        inbuf: str = "",
+    ) -> Tuple[int, str, str]:
+        """Keep a profile in the cluster, by -i FILE (JSON), under its own name or another one."""
+        return self._answer(lambda: self._service.profile_import(inbuf, name), render.imported, format)
+
+    @write_command("tuner profile apply")
+    def _profile_apply(
+        self,
+        name: str,
+        target: str = "osd",
+        yes: Optional[bool] = False,
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
+        """Show what a profile would change on osd, osd/class:..., osd/host:..., osd.N; with --yes, change it."""
+        apply = lambda: self._service.profile_apply(name, target, bool(yes))  # noqa: E731
+        return self._answer(lambda: self._jobs.run(f"profile apply {name} {target} {yes}", apply), render.plan, format)
+
+    @write_command("tuner rollback")
+    def _rollback(
+        self,
+        to: int = -1,
+        all: Optional[bool] = False,  # noqa: A002
+        yes: Optional[bool] = False,
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
+        """Show how the newest change (all after number TO, or --all) would be taken back; with --yes, do it."""
+        after = None if to < 0 else to
+        rollback = lambda: self._service.changes().rollback(bool(yes), after, bool(all))  # noqa: E731
+        return self._answer(lambda: self._jobs.run(f"rollback {to} {all} {yes}", rollback), render.rollback, format)
 
     @read_command("tuner recommend")
     def _recommend(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ceph_tuner.metrics import METRICS
+from ceph_tuner.releases import CLASSES
 
 _LARGE = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -33,22 +35,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def values(found: Mapping[str, float], deviations: Optional[Mapping[str, float]] = None) -> str:
-    """Metrics with their values, and their spread where it is known."""
-    rows = []
-    for name, metric in METRICS.items():
-        if name in found:
-            spread = "" if deviations is None else f"± {number(deviations[name], metric.unit)}"
-            rows.append([name, number(found[name], metric.unit), spread, metric.meaning])
-    if deviations is None:
-        return table(["METRIC", "VALUE", "MEANING"], [[row[0], row[1], row[3]] for row in rows])
-    return table(["METRIC", "MEAN", "SPREAD", "MEANING"], rows)
-
-
-def window(document: Mapping[str, Any]) -> str:
-    """A window's means and deviations."""
-    measures = document["measures"]
-    return values({name: m[0] for name, m in measures.items()}, {name: m[1] for name, m in measures.items()})
+def values(found: Mapping[str, float]) -> str:
+    """Metrics with their values."""
+    rows = [
+        [name, number(found[name], metric.unit), metric.meaning] for name, metric in METRICS.items() if name in found
+    ]
+    return table(["METRIC", "VALUE", "MEANING"], rows)
 
 
 def verdicts(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -69,36 +61,56 @@ def status(document: Mapping[str, Any]) -> str:
     """Everything at a glance."""
     sampling = document["sampling"]
     seen = "no sample yet" if sampling["age"] is None else f"last sample {sampling['age']:.0f} s ago"
+    states = ", ".join(f"{count} {state}" for state, count in sorted(document["pg_states"].items()))
     lines = [
         f"ceph-tuner {document['version']} on Ceph {document['release']}: {seen} "
         f"(every {sampling['interval']:g} s, took {sampling['tick_ms']:g} ms)",
-        "",
-        window(document["window"]) if document["window"] else "no rates yet",
-        "",
-        "PGs: " + (", ".join(f"{count} {state}" for state, count in sorted(document["pg_states"].items())) or "-"),
-        "",
+        *(_work(document["window"]) if document["window"] else ["no rates yet"]),
+        f"PGs        {states or '-'}",
         verdicts(document["slo"]),
-        "",
         in_force(document["in_force"]),
-        "",
         capacity(document["capacity"]),
-        "",
         last_trial(document["last_trial"]),
+        *(f"note: {note}" for note in document["notes"]),
     ]
-    lines += [f"note: {note}" for note in document["notes"]]
     return "\n".join(lines)
 
 
-def in_force(document: Mapping[str, Any]) -> str:
+def _work(document: Mapping[str, Any]) -> List[str]:
+    """A line for each kind of work, over the last minute."""
+
+    def show(name: str) -> str:
+        measure = document["measures"].get(name)
+        return number(None if measure is None else measure[0], METRICS[name].unit)
+
+    return [
+        f"client     {show('client.read_iops')} reads, {show('client.write_iops')} writes, {show('client.bytes_s')}; "
+        f"mean {show('client.mean_ms')}, p50 {show('client.p50_ms')}, p95 {show('client.p95_ms')}, "
+        f"p99 {show('client.p99_ms')}",
+        f"recovery   {show('recovery.objects_s')} objects, {show('recovery.bytes_s')}; "
+        f"{show('recovery.objects_left')} left, done in {show('recovery.finish_s')}",
+        f"backfill   {show('backfill.objects_s')} objects; "
+        f"{show('backfill.objects_left')} left, done in {show('backfill.finish_s')}",
+        f"scrub      {show('scrub.objects_s')} objects, {show('scrub.bytes_s')}; {show('scrub.pgs_late')} PGs late",
+        f"snaptrim   {show('snaptrim.objects_s')} clones; {show('snaptrim.queue')} queued, "
+        f"drained in {show('snaptrim.drain_s')}",
+        f"queues     client {show('queue.client')}, recovery {show('queue.background_recovery')}, "
+        f"best effort {show('queue.background_best_effort')} (items per OSD)",
+        f"trouble    {show('ops.slow')} slow operations, {show('pgs.inactive')} PGs inactive, "
+        f"{show('pgs.laggy')} laggy, {show('osds.down')} OSDs down",
+    ]
+
+
+def in_force(found: Mapping[str, Any]) -> str:
     """The profile, and its nine values as three lines."""
-    settings: Dict[str, Any] = document["settings"]
+    settings: Dict[str, Any] = found["settings"]
     if not settings:
         return "profile in force: no OSD answers"
     head = f"profile in force: {settings.get('osd_mclock_profile', '?')}"
-    if not document["agree"]:
-        head += f" (osd.{document['osds'][0]}; others differ)"
+    if not found["agree"]:
+        head += f" (osd.{found['osds'][0]}; others differ)"
     rows = []
-    for name in ("client", "background_recovery", "background_best_effort"):
+    for name in CLASSES:
         parts = [settings.get(f"osd_mclock_scheduler_{name}_{part}") for part in ("res", "wgt", "lim")]
         rows.append([name, *["-" if part is None else f"{part:g}" for part in parts]])
     return head + "\n" + table(["CLASS", "RESERVATION", "WEIGHT", "LIMIT"], rows)
@@ -142,6 +154,12 @@ def history(document: Mapping[str, Any]) -> str:
         cells = [number(measures[name][0], METRICS[name].unit) if name in measures else "-" for name in columns]
         rows.append([_stamp(entry["end"]), *cells])
     lines = [table(["UNTIL", *(name.upper() for name in columns)], rows)]
+    if document["changes"]:
+        changes = [
+            [str(c["change"]), _stamp(c["at"]), c["state"], c["target"], c["why"], c["who"]]
+            for c in document["changes"]
+        ]
+        lines += ["", table(["CHANGE", "AT", "STATE", "TARGET", "WHY", "WHO"], changes)]
     if document["trials"]:
         trials = [
             [_stamp(t["at"]), t["kind"], t["label"], t["failed"] or "measured", _seen(t["measures"])]
@@ -151,27 +169,86 @@ def history(document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def recommendation(document: Mapping[str, Any]) -> str:
+def document(found: Any) -> str:
+    """As it is, for people and for files."""
+    return json.dumps(found, indent=2)
+
+
+def profiles(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Profiles at hand; reservation-weight-limit by class."""
+    lines = []
+    for row in rows:
+        mark = "in force" if row["in_force"] else ""
+        origin = "built in" if row.get("built_in") else row["release"]
+        lines.append([row["name"], *(_shares(row["settings"], name) for name in CLASSES), origin, mark])
+    return table(["PROFILE", "CLIENT", "RECOVERY", "BEST EFFORT", "FROM", ""], lines)
+
+
+def profile(found: Mapping[str, Any]) -> str:
+    """One profile's settings."""
+    head = f"{found['name']}, for {found['release']}{': ' + found['description'] if found.get('description') else ''}"
+    return head + "\n" + table(["KNOB", "VALUE"], [[name, str(value)] for name, value in found["settings"].items()])
+
+
+def imported(found: Mapping[str, Any]) -> str:
+    """What was kept, and what changes when it is applied here."""
+    return "\n".join(
+        [f"profile {found['name']} is kept; apply it by: ceph tuner profile apply {found['name']}"]
+        + [f"note: {note}" for note in found["notes"]]
+    )
+
+
+def plan(found: Mapping[str, Any]) -> str:
+    """What was or would be written."""
+    notes = [f"note: {warning}" for warning in found["warnings"]]
+    if not found["changes"]:
+        return "\n".join([f"{found['profile']} is in force on {found['target']}: nothing to write", *notes])
+    rows = [
+        [row["who"], row["name"], "-" if row["old"] is None else row["old"], "-" if row["new"] is None else row["new"]]
+        for row in found["changes"]
+    ]
+    lines = [table(["WHO", "OPTION", "OLD", "NEW"], rows), *notes]
+    if found["applied"]:
+        return "\n".join([*lines, f"applied as change {found['change']}; back by: ceph tuner rollback --yes"])
+    commands = [row["command"] for row in found["changes"]]
+    return "\n".join([*lines, "nothing is written without --yes; the commands would be:", *commands])
+
+
+def rollback(found: Mapping[str, Any]) -> str:
+    """What was or would be taken back."""
+    lines = []
+    for change in found["undone"]:
+        lines.append(f"change {change['change']} ({change['why'] or 'no reason given'}) is taken back")
+        lines += [f"note: {line}" for line in (*change["drift"], *change["unseen"])]
+    for change in found["would"]:
+        lines.append(f"change {change['change']} ({change['why']}, by {change['who']}) would be taken back by:")
+        lines += [*change["commands"], *(f"note: {line}" for line in change["drift"])]
+    if found["would"]:
+        lines.append("nothing is written without --yes")
+    return "\n".join(lines)
+
+
+def recommendation(found: Mapping[str, Any]) -> str:
     """The proposal, what is known of it, and what to run."""
-    proposal = document["proposal"]
-    lines = [verdicts(document["slo"]), ""]
+    proposal = found["proposal"]
+    lines = [verdicts(found["slo"]), ""]
     if proposal is None:
         lines.append("the optimiser proposes nothing")
     else:
         settings = sorted(proposal["settings"].items())
         lines += [f"to try next ({proposal.get('why', 'no reason given')}):"]
         lines += [table(["KNOB", "VALUE"], [[name, f"{value}"] for name, value in settings]), ""]
-    best = document["best"]
+    best = found["best"]
     if best:
-        lines += [f"best of {document['trials']} trials so far:", verdicts(best["verdicts"]), ""]
+        lines += [f"best of {found['trials']} trials so far:", verdicts(best["verdicts"]), ""]
     else:
         lines += [
             "no trial has been measured: the effect of these settings is not known (ceph-tuner tune finds it)",
             "",
         ]
-    lines.append(accounting(document["capacity"]))
-    if document.get("commands"):
-        lines += ["", "to write them: ", *document["commands"]]
+    lines.append(accounting(found["capacity"]))
+    if found.get("commands"):
+        lines += ["", "to write them: ", *found["commands"]]
     return "\n".join(lines)
 
 
@@ -183,6 +260,11 @@ def accounting(document: Mapping[str, Any]) -> str:
         limit = "none" if share["limit_iops"] is None else number(share["limit_iops"])
         rows.append([name, number(share["guaranteed_iops"]), limit])
     return head + "\n" + table(["CLASS", "GUARANTEED IOPS", "LIMIT IOPS"], rows)
+
+
+def _shares(settings: Mapping[str, Any], service_class: str) -> str:
+    parts = [settings.get(f"osd_mclock_scheduler_{service_class}_{part}") for part in ("res", "wgt", "lim")]
+    return "-".join("?" if part is None else f"{part:g}" for part in parts)
 
 
 def _seen(measures: Mapping[str, Sequence[float]]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol
 
 from ceph_tuner import __version__
@@ -12,6 +13,7 @@ from ceph_tuner.errors import InputError, RetryLater
 from ceph_tuner.history import History
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
 from ceph_tuner.ports import Commander
+from ceph_tuner.profile import Profile
 from ceph_tuner.reading import spread
 from ceph_tuner.releases import Release, parse_version, release_of
 from ceph_tuner.sample import Window
@@ -20,12 +22,18 @@ from ceph_tuner.slo import evaluate, parse_objective
 from ceph_tuner.trial import Trial
 
 from .capacity import Capacity, read_capacities
+from .changes import Changes
+from .profiles import ProfileShelf
 from .sampler import Sampler
 from .slos import SloBook
 from .worker import ask_worker
 
 ASKED_OSDS = 16
 """OSDs asked for their capacity and settings by a command."""
+
+_BUILD_FILE = Path(__file__).with_name("build.txt")
+BUILD = _BUILD_FILE.read_text().strip() if _BUILD_FILE.is_file() else __version__
+"""What is loaded, as `ceph-tuner mgr install` named it. Read once: the files may be replaced under a running mgr."""
 
 STATUS_WINDOW_S = 60.0
 BASELINE_WINDOW_S = 600.0
@@ -45,9 +53,15 @@ class Service:
     """Ties the parts together. `option` reads a module option."""
 
     def __init__(
-        self, commander: Commander, sampler: Sampler, inventory: Inventory, option: Callable[[str], Any]
+        self,
+        commander: Commander,
+        sampler: Sampler,
+        inventory: Inventory,
+        option: Callable[[str], Any],
+        who: str = "the plugin",
     ) -> None:
         self.commander, self.sampler, self.inventory, self.option = commander, sampler, inventory, option
+        self.who = who
         self.config = CommandConfig(commander)
         self.store = CommandStore(commander)
         self.slos = SloBook(self.store)
@@ -65,6 +79,7 @@ class Service:
         last = self._trials()[-1:]
         return {
             "version": __version__,
+            "build": BUILD,
             "release": self.release_version(),
             "sampling": {
                 "interval": self.option("sample_interval"),
@@ -136,6 +151,50 @@ class Service:
         defaults = {kind: self.inventory.default_capacity(kind) for kind in ("ssd", "hdd")}
         return read_capacities(self.commander, chosen, self.config.dump(), defaults)
 
+    def changes(self) -> Changes:
+        """Writes, for one command."""
+        version = self.release_version()
+        return Changes(self.config, self.store, release_of(version), version, self.who)
+
+    def shelf(self) -> ProfileShelf:
+        """Profiles that are at hand."""
+        return ProfileShelf(self.store, self.release())
+
+    def profile_list(self) -> List[Dict[str, Any]]:
+        """Every profile at hand, and whether it is the one in force."""
+        shelf, in_force = self.shelf(), self.in_force()["settings"]
+        rows = []
+        for name in shelf.names():
+            profile = shelf.get(name)
+            nine = {key: in_force.get(key) for key in MCLOCK_NINE}
+            same = all(profile.settings.get(key) == nine[key] for key in MCLOCK_NINE)
+            if in_force.get(PROFILE) != "custom":
+                same = profile.built_in and in_force.get(PROFILE) == name
+            rows.append({**profile.to_dict(), "in_force": same})
+        return rows
+
+    def profile_show(self, name: str) -> Dict[str, Any]:
+        """One profile; with `in force` for a name, what the OSDs have."""
+        return self.shelf().get(name).to_dict()
+
+    def profile_export(self, name: str) -> Dict[str, Any]:
+        """A profile to take elsewhere: one at hand, or without a name what is in force."""
+        if name:
+            return self.profile_show(name)
+        return self.changes().in_force("osd", "exported").to_dict()
+
+    def profile_import(self, text: str, name: str) -> Dict[str, Any]:
+        """Keep a profile; one that cannot be translated to this release is refused."""
+        changes, shelf = self.changes(), self.shelf()
+        profile = shelf.checked(text, name or None)
+        notes = list(changes.translated(profile, "osd").notes)
+        shelf.put(profile)
+        return {**profile.to_dict(), "notes": notes}
+
+    def profile_apply(self, name: str, target: str, really: bool) -> Dict[str, Any]:
+        """Bring a profile onto a target, or say what that would do."""
+        return self.changes().apply(self.shelf().get(name), target, really)
+
     def past(self, hours: bool, limit: int) -> Dict[str, Any]:
         """Windows and trials, the newest last."""
         history = self.history()
@@ -143,6 +202,7 @@ class Service:
         return {
             "windows": [window.to_dict() for window in windows[-limit:]],
             "trials": [trial.to_dict() for trial in self._trials()[-limit:]],
+            "changes": self.changes().journal()[-limit:],
         }
 
     def recommend(self) -> Dict[str, Any]:
@@ -171,8 +231,10 @@ class Service:
             self._worker_failure = str(error)
             raise
         self._worker_failure = None
+        proposal = answer["proposals"][0] if answer["proposals"] else None
         return {
-            "proposal": answer["proposals"][0] if answer["proposals"] else None,
+            "proposal": proposal,
+            "commands": self._commands(proposal["settings"]) if proposal else [],
             "best": answer.get("best"),
             "slo": [verdict.to_dict() for verdict in evaluate(slo, now, baseline)],
             "in_force": in_force,
@@ -203,6 +265,12 @@ class Service:
         """What the last tuning run measured under the settings that were in force."""
         known = [trial.means for trial in self._trials() if trial.run.kind == "baseline" and trial.failed is None]
         return known[-1] if known else None
+
+    def _commands(self, settings: Mapping[str, Any]) -> List[str]:
+        """What an operator would type; the worker's fractions become the release's units on the way."""
+        profile = Profile.make("proposed", self.release(), {k: v for k, v in settings.items() if k != PROFILE})
+        changes = self.changes()
+        return changes.commands("osd", changes.translated(profile, "osd").settings)
 
     def _accounting(self, in_force: Mapping[str, Any], now: Mapping[str, float]) -> Dict[str, Any]:
         """What the capacity is promised to, in IOPS of the whole cluster."""

@@ -1,0 +1,120 @@
+"""Writes to the cluster from inside the mgr: the same plan, journal and lock as the command line's."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Tuple
+
+from ceph_tuner.applier import Applier, Undone
+from ceph_tuner.clusters.commands import CommandConfig
+from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
+from ceph_tuner.errors import InputError
+from ceph_tuner.in_force import hardware_of, profile_in_force
+from ceph_tuner.lock import Lock
+from ceph_tuner.plan import ChangePlan
+from ceph_tuner.ports import Store
+from ceph_tuner.profile import Profile
+from ceph_tuner.releases import Release
+from ceph_tuner.translate import Translation, translate
+
+
+class Changes:
+    """Applies profiles and takes changes back. Made for one command: the release may change under a running mgr."""
+
+    def __init__(self, config: CommandConfig, store: Store, release: Release, version: str, who: str) -> None:
+        clock = SystemClock()
+        self._config, self._release, self._version = config, release, version
+        self._applier = Applier(config, store, clock, Lock(store, clock, this_process(who), may_live), release, who)
+
+    def apply(self, profile: Profile, target: str, really: bool) -> Dict[str, Any]:
+        """Bring a profile onto a target; without `really`, say what that would do."""
+        translation = self.translated(profile, target)
+        plan = self._applier.plan(target, translation.settings)
+        document = _plan(plan, profile.name, translation)
+        if not really:
+            return {**document, "applied": False, "change": None}
+        entry = self._applier.apply(plan, f"profile {profile.name}")
+        return {**document, "applied": True, "change": entry.number if entry else None}
+
+    def commands(self, target: str, settings: Dict[str, Any]) -> List[str]:
+        """The exact commands that would bring settings onto a target."""
+        return self._applier.plan(target, settings).commands
+
+    def translated(self, profile: Profile, target: str) -> Translation:
+        """A profile's settings for this cluster. Raises InputError where it cannot be translated."""
+        osd, device_class = self._example(target)
+        options = self._config.effective(osd)
+        return translate(profile, self._release, hardware_of(options, device_class, f"osd.{osd}"))
+
+    def in_force(self, target: str, name: str) -> Profile:
+        """What a target's first OSD has in force, as a profile."""
+        osd, device_class = self._example(target)
+        options = self._config.effective(osd)
+        count = len(self._config.osds(target))
+        return profile_in_force(name, options, self._release, self._version, device_class, osds=count).profile
+
+    def rollback(self, really: bool, to: Optional[int], everything: bool) -> Dict[str, Any]:
+        """Take back the newest change, or more; without `really`, say what that would do."""
+        if really:
+            return {"undone": [_undone(done) for done in self._applier.undo(to, everything)], "would": []}
+        entries = [*self._applier.leftover(), *self._applier.undoable(to, everything)]
+        if not entries:
+            raise InputError("rollback", "no change in force", "a change that was applied by ceph-tuner")
+        would = []
+        for entry in entries:
+            steps, drift = self._applier.preview_undo(entry)
+            would.append(
+                {
+                    "change": entry.number,
+                    "why": entry.why,
+                    "who": entry.who,
+                    "target": entry.target,
+                    "commands": [step.command for step in steps],
+                    "drift": [str(item) for item in drift],
+                }
+            )
+        return {"undone": [], "would": would}
+
+    def journal(self) -> List[Dict[str, Any]]:
+        """Changes that are remembered, oldest first."""
+        return [
+            {
+                "change": entry.number,
+                "state": entry.state,
+                "at": entry.at,
+                "who": entry.who,
+                "why": entry.why,
+                "target": entry.target,
+                "trial": entry.trial,
+                "note": entry.note,
+            }
+            for entry in self._applier.history()
+        ]
+
+    def _example(self, target: str) -> Tuple[int, str]:
+        osds = self._config.osds(target)
+        if not osds:
+            raise InputError("target", repr(target), "a target that covers a running OSD: osd, osd/host:NAME, osd.N")
+        classes = {place.osd: place.device_class for place in self._config.places()}
+        return osds[0], classes[osds[0]]
+
+
+def _plan(plan: ChangePlan, name: str, translation: Translation) -> Dict[str, Any]:
+    return {
+        "profile": name,
+        "target": plan.target,
+        "osds": list(plan.osds),
+        "changes": [
+            {"who": step.who, "name": step.name, "old": step.old, "new": step.new, "command": step.command}
+            for step in plan.steps
+        ],
+        "warnings": [*translation.notes, *plan.warnings],
+    }
+
+
+def _undone(done: Undone) -> Dict[str, Any]:
+    return {
+        "change": done.entry.number,
+        "why": done.entry.why,
+        "drift": [str(item) for item in done.drift],
+        "unseen": list(done.unseen),
+    }

@@ -1,0 +1,71 @@
+"""Profiles inside the cluster: the release's own, and those that were imported."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Optional
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.ports import Store
+from ceph_tuner.profile import Profile
+from ceph_tuner.releases import Release
+
+PREFIX = "profile/"
+MOST = 100
+LARGEST = 60_000
+
+
+class ProfileShelf:
+    """Reads and keeps profiles."""
+
+    def __init__(self, store: Store, release: Release) -> None:
+        self._store, self._release = store, release
+
+    def names(self) -> List[str]:
+        """The release's own first, then imported ones."""
+        return [*self._release.profiles, *(key[len(PREFIX) :] for key in self._store.keys(PREFIX))]
+
+    def get(self, name: str) -> Profile:
+        """One profile. Raises InputError where there is none of the name."""
+        if name in self._release.profiles:
+            return Profile.make(name, self._release, self._release.profiles[name], built_in=True)
+        text = self._store.get(PREFIX + name) if "/" not in name else None
+        if text is None:
+            raise InputError("profile", repr(name), f"one of {', '.join(self.names())}")
+        return Profile.from_dict(_document(text, f"the stored profile {name}"), _placer(f"profile {name}"))
+
+    def checked(self, text: str, name: Optional[str]) -> Profile:
+        """Read a profile that comes as JSON, under its own name or another one. Keeps nothing yet."""
+        document = _document(text, "profile import -i")
+        if name:
+            document = {**document, "name": name}
+        profile = Profile.from_dict(document, _placer("profile"))
+        if profile.name in self._release.profiles:
+            raise InputError("profile import", f"the name {profile.name}, the release's own", "another one (--name)")
+        return profile
+
+    def put(self, profile: Profile) -> None:
+        """Keep a profile, in place of one of the same name."""
+        stored = json.dumps(profile.to_dict())
+        if len(stored) > LARGEST:
+            raise InputError("profile import", f"{len(stored)} characters", f"at most {LARGEST}: less evidence")
+        known = self._store.keys(PREFIX)
+        if PREFIX + profile.name not in known and len(known) >= MOST:
+            raise InputError("profile import", f"{len(known)} profiles in the cluster", f"at most {MOST}")
+        self._store.set(PREFIX + profile.name, stored)
+
+
+def _document(text: str, place: str) -> Dict[str, Any]:
+    if not text.strip():
+        raise InputError(place, "nothing", "a profile as JSON (`ceph-tuner profile` reads YAML)")
+    try:
+        found = json.loads(text)
+    except ValueError as exc:
+        raise InputError(place, f"no JSON ({exc})", "a profile as JSON (`ceph-tuner profile` reads YAML)") from exc
+    if not isinstance(found, dict):
+        raise InputError(place, type(found).__name__, "a profile as a JSON object")
+    return found
+
+
+def _placer(stem: str) -> Any:
+    return lambda *keys: ".".join([stem, *map(str, keys)])

@@ -1,0 +1,236 @@
+"""Puts the ceph-mgr plugin in place and takes it out again.
+
+A mgr scans its module path only when it starts. Enabling or disabling a module makes every mgr start anew by itself,
+so that `mgr module enable --force` right after copying is all it takes: no daemon is stopped from outside. `--force`
+is needed because the mgrs that run have not seen the module yet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple
+
+import ceph_tuner
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.errors import (
+    ClusterTimeout,
+    CommandFailed,
+    InputError,
+    PermissionRefused,
+    RetryLater,
+    TunerError,
+)
+from ceph_tuner.journal import APPLIED, Journal
+from ceph_tuner.ports import Clock
+
+MODULE = "tuner"
+LIBRARY = "ceph_tuner"
+OPTION_PREFIX = f"mgr/{MODULE}/"
+BUILD_FILE = "build.txt"
+WAIT_S = 90.0
+
+_ROOT_OF_LIBRARY = Path(ceph_tuner.__file__).resolve().parent
+_IN_CLUSTERS = ("commands.py", "machine.py")
+"""What of `clusters/` runs inside the mgr; its own `__init__` brings more than the standard library."""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What is there."""
+
+    path: Path
+    build: Optional[str]
+    """Build of the files; None where there are none."""
+    enabled: bool
+    running: Optional[str]
+    """Build that the active mgr runs; None where it does not answer."""
+    active: str
+    standbys: Tuple[str, ...]
+    ours: str
+    """Build that `install` would put there."""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """For programs."""
+        return {
+            "path": str(self.path),
+            "build": self.build,
+            "current": self.build == self.ours,
+            "enabled": self.enabled,
+            "running": self.running,
+            "active": self.active,
+            "standbys": list(self.standbys),
+        }
+
+
+class Plugin:
+    """The plugin of one cluster. `path` is the module path of its mgrs, as seen from here."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, path: Optional[Path] = None) -> None:
+        self._cluster, self._clock = cluster, clock
+        self.path = path or self._module_path()
+
+    def status(self) -> Installed:
+        """Look, and change nothing."""
+        mgr_map = self._mon("mgr dump")
+        build = self.path / MODULE / BUILD_FILE
+        return Installed(
+            path=self.path,
+            build=build.read_text().strip() if build.is_file() else None,
+            enabled=MODULE in mgr_map["modules"],
+            running=self._running(),
+            active=str(mgr_map["active_name"]),
+            standbys=tuple(sorted(str(mgr["name"]) for mgr in mgr_map["standbys"])),
+            ours=build_of(sources()),
+        )
+
+    def install(self, enable: bool = True) -> Installed:
+        """Copy the files, and load them; what runs already is left alone. Raises TunerError."""
+        files = sources()
+        before = self.status()
+        self.copy(files)
+        if not enable or (before.enabled and before.running == build_of(files)):
+            return self.status()
+        if before.enabled:
+            # a module that is enabled is loaded anew only when the mgr starts, as it does on this
+            self._mon("mgr module disable", {"module": MODULE})
+        self._mon("mgr module enable", {"module": MODULE, "force": "--force"})
+        self._await(build_of(files))
+        return self.status()
+
+    def uninstall(self, purge: bool = False) -> List[str]:
+        """Take everything out; the store's keys (SLO, journal, history, profiles) only with `purge`.
+
+        Returns what was removed. Raises InputError where purging would lose the way back from a change in force.
+        """
+        standing = [entry for entry in Journal(self._cluster.store).entries() if entry.state == APPLIED]
+        if purge and standing:
+            raise InputError(
+                "--purge",
+                f"change {standing[-1].number} in force",
+                "`ceph-tuner rollback` before its journal is removed",
+            )
+        removed = []
+        if MODULE in self._mon("mgr dump")["modules"]:
+            self._mon("mgr module disable", {"module": MODULE})
+            removed.append(f"module {MODULE} disabled")
+        for name in (MODULE, LIBRARY):
+            if (self.path / name).exists():
+                self._remove(self.path / name)
+                removed.append(str(self.path / name))
+        for entry in self._cluster.config.dump():
+            if entry.name.startswith(OPTION_PREFIX):
+                self._cluster.config.remove(entry.who, entry.name)
+                removed.append(f"{entry.who} {entry.name}")
+        if purge:
+            for key in self._cluster.store.keys(""):
+                self._cluster.store.remove(key)
+                removed.append(f"{OPTION_PREFIX}{key}")
+        return removed
+
+    def copy(self, files: Dict[str, str]) -> None:
+        """Replace both directories whole, so that nothing of an older version stays."""
+        try:
+            for name in (MODULE, LIBRARY):
+                fresh = self.path / f".{name}.new"
+                shutil.rmtree(fresh, ignore_errors=True)
+                for inside, text in files.items():
+                    if inside.split("/")[0] == name:
+                        target = fresh / inside[len(name) + 1 :]
+                        target.parent.mkdir(parents=True, exist_ok=True)
+                        target.write_text(text, encoding="utf-8")
+                        target.chmod(0o644)
+                if name == MODULE:
+                    (fresh / BUILD_FILE).write_text(build_of(files) + "\n")
+                for directory in (fresh, *(path for path in fresh.rglob("*") if path.is_dir())):
+                    directory.chmod(0o755)
+                self._remove(self.path / name)
+                os.rename(fresh, self.path / name)
+        except PermissionError as exc:
+            raise PermissionRefused(
+                str(self.path), f"{exc.strerror}", "root, or --path of a directory to write"
+            ) from exc
+
+    def _remove(self, directory: Path) -> None:
+        try:
+            if directory.exists():
+                shutil.rmtree(directory)
+        except PermissionError as exc:
+            raise PermissionRefused(str(directory), f"{exc.strerror}", "root") from exc
+
+    def _await(self, build: str) -> None:
+        deadline = self._clock.now() + WAIT_S
+        while self._running() != build:
+            if self._clock.now() >= deadline:
+                raise ClusterTimeout(
+                    f"the mgr does not answer `ceph tuner status` within {WAIT_S:g} s{self._complaint()}"
+                )
+            self._clock.sleep(1.0)
+
+    def _running(self) -> Optional[str]:
+        try:
+            return str(self._mon("tuner status")["build"])
+        except (CommandFailed, RetryLater, KeyError, TypeError):
+            return None
+
+    def _complaint(self) -> str:
+        """What the mgr says of the module, if it could not load it."""
+        try:
+            checks = self._mon("health", {"detail": "detail"})["checks"]
+        except TunerError:
+            return ""
+        lines = [
+            detail["message"]
+            for name, check in checks.items()
+            if name.startswith("MGR_MODULE")
+            for detail in check["detail"]
+            if f"'{MODULE}'" in detail["message"]
+        ]
+        return f": {lines[0]}" if lines else ""
+
+    def _module_path(self) -> Path:
+        if self._cluster.lab is not None:
+            return self._cluster.lab.mgr_modules
+        shown = json.loads(self._cluster.commander.mon("config get", {"who": "mgr", "key": "mgr_module_path"}))
+        path = Path(str(shown))
+        if not path.is_dir():
+            raise InputError(
+                "mgr_module_path", f"no directory {path} here", "to be run on each host that has a mgr, or --path"
+            )
+        return path
+
+    def _mon(self, prefix: str, arguments: Optional[Dict[str, str]] = None) -> Any:
+        answer = self._cluster.commander.mon(prefix, arguments or {})
+        return json.loads(answer) if answer.strip() else {}
+
+
+def sources() -> Dict[str, str]:
+    """The files to install: path below the module path -> text. Raises InputError where this program has no plugin."""
+    places = (
+        _ROOT_OF_LIBRARY.parent.parent / "mgr_module" / MODULE,
+        Path(sys.prefix) / "share" / "ceph-tuner" / "mgr" / MODULE,
+    )
+    plugin = next((place for place in places if (place / "module.py").is_file()), None)
+    if plugin is None:
+        raise InputError("plugin", f"no module.py in {' or '.join(map(str, places))}", "a whole installation")
+    found = {f"{MODULE}/{path.name}": path for path in sorted(plugin.glob("*.py"))}
+    found.update({f"{LIBRARY}/{path.name}": path for path in sorted(_ROOT_OF_LIBRARY.glob("*.py"))})
+    found.update({f"{LIBRARY}/clusters/{name}": _ROOT_OF_LIBRARY / "clusters" / name for name in _IN_CLUSTERS})
+    # only the worker imports it, in a Python of its own
+    found.update({f"{LIBRARY}/search/{path.name}": path for path in sorted((_ROOT_OF_LIBRARY / "search").glob("*.py"))})
+    texts = {inside: path.read_text(encoding="utf-8") for inside, path in found.items()}
+    texts[f"{LIBRARY}/clusters/__init__.py"] = '"""The part of `ceph_tuner.clusters` that runs inside the mgr."""\n'
+    return texts
+
+
+def build_of(files: Dict[str, str]) -> str:
+    """Version and a hash of the files, to tell what runs from what is installed."""
+    digest = hashlib.sha256()
+    for inside, text in sorted(files.items()):
+        digest.update(f"{inside}\0{text}\0".encode())
+    return f"{ceph_tuner.__version__}+{digest.hexdigest()[:12]}"
