@@ -196,10 +196,10 @@ class Applier:
 
     def _take_back_after(self, error: BaseException, entry: Entry, doubtful: Iterable[Key]) -> None:
         try:
-            self._take_back(entry, doubtful, note=f"not applied: {error or type(error).__name__}")
+            self._take_back(entry, doubtful, note=f"not applied: {str(error) or type(error).__name__}")
         except Exception as exc:
             raise Stopped(
-                f"{error or type(error).__name__}; and taking it back failed as well ({exc}). "
+                f"{str(error) or type(error).__name__}; and taking it back failed as well ({exc}). "
                 "The journal has it: `ceph-tuner rollback` finishes when the cluster answers"
             ) from error
 

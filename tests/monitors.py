@@ -1,0 +1,222 @@
+"""A small real implementation of the ports: the monitors' database, and OSDs that treat mClock's options as Ceph's do.
+
+What it imitates was seen on 18.2.7 and 20.2.4 (docs/safe-writes.md):
+- a section's mask decides who sees an entry, and the most precise wins;
+- a scheduler takes its values over when the profile changes, or when one of the nine changes under `custom`;
+- under a built-in profile a changed one of the nine makes the OSD remove that key from `osd` and from `osd.N`, and the
+  scheduler keeps what it had;
+- an OSD may see several commits at once (a monitor that lags behind): `batch`.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import deque
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Callable, Deque, Dict, List, Optional, Tuple
+
+from ceph_tuner.errors import CommandFailed, InputError
+from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.plan import winner
+from ceph_tuner.ports import ConfigEntry
+from ceph_tuner.releases import RELEASES, Release
+from ceph_tuner.settings import format_settings
+from ceph_tuner.target import Place, covered
+
+TENTACLE: Release = RELEASES["tentacle"]
+
+Table = Dict[Tuple[str, str], str]
+
+
+@cache
+def stock(release: str) -> Dict[str, str]:
+    """Ceph's own defaults."""
+    values = {name: knob.default(RELEASES[release]) for name, knob in KNOBS.items() if knob.scope == "osd"}
+    return {name: KNOBS[name].format(value) for name, value in values.items() if value is not None}
+
+
+@dataclass
+class FakeOsd:
+    place: Place
+    release: Release
+    from_mon: Dict[str, str] = field(default_factory=dict)
+    local: Dict[str, str] = field(default_factory=dict)
+    """From its ceph.conf."""
+    defaults: Dict[str, str] = field(default_factory=dict)
+    scheduler: Dict[str, str] = field(default_factory=dict)
+    """The nine values that it schedules by, whatever it says its options are."""
+
+    def boot(self, table: Table) -> None:
+        self.defaults = {name: "0.000000" if name[-3:] != "wgt" else "1" for name in MCLOCK_NINE}
+        self.from_mon = self.seen(table)
+        self._take_profile()
+
+    def seen(self, table: Table) -> Dict[str, str]:
+        entries = [ConfigEntry(*key, value) for key, value in sorted(table.items())]
+        found = {name: winner(entries, name, self.place) for _, name in table}
+        return {name: entry.value for name, entry in found.items() if entry is not None}
+
+    def notice(self, table: Table) -> List[Tuple[str, str]]:
+        """Take the database's state over; return the keys that this OSD asks the monitors to remove."""
+        before, self.from_mon = self.effective(), self.seen(table)
+        after = self.effective()
+        if before[PROFILE] != after[PROFILE]:
+            self._take_profile()
+        keys = [name for name in MCLOCK_NINE if before[name] != after[name]]
+        if not keys:
+            return []
+        if after[PROFILE] == "custom":
+            self._take_values()
+            return []
+        return [(who, keys[0]) for who in ("osd", f"osd.{self.place.osd}")]
+
+    def effective(self) -> Dict[str, str]:
+        return {**stock(self.release.name), **self.defaults, **self.from_mon, **self.local}
+
+    def _take_profile(self) -> None:
+        profile = self.effective()[PROFILE]
+        if profile != "custom":
+            self.defaults.update(format_settings(self.release.profiles[profile], self.release))
+        self._take_values()
+
+    def _take_values(self) -> None:
+        self.scheduler = {name: self.effective()[name] for name in MCLOCK_NINE}
+
+
+class MemoryStore:
+    """`ports.Store`."""
+
+    def __init__(
+        self, before_write: Callable[[], None] = lambda: None, after_write: Callable[[], None] = lambda: None
+    ) -> None:
+        self.values: Dict[str, str] = {}
+        self.before_write, self.after_write = before_write, after_write
+
+    def get(self, key: str) -> Optional[str]:
+        return self.values.get(key)
+
+    def set(self, key: str, value: str) -> None:
+        self.before_write()
+        self.values[key] = value
+        self.after_write()
+
+    def remove(self, key: str) -> None:
+        self.before_write()
+        self.values.pop(key, None)
+        self.after_write()
+
+    def keys(self, prefix: str) -> List[str]:
+        return sorted(key for key in self.values if key.startswith(prefix))
+
+
+class Monitors:
+    """`applier.Configuration`, and a `Store` beside it."""
+
+    def __init__(self, osds: int = 3, release: Release = TENTACLE, table: Optional[Table] = None) -> None:
+        self.table: Table = dict(table or {})
+        self.store = MemoryStore(lambda: self.before_write(), lambda: self.after_write())
+        self.batch = 1
+        """After so many commits an OSD sees them, all at once; asking it delivers what is there."""
+        self.refuse: Callable[[str, str, Optional[str]], bool] = lambda who, name, value: False
+        self.before_write: Callable[[], None] = lambda: None
+        self.after_write: Callable[[], None] = lambda: None
+        self.writes: List[str] = []
+        racks = ("r0", "r1")
+        self.osd = [
+            FakeOsd(
+                Place(
+                    number, "ssd" if number % 2 == 0 else "hdd", {"host": f"h{number}", "rack": racks[number // 2 % 2]}
+                ),
+                release,
+            )
+            for number in range(osds)
+        ]
+        self._commits: Deque[Table] = deque()
+        for osd in self.osd:
+            osd.boot(self.table)
+
+    # the configuration database
+
+    def dump(self) -> List[ConfigEntry]:
+        return [ConfigEntry(*key, value) for key, value in sorted(self.table.items())]
+
+    def set(self, who: str, name: str, value: str) -> None:
+        self.before_write()
+        try:
+            text = KNOBS[name].format(KNOBS[name].read(value))
+        except InputError as refusal:
+            raise CommandFailed("config set", -errno.EINVAL, str(refusal)) from None
+        self._commit(who, name, text)
+        self.after_write()
+
+    def remove(self, who: str, name: str) -> None:
+        self.before_write()
+        self._commit(who, name, None)
+        self.after_write()
+
+    def places(self) -> List[Place]:
+        return [osd.place for osd in self.osd]
+
+    def osds(self, who: str) -> List[int]:
+        return covered(who, self.places())
+
+    def effective(self, osd: int) -> Dict[str, str]:
+        self.deliver()
+        return self.osd[osd].effective()
+
+    def sources(self, osd: int) -> Dict[str, Dict[str, str]]:
+        self.deliver()
+        found = {name: {"mon": value} for name, value in self.osd[osd].from_mon.items()}
+        for name, value in self.osd[osd].local.items():
+            found.setdefault(name, {})["file"] = value
+        return found
+
+    # what tests look at
+
+    def schedulers(self) -> List[Dict[str, str]]:
+        self.deliver()
+        return [dict(osd.scheduler) for osd in self.osd]
+
+    def restart_osds(self) -> None:
+        self.deliver()
+        for osd in self.osd:
+            osd.boot(self.table)
+
+    def someone_sets(self, who: str, name: str, value: Optional[str]) -> None:
+        """Another operator's write: no failure is injected."""
+        self._commit(who, name, value, ours=False)
+
+    def deliver(self) -> None:
+        while self._commits:
+            last = self._commits[-1]
+            self._commits.clear()
+            asked = {key for osd in self.osd if osd.place.up for key in osd.notice(last)}
+            for who, name in sorted(asked):
+                self._commit(who, name, None, ours=False)
+
+    def _commit(self, who: str, name: str, value: Optional[str], ours: bool = True) -> None:
+        if ours and self.refuse(who, name, value):
+            raise CommandFailed(f"config set {who} {name}", -errno.EPERM, "the monitor refuses")
+        if ours:
+            self.writes.append(f"{who} {name} {value}")
+        if value is None:
+            self.table.pop((who, name), None)
+        else:
+            self.table[who, name] = value
+        self._commits.append(dict(self.table))
+        if len(self._commits) >= self.batch:
+            self.deliver()
+
+
+class ManualClock:
+    """Time goes on only when somebody sleeps, or when a test says so."""
+
+    def __init__(self, start: float = 1_000_000.0) -> None:
+        self.time = start
+
+    def now(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds

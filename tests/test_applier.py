@@ -1,0 +1,509 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Mapping, Optional
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from ceph_tuner.applier import Applier, Undone
+from ceph_tuner.errors import CommandFailed, EffectNotSeen, InputError, Locked, RetryLater, Stopped
+from ceph_tuner.journal import APPLIED, UNDONE
+from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
+from ceph_tuner.lock import LEASE_S, Holder, Lock
+from ceph_tuner.plan import ChangePlan
+from ceph_tuner.releases import Value, nine
+from ceph_tuner.settings import format_settings
+from monitors import TENTACLE, ManualClock, Monitors, Table
+
+CUSTOM: Dict[str, Value] = nine((0.3, 1, 0), (0.2, 2, 0.5), (0.1, 3, 0.4))
+OTHER: Dict[str, Value] = nine((0.1, 5, 0.6), (0.1, 2, 0.5), (0.1, 3, 0.4))
+LIMIT = "osd_mclock_scheduler_client_lim"
+
+
+class Killed(BaseException):
+    """kill -9: whatever the process still wants to do does not happen."""
+
+
+def applier(monitors: Monitors, name: str = "one", clock: Optional[ManualClock] = None) -> Applier:
+    clock = clock or ManualClock()
+    # nobody but the process that asks is alive: what another left was left by a dead one
+    lock = Lock(monitors.store, clock, Holder(name), lambda holder: holder.name == name, heartbeat=False)
+    return Applier(monitors, monitors.store, clock, lock, TENTACLE, name)
+
+
+@dataclass
+class Kill:
+    """Dies at the n-th write: before the monitors have it, or (`landed`) before their answer is read."""
+
+    at: int
+    landed: bool = False
+    count: int = 0
+    dead: bool = False
+
+    def before(self) -> None:
+        self.count += 1
+        self._die_if(self.dead or (self.count == self.at and not self.landed))
+
+    def after(self) -> None:
+        self._die_if(self.count == self.at and self.landed)
+
+    def _die_if(self, now: bool) -> None:
+        if now:
+            self.dead = True
+            raise Killed
+
+
+def kill_at(monitors: Monitors, at: int, landed: bool = False) -> Kill:
+    kill = Kill(at, landed)
+    monitors.before_write, monitors.after_write = kill.before, kill.after
+    return kill
+
+
+def survive(monitors: Monitors) -> None:
+    monitors.before_write = monitors.after_write = lambda: None
+
+
+def apply(monitors: Monitors, target: str, wanted: Mapping[str, object], trial: bool = False) -> Optional[int]:
+    one = applier(monitors)
+    entry = one.apply(one.plan(target, wanted), trial=trial)
+    return entry.number if entry else None
+
+
+# laws, for any database and any settings
+
+_SECTIONS = [
+    "global",
+    "osd",
+    "osd/class:ssd",
+    "osd/class:hdd",
+    "osd/rack:r0",
+    "osd/host:h0",
+    "osd/host:h2",
+    "osd.0",
+    "osd.1",
+]
+_TARGETS = ["osd", "osd/class:ssd", "osd/rack:r0", "osd/host:h0", "osd.1"]
+_PROFILES = ["balanced", "high_client_ops", "high_recovery_ops"]
+
+
+@st.composite
+def nines(draw: st.DrawFn) -> Dict[str, Value]:
+    shares = []
+    for _ in range(3):
+        reservation = draw(st.integers(0, 30)) / 100
+        limit = draw(st.sampled_from([0.0, 0.35, 0.5, 1.0]))
+        shares.append((reservation, draw(st.integers(1, 9)), limit))
+    return nine(*shares)
+
+
+@st.composite
+def some_settings(draw: st.DrawFn) -> Dict[str, Value]:
+    wanted: Dict[str, Value] = {}
+    kind = draw(st.sampled_from(["nine", "profile", "others"]))
+    if kind == "nine":
+        wanted.update(draw(nines()))
+    if kind == "profile":
+        wanted[PROFILE] = draw(st.sampled_from(_PROFILES))
+    if kind == "others" or draw(st.booleans()):
+        wanted["osd_max_scrubs"] = draw(st.integers(1, 4))
+    if draw(st.booleans()):
+        wanted["osd_pg_max_concurrent_snap_trims"] = draw(st.integers(1, 4))
+    if draw(st.booleans()):
+        wanted.update(osd_mclock_override_recovery_settings=True, osd_max_backfills=draw(st.integers(1, 4)))
+    return wanted
+
+
+@st.composite
+def databases(draw: st.DrawFn) -> Table:
+    table: Table = {}
+    for who in draw(st.lists(st.sampled_from(_SECTIONS), max_size=3, unique=True)):
+        if draw(st.booleans()):
+            # values of an operator's custom profile, or old ones that were never removed
+            texts = format_settings(draw(nines()), TENTACLE)
+            table.update({(who, name): text for name, text in texts.items()})
+            if draw(st.booleans()):
+                table[who, PROFILE] = draw(st.sampled_from(["custom", *_PROFILES]))
+        else:
+            table[who, PROFILE] = draw(st.sampled_from(_PROFILES))
+        if draw(st.booleans()):
+            table[who, "osd_max_scrubs"] = str(draw(st.integers(1, 4)))
+    return table
+
+
+def planned(monitors: Monitors, target: str, wanted: Mapping[str, object]) -> ChangePlan:
+    try:
+        plan = applier(monitors).plan(target, wanted)
+    except InputError:
+        assume(False)
+        raise
+    assume(not any("under custom without" in warning for warning in plan.warnings))
+    return plan
+
+
+law = settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+)
+places = st.sampled_from(_TARGETS)
+batches = st.integers(1, 6)
+
+
+@law
+@given(databases(), places, some_settings(), batches)
+def test_apply_then_undo_is_identity_of_database_and_schedulers(
+    table: Table, target: str, wanted: Dict[str, Value], batch: int
+) -> None:
+    monitors = Monitors(table=table)
+    schedulers = monitors.schedulers()
+    monitors.batch = batch
+    plan = planned(monitors, target, wanted)
+    entry = applier(monitors).apply(plan)
+    for osd in plan.osds:
+        shown = monitors.effective(osd)
+        assert {name: shown[name] for name in plan.expected} == plan.expected
+        used = monitors.osd[osd].scheduler
+        assert used == {name: shown[name] for name in MCLOCK_NINE}
+    if entry is not None:
+        (undone,) = applier(monitors).undo()
+        assert undone.drift == ()
+        assert undone.unseen == ()
+    assert monitors.table == table
+    assert monitors.schedulers() == schedulers
+
+
+@law
+@given(databases(), places, some_settings())
+def test_applying_twice_writes_nothing_more(table: Table, target: str, wanted: Dict[str, Value]) -> None:
+    monitors = Monitors(table=table)
+    applier(monitors).apply(planned(monitors, target, wanted))
+    after, writes = dict(monitors.table), len(monitors.writes)
+    assert apply(monitors, target, wanted) is None
+    assert monitors.table == after
+    assert len(monitors.writes) == writes
+
+
+@law
+@given(databases(), places, some_settings(), st.data(), batches)
+def test_killed_at_any_write_the_next_run_leaves_it_as_before_or_as_planned(
+    table: Table, target: str, wanted: Dict[str, Value], data: st.DataObject, batch: int
+) -> None:
+    monitors = Monitors(table=table)
+    schedulers = monitors.schedulers()
+    monitors.batch = batch
+    plan = planned(monitors, target, wanted)
+    assume(plan.steps)
+    # the lock, the journal's entry, the steps, the journal's entry again: all are writes
+    landed = data.draw(st.booleans(), "its last write landed")
+    kill = kill_at(monitors, data.draw(st.integers(1, len(plan.steps) + 12), "apply dies at"), landed)
+    try:
+        applier(monitors, "dead").apply(plan)
+    except Killed:
+        # and the run that takes it back dies as well
+        kill_at(monitors, data.draw(st.integers(1, len(plan.steps) + 20), "recover dies at"), landed)
+        try:
+            applier(monitors, "dead too").recover()
+        except Killed:
+            pass
+        survive(monitors)
+        applier(monitors, "alive").recover()
+        entries = applier(monitors).history()
+        if not entries or entries[-1].state == UNDONE:
+            assert monitors.table == table
+            assert monitors.schedulers() == schedulers
+        else:
+            assert entries[-1].state == APPLIED
+            assert applier(monitors).plan(target, wanted).steps == ()
+    else:
+        assert not kill.dead
+
+
+# every boundary of one change, by number
+
+FULL = {**CUSTOM, "osd_max_scrubs": 1}
+BEFORE: Table = {
+    ("osd", "osd_max_scrubs"): "2",
+    ("osd", LIMIT): "0.900000",
+    ("osd/host:h9", LIMIT): "0.800000",
+    ("osd.1", "osd_scrub_chunk_max"): "7",
+}
+
+
+def boundaries() -> List[int]:
+    monitors = Monitors(table=BEFORE)
+    counted = kill_at(monitors, 0)
+    apply(monitors, "osd", FULL)
+    return list(range(1, counted.count + 1))
+
+
+@pytest.mark.parametrize("at", boundaries())
+@pytest.mark.parametrize("landed", [False, True])
+def test_killed_between_any_two_writes(at: int, landed: bool) -> None:
+    monitors = Monitors(table=BEFORE)
+    schedulers = monitors.schedulers()
+    kill_at(monitors, at, landed)
+    with pytest.raises(Killed):
+        apply(monitors, "osd", FULL)
+    survive(monitors)
+    applier(monitors, "next").recover()
+    states = [entry.state for entry in applier(monitors).history()]
+    if states == [APPLIED]:
+        assert applier(monitors).plan("osd", FULL).steps == ()
+        applier(monitors, "next").undo()
+    assert monitors.table == BEFORE
+    assert monitors.schedulers() == schedulers
+    assert [key for key in monitors.store.values if key.startswith("lock/")] == []
+
+
+@pytest.mark.parametrize("at", range(11))
+def test_a_write_that_lands_after_its_process_died_is_taken_back_too(at: int) -> None:
+    monitors = Monitors(table=BEFORE)
+    one = applier(monitors, "dead")
+    plan = one.plan("osd", FULL)
+    assert at < len(plan.steps)
+    held: List[Callable[[], None]] = []
+
+    def die(who: str, name: str, value: Optional[str]) -> bool:
+        if len(monitors.writes) == at:
+            held.append(lambda: monitors.someone_sets(who, name, value))
+            kill_at(monitors, 1)
+            raise Killed
+        return False
+
+    monitors.refuse = die
+    with pytest.raises(Killed):
+        one.apply(plan)
+    monitors.refuse = lambda who, name, value: False
+
+    def land() -> None:
+        # while the next run writes its first step, the journal's entry
+        if len(monitors.store.values) > 1 and held:
+            held.pop()()
+
+    monitors.before_write = land
+    applier(monitors, "next").recover()
+    assert not held
+    assert monitors.table == BEFORE
+
+
+# refusals and failures
+
+
+@pytest.mark.parametrize("refused", [PROFILE, MCLOCK_NINE[0], MCLOCK_NINE[8], "osd_max_scrubs"])
+def test_a_monitor_that_refuses_a_step_leaves_nothing_half_done(refused: str) -> None:
+    monitors = Monitors(table=BEFORE)
+    schedulers = monitors.schedulers()
+    refusals = iter([True])
+    monitors.refuse = lambda who, name, value: name == refused and next(refusals, False)
+    with pytest.raises(CommandFailed, match="the monitor refuses"):
+        apply(monitors, "osd", FULL)
+    assert monitors.table == BEFORE
+    assert monitors.schedulers() == schedulers
+    (entry,) = applier(monitors).history()
+    assert entry.state == UNDONE
+    assert "the monitor refuses" in entry.note
+
+
+def test_when_even_taking_back_is_refused_the_next_run_does_it() -> None:
+    monitors = Monitors(table=BEFORE)
+    monitors.refuse = lambda who, name, value: name == MCLOCK_NINE[4] or len(monitors.writes) >= 4
+    with pytest.raises(Stopped, match="taking it back failed as well"):
+        apply(monitors, "osd", FULL)
+    assert monitors.table != BEFORE
+    monitors.refuse = lambda who, name, value: False
+    assert len(applier(monitors).leftover()) == 1
+    applier(monitors).recover()
+    assert monitors.table == BEFORE
+
+
+def test_ctrl_c_takes_the_change_back_and_goes_on_as_ctrl_c() -> None:
+    monitors = Monitors(table=BEFORE)
+    interrupts = iter([KeyboardInterrupt()])
+
+    def interrupt(who: str, name: str, value: Optional[str]) -> bool:
+        if name == MCLOCK_NINE[3]:
+            for error in interrupts:
+                raise error
+        return False
+
+    monitors.refuse = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        apply(monitors, "osd", FULL)
+    assert monitors.table == BEFORE
+    assert applier(monitors).history()[0].note == "not applied: KeyboardInterrupt"
+
+
+def test_an_osd_that_does_not_show_the_value_within_five_seconds_undoes_the_change() -> None:
+    monitors, clock = Monitors(table=BEFORE), ManualClock()
+    one = applier(monitors, clock=clock)
+    plan = one.plan("osd", {"osd_max_scrubs": 1})
+    monitors.osd[1].local["osd_max_scrubs"] = "5"
+    began = clock.time
+    with pytest.raises(EffectNotSeen, match="osd.1 shows osd_max_scrubs = 5, expected 1, 5 s after"):
+        one.apply(plan)
+    assert 5 <= clock.time - began < 12
+    assert monitors.table == BEFORE
+
+
+def test_a_plan_that_the_database_has_left_behind_is_refused() -> None:
+    monitors = Monitors()
+    one = applier(monitors)
+    plan = one.plan("osd", {"osd_max_scrubs": 1})
+    monitors.someone_sets("osd", "osd_max_scrubs", "2")
+    with pytest.raises(RetryLater, match="has changed since the plan was made"):
+        one.apply(plan)
+    assert monitors.table == {("osd", "osd_max_scrubs"): "2"}
+
+
+def test_two_at_once_the_second_is_refused_and_writes_nothing() -> None:
+    monitors = Monitors()
+    clock = ManualClock()
+    first = Lock(monitors.store, clock, Holder("first"), heartbeat=False)
+    second = Applier(
+        monitors, monitors.store, clock, Lock(monitors.store, clock, Holder("2"), heartbeat=False), TENTACLE, "2"
+    )
+    plan = second.plan("osd", FULL)
+    with first, pytest.raises(Locked, match="first"):
+        second.apply(plan)
+    assert monitors.writes == []
+    assert Locked.exit_code == 3
+
+
+def test_who_lost_the_lock_in_the_middle_writes_no_more_and_leaves_the_rest_to_the_next() -> None:
+    monitors, clock = Monitors(table=BEFORE), ManualClock()
+    one = applier(monitors, "sleeper", clock)
+    plan = one.plan("osd", FULL)
+    taken: List[Undone] = []
+
+    def suspended(who: str, name: str, value: Optional[str]) -> bool:
+        if name == MCLOCK_NINE[2] and not taken:
+            clock.sleep(LEASE_S * 2)
+            taken.extend(applier(monitors, "next", clock).recover())
+        return False
+
+    monitors.refuse = suspended
+    with pytest.raises(Locked, match="lost"):
+        one.apply(plan)
+    # the write that was under way when it fell asleep is the one that no lock can stop; the next run finds it
+    applier(monitors, "next", clock).recover()
+    left = {key: value for key, value in monitors.table.items() if BEFORE.get(key) != value}
+    assert set(left) <= {("osd", MCLOCK_NINE[2])}
+    assert {key for key in BEFORE if key not in monitors.table} <= {("osd", MCLOCK_NINE[2])}
+
+
+# what others did meanwhile
+
+
+def test_a_value_that_somebody_changed_is_left_and_reported() -> None:
+    monitors = Monitors(table=BEFORE)
+    apply(monitors, "osd", FULL)
+    monitors.someone_sets("osd", "osd_max_scrubs", "4")
+    (undone,) = applier(monitors).undo()
+    assert [str(drift) for drift in undone.drift] == ["osd osd_max_scrubs: found 4 instead of our 1, left as it is"]
+    assert monitors.table == {**BEFORE, ("osd", "osd_max_scrubs"): "4"}
+    assert "found 4" in applier(monitors).history()[0].note
+
+
+@pytest.mark.parametrize("at", [("osd", "high_recovery_ops"), ("osd/class:ssd", "balanced"), ("osd.1", "balanced")])
+def test_a_profile_that_somebody_chose_stays_and_schedules(at: object) -> None:
+    who, profile = at  # type: ignore[misc]
+    monitors = Monitors()
+    apply(monitors, "osd", CUSTOM)
+    monitors.someone_sets(who, PROFILE, profile)
+    applier(monitors).undo()
+    assert monitors.table == {(who, PROFILE): profile}
+    for osd in monitors.osd:
+        chosen = TENTACLE.profiles[osd.effective()[PROFILE]]
+        assert osd.scheduler == format_settings(chosen, TENTACLE)
+
+
+@pytest.mark.parametrize("last", [None, "balanced", "high_client_ops"])
+def test_who_took_it_back_by_hand_in_the_documented_order_is_freed_from_the_old_values(last: Optional[str]) -> None:
+    monitors = Monitors()
+    apply(monitors, "osd", CUSTOM)
+    monitors.someone_sets("osd", PROFILE, last)
+    for name in MCLOCK_NINE:
+        monitors.someone_sets("osd", name, None)
+    trapped = format_settings(CUSTOM, TENTACLE)
+    assert monitors.schedulers() == [trapped] * 3, "the fake must have Ceph's trap, or this test says nothing"
+    applier(monitors).undo()
+    free = format_settings(TENTACLE.profiles[last or "balanced"], TENTACLE)
+    assert monitors.schedulers() == [free] * 3
+    assert monitors.table == ({("osd", PROFILE): last} if last else {})
+
+
+# several changes, and which of them
+
+
+def test_rollback_takes_the_newest_then_the_one_before() -> None:
+    monitors = Monitors(table=BEFORE)
+    apply(monitors, "osd", CUSTOM)
+    between = dict(monitors.table)
+    apply(monitors, "osd", OTHER)
+    applier(monitors).undo()
+    assert monitors.table == between
+    applier(monitors).undo()
+    assert monitors.table == BEFORE
+    with pytest.raises(InputError, match="no change in force"):
+        applier(monitors).undo()
+
+
+def test_rollback_to_a_change_leaves_that_one_in_force() -> None:
+    monitors = Monitors()
+    tables = []
+    for scrubs in (1, 2, 4):
+        apply(monitors, "osd", {"osd_max_scrubs": scrubs})
+        tables.append(dict(monitors.table))
+    applier(monitors).undo(to=2)
+    assert monitors.table == tables[1]
+    applier(monitors).undo(to=0)
+    assert monitors.table == {}
+    with pytest.raises(InputError, match="--to: found 9"):
+        applier(monitors).undo(to=9)
+
+
+def test_everything_can_be_taken_back_at_once() -> None:
+    monitors = Monitors(table=BEFORE)
+    apply(monitors, "osd", CUSTOM)
+    apply(monitors, "osd/class:ssd", OTHER)
+    apply(monitors, "osd.1", {PROFILE: "custom", **OTHER, "osd_max_scrubs": 4})
+    assert len(applier(monitors).undo(everything=True)) == 3
+    assert monitors.table == BEFORE
+
+
+def test_a_trial_is_taken_back_when_its_owner_is_gone_and_not_before() -> None:
+    monitors = Monitors()
+    owner = applier(monitors, "owner")
+    trial = owner.apply(owner.plan("osd", {"osd_max_scrubs": 1}), trial=True)
+    second = owner.apply(owner.plan("osd", {"osd_scrub_chunk_max": 5}), trial=True)
+    assert trial is not None
+    assert second is not None
+    assert owner.recover() == []
+    assert owner.keep(second).trial is False
+    assert [undone.entry.number for undone in applier(monitors, "next").recover()] == [trial.number]
+    assert monitors.table == {("osd", "osd_scrub_chunk_max"): "5"}
+
+
+def test_an_own_trial_is_taken_back_by_itself() -> None:
+    monitors = Monitors()
+    owner = applier(monitors)
+    kept = owner.apply(owner.plan("osd", {"osd_max_scrubs": 1}))
+    trial = owner.apply(owner.plan("osd", CUSTOM), trial=True)
+    assert kept is not None
+    assert trial is not None
+    owner.undo_entry(trial)
+    assert monitors.table == {("osd", "osd_max_scrubs"): "1"}
+
+
+def test_planning_and_looking_write_nothing() -> None:
+    monitors = Monitors(table=BEFORE)
+    apply(monitors, "osd", CUSTOM)
+    kill_at(monitors, 1)
+    one = applier(monitors)
+    one.plan("osd", OTHER)
+    (entry,) = one.undoable()
+    steps, drift = one.preview_undo(entry)
+    assert steps[-1].command == "ceph config rm osd osd_mclock_profile"
+    assert not drift
+    assert one.leftover() == []
+    one.history()

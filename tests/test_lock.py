@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import random
+import threading
+from typing import Callable, Iterator, List, Optional
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ceph_tuner.errors import Locked
+from ceph_tuner.lock import LEASE_S, PREFIX, Holder, Lock
+from monitors import ManualClock, MemoryStore
+
+ALICE, BOB = Holder("alice", "host-a", "1:1"), Holder("bob", "host-b", "2:2")
+
+
+def lock(store: MemoryStore, clock: ManualClock, holder: Holder, seed: int = 0, **more: object) -> Lock:
+    return Lock(store, clock, holder, randomness=random.Random(f"{holder}{seed}"), heartbeat=False, **more)  # type: ignore[arg-type]
+
+
+def test_the_second_is_refused_and_told_who_holds_it_where_and_since_when() -> None:
+    store, clock = MemoryStore(), ManualClock(0)
+    with lock(store, clock, ALICE), pytest.raises(Locked, match="alice on host-a, since 1970-01-01 00:00:00 UTC"):
+        lock(store, clock, BOB).__enter__()
+    with lock(store, clock, BOB):
+        pass
+    assert store.keys(PREFIX) == []
+
+
+def test_it_can_be_entered_again_inside() -> None:
+    store, clock = MemoryStore(), ManualClock()
+    held = lock(store, clock, ALICE)
+    with held:
+        with held:
+            held.check()
+        held.check()
+        assert len(store.keys(PREFIX)) == 1
+    assert store.keys(PREFIX) == []
+
+
+def test_a_claim_whose_time_is_over_is_removed() -> None:
+    store, clock = MemoryStore(), ManualClock()
+    lock(store, clock, ALICE).__enter__()
+    clock.sleep(LEASE_S + 1)
+    with lock(store, clock, BOB):
+        assert len(store.keys(PREFIX)) == 1
+
+
+def test_a_claim_of_a_process_that_is_known_to_be_dead_is_removed_at_once() -> None:
+    store, clock = MemoryStore(), ManualClock()
+    lock(store, clock, ALICE).__enter__()
+    with lock(store, clock, BOB, alive=lambda holder: holder != ALICE):
+        pass
+
+
+def test_checking_renews_a_claim_that_is_still_held() -> None:
+    store, clock = MemoryStore(), ManualClock()
+    with lock(store, clock, ALICE) as held:
+        for _ in range(10):
+            clock.sleep(LEASE_S * 0.8)
+            held.check()
+        with pytest.raises(Locked):
+            lock(store, clock, BOB).__enter__()
+
+
+def test_a_holder_that_slept_past_its_lease_may_not_write() -> None:
+    store, clock = MemoryStore(), ManualClock()
+    sleeper = lock(store, clock, ALICE)
+    sleeper.__enter__()
+    clock.sleep(LEASE_S + 1)
+    with lock(store, clock, BOB), pytest.raises(Locked, match="lost"):
+        sleeper.check()
+    sleeper.renew()
+    assert store.keys(PREFIX) == []
+
+
+def test_what_is_no_claim_does_not_lock_the_cluster_for_ever() -> None:
+    store = MemoryStore()
+    store.values[PREFIX + "zz"] = "not a claim"
+    with lock(store, ManualClock(), ALICE):
+        pass
+
+
+def test_a_heartbeat_keeps_the_claim_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ceph_tuner.lock.LEASE_S", 0.03)
+    store, clock = MemoryStore(), ManualClock()
+    renewed = threading.Event()
+    store.before_write = lambda: renewed.set() if threading.current_thread().name == "lock" else None
+    with Lock(store, clock, ALICE):
+        assert renewed.wait(5)
+
+
+class Interleaved:
+    """Runs two lockers in an order that is given, one store operation at a time."""
+
+    def __init__(self, store: MemoryStore, order: Iterator[bool]) -> None:
+        self.store, self.order = store, order
+        self.turn = threading.Condition()
+        self.now: Optional[int] = None
+        self.inside = 0
+        self.most = 0
+
+    def run(self) -> None:
+        workers = [threading.Thread(target=self._contend, args=(number,)) for number in (0, 1)]
+        self.live = {0, 1}
+        self.now = 0
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(10)
+        assert not self.live
+
+    def step(self, number: int, action: Callable[[], object]) -> object:
+        with self.turn:
+            self.turn.wait_for(lambda: self.now == number, 10)
+            done = action()
+            self._next()
+        return done
+
+    def _next(self) -> None:
+        wanted = int(next(self.order, False))
+        self.now = wanted if wanted in self.live else next(iter(self.live), None)
+        self.turn.notify_all()
+
+    def _contend(self, number: int) -> None:
+        outer = self
+
+        class Stepping:
+            def get(self, key: str) -> Optional[str]:
+                return outer.step(number, lambda: outer.store.get(key))  # type: ignore[return-value]
+
+            def set(self, key: str, value: str) -> None:
+                outer.step(number, lambda: outer.store.set(key, value))
+
+            def remove(self, key: str) -> None:
+                outer.step(number, lambda: outer.store.remove(key))
+
+            def keys(self, prefix: str) -> List[str]:
+                return outer.step(number, lambda: outer.store.keys(prefix))  # type: ignore[return-value]
+
+        holder = Holder(str(number))
+        held = Lock(Stepping(), ManualClock(), holder, randomness=random.Random(number), heartbeat=False)
+        try:
+            with held:
+                self.step(number, lambda: self._enter(1))
+                self.step(number, lambda: self._enter(-1))
+        except Locked:
+            pass
+        finally:
+            with self.turn:
+                self.live.discard(number)
+                self._next()
+
+    def _enter(self, change: int) -> None:
+        self.inside += change
+        self.most = max(self.most, self.inside)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.booleans(), max_size=40))
+def test_two_never_hold_it_at_once_in_whatever_order_their_commands_arrive(order: List[bool]) -> None:
+    contest = Interleaved(MemoryStore(), iter(order))
+    contest.run()
+    assert contest.most <= 1

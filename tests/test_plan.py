@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+from typing import Dict, List, Mapping
+
+import pytest
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
+from ceph_tuner.plan import ChangePlan, Restore, Step, plan_change, plan_restore, same_value, winner
+from ceph_tuner.ports import ConfigEntry
+from ceph_tuner.releases import Value, nine
+from monitors import TENTACLE, Monitors, Table
+
+CUSTOM: Dict[str, Value] = nine((0.3, 1, 0), (0.2, 2, 0.5), (0.1, 3, 0.4))
+LIMIT = "osd_mclock_scheduler_client_lim"
+
+
+def entries(table: Table) -> List[ConfigEntry]:
+    return [ConfigEntry(*key, value) for key, value in sorted(table.items())]
+
+
+def plan(table: Table, target: str, settings: Mapping[str, object]) -> ChangePlan:
+    monitors = Monitors(table=table)
+    sources = {osd: monitors.sources(osd) for osd in monitors.osds(target)}
+    return plan_change(monitors.dump(), target, settings, TENTACLE, monitors.places(), sources)
+
+
+def test_custom_comes_first_then_all_nine_then_the_rest() -> None:
+    made = plan({}, "osd", {**CUSTOM, "osd_max_scrubs": 1, "osd_max_backfills": 3,
+                            "osd_mclock_override_recovery_settings": True})  # fmt: skip
+    names = [step.name for step in made.steps]
+    assert names[0] == PROFILE
+    assert names[1:10] == list(MCLOCK_NINE)
+    assert names.index("osd_mclock_override_recovery_settings") < names.index("osd_max_backfills")
+    assert made.osds == (0, 1, 2)
+
+
+def test_commands_are_those_that_an_operator_would_type() -> None:
+    made = plan({("osd/host:h0", "osd_max_scrubs"): "3"}, "osd/host:h0", {"osd_max_scrubs": 1})
+    assert made.commands == ["ceph config set osd/host:h0 osd_max_scrubs 1"]
+    assert Step("osd.1", "osd_max_scrubs", "1", None).command == "ceph config rm osd.1 osd_max_scrubs"
+
+
+def test_what_holds_already_is_not_written() -> None:
+    table: Table = {("osd", PROFILE): "custom", ("osd", "osd_max_scrubs"): "1"}
+    table.update({("osd", name): str(value) for name, value in CUSTOM.items()})
+    assert plan(table, "osd", {**CUSTOM, "osd_max_scrubs": 1}).steps == ()
+
+
+def test_a_built_in_profile_takes_the_nine_values_away_while_still_custom() -> None:
+    table: Table = {("osd", PROFILE): "custom", **{("osd", name): str(value) for name, value in CUSTOM.items()}}
+    made = plan(table, "osd", {PROFILE: "high_client_ops"})
+    assert [step.new for step in made.steps] == [None] * 9 + ["high_client_ops"]
+    assert made.steps[-1].settled
+    assert made.expected[LIMIT] == "0.000000"
+
+
+def test_old_values_under_a_built_in_profile_are_taken_away_under_custom_too() -> None:
+    table: Table = {("osd", PROFILE): "balanced", ("osd", LIMIT): "0.900000"}
+    made = plan(table, "osd", {PROFILE: "high_client_ops"})
+    assert [(step.name, step.new) for step in made.steps] == [
+        (PROFILE, "custom"), (LIMIT, None), (PROFILE, "high_client_ops")
+    ]  # fmt: skip
+    assert made.restores()[0] == Restore("osd", PROFILE, "balanced", frozenset({"custom", "high_client_ops"}))
+
+
+@pytest.mark.parametrize(
+    ("table", "target", "settings", "told"),
+    [
+        ({("osd.1", PROFILE): "balanced"}, "osd", CUSTOM, r"osd.1.*`osd.1` = balanced.*ceph config rm osd.1"),
+        ({("osd/host:h0", "osd_max_scrubs"): "7"}, "osd/class:ssd", {"osd_max_scrubs": 1}, "`osd/host:h0` = 7"),
+        ({("osd/host:h0", LIMIT): "0.5"}, "osd", {PROFILE: "balanced"}, "`osd/host:h0` = 0.5"),
+        ({}, "osd/host:nowhere", CUSTOM, "covers no running OSD"),
+        ({}, "osd", {}, "at least one knob"),
+        ({}, "osd", {"pg_num": 64}, "pg_num"),
+        ({}, "osd", {"osd_scrub_cost": 1}, "osd_scrub_cost"),
+        ({}, "osd", {PROFILE: "custom"}, "the nine mClock values beside it"),
+        ({}, "osd", {LIMIT: 0.5}, "as well"),
+    ],
+)
+def test_what_would_have_no_effect_or_do_harm_is_refused(
+    table: Table, target: str, settings: Mapping[str, object], told: str
+) -> None:
+    with pytest.raises(InputError, match=told):
+        plan(table, target, settings)
+
+
+def test_an_entry_that_outranks_the_target_with_the_same_value_is_no_obstacle() -> None:
+    table: Table = {("osd.1", "osd_max_scrubs"): "1"}
+    assert len(plan(table, "osd", {"osd_max_scrubs": 1}).steps) == 1
+
+
+def test_a_value_in_the_osds_own_ceph_conf_is_refused_and_named() -> None:
+    monitors = Monitors()
+    monitors.osd[2].local["osd_max_scrubs"] = "5"
+    sources = {osd: monitors.sources(osd) for osd in (0, 1, 2)}
+    with pytest.raises(InputError, match=r"osd_max_scrubs on osd.2: found 5 from the OSD's own ceph.conf"):
+        plan_change([], "osd", {"osd_max_scrubs": 1}, TENTACLE, monitors.places(), sources)
+
+
+def test_osds_that_are_down_are_named_and_not_waited_for() -> None:
+    monitors = Monitors()
+    places = [place if place.osd else type(place)(0, place.device_class, place.locations, False)
+              for place in monitors.places()]  # fmt: skip
+    made = plan_change([], "osd", {"osd_max_scrubs": 1}, TENTACLE, places)
+    assert made.osds == (1, 2)
+    assert "osd.0 is down" in made.warnings[0]
+
+
+def test_a_custom_profile_with_holes_is_warned_of() -> None:
+    assert "under custom without" in plan({("osd", PROFILE): "custom"}, "osd", CUSTOM).warnings[0]
+
+
+def test_taking_back_goes_the_other_way_round_with_the_profile_last() -> None:
+    made = plan({("osd", LIMIT): "0.8"}, "osd", {**CUSTOM, "osd_max_scrubs": 1})
+    after = {("osd", name): text for name, text in made.expected.items()}
+    back = plan_restore(entries(after), made.restores(), Monitors().places())
+    assert [step.name for step in back.steps] == ["osd_max_scrubs", *reversed(MCLOCK_NINE), PROFILE]
+    assert back.steps[-1].settled
+    assert {step.key: step.new for step in back.steps}["osd", LIMIT] == "0.8"
+    assert not back.drift
+
+
+def test_what_somebody_changed_since_is_left_and_told() -> None:
+    made = plan({}, "osd", {"osd_max_scrubs": 1, "osd_scrub_chunk_max": 5})
+    found = entries({("osd", "osd_max_scrubs"): "2", ("osd", "osd_scrub_chunk_max"): "5"})
+    back = plan_restore(found, made.restores(), Monitors().places())
+    assert [step.key for step in back.steps] == [("osd", "osd_scrub_chunk_max")]
+    assert str(back.drift[0]) == "osd osd_max_scrubs: found 2 instead of our 1, left as it is"
+
+
+def test_a_profile_that_somebody_changed_is_held_at_custom_while_the_nine_go_and_put_back() -> None:
+    made = plan({}, "osd", CUSTOM)
+    found = {("osd", name): text for name, text in made.expected.items()}
+    found["osd", PROFILE] = "high_recovery_ops"
+    back = plan_restore(entries(found), made.restores(), Monitors().places())
+    assert [(step.name, step.new) for step in (back.steps[0], back.steps[-1])] == [
+        (PROFILE, "custom"), (PROFILE, "high_recovery_ops")
+    ]  # fmt: skip
+    assert len(back.steps) == 11
+    assert back.drift[0].found == "high_recovery_ops"
+
+
+def test_one_osd_under_another_profile_is_held_at_custom_by_its_own_entry() -> None:
+    made = plan({}, "osd", CUSTOM)
+    found = {("osd", name): text for name, text in made.expected.items()}
+    found["osd.1", PROFILE] = "balanced"
+    back = plan_restore(entries(found), made.restores(), Monitors().places())
+    assert back.steps[0] == Step("osd.1", PROFILE, "balanced", "custom")
+    assert Step("osd.1", PROFILE, "custom", "balanced", settled=True) in back.steps
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [("0.5", "0.500000", True), ("0.333333", "0.33333299999999999", True), ("1", "2", False), ("a", "a", True),
+     ("custom", "balanced", False), ("true", "1", False)],
+)  # fmt: skip
+def test_values_are_compared_as_values(one: str, other: str, same: bool) -> None:
+    assert same_value(one, other) is same
+
+
+def test_the_winner_is_the_finest_entry_that_covers_the_osd() -> None:
+    place = Monitors().places()[0]
+    table = {("global", "x"): "1", ("osd", "x"): "2", ("osd/class:ssd", "x"): "3", ("osd/host:h1", "x"): "4"}
+    found = winner(entries(table), "x", place)
+    assert found is not None
+    assert found.value == "3"
+    assert winner(entries(table), "y", place) is None
