@@ -140,13 +140,14 @@ class Module(framework.MgrModule):  # type: ignore[misc]
     def _profile_apply(
         self,
         name: str,
-        target: str = "osd",
+        # not `target`: the ceph program puts a `target` of its own into every command
+        who: str = "osd",
         yes: Optional[bool] = False,
         format: Optional[str] = "plain",  # noqa: A002
     ) -> Tuple[int, str, str]:
-        """Show what a profile would change on osd, osd/class:..., osd/host:..., osd.N; with --yes, change it."""
-        apply = lambda: self._service.profile_apply(name, target, bool(yes))  # noqa: E731
-        return self._answer(lambda: self._jobs.run(f"profile apply {name} {target} {yes}", apply), render.plan, format)
+        """Show what a profile would change for WHO (osd, osd/class:ssd, osd/host:h, osd.3); with --yes, change it."""
+        apply = lambda: self._service.profile_apply(name, who, bool(yes))  # noqa: E731
+        return self._answer(lambda: self._jobs.run(f"profile apply {name} {who} {yes}", apply), render.plan, format)
 
     @write_command("tuner rollback")
     def _rollback(

@@ -12,6 +12,7 @@ from ceph_tuner.clusters.commands import CommandConfig, CommandStore, osd_versio
 from ceph_tuner.errors import InputError, RetryLater
 from ceph_tuner.history import History
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
+from ceph_tuner.metrics import METRICS
 from ceph_tuner.ports import Commander
 from ceph_tuner.profile import Profile
 from ceph_tuner.reading import spread
@@ -34,6 +35,13 @@ ASKED_OSDS = 16
 _BUILD_FILE = Path(__file__).with_name("build.txt")
 BUILD = _BUILD_FILE.read_text().strip() if _BUILD_FILE.is_file() else __version__
 """What is loaded, as `ceph-tuner mgr install` named it. Read once: the files may be replaced under a running mgr."""
+
+_SIGNS_OF_WORK = {
+    "recovery": ("recovery.objects_left", "recovery.objects_s"),
+    "backfill": ("backfill.objects_left", "backfill.objects_s"),
+    "scrub": ("scrub.objects_s", "scrub.pgs_late"),
+    "snaptrim": ("snaptrim.queue", "snaptrim.objects_s"),
+}
 
 STATUS_WINDOW_S = 60.0
 BASELINE_WINDOW_S = 600.0
@@ -133,8 +141,7 @@ class Service:
         slo = self.slos.read()
         if slo is None:
             return []
-        seen = {name: measure.mean for name, measure in window.measures.items()} if window else {}
-        return [verdict.to_dict() for verdict in evaluate(slo, seen, self._baseline())]
+        return [verdict.to_dict() for verdict in evaluate(slo, _at_work(_means(window)), self._baseline())]
 
     def in_force(self) -> Dict[str, Any]:
         """Profile and nine values that OSDs say they have, and whether those asked agree."""
@@ -212,7 +219,7 @@ class Service:
             raise InputError("recommend", "no SLO", "one first: ceph tuner slo set 'client.p95_ms<=80'")
         trials, window = self._trials(), self.sampler.window(BASELINE_WINDOW_S)
         in_force = self.in_force()["settings"]
-        now = {name: measure.mean for name, measure in window.measures.items()} if window else {}
+        now = _at_work(_means(window))
         baseline = self._baseline() or now or None
         request = {
             "version": 1,
@@ -313,3 +320,17 @@ def _trial(record: Mapping[str, Any]) -> Optional[Trial]:
         return Trial.from_dict(record)
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def _means(window: Optional[Window]) -> Dict[str, float]:
+    return {name: measure.mean for name, measure in window.measures.items()} if window else {}
+
+
+def _at_work(seen: Mapping[str, float]) -> Dict[str, float]:
+    """Without the rates of work that is not there: nothing to recover is no missed recovery rate."""
+    idle = [kind for kind, sign in _SIGNS_OF_WORK.items() if not any(seen.get(name) for name in sign)]
+    return {
+        name: value
+        for name, value in seen.items()
+        if not (METRICS[name].unit.endswith("/s") and name.split(".")[0] in idle)
+    }
