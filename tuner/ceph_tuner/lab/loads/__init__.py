@@ -8,7 +8,7 @@ the primaries' own PG statistics, never from what the plugin samples, so that th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Protocol, Tuple
+from typing import Any, Dict, List, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner.sample import Measure
 
@@ -28,10 +28,10 @@ class LabUnderLoad(Protocol):
     def osds(self) -> List[int]:
         """Ids of all OSDs."""
 
-    def argv(self, command: List[str]) -> List[str]:
+    def argv(self, command: Sequence[str]) -> List[str]:
         """Arguments on the host that run a command inside the lab."""
 
-    def run(self, command: List[str], payload: Optional[str] = None, timeout: float = 60) -> str:
+    def run(self, command: Sequence[str], payload: Optional[str] = None, timeout: float = 60) -> str:
         """Standard output of a command inside the lab. Raises CommandFailed or LabFailed."""
 
     def stop_osd(self, osd: int) -> None:
@@ -79,6 +79,9 @@ class Load(Protocol):
     @property
     def metrics(self) -> Tuple[str, ...]:
         """Names out of `ceph_tuner.metrics` that `measure` can give."""
+
+    def hold(self) -> None:
+        """Hold back what an earlier run left to do, so that nobody has to wait until it is done."""
 
     def prepare(self) -> None:
         """Bring the cluster to where `start` begins the work at once. Idempotent, slow."""

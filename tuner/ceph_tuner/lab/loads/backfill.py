@@ -27,6 +27,8 @@ class BackfillLoad(BackgroundLoad):
         "backfill.objects_s": "objects",
     }
 
+    held_by = ("nobackfill",)
+
     def __init__(
         self, lab: LabUnderLoad, session: Session, objects: int = 900, object_bytes: int = 1 << 20, tell: Tell = silent
     ) -> None:

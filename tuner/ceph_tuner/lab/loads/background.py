@@ -33,6 +33,9 @@ class BackgroundLoad(ABC):
     rates: ClassVar[Dict[str, str]] = {}
     """Metric -> the counter that it is the growth of. The counters `objects` and `bytes` are what progress shows."""
 
+    held_by: ClassVar[Tuple[str, ...]] = ()
+    """Cluster flags under which the work waits; the last one is what `start` clears."""
+
     def __init__(self, session: Session, pool: LoadPool, object_bytes: int, tell: Tell = silent) -> None:
         self.session = session
         self.pool = pool
@@ -51,6 +54,11 @@ class BackgroundLoad(ABC):
     def metrics(self) -> Tuple[str, ...]:
         """What `measure` can give."""
         return tuple(self.rates)
+
+    def hold(self) -> None:
+        """Set the flags that hold the work back."""
+        for flag in self.held_by:
+            self.flags.set(flag)
 
     @abstractmethod
     def prepare(self) -> None:

@@ -123,6 +123,9 @@ class ClientLoad:
             kinds.append("write_")
         return tuple(f"client.{kind}{value}" for kind in kinds for value in values if not (kind and value == "p50_ms"))
 
+    def hold(self) -> None:
+        """Nothing goes on without fio."""
+
     def prepare(self) -> None:
         """Create the image and write it whole, once: reads hit data, writes are overwrites."""
         new = self.pool.ensure()

@@ -44,6 +44,8 @@ class LoadPool:
             autoscale_mode="off",
         )
         self.session.mon("osd pool application enable", pool=self.name, app="rbd")
+        # writes go on while an OSD is away, whatever the cluster's default says
+        self.session.mon("osd pool set", pool=self.name, var="min_size", val=str(max(1, self.size - 1)))
         made = self._found()
         if made is None:
             raise LabFailed(f"the pool {self.name} was created and is not there")
@@ -130,7 +132,7 @@ class Flags:
 
 
 def write_in_batches(
-    pool: LoadPool, names: List[str], size: int, tell: Tell = silent, offset: Optional[int] = None, batch: int = 64
+    pool: LoadPool, names: List[str], size: int, tell: Tell = silent, offset: Optional[int] = None, batch: int = 128
 ) -> None:
     """Write objects batch by batch, so that Ctrl-C is heard and progress is seen."""
     started = time.monotonic()

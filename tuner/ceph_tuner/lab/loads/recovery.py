@@ -25,6 +25,7 @@ class RecoveryLoad(BackgroundLoad):
 
     name = "recovery"
     rates: ClassVar[Dict[str, str]] = {"recovery.objects_s": "objects", "recovery.bytes_s": "bytes"}
+    held_by = ("noout", "norecover")
 
     def __init__(
         self,
@@ -51,8 +52,7 @@ class RecoveryLoad(BackgroundLoad):
     def prepare(self) -> None:
         """Make every object degraded, unless they are. The OSD is away meanwhile: do not run clients yet."""
         self.pool.ensure()
-        for flag in ("noout", "norecover"):
-            self.flags.set(flag)
+        self.hold()
         if self._degraded() >= 0.95 * self.objects:
             return
         if len(self._names) != self.objects:
@@ -88,7 +88,7 @@ class RecoveryLoad(BackgroundLoad):
     def cleanup(self) -> None:
         """Also the flags of a run that did not live to clear them."""
         super().cleanup()
-        for flag in ("norecover", "noout"):
+        for flag in self.held_by:
             self.flags.drop(flag)
 
     def _degraded(self) -> float:

@@ -79,7 +79,7 @@ class Session:
         """The first `count` names `prefix.0`, `prefix.1`, … whose PG has that OSD (any, where None)."""
         return list(self.ask({"do": "place", "pool": pool, "prefix": prefix, "osd": osd, "count": count}))
 
-    def write(self, pool: str, names: List[str], size: int, offset: Optional[int] = None, depth: int = 16) -> None:
+    def write(self, pool: str, names: List[str], size: int, offset: Optional[int] = None, depth: int = 32) -> None:
         """Write objects of `size` bytes: whole, or at `offset` over what is there."""
         request = {"do": "write", "pool": pool, "names": names, "size": size, "offset": offset, "depth": depth}
         self.ask(request, timeout=max(120.0, self._timeout))

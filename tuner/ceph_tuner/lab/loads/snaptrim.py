@@ -23,6 +23,8 @@ class SnaptrimLoad(BackgroundLoad):
     name = "snaptrim"
     rates: ClassVar[Dict[str, str]] = {"snaptrim.objects_s": "objects"}
 
+    held_by = ("nosnaptrim",)
+
     def __init__(
         self,
         lab: LabUnderLoad,
@@ -39,7 +41,7 @@ class SnaptrimLoad(BackgroundLoad):
     def prepare(self) -> None:
         """Make a clone of every object and a snapshot to trim, unless they are there."""
         self.pool.ensure()
-        self.flags.set("nosnaptrim")
+        self.hold()
         names = [f"object-{self.object_bytes}.{number}" for number in range(self.objects)]
         if total(self.pool.pgs(), "num_objects") < self.objects:
             write_in_batches(self.pool, names, self.object_bytes, self.tell)

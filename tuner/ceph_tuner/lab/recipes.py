@@ -1,0 +1,185 @@
+"""What the named scenarios are made of, scaled to the lab's device.
+
+The published runs (A1, A2, B1, B4 of docs/loads.md) had NVMe drives of about 2 GB/s and 23 000 client IOPS. The lab's
+devices are some 33 times slower in both, so amounts are divided by SLOWNESS and queue depths stay: rates come out
+divided by it, latencies multiplied by it, and work lasts as long as it did. Where even that is too much to write first,
+the work is cut to the window's length, because only its rate is measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.lab.loads import LabUnderLoad, Load
+from ceph_tuner.lab.loads.backfill import BackfillLoad
+from ceph_tuner.lab.loads.client import ClientLoad, ClientWork
+from ceph_tuner.lab.loads.pools import Tell
+from ceph_tuner.lab.loads.recovery import RecoveryLoad
+from ceph_tuner.lab.loads.scrub import ScrubLoad
+from ceph_tuner.lab.loads.session import Session
+from ceph_tuner.lab.loads.snaptrim import SnaptrimLoad
+
+MIB = 1 << 20
+SLOWNESS = 33
+
+RECOVERY_SHARE = 0.55
+"""Of a device's bandwidth, what recovery gets at most beside clients: half was seen under every built-in profile."""
+
+Options = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a recipe is made with."""
+
+    lab: LabUnderLoad
+    session: Session
+    tell: Tell
+
+    def objects_for(self, seconds: float, object_bytes: int) -> int:
+        """So many objects that recovery at full speed lasts that long on this device."""
+        answer = self.session.mon("config get", who="osd.0", key="osd_mclock_max_sequential_bandwidth_ssd")
+        return max(32, round(seconds * RECOVERY_SHARE * float(answer) / object_bytes))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One line for people, the options with their defaults, and how to make the loads."""
+
+    meaning: str
+    options: Options
+    make: Callable[[Bench, Options], List[Load]]
+
+    def loads(self, lab: LabUnderLoad, session: Session, tell: Tell, options: Options) -> List[Load]:
+        """Raises InputError for an option's value that makes no sense."""
+        for name, value in options.items():
+            default = self.options[name]
+            if isinstance(default, (int, float)) and (isinstance(value, bool) or not isinstance(value, (int, float))):
+                raise InputError(f"scenario option {name}", repr(value), "a number")
+            if isinstance(value, (int, float)) and not value > 0:
+                raise InputError(f"scenario option {name}", repr(value), "more than 0")
+        return self.make(Bench(lab, session, tell), options)
+
+
+_OPEN: Dict[str, Any] = {"rate": 250.0, "block_bytes": 4096}
+"""Clients that offer a rate."""
+
+_CLOSED: Dict[str, Any] = {"depth": 64, "block_bytes": 4096}
+"""Clients that keep a queue full, as in the published runs."""
+
+_SECONDS: Dict[str, Any] = {"seconds": 32.0}
+"""For how long there is work at full speed: settling and the window."""
+
+
+def _client(bench: Bench, options: Options) -> Load:
+    work = ClientWork(
+        rate=float(options["rate"]) if "rate" in options else None,
+        depth=int(options["depth"]) if "depth" in options else None,
+        block_bytes=int(options["block_bytes"]),
+    )
+    return ClientLoad(bench.lab, bench.session, work, bench.tell)
+
+
+def _recovery(bench: Bench, options: Options) -> Load:
+    size = int(options["object_bytes"])
+    return RecoveryLoad(bench.lab, bench.session, bench.objects_for(options["seconds"], size), size, tell=bench.tell)
+
+
+def _scrub(bench: Bench, options: Options) -> Load:
+    return ScrubLoad(
+        bench.lab,
+        bench.session,
+        kind=str(options.get("scrub_kind", "periodic")),
+        objects=int(options["scrub_objects"]),
+        object_bytes=int(options["scrub_object_bytes"]),
+        tell=bench.tell,
+    )
+
+
+def _snaptrim(bench: Bench, options: Options) -> Load:
+    return SnaptrimLoad(
+        bench.lab,
+        bench.session,
+        objects=int(options["clones"]),
+        object_bytes=int(options["clone_bytes"]),
+        tell=bench.tell,
+    )
+
+
+def _backfill(bench: Bench, options: Options) -> Load:
+    size = int(options["object_bytes"])
+    return BackfillLoad(bench.lab, bench.session, int(options["objects"]), size, tell=bench.tell)
+
+
+_SCRUB: Dict[str, Any] = {"scrub_objects": 1200, "scrub_object_bytes": MIB, "scrub_kind": "periodic"}
+_CLONES: Dict[str, Any] = {"clones": 80_000 // SLOWNESS, "clone_bytes": MIB // 4}
+
+RECIPES: Dict[str, Recipe] = {
+    "client": Recipe("clients alone: the baseline", _OPEN, lambda bench, options: [_client(bench, options)]),
+    "client-recovery": Recipe(
+        "clients offering a rate, while degraded objects are recovered",
+        {**_OPEN, "object_bytes": MIB, **_SECONDS},
+        lambda bench, options: [_client(bench, options), _recovery(bench, options)],
+    ),
+    "client-backfill": Recipe(
+        "clients offering a rate, while misplaced objects are backfilled",
+        {**_OPEN, "object_bytes": MIB, "objects": 1200},
+        lambda bench, options: [_client(bench, options), _backfill(bench, options)],
+    ),
+    "client-scrub": Recipe(
+        "clients offering a rate, while PGs are deep-scrubbed over and over",
+        {**_OPEN, **_SCRUB},
+        lambda bench, options: [_client(bench, options), _scrub(bench, options)],
+    ),
+    "client-snaptrim": Recipe(
+        "clients offering a rate, while clones are trimmed",
+        {**_OPEN, **_CLONES},
+        lambda bench, options: [_client(bench, options), _snaptrim(bench, options)],
+    ),
+    "a1": Recipe(
+        "published run A1: clients with a full queue, and snaptrim of 80 000 clones (scaled)",
+        {**_CLOSED, **_CLONES},
+        lambda bench, options: [_client(bench, options), _snaptrim(bench, options)],
+    ),
+    "a2": Recipe(
+        "published run A2: as A1 with 70 000 clones, and backfill of 18 000 misplaced objects of 4 MiB (scaled)",
+        {
+            **_CLOSED,
+            **_CLONES,
+            "clones": 70_000 // SLOWNESS,
+            "object_bytes": 4 * MIB,
+            "objects": 18_000 // SLOWNESS,
+        },
+        lambda bench, options: [_client(bench, options), _backfill(bench, options), _snaptrim(bench, options)],
+    ),
+    "b1": Recipe(
+        "published run B1: clients with a full queue, and deep scrub of many objects of 32 KiB (scaled)",
+        {**_CLOSED, **_SCRUB, "scrub_objects": 6000, "scrub_object_bytes": MIB // 32},
+        lambda bench, options: [_client(bench, options), _scrub(bench, options)],
+    ),
+    "b4": Recipe(
+        "published run B4: clients with a full queue, deep scrub and recovery of objects of 4 MiB (scaled)",
+        {
+            **_CLOSED,
+            **_SCRUB,
+            "scrub_objects": 300,
+            "scrub_object_bytes": 4 * MIB,
+            "object_bytes": 4 * MIB,
+            **_SECONDS,
+        },
+        lambda bench, options: [_client(bench, options), _scrub(bench, options), _recovery(bench, options)],
+    ),
+    "mixed": Recipe(
+        "clients offering a rate, with recovery, deep scrub and snaptrim at once",
+        {**_OPEN, **_SCRUB, **_CLONES, "object_bytes": MIB, **_SECONDS},
+        lambda bench, options: [
+            _client(bench, options),
+            _scrub(bench, options),
+            _snaptrim(bench, options),
+            _recovery(bench, options),
+        ],
+    ),
+}
+"""By name. Recovery comes last: it is prepared last, because it takes an OSD away for a while."""
