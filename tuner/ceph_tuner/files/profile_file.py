@@ -35,9 +35,16 @@ def to_text(profile: Profile) -> str:
     yaml.allow_unicode = True
     yaml.width = 110
     yaml.sort_base_mapping_type_on_output = False  # in the order of the profile, not of the alphabet
+    yaml.representer.add_representer(str, _text)
     stream = io.StringIO()
     yaml.dump(profile.to_dict(), stream)
     return stream.getvalue()
+
+
+def _text(representer: Any, text: str) -> Any:
+    # quoted, control characters are escaped; ruamel's plain style loses some of them (U+0085, U+2028)
+    style = None if text.isprintable() else '"'
+    return representer.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 def write(path: Union[str, Path], profile: Profile, force: bool = False) -> None:

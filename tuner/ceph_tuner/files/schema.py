@@ -24,10 +24,11 @@ def check(document: Document, schema: Mapping[str, Any]) -> None:
     """Raise InputError for the first fault of a document, in the order of its lines."""
     faults = [_fault(document, error) for error in Draft7Validator(schema).iter_errors(document.data)]
     if faults:
-        raise min(faults, key=lambda fault: fault[0])[1]
+        raise min(faults, key=lambda fault: fault[:2])[2]
 
 
-def _fault(document: Document, error: Any) -> Tuple[int, InputError]:
+def _fault(document: Document, error: Any) -> Tuple[bool, int, InputError]:
+    """Say a fault, and what orders it: a misspelled key comes before the one that is therefore missing."""
     keys: List[object] = list(error.absolute_path)
     found, expected = _words(error)
     if error.validator == "additionalProperties":
@@ -35,7 +36,7 @@ def _fault(document: Document, error: Any) -> Tuple[int, InputError]:
         keys.append(extra)
         found = f"unknown key {extra!r}"
         expected = f"one of {', '.join(error.schema['properties'])}"
-    return document.line(*keys), InputError(document.place(*keys), found, expected)
+    return error.validator == "required", document.line(*keys), InputError(document.place(*keys), found, expected)
 
 
 def _words(error: Any) -> Tuple[str, str]:

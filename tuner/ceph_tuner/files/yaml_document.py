@@ -6,12 +6,12 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, List, Optional, Tuple, Union
+from typing import Any, Iterable, List, Optional, Tuple, Union
 
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import AliasEvent
+from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from ceph_tuner.errors import InputError, PermissionRefused
@@ -54,21 +54,16 @@ def parse(text: str, name: str) -> Document:
     """Read a text that came from the named file."""
     yaml = YAML(typ="safe", pure=True)
     try:
-        # an alias can stand for itself, or for more data than fits a machine; nothing that we read needs one
-        for event in yaml.parse(text):
-            if isinstance(event, AliasEvent):
-                line = event.start_mark.line + 1
-                raise InputError(f"{name}:{line}", f"the alias *{event.anchor}", "the values written out")
-        data = YAML(typ="safe", pure=True).load(text)
-        root = YAML(typ="safe", pure=True).compose(text)
+        _refuse_traps(yaml.parse(text), name)
+        composing: Any = YAML(typ="safe", pure=True)
+        root = composing.compose(text)
+        data = None if root is None else composing.constructor.construct_document(root)
     except DuplicateKeyError as error:
         raise InputError(_at(name, error), f"a key twice ({_problem(error)})", "each key once") from None
     except MarkedYAMLError as error:
         raise InputError(_at(name, error), _problem(error), "YAML") from None
     except YAMLError as error:
         raise InputError(name, " ".join(str(error).split())[:200], "YAML") from None
-    except RecursionError:
-        raise InputError(name, "data nested hundreds of levels deep", "YAML with a few levels") from None
     except (ValueError, OverflowError) as error:
         # a date such as 2026-13-45, or a number of more digits than Python reads
         raise InputError(name, str(error)[:200], "YAML with plain values") from None
@@ -77,10 +72,20 @@ def parse(text: str, name: str) -> Document:
     return document
 
 
+def _refuse_traps(events: Iterable[Any], name: str) -> None:
+    """Stop reading at an alias, which can stand for itself or for more than fits a machine, and at endless depth."""
+    depth = 0
+    for event in events:
+        line = event.start_mark.line + 1
+        if isinstance(event, AliasEvent):
+            raise InputError(f"{name}:{line}", f"the alias *{event.anchor}", "the values written out")
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise InputError(f"{name}:{line}", f"more than {MAX_DEPTH} levels", "less nesting")
+
+
 def _check_plain(document: Document, data: Any, keys: Tuple[object, ...]) -> None:
     """Refuse what JSON has no word for (dates, binary, keys that are no text), and numbers or depths beyond reason."""
-    if len(keys) > MAX_DEPTH:
-        raise InputError(document.place(*keys[:3]), f"more than {MAX_DEPTH} levels", "less nesting")
     if isinstance(data, dict):
         for key, value in data.items():
             if not isinstance(key, str):
