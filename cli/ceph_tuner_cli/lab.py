@@ -20,11 +20,13 @@ from ceph_tuner.lab.options import LabOptions, default_name, format_size, parse_
 from ceph_tuner.lab.state import lab_names
 from ceph_tuner.lab.status import lab_status
 from ceph_tuner.lab.teardown import down as take_down
+from ceph_tuner_cli import lab_load
 from ceph_tuner_cli.render import Format, FormatOption, emit, messages
 
 app = typer.Typer(
     help="A real, throwaway Ceph cluster on this machine (root on Debian or Ubuntu).", no_args_is_help=True
 )
+app.add_typer(lab_load.app, name="load")
 
 _DEFAULTS = LabOptions()
 _NameOption = typer.Option(None, "--name", help="The lab's name; `lab` by default, `lab-reef` with --release reef.")

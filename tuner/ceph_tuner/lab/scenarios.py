@@ -17,8 +17,13 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 from ceph_tuner.errors import InputError, LabFailed, TunerError
 from ceph_tuner.lab.loads import LabUnderLoad, Load, LoadResult, Progress
+from ceph_tuner.lab.loads.backfill import BackfillLoad
+from ceph_tuner.lab.loads.client import ClientLoad, ClientWork
 from ceph_tuner.lab.loads.pools import Tell, silent
+from ceph_tuner.lab.loads.recovery import RecoveryLoad
+from ceph_tuner.lab.loads.scrub import ScrubLoad
 from ceph_tuner.lab.loads.session import Session
+from ceph_tuner.lab.loads.snaptrim import SnaptrimLoad
 from ceph_tuner.lab.quiet import Quiet, wait_until_quiet
 from ceph_tuner.lab.recipes import RECIPES
 from ceph_tuner.metrics import METRICS
@@ -223,6 +228,22 @@ def scenario(name: str, lab: LabUnderLoad, tell: Tell = silent, **options: Any) 
         raise InputError(f"scenario {name}", f"the option {', '.join(unknown)}", f"some of {known}")
     session = Session(lab)
     return Scenario(name, lab, recipe.loads(lab, session, tell, {**recipe.options, **options}), session, tell)
+
+
+def clean(lab: LabUnderLoad) -> None:
+    """Remove the pools and flags of every kind of load, whoever left them behind."""
+    with Session(lab) as session:
+        loads: List[Load] = [
+            ClientLoad(lab, session, ClientWork()),
+            ScrubLoad(lab, session),
+            SnaptrimLoad(lab, session),
+        ]
+        if len(lab.osds) >= 3:
+            loads.append(BackfillLoad(lab, session))
+        if len(lab.osds) >= 2:
+            loads.append(RecoveryLoad(lab, session))
+        for load in loads:
+            load.cleanup()
 
 
 def described() -> List[Described]:

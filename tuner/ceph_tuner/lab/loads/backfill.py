@@ -44,7 +44,7 @@ class BackfillLoad(BackgroundLoad):
         wanted = [f"object-{self.object_bytes}.{number}" for number in range(self.objects)]
         if total(self.pool.pgs(), "num_objects") < self.objects:
             write_in_batches(self.pool, wanted, self.object_bytes, self.tell)
-        self.flags.set("nobackfill")
+        self.hold()
         if self._misplaced() >= 0.9 * self.objects:
             return
         swapped = {entry["pgid"] for entry in self.session.mon("osd dump")["pg_upmap_items"]}

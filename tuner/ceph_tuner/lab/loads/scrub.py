@@ -100,11 +100,10 @@ class ScrubLoad(BackgroundLoad):
         self.flags.restore()
 
     def cleanup(self) -> None:
-        """Remove the pool first: a requested scrub ends with it."""
+        """Remove the pool: its scrubs end with it. Whether an interrupted run had found noscrub set, nobody knows."""
         self._started = None
         self.pool.remove()
-        for flag in ("noscrub", "nodeep-scrub"):
-            self.flags.drop(flag)
+        self.flags.restore()
 
     def _schedule(self, pgids: List[str]) -> None:
         for pgid in pgids:
