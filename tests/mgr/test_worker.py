@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import List
+
+import pytest
+
+from tuner.worker import WorkerError, ask_worker
+
+GOOD = 'import json,sys; json.load(sys.stdin); print(json.dumps({"version":1,"ok":True,"proposals":[{"settings":{}}]}))'
+
+
+def ask(program: str, timeout: float = 10.0) -> object:
+    return ask_worker({"version": 1}, sys.executable, timeout, ["-c", program])
+
+
+def test_an_answer_comes_back() -> None:
+    assert ask(GOOD) == {"version": 1, "ok": True, "proposals": [{"settings": {}}]}
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("import os; os.kill(os.getpid(), 11)", "signal 11"),
+        ("raise SystemExit('no numpy here')", "no numpy here"),
+        ("print('hello')", "no answer"),
+        ("print('[1]')", "nonsense"),
+        ('print(\'{"version": 7, "ok": true}\')', "nonsense"),
+        ('print(\'{"version":1,"ok":true,"proposals":[{"settings":7}]}\')', "nonsense"),
+        ('print(\'{"version":1,"ok":false,"kind":"unavailable","error":"no skopt"}\')', "no skopt"),
+        ("x = bytearray(8 << 30)", "MemoryError"),
+    ],
+)
+def test_a_worker_that_dies_or_babbles_gives_a_clear_message(program: str, words: str) -> None:
+    with pytest.raises(WorkerError, match=words):
+        ask(program)
+
+
+def test_a_python_that_is_not_there_is_named() -> None:
+    with pytest.raises(WorkerError, match="/no/such/python"):
+        ask_worker({}, "/no/such/python", 5.0)
+
+
+def test_a_worker_that_hangs_is_stopped_with_everything_it_started(tmp_path: Path) -> None:
+    note = tmp_path / "pids"
+    program = (
+        "import os,subprocess,sys,time; child = subprocess.Popen(['sleep', '60']); "
+        f"open({str(note)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}'); time.sleep(60)"
+    )
+    started = time.monotonic()
+    with pytest.raises(WorkerError, match="worker_timeout"):
+        ask(program, timeout=1.5)
+    assert time.monotonic() - started < 5.0
+    pids: List[str] = note.read_text().split()
+    time.sleep(0.2)
+    for pid in pids:
+        state = Path(f"/proc/{pid}/stat")
+        assert not os.path.exists(state) or state.read_text().split()[2] == "Z"

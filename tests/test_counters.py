@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from typing import List, Tuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.counters import Episodes, Meter, Progress, Report, Trend
+
+
+def test_a_rise_is_the_difference_over_the_time_between_the_stamps() -> None:
+    meter = Meter()
+    assert meter.look("osd.0", Report(10.0, {"op": 100.0}), 11.0) is None
+    rise = meter.look("osd.0", Report(15.0, {"op": 150.0}), 16.0)
+    assert rise is not None
+    assert rise.rate("op") == 10.0
+    assert rise.rate("other") is None
+
+
+def test_a_report_that_is_not_new_keeps_its_rise_for_a_while() -> None:
+    meter = Meter(hold_s=15.0)
+    meter.look("osd.0", Report(10.0, {"op": 0.0}), 10.0)
+    fresh = meter.look("osd.0", Report(15.0, {"op": 50.0}), 15.0)
+    assert meter.look("osd.0", Report(15.0, {"op": 50.0}), 20.0) == fresh
+    assert meter.look("osd.0", Report(15.0, {"op": 50.0}), 31.0) is None
+
+
+@pytest.mark.parametrize(
+    ("report", "why"),
+    [
+        (Report(15.0, {"op": 99.0}), "the counter fell"),
+        (Report(15.0, {"op": 500.0}, born=2), "the daemon was restarted and has passed its old count"),
+        (Report(80.0, {"op": 500.0}), "it was silent for more than a minute"),
+        (Report(9.0, {"op": 500.0}), "its stamp went back"),
+    ],
+)
+def test_what_is_no_rise_gives_no_rate(report: Report, why: str) -> None:
+    meter = Meter()
+    meter.look("osd.0", Report(10.0, {"op": 100.0}), 10.0)
+    assert meter.look("osd.0", report, report.at) is None, why
+
+
+def test_an_osd_that_comes_back_starts_afresh() -> None:
+    meter = Meter()
+    meter.look("osd.0", Report(10.0, {"op": 100.0}), 10.0)
+    meter.keep_only([])
+    assert meter.look("osd.0", Report(15.0, {"op": 900.0}), 15.0) is None
+
+
+steps = st.lists(
+    st.tuples(
+        st.floats(0.0, 30.0),  # time until the look
+        st.floats(0.0, 10.0),  # age of the report
+        st.floats(0.0, 200.0),  # true operations per second meanwhile
+        st.sampled_from(["run", "run", "run", "restart", "away"]),
+    ),
+    max_size=40,
+)
+
+
+@given(steps, st.booleans())
+def test_rates_are_never_negative_and_never_above_what_was_done(
+    story: List[Tuple[float, float, float, str]], told_of_restarts: bool
+) -> None:
+    """A daemon that works, restarts and goes away: no rate exceeds the fastest it ever was."""
+    meter = Meter()
+    now, count, born, fastest, at = 0.0, 0.0, 1, 0.0, 0.0
+    for wait, age, speed, event in story:
+        now += wait
+        fastest = max(fastest, speed)
+        if event == "away":
+            meter.keep_only([])
+            continue
+        if event == "restart":
+            count, born = 0.0, born + 1
+        stamp = max(at, now - age)
+        count += speed * (stamp - at)
+        at = stamp
+        rise = meter.look("osd.0", Report(stamp, {"op": count}, born if told_of_restarts else 1), now)
+        rate = rise.rate("op") if rise else None
+        assert rate is None or 0.0 <= rate <= fastest * (1 + 1e-6) + 1e-6
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 8.0), st.floats(0.0, 1e6)), min_size=2, max_size=30))
+def test_a_trend_tells_ups_from_downs(points: List[Tuple[float, float]]) -> None:
+    trend, at = Trend(1e9), 0.0
+    values = []
+    for wait, value in points:
+        at += wait
+        values.append((at, value))
+        trend.add(at, value)
+    rising, falling = trend.rising(), trend.falling()
+    assert rising is not None
+    assert falling is not None
+    assert rising >= 0
+    assert falling >= 0
+    net = (values[-1][1] - values[0][1]) / (values[-1][0] - values[0][0])
+    assert rising - falling == pytest.approx(net, rel=1e-6, abs=1e-3)
+
+
+def test_a_trend_looks_back_over_its_span_only() -> None:
+    trend = Trend(15.0)
+    for at, value in ((0.0, 0.0), (5.0, 1000.0), (10.0, 1000.0), (15.0, 1000.0), (20.0, 1000.0)):
+        trend.add(at, value)
+    assert trend.rising() == 0.0
+
+
+def test_a_gap_starts_a_new_trend() -> None:
+    trend = Trend(15.0)
+    trend.add(0.0, 100.0)
+    trend.add(200.0, 0.0)
+    assert trend.falling() is None
+    trend.add(205.0, None)
+    assert trend.falling() is None
+
+
+def test_an_episode_that_begins_again_counts_from_zero() -> None:
+    episodes = Episodes()
+    assert episodes.look("1.0", Progress(0.0, 25, False, "monday")) is None
+    assert episodes.look("1.0", Progress(5.0, 10, True, "monday")) == 2.0
+    assert episodes.look("1.0", Progress(10.0, 25, False, "tuesday")) == 3.0
+
+
+def test_an_episode_between_two_looks_is_seen_by_its_stamp() -> None:
+    episodes = Episodes()
+    episodes.look("1.0", Progress(0.0, 25, False, "monday"))
+    assert episodes.look("1.0", Progress(5.0, 25, False, "tuesday")) == 5.0
+    assert episodes.look("1.0", Progress(10.0, 25, False, "tuesday")) == 0.0
+
+
+def test_what_was_not_looked_at_for_long_is_forgotten() -> None:
+    episodes = Episodes()
+    episodes.look("1.0", Progress(0.0, 5, False))
+    episodes.forget_before(10.0)
+    assert episodes.look("1.0", Progress(20.0, 25, False)) is None
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 100.0), st.integers(0, 1000), st.booleans(), st.sampled_from("ab"))))
+def test_progress_is_never_negative(looks: List[Tuple[float, int, bool, str]]) -> None:
+    episodes, at = Episodes(), 0.0
+    for wait, count, running, episode in looks:
+        at += wait
+        rate = episodes.look("1.0", Progress(at, count, running, episode))
+        # the sum of the waits is less exact than each of them
+        assert rate is None or 0 <= rate <= count / wait * 1.001

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.histogram import Histogram
+from ceph_tuner.metrics import METRICS
+from ceph_tuner.sample import NEVER_S, READ, WRITE, Measure, Sample, Window, finish_s, percentiles, window_of
+
+values = st.dictionaries(st.sampled_from(sorted(METRICS)), st.floats(0, 1e9), max_size=12)
+
+
+def sample(at: float, seconds: float = 5.0, **rest: Any) -> Sample:
+    found: Dict[str, float] = {name.replace("__", "."): value for name, value in rest.pop("values", {}).items()}
+    return Sample(at, seconds, found, **rest)
+
+
+@given(values, st.integers(0, 40))
+def test_plain_form_of_a_sample_round_trips(seen: Dict[str, float], states: int) -> None:
+    latency = {WRITE: Histogram((1.0, 2.0), (1, 2, 0))}
+    found = Sample(100.0, 5.0, seen, latency, {"active+clean": states}, ("a note",))
+    assert Sample.from_dict(found.to_dict()) == found
+
+
+@given(st.lists(values, min_size=1, max_size=8))
+def test_plain_form_of_a_window_round_trips(seen: List[Dict[str, float]]) -> None:
+    window = window_of([Sample(10.0 * place, 5.0, entry) for place, entry in enumerate(seen, 1)])
+    assert window is not None
+    assert Window.from_dict(window.to_dict()) == window
+
+
+@given(st.lists(values, min_size=1, max_size=8))
+def test_means_lie_between_what_was_seen(seen: List[Dict[str, float]]) -> None:
+    window = window_of([Sample(10.0 * place, 5.0, entry) for place, entry in enumerate(seen, 1)])
+    assert window is not None
+    for name, measure in window.measures.items():
+        if not name.endswith("finish_s"):
+            known = [entry[name] for entry in seen if name in entry]
+            assert min(known) <= measure.mean <= max(known)
+            assert measure.count == len(known)
+
+
+def test_a_metric_that_was_not_seen_is_absent() -> None:
+    window = window_of([sample(5.0, values={"client.iops": 1.0})])
+    assert window is not None
+    assert set(window.measures) == {"client.iops"}
+
+
+def test_rates_are_means_over_time() -> None:
+    window = window_of(
+        [sample(5.0, 5.0, values={"client.iops": 100.0}), sample(20.0, 15.0, values={"client.iops": 20.0})]
+    )
+    assert window is not None
+    assert window.measures["client.iops"].mean == 40.0
+    assert (window.start, window.end) == (0.0, 20.0)
+
+
+def test_mean_latencies_are_means_over_operations() -> None:
+    busy = sample(5.0, values={"client.iops": 900.0, "client.mean_ms": 1.0})
+    idle = sample(10.0, values={"client.iops": 100.0, "client.mean_ms": 11.0})
+    window = window_of([busy, idle])
+    assert window is not None
+    assert window.measures["client.mean_ms"].mean == pytest.approx(2.0)
+
+
+def test_percentiles_of_a_window_come_from_all_operations_together() -> None:
+    fast = Histogram((1.0, 2.0, 4.0), (990, 0, 0, 0))
+    slow = Histogram((1.0, 2.0, 4.0), (0, 0, 10, 0))
+    samples = [
+        Sample(5.0 * place, 5.0, percentiles({WRITE: histogram}), {WRITE: histogram})
+        for place, histogram in enumerate((fast, slow), 1)
+    ]
+    window = window_of(samples)
+    assert window is not None
+    # the mean of both p95 would be 2.4 ms
+    assert window.measures["client.p95_ms"].mean < 1.0
+    assert window.measures["client.p95_ms"].count == 2
+    assert window.measures["client.p95_ms"].deviation > 1.0
+
+
+def test_reads_and_writes_have_percentiles_of_their_own() -> None:
+    found = percentiles({READ: Histogram((1.0, 2.0), (10, 0, 0)), WRITE: Histogram((1.0, 2.0), (0, 10, 0))})
+    assert found["client.read_p95_ms"] < 1.0 < found["client.write_p95_ms"]
+    assert found["client.read_p95_ms"] < found["client.p95_ms"] <= 2.0
+    assert "client.read_p50_ms" not in found
+
+
+def test_the_finish_time_of_a_window_is_what_is_left_over_the_mean_rate() -> None:
+    samples = [
+        sample(
+            5.0 * place,
+            values={
+                "recovery.objects_left": left,
+                "recovery.objects_s": rate,
+                "recovery.finish_s": finish_s(left, rate),
+            },
+        )
+        for place, (left, rate) in enumerate([(100.0, 0.0), (90.0, 2.0), (80.0, 4.0)], 1)
+    ]
+    window = window_of(samples)
+    assert window is not None
+    assert window.measures["recovery.finish_s"].mean == pytest.approx(40.0)
+
+
+def test_work_that_stands_still_never_ends_and_no_work_is_done() -> None:
+    assert finish_s(1.0, 0.0) == NEVER_S
+    assert finish_s(1.0, 1e-12) == NEVER_S
+    assert finish_s(0.0, 0.0) == 0.0
+
+
+def test_no_samples_make_no_window() -> None:
+    assert window_of([]) is None
+
+
+@pytest.mark.parametrize("seen", [{"client.iops": -1.0}, {"client.iops": float("nan")}, {"no.such": 1.0}])
+def test_impossible_values_are_refused(seen: Dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"must be|is no metric"):
+        Sample(1.0, 1.0, seen)
+
+
+def test_impossible_stretches_of_time_are_refused() -> None:
+    with pytest.raises(ValueError, match="seconds"):
+        Sample(1.0, 0.0, {})
+    with pytest.raises(ValueError, match="end"):
+        Window(1.0, 1.0, {})
+    with pytest.raises(ValueError, match="count"):
+        Measure(1.0, 0.0, 0)
+
+
+def test_metrics_of_another_version_are_dropped_when_read() -> None:
+    document = {"start": 0.0, "end": 1.0, "measures": {"client.iops": [1.0, 0.0, 1], "client.new": [1.0, 0.0, 1]}}
+    assert set(Window.from_dict(document).measures) == {"client.iops"}
