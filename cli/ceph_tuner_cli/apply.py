@@ -1,0 +1,110 @@
+"""`ceph-tuner apply`: settings onto a target, so that they can be taken back."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any, Dict, List, Optional
+
+import typer
+
+from ceph_tuner.clusters import Cluster, open_cluster
+from ceph_tuner.errors import InputError
+from ceph_tuner.knobs import MCLOCK_NINE, PROFILE, knob
+from ceph_tuner.settings import Settings, settings_in_force
+from ceph_tuner_cli import profile as profiles
+from ceph_tuner_cli.cluster_option import (
+    ClusterOption,
+    TargetOption,
+    say,
+    say_leftover,
+    say_undone,
+    show_commands,
+    step_documents,
+    step_table,
+)
+from ceph_tuner_cli.render import Format, FormatOption, emit
+
+
+def apply(
+    profile: Optional[str] = typer.Argument(None, help="A profile: a file, or a built-in one such as balanced."),
+    sets: List[str] = typer.Option([], "--set", "-s", metavar="KNOB=VALUE", help="One knob; may be repeated."),
+    cluster: str = ClusterOption,
+    target: str = TargetOption,
+    yes: bool = typer.Option(False, "--yes", "-y", help="Write it; without, only show what would be written."),
+    why: str = typer.Option("", "--why", help="A word for the history."),
+    form: Format = FormatOption,
+) -> None:
+    """Set a profile or single knobs: shows the difference and the commands; --yes writes and checks the effect."""
+    if profile is None and not sets:
+        raise InputError("apply", "neither a profile nor --set", "a profile, or --set KNOB=VALUE")
+    with closing(open_cluster(cluster)) as opened:
+        reason = why or (f"profile {profile}" if profile else "single knobs")
+        applier = opened.applier()
+        if not yes:
+            say_leftover(applier.leftover())
+            plan = applier.plan(target, wanted(profile, sets, opened, target))
+            number = None
+        else:
+            # under one lock, so that nobody comes between the plan and its steps
+            with opened.lock() as lock:
+                applier = opened.applier(lock)
+                say_undone(applier.recover())
+                plan = applier.plan(target, wanted(profile, sets, opened, target))
+                entry = applier.apply(plan, reason)
+                number = None if entry is None else entry.number
+    say([f"warning: {warning}" for warning in plan.warnings])
+    document: Dict[str, Any] = {
+        "cluster": cluster,
+        "target": plan.target,
+        "osds": list(plan.osds),
+        "steps": step_documents(plan.steps),
+        "written": number is not None,
+        "change": number,
+    }
+    if form is Format.table and not plan.steps:
+        say([f"{plan.target} of {cluster} has these values already: nothing to write"])
+        return
+    emit(document, form, lambda: step_table(plan.steps))
+    if form is Format.table:
+        show_commands(plan.commands)
+    if number is None and plan.steps:
+        say(["nothing is changed: add --yes to write it"])
+    elif number is not None:
+        count = f"{len(plan.osds)} OSD{'s' if len(plan.osds) != 1 else ''}"
+        say(
+            [f"written as change {number} and seen at {count}; `ceph-tuner rollback --cluster {cluster}` takes it back"]
+        )
+
+
+def wanted(profile: Optional[str], sets: List[str], cluster: Cluster, target: str) -> Settings:
+    """The profile's settings for this cluster, with single knobs over them."""
+    settings: Settings = {}
+    if profile is not None:
+        translation = profiles.for_cluster(profiles.read(profile, cluster.version), cluster, target)
+        say(translation.notes)
+        settings.update(translation.settings)
+    for text in sets:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError("--set", f"`{text}`", "KNOB=VALUE")
+        settings[name.strip()] = knob(name.strip(), "--set").read(value, f"--set {name.strip()}")
+    return completed(settings, cluster, target)
+
+
+def completed(settings: Settings, cluster: Cluster, target: str) -> Settings:
+    """Some of the nine mClock values stand for all nine: the others stay as the OSDs have them."""
+    missing = [name for name in MCLOCK_NINE if name not in settings]
+    if len(missing) in (0, len(MCLOCK_NINE)):
+        return settings
+    values: Settings = {}
+    for osd in cluster.config.osds(target):
+        own = settings_in_force(cluster.config.effective(osd), tuple(missing))
+        for name in missing:
+            if values.setdefault(name, own[name]) != own[name]:
+                raise InputError(
+                    "--set",
+                    f"some of the nine mClock values, while the OSDs of {target} differ in {name}",
+                    "all nine, or a target whose OSDs are alike",
+                )
+    say([f"the other {len(missing)} mClock values stay as they are"] if values else [])
+    return {PROFILE: "custom", **settings, **values}

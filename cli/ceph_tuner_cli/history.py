@@ -1,0 +1,70 @@
+"""`ceph-tuner history`: what was changed, by whom, and whether it is in force."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import datetime, timezone
+from typing import Any, Dict, List, Optional
+
+import typer
+from rich.table import Table
+
+from ceph_tuner.clusters import open_cluster
+from ceph_tuner.errors import InputError
+from ceph_tuner.journal import APPLIED, Entry
+from ceph_tuner_cli.cluster_option import ClusterOption, say, step_documents, step_table
+from ceph_tuner_cli.render import Format, FormatOption, emit
+
+
+def history(
+    cluster: str = ClusterOption,
+    change: Optional[int] = typer.Option(None, "--change", help="Show the steps of this one."),
+    form: Format = FormatOption,
+) -> None:
+    """List the changes that the cluster remembers, newest last: they are kept in the cluster itself."""
+    with closing(open_cluster(cluster)) as opened:
+        entries = opened.applier().history()
+    if change is None:
+        emit([_document(entry) for entry in entries], form, lambda: _table(entries))
+        return
+    chosen = [entry for entry in entries if entry.number == change]
+    if not chosen:
+        raise InputError("--change", str(change), "the number of a change (`ceph-tuner history` lists them)")
+    (entry,) = chosen
+    emit({**_document(entry), "steps": step_documents(entry.steps)}, form, lambda: step_table(entry.steps))
+    if form is Format.table and entry.note:
+        say([entry.note])
+
+
+def _table(entries: List[Entry]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("change", "when", "state", "target", "writes", "who", "why"):
+        table.add_column(heading, justify="right" if heading in ("change", "writes") else "left", overflow="fold")
+    for entry in entries:
+        why = f"{entry.why}: {entry.note}" if entry.why and entry.note else entry.why or entry.note
+        row = (str(entry.number), _when(entry.at), _state(entry), entry.target, str(len(entry.steps)), entry.who, why)
+        table.add_row(*row, style="bold" if entry.state == APPLIED else None)
+    return table
+
+
+def _document(entry: Entry) -> Dict[str, Any]:
+    return {
+        "change": entry.number,
+        "at": entry.at,
+        "changed": entry.changed,
+        "state": _state(entry),
+        "target": entry.target,
+        "release": entry.release,
+        "writes": len(entry.steps),
+        "who": entry.who,
+        "why": entry.why,
+        "note": entry.note,
+    }
+
+
+def _state(entry: Entry) -> str:
+    return f"{entry.state} (trial)" if entry.trial else entry.state
+
+
+def _when(at: float) -> str:
+    return datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
