@@ -16,7 +16,7 @@ import pytest
 
 from ceph_tuner.errors import CommandFailed, InputError
 from ceph_tuner.lab.bringup import up
-from ceph_tuner.lab.capacity import _BENCH
+from ceph_tuner.lab.capacity import BENCH
 from ceph_tuner.lab.chroot import discard_unfinished
 from ceph_tuner.lab.cluster import Lab
 from ceph_tuner.lab.places import LabPlaces
@@ -103,7 +103,7 @@ def test_each_osd_holds_the_capacity_and_is_a_host(any_lab: Lab) -> None:
 
 def test_the_device_s_limits_hold(any_lab: Lab) -> None:
     options = any_lab.state.options
-    small = json.loads(any_lab.run(["ceph", "tell", "osd.0", *_BENCH, "--format", "json"], timeout=120))
+    small = json.loads(any_lab.run(["ceph", "tell", "osd.0", *BENCH, "--format", "json"], timeout=120))
     # it is the device that limits, and not by far something else
     assert 0.5 * options.iops < small["iops"] < 1.1 * options.iops
     large = json.loads(any_lab.run(["ceph", "tell", "osd.0", "bench", "314572800", "4194304", "--format", "json"]))
@@ -232,12 +232,13 @@ def test_status_tells_programs_and_people(tentacle_lab: Lab) -> None:
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
 
 
-@pytest.mark.parametrize("moment", range(5))
-def test_a_killed_up_is_cleared_away_by_down(spare_name: str, moment: int, any_lab: Lab) -> None:
+@pytest.mark.parametrize("moment", range(6))
+def test_a_killed_up_is_cleared_away_by_down(spare_name: str, moment: int, tentacle_lab: Lab) -> None:
     # an up takes about 15 s on two cores; the seed makes a failure repeat
-    seconds = random.Random(f"{any_lab.release} {moment}").uniform(0, 3) + 3 * moment
+    seconds = random.Random(moment).uniform(0, 2.5) + 2.5 * moment
+    release = ("tentacle", "reef")[moment % 2]
     with subprocess.Popen(
-        [*PROGRAM, "up", "--name", spare_name, "--release", any_lab.release],
+        [*PROGRAM, "up", "--name", spare_name, "--release", release],
         env=ENVIRONMENT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -247,7 +248,22 @@ def test_a_killed_up_is_cleared_away_by_down(spare_name: str, moment: int, any_l
     result = program("down", "--name", spare_name)
     assert result.returncode == 0, f"killed after {seconds:.1f} s: {result.stderr}"
     assert traces(spare_name) == [], f"killed after {seconds:.1f} s"
-    assert any_lab.alive
+    # the neighbour was not touched
+    assert len(tentacle_lab.daemons()) == 5
+
+
+def test_a_killed_build_of_a_chroot_is_cleared_away_by_down(spare_name: str, tmp_path: Path) -> None:
+    environment = {**ENVIRONMENT, "XDG_CACHE_HOME": str(tmp_path)}
+    chroots = tmp_path / "ceph-tuner/chroots"
+    with subprocess.Popen(
+        [*PROGRAM, "up", "--name", spare_name], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        assert eventually(lambda: bool(list(chroots.glob(".*.unfinished/*"))))
+        process.kill()
+    subprocess.run([*PROGRAM, "down", "--name", spare_name], env=environment, check=True, capture_output=True)
+    assert traces(spare_name) == []
+    assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
+    assert [path.suffix for path in chroots.iterdir()] == [".log"]
 
 
 def test_an_interrupted_up_leaves_nothing(spare_name: str, tentacle_lab: Lab) -> None:

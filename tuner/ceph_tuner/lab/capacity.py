@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 Report = Callable[[str], None]
 
 # 3 000 writes of 4 KiB, as an OSD does at boot, but over 25 objects of 4 MiB in the place of 100, which it writes first
-_BENCH = ["bench", "12288000", "4096", "4194304", "25"]
+BENCH = ["bench", "12288000", "4096", "4194304", "25"]
+"""Arguments of `ceph tell osd.N`."""
 _RUNS = 3
 
 
@@ -29,7 +30,7 @@ def capacity_iops(lab: Lab, report: Report) -> float:
     known = _read()
     if key not in known:
         report("measuring an OSD's capacity (once for this device)")
-        command = ["ceph", "tell", "osd.0", *_BENCH, "--format", "json"]
+        command = ["ceph", "tell", "osd.0", *BENCH, "--format", "json"]
         answers = [json.loads(lab.run(command, timeout=300)) for _ in range(_RUNS)]
         # the highest, because whatever else the machine does only takes away
         known = {**_read(), key: round(max(float(answer["iops"]) for answer in answers), 1)}

@@ -104,6 +104,9 @@ def ensure_chroot(recipe: Recipe, marks: Mapping[str, str], report: Report) -> P
     """The finished tree's path; built now where it is not there yet. Two builds of the same wait for each other."""
     chroots = chroots_directory()
     finished = chroots / recipe.name
+    if set(str(finished)) & set(":,\\"):
+        # these separate the options of an overlay mount
+        raise InputError("cache directory", str(chroots), "a path without colon, comma and backslash")
     if _complete(finished):
         return finished
     report(f"waiting for another build of {recipe.name}" if _busy(recipe) else f"building {recipe.name}")

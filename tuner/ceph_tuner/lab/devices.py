@@ -16,6 +16,8 @@ BLOCK = Path("/sys/block")
 def attached(directory: Path, block: Path = BLOCK) -> Dict[str, Path]:
     """Loop device (`/dev/loop7`) to image file, for the images in a directory."""
     found = {}
+    # the kernel names files by their real path
+    directory = directory.resolve()
     for backing in block.glob("loop*/loop/backing_file"):
         try:
             image = backing.read_text(encoding="utf-8").rstrip("\n")

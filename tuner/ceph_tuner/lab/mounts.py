@@ -20,6 +20,7 @@ MOUNTINFO = Path("/proc/self/mountinfo")
 def mounted_below(tree: Path, mountinfo: Path = MOUNTINFO) -> List[Path]:
     """Mount points at or below a path, the deepest first."""
     found = []
+    tree = tree.resolve()
     for line in mountinfo.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         # the fifth field, with blanks and the like written in octal (proc(5))
         point = Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), line.split()[4]))
@@ -30,7 +31,6 @@ def mounted_below(tree: Path, mountinfo: Path = MOUNTINFO) -> List[Path]:
 
 def remove_tree(tree: Path) -> None:
     """Remove a directory of ours with all it holds; what is mounted below is unmounted first, or nothing is removed."""
-    tree = tree.resolve()
     if not tree.exists():
         return
     for point in mounted_below(tree):
