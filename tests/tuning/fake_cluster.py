@@ -100,6 +100,9 @@ class FakeCluster:
             self.config = self.before.pop("config")
             self.events.append("undo")
 
+    def keep(self) -> None:
+        self.events.append("keep")
+
     # report
     def phase(self, run: Run, number: int, total: int, phase: str, seconds: float) -> None:
         self.at_phase(run, phase)

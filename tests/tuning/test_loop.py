@@ -83,10 +83,9 @@ def test_a_winner_that_meets_what_the_profiles_miss_is_written_back_and_checked(
 def test_every_trial_is_taken_back_before_the_next_is_written() -> None:
     cluster = FakeCluster()
     run(cluster)
-    writes = [event for event in cluster.events if event in ("apply", "undo")]
-    # the last one stays: undone in one step, it leads back to where the run began
-    assert writes == ["apply", "undo"] * 8 + ["apply"] or writes[-1] == "apply"
-    assert writes[:-1] == ["apply", "undo"] * (len(writes) // 2)
+    writes = [event for event in cluster.events if event in ("apply", "undo", "keep")]
+    assert writes == ["apply", "undo"] * ((len(writes) - 2) // 2) + ["apply", "keep"]
+    # undone in one step, what stays leads back to where the run began
     cluster.undo()
     assert cluster.config == {}
 
@@ -227,6 +226,30 @@ def test_a_load_that_does_not_come_up_is_tried_again_once() -> None:
     assert not cluster.working
 
 
+def test_a_run_that_cannot_be_measured_twice_says_nothing_about_its_settings() -> None:
+    def strike(run: Run, phase: str) -> None:
+        if run.label == "trial 2" and phase == "preparing the load":
+            cluster.unprepared = [LabFailed("out of work")]
+
+    cluster, spies = FakeCluster(strike), []
+    outcome = run(cluster, spies=spies)
+    assert [t.run.label for t in outcome.trials if str(t.failed).startswith("not measured: ")] == ["trial 2"]
+    assert len(spies[0].told) == 5
+    assert outcome.written
+
+
+def test_two_runs_in_a_row_that_cannot_be_measured_end_it() -> None:
+    def strike(run: Run, phase: str) -> None:
+        if run.kind == "trial" and phase == "preparing the load":
+            cluster.unprepared = [LabFailed("out of work")]
+
+    cluster = FakeCluster(strike)
+    with pytest.raises(LabFailed):
+        run(cluster)
+    assert cluster.config == {}
+    assert not cluster.working
+
+
 def test_a_metric_that_the_baseline_does_not_show_is_said_at_once() -> None:
     slo = parse_slo({"objectives": ["client.p95_ms <= 85 ms", "scrub.bytes_s >= 8 MB/s"]})
     with pytest.raises(RetryLater, match=r"no scrub\.bytes_s"):
@@ -242,6 +265,7 @@ def test_a_winner_that_does_worse_once_it_is_written_is_taken_back() -> None:
     outcome = run(cluster)
     assert not outcome.written
     assert "worse than the settings in force" in outcome.withdrawn
+    assert "keep" not in cluster.events
     assert cluster.config == {}
 
 

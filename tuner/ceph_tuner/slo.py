@@ -63,6 +63,11 @@ def objective_metrics() -> List[str]:
     return [name for name in METRICS if not _NO_OBJECTIVE.search(name)]
 
 
+def units_of(metric: str) -> List[str]:
+    """Units that a bound of this metric can be given in; the first is meant where there is none."""
+    return list(_UNITS[METRICS[metric].unit])
+
+
 @dataclass(frozen=True)
 class Bound:
     """A number in the metric's own unit, or a factor on the baseline's measurement."""

@@ -47,7 +47,10 @@ class Writer(Protocol):
         """Write settings, and return when the OSDs show them. Raises TunerError; then nothing is left half done."""
 
     def undo(self) -> None:
-        """Take the last `apply` back, also one that was broken off. Nothing to undo is no error."""
+        """Take the last `apply` back. Nothing to undo is no error."""
+
+    def keep(self) -> None:
+        """Let the last `apply` stay when this process ends."""
 
 
 class Report(Protocol):

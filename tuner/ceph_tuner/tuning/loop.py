@@ -26,6 +26,9 @@ OptimiserFor = Callable[[Mapping[str, float]], Optimiser]
 """Makes the optimiser once the baseline's means are known: relative bounds need them."""
 
 
+NOT_MEASURED = "not measured: "
+
+
 @dataclass(frozen=True)
 class Task:
     """What is to be tuned, and within which means."""
@@ -92,6 +95,16 @@ def tune(task: Task, measuring: Measuring, optimiser_for: OptimiserFor, record: 
     total = len(opening) + task.budget.trials + repeats + (1 if task.write_back else 0)
     trials: List[Trial] = []
 
+    def again(run: Run, number: int, baseline: Mapping[str, float], keep: bool) -> Trial:
+        try:
+            return measuring.run(run, number, total, baseline, keep)
+        except Locked:
+            raise
+        except (RetryLater, LabFailed) as error:
+            if run.kind == "baseline" or (trials and _not_measured(trials[-1])):
+                raise
+            return Trial(run, trials[-1].at + trials[-1].seconds, 0.0, {}, f"{NOT_MEASURED}{error}")
+
     def carry_out(run: Run, baseline: Mapping[str, float], keep: bool = False) -> Trial:
         number = len(trials) + 1
         try:
@@ -100,7 +113,7 @@ def tune(task: Task, measuring: Measuring, optimiser_for: OptimiserFor, record: 
             raise
         except (RetryLater, LabFailed):
             # a load that did not come up says nothing about the settings; twice in a row is no chance
-            trial = measuring.run(run, number, total, baseline, keep)
+            trial = again(run, number, baseline, keep)
         trials.append(trial)
         record(trial)
         return trial
@@ -129,7 +142,9 @@ def tune(task: Task, measuring: Measuring, optimiser_for: OptimiserFor, record: 
         return Outcome(task.slo, trials, baseline, choice, settings, built_in, written=False)
     check = carry_out(Run("check", choice.winner.label, settings, "written back"), baseline, keep=True)
     withdrawn = _withdrawn(task.slo, baseline, check, in_force)
-    if withdrawn and check.failed is None:
+    if not withdrawn:
+        measuring.keep()
+    elif check.failed is None:
         measuring.take_back(check.run, total, total)
     return Outcome(task.slo, trials, baseline, choice, settings, built_in, not withdrawn, check, withdrawn)
 
@@ -137,8 +152,13 @@ def tune(task: Task, measuring: Measuring, optimiser_for: OptimiserFor, record: 
 def _tell(optimiser: Optimiser, settings: Settings, trial: Trial) -> None:
     if trial.failed is None:
         optimiser.tell(settings, trial.measures)
-    else:
+    elif not _not_measured(trial):
         optimiser.tell(settings, Failed(trial.failed, trial.means))
+
+
+def _not_measured(trial: Trial) -> bool:
+    """Whether a run failed for reasons that say nothing about its settings."""
+    return trial.failed is not None and trial.failed.startswith(NOT_MEASURED)
 
 
 def _in_force(trials: List[Trial]) -> Candidate:

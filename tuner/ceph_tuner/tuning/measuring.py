@@ -136,6 +136,10 @@ class Measuring:
                     raise _StoppedError(breach)
             self._clock.sleep(max(0.0, min(OBSERVE_S, end - self._clock.now())))
 
+    def keep(self) -> None:
+        """Let settings that a run left in place stay for good."""
+        self._writer.keep()
+
     def take_back(self, run: Run, number: int, total: int) -> None:
         """Undo settings that were kept."""
         self._undo(run, number, total)

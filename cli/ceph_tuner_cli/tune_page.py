@@ -1,0 +1,212 @@
+"""What `ceph-tuner tune` shows: progress while it runs, and the result as a page."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Dict, List, Mapping, Optional, Type
+
+from rich.console import Group, RenderableType
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from ceph_tuner.cost import allocation
+from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.metrics import METRICS
+from ceph_tuner.releases import Release, Settings
+from ceph_tuner.slo import Slo, Verdict, evaluate
+from ceph_tuner.trial import Run, Trial
+from ceph_tuner.tuning.loop import Outcome
+from ceph_tuner.tuning.on_cluster import InForce
+from ceph_tuner_cli.knobs import shown
+from ceph_tuner_cli.render import messages
+
+_UNITS = ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"))
+
+
+def quantity(metric: str, value: Optional[float]) -> str:
+    """Write a value in the unit that people read it in."""
+    if value is None:
+        return "not seen"
+    unit = METRICS[metric].unit
+    if unit == "B/s":
+        for size, name in _UNITS:
+            if value >= size:
+                return f"{value / size:.1f} {name}"
+    if unit == "s" and value >= 172800:
+        return f"{value / 86400:.1f} d"
+    return f"{value:.4g}{'' if unit == '1' else f' {unit}'}".replace(" 1/s", " /s")
+
+
+class TuneProgress:
+    """`tuning.Report` on the terminal: one moving line, and a line for each run that ended."""
+
+    def __init__(self, slo: Slo) -> None:
+        self._slo = slo
+        self._progress = Progress(
+            TextColumn("{task.fields[run]}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[live]}"),
+            console=messages,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=None, run="", live="")
+
+    def __enter__(self) -> TuneProgress:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self._progress.stop()
+
+    def phase(self, run: Run, number: int, total: int, phase: str, seconds: float) -> None:
+        """Show what is being done."""
+        self._progress.reset(self._task, total=total, completed=number - 1)
+        self._progress.update(self._task, description=phase, run=f"{number} of {total}: {run.label}", live="")
+
+    def live(self, values: Mapping[str, float]) -> None:
+        """Show the objectives' metrics as they are now."""
+        seen = [
+            f"{o.metric} {quantity(o.metric, values[o.metric])}" for o in self._slo.objectives if o.metric in values
+        ]
+        self._progress.update(self._task, live=", ".join(dict.fromkeys(seen)))
+
+    def done(self, trial: Trial, number: int, total: int) -> None:
+        """Leave a line behind."""
+        what = trial.run.why if trial.run.kind == "trial" else trial.run.kind
+        line = (
+            f"{number} of {total}  {trial.run.label} ({what}): "
+            if what
+            else f"{number} of {total}  {trial.run.label}: "
+        )
+        if trial.failed is not None:
+            line += f"stopped: {trial.failed}"
+        else:
+            metrics = dict.fromkeys(objective.metric for objective in self._slo.objectives)
+            line += ", ".join(f"{metric} {quantity(metric, trial.means.get(metric))}" for metric in metrics)
+        messages.print(line, markup=False, soft_wrap=True)
+        for note in trial.notes:
+            messages.print(f"        {note}", markup=False, soft_wrap=True)
+
+    def interrupted(self) -> None:
+        """Answer Ctrl-C at once."""
+        messages.print("interrupted: the trial is being taken back and the load stopped", markup=False)
+
+
+def page(
+    outcome: Outcome,
+    release: Release,
+    now: InForce,
+    cluster: str,
+    commands: List[str],
+    saved: Optional[Any],
+) -> RenderableType:
+    """Lay out a tuning run's result."""
+    parts: List[RenderableType] = [Text(_headline(outcome)), Text(""), _objectives(outcome)]
+    if outcome.choice.better:
+        parts += [Text(""), _settings(outcome, release, now), Text(""), *_accounting(outcome, release, now)]
+    parts += [Text(line) for line in _what_to_do(outcome, cluster, commands, saved)]
+    return Group(*parts)
+
+
+def _headline(outcome: Outcome) -> str:
+    choice = outcome.choice
+    if not choice.better:
+        return f"Nothing better found: {choice.reason}. The settings in force stay."
+    times = "once" if choice.winner.repeats == 1 else f"{choice.winner.repeats} times"
+    line = f"Winner: {choice.winner.label}, measured {times}: {choice.reason}."
+    if outcome.withdrawn:
+        return f"{line}\nTaken back again: {outcome.withdrawn}."
+    return line
+
+
+def _objectives(outcome: Outcome) -> Table:
+    built_in = outcome.best_built_in
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    headings = ["objective", "in force before"]
+    headings += [f"best built-in ({built_in.label})"] if built_in else []
+    headings += ["winner", "margin", ""]
+    for heading in headings:
+        table.add_column(heading, no_wrap=True)
+    before = evaluate(outcome.slo, outcome.baseline, outcome.baseline)
+    best = evaluate(outcome.slo, built_in.means, outcome.baseline) if built_in else []
+    for index, verdict in enumerate(outcome.choice.verdicts):
+        kind = "" if verdict.objective.hard else " (soft)"
+        row = [verdict.objective.text + kind, _seen(before[index])]
+        row += [_seen(best[index])] if built_in else []
+        table.add_row(*row, quantity(verdict.objective.metric, verdict.seen), _margin(verdict), _met(verdict))
+    if outcome.check is not None and outcome.check.failed is None:
+        seen = outcome.check.means
+        metrics = dict.fromkeys(objective.metric for objective in outcome.slo.objectives)
+        table.caption = "checked after the write-back: " + ", ".join(
+            f"{metric} {quantity(metric, seen.get(metric))}" for metric in metrics
+        )
+        table.caption_justify = "left"
+    return table
+
+
+def _seen(verdict: Verdict) -> str:
+    return f"{quantity(verdict.objective.metric, verdict.seen)} {_met(verdict)}"
+
+
+def _margin(verdict: Verdict) -> str:
+    return "" if verdict.margin is None else f"{100 * verdict.margin:+.0f}%"
+
+
+def _met(verdict: Verdict) -> str:
+    return {True: "met", False: "missed", None: "unknown"}[verdict.met]
+
+
+def _settings(outcome: Outcome, release: Release, now: InForce) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("knob", "before", "winner"):
+        table.add_column(heading, no_wrap=True)
+    for name in KNOBS:
+        if name not in outcome.settings:
+            continue
+        before = now.profile or "custom" if name == PROFILE else now.settings.get(name, KNOBS[name].default(release))
+        if before != outcome.settings[name]:
+            old = "-" if before is None else shown(KNOBS[name], before)
+            table.add_row(name, old, shown(KNOBS[name], outcome.settings[name]))
+    return table
+
+
+def _accounting(outcome: Outcome, release: Release, now: InForce) -> List[RenderableType]:
+    """Say what each class is sure of and cannot exceed, per OSD: why the winner does what it does."""
+    settings: Settings = dict(outcome.settings)
+    if settings.get(PROFILE) in release.profiles:
+        settings = dict(release.profiles[str(settings[PROFILE])])
+    if release.units != "fraction" or not all(name in settings for name in MCLOCK_NINE):
+        return []
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("per OSD", "reserved", "limit", "share of the rest"):
+        table.add_column(heading, no_wrap=True)
+    for name, part in allocation(settings, now.hardware, release).items():
+        limit = "none" if part.limit_bytes_s is None else _rate(part.limit_iops, part.limit_bytes_s)
+        share = f"{100 * part.weight_share:.0f}%"
+        table.add_row(name.replace("background_", ""), _rate(part.reserved_iops, part.reserved_bytes_s), limit, share)
+    return [table, Text("")]
+
+
+def _rate(iops: Optional[float], bytes_s: float) -> str:
+    return f"{iops or 0:.0f} small I/O/s or {quantity('client.bytes_s', bytes_s)}"
+
+
+def _what_to_do(outcome: Outcome, cluster: str, commands: List[str], saved: Optional[Any]) -> List[str]:
+    lines: List[str] = []
+    if outcome.written:
+        lines.append(f"Written back. To take it back: ceph-tuner rollback --cluster {cluster}")
+    elif commands:
+        lines += ["Nothing was left in place. To write it:", *(f"  {command}" for command in commands)]
+    if saved:
+        lines.append(
+            f"Saved as {saved}. To take it to another cluster: ceph-tuner profile import {saved} --cluster NAME"
+        )
+    missed: Dict[str, None] = {v.objective.metric: None for v in outcome.choice.verdicts if not v.met}
+    if missed and outcome.choice.better:
+        lines.append(f"Still missed: {', '.join(missed)}. More trials, other bounds or more hardware may help.")
+    return lines

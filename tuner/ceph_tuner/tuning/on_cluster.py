@@ -1,0 +1,121 @@
+"""The loop's interfaces on a real cluster: what is in force, who writes, who looks out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Dict, Mapping, Optional
+
+from ceph_tuner.applier import Applier
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.cost import Hardware
+from ceph_tuner.errors import InputError, TunerError
+from ceph_tuner.guard import Sight
+from ceph_tuner.in_force import hardware_of, profile_in_force
+from ceph_tuner.journal import Entry
+from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
+from ceph_tuner.ports import Clock, Commander
+from ceph_tuner.reading import slow_ops
+from ceph_tuner.releases import Release, Settings
+from ceph_tuner.settings import settings_in_force
+from ceph_tuner.translate import to_release_units
+
+
+@dataclass(frozen=True)
+class InForce:
+    """What the OSDs of a target have now: settings as fractions whatever the release, and on which hardware."""
+
+    settings: Settings
+    profile: Optional[str]
+    """Name of the built-in profile; None for custom."""
+    hardware: Hardware
+    osds: int
+
+
+def in_force(cluster: Cluster, target: str) -> InForce:
+    """Ask the OSDs of a target. Raises InputError where there are none, or where they do not agree."""
+    osds = cluster.config.osds(target)
+    if not osds:
+        raise InputError("--target", f"{target!r}, which covers no running OSD", "one that covers some")
+    classes = {place.osd: place.device_class for place in cluster.config.places()}
+    options = {osd: cluster.config.effective(osd) for osd in osds}
+    first = osds[0]
+    names = (PROFILE, *MCLOCK_NINE)
+    for osd in osds[1:]:
+        differing = [name for name in names if options[osd].get(name) != options[first].get(name)]
+        if differing:
+            raise InputError("--target", f"osd.{first} and osd.{osd} that differ in {differing[0]}", "OSDs that agree")
+    found = profile_in_force("in-force", options[first], cluster.release, cluster.version, classes.get(first, "ssd"))
+    named = settings_in_force(options[first]).get(PROFILE)
+    return InForce(
+        dict(found.profile.settings),
+        str(named) if named in cluster.release.profiles else None,
+        hardware_of(options[first], classes.get(first, "ssd"), f"osd.{first}"),
+        len(osds),
+    )
+
+
+class JournalledWriter:
+    """`tuning.Writer` by the applier: each write is journalled as a trial, so that a killed run is taken back."""
+
+    def __init__(self, applier: Applier, target: str, release: Release, hardware: Hardware, why: str) -> None:
+        self._applier, self._target, self._why = applier, target, why
+        self._release, self._hardware = release, hardware
+        self._entry: Optional[Entry] = None
+
+    def apply(self, settings: Settings) -> None:
+        """Write settings; their shares are fractions, whatever the release takes."""
+        written = to_release_units(settings, self._release, self._hardware)
+        self._entry = self._applier.apply(self._applier.plan(self._target, written), self._why, trial=True)
+
+    def undo(self) -> None:
+        """Take back what was written last. Raises Stopped where the cluster does not go back."""
+        entry, self._entry = self._entry, None
+        if entry is not None:
+            self._applier.undo_entry(entry)
+
+    def keep(self) -> None:
+        """Make what was written last permanent."""
+        entry, self._entry = self._entry, None
+        if entry is not None:
+            self._applier.keep(entry)
+
+
+class ClusterLookout:
+    """`tuning.Lookout` by one `status` command."""
+
+    def __init__(self, commander: Commander, clock: Clock) -> None:
+        self._commander, self._clock = commander, clock
+
+    def look(self) -> Optional[Sight]:
+        """Give health, OSDs down, inactive PGs and slow operations."""
+        try:
+            status = json.loads(self._commander.mon("status", {"format": "json"}))
+            return Sight(self._clock.now(), _health(status), _values(status), _words(status))
+        except (TunerError, ValueError, KeyError, TypeError):
+            return None
+
+
+def _health(status: Mapping[str, Any]) -> str:
+    return str(status["health"]["status"])
+
+
+def _words(status: Mapping[str, Any]) -> str:
+    checks = status["health"].get("checks", {})
+    serious = [name for name, check in checks.items() if check.get("severity") == "HEALTH_ERR"]
+    return f"({', '.join(serious)})" if serious else ""
+
+
+def _values(status: Mapping[str, Any]) -> Dict[str, float]:
+    osds = status["osdmap"]
+    # nested once more up to Pacific
+    osds = osds.get("osdmap", osds)
+    states = status["pgmap"].get("pgs_by_state", [])
+    inactive = sum(int(row["count"]) for row in states if "active" not in str(row["state_name"]).split("+"))
+    laggy = sum(int(row["count"]) for row in states if "laggy" in str(row["state_name"]).split("+"))
+    return {
+        "osds.down": float(max(0, int(osds["num_in_osds"]) - int(osds["num_up_osds"]))),
+        "pgs.inactive": float(inactive),
+        "pgs.laggy": float(laggy),
+        "ops.slow": slow_ops(status["health"]),
+    }
