@@ -9,7 +9,7 @@ import typer
 
 from ceph_tuner import __version__
 from ceph_tuner.errors import TunerError
-from ceph_tuner_cli import knobs, lab, mgr, profile, twin
+from ceph_tuner_cli import apply, history, knobs, lab, mgr, profile, rollback, slo, tune, twin
 from ceph_tuner_cli.render import messages
 
 app = typer.Typer(
@@ -23,6 +23,11 @@ app.add_typer(lab.app, name="lab")
 app.add_typer(twin.app, name="twin")
 app.command("knobs")(knobs.knobs)
 app.add_typer(profile.app, name="profile")
+app.add_typer(slo.app, name="slo")
+app.command("tune")(tune.tune)
+app.command("apply")(apply.apply)
+app.command("rollback")(rollback.rollback)
+app.command("history")(history.history)
 app.add_typer(mgr.app, name="mgr")
 
 
