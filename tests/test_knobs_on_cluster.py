@@ -1,0 +1,299 @@
+"""What we say of each knob, held against an OSD and the monitors of every release that a lab can have."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any, Dict, Iterator, List
+
+import pytest
+
+from ceph_tuner.clusters import Cluster, open_cluster
+from ceph_tuner.cost import item_cost, scrub_item_bytes
+from ceph_tuner.errors import CommandFailed, InputError
+from ceph_tuner.in_force import hardware_of, profile_in_force
+from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE, knob
+from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.releases import BUILT_IN_PROFILES, Value
+from ceph_tuner.settings import settings_in_force
+
+OVERRIDE = "osd_mclock_override_recovery_settings"
+NOBODY = "osd.4242"
+"""No such OSD: its section of the configuration database reaches nobody."""
+
+TYPES = {
+    "int": {"int", "uint"},
+    "size": {"size"},
+    "float": {"float"},
+    "fraction": {"float"},
+    "bool": {"bool"},
+    "categorical": {"str"},
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(any_lab: Lab) -> Iterator[Cluster]:
+    opened = open_cluster(any_lab.name)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def helps(cluster: Cluster) -> Dict[str, Dict[str, Any]]:
+    found = {}
+    for name, entry in KNOBS.items():
+        if entry.scope != "pool":
+            found[name] = json.loads(cluster.commander.mon("config help", {"key": name}))
+    return found
+
+
+@pytest.fixture
+def clean(cluster: Cluster) -> Iterator[None]:
+    before = set(cluster.config.dump())
+    yield
+    for entry in set(cluster.config.dump()) - before:
+        cluster.config.remove(entry.who, entry.name)
+    for entry in before - set(cluster.config.dump()):
+        cluster.config.set(*entry)
+
+
+def until(condition: Any, seconds: float = 10.0) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.2)
+    return True
+
+
+def test_every_knob_exists_with_our_type_default_and_choices(cluster: Cluster, helps: Dict[str, Any]) -> None:
+    wrong: List[str] = []
+    for name, ceph in helps.items():
+        entry = knob(name)
+        if not entry.exists(cluster.release):
+            wrong.append(f"{name} exists")
+            continue
+        if ceph["type"] not in TYPES[entry.kind]:
+            wrong.append(f"{name} is of type {ceph['type']}, not {entry.kind}")
+        default = entry.read(str(ceph["daemon_default"] or ceph["default"]).lower())
+        ours = entry.default(cluster.release)
+        # the default of trims at once says 2, and `daemon_default` is not used by it
+        if default != ours and entry.read(str(ceph["default"]).lower()) != ours:
+            wrong.append(f"{name} defaults to {default}, not {ours}")
+        if entry.choices and set(ceph["enum_values"]) != set(entry.choices):
+            wrong.append(f"{name} is one of {ceph['enum_values']}, not {entry.choices}")
+    assert wrong == []
+
+
+def test_our_ranges_lie_within_ceph_s(cluster: Cluster, helps: Dict[str, Any]) -> None:
+    for name, ceph in helps.items():
+        low, high = knob(name).bounds(cluster.release)
+        if ceph["min"] != "":
+            assert low >= float(ceph["min"]), name
+        if ceph["max"] != "":
+            assert high <= float(ceph["max"]), name
+
+
+def test_a_live_knob_can_be_changed_at_run_time_and_a_restart_one_cannot(helps: Dict[str, Any]) -> None:
+    wrong = [name for name, ceph in helps.items() if ceph["can_update_at_runtime"] != (knob(name).change == "live")]
+    assert wrong == []
+
+
+def test_an_osd_has_every_knob(cluster: Cluster) -> None:
+    options = cluster.config.effective(0)
+    missing = [name for name, entry in KNOBS.items() if entry.scope != "pool" and name not in options]
+    assert missing == []
+    for name, entry in KNOBS.items():
+        if entry.scope != "pool":
+            entry.read(options[name])
+
+
+def test_every_sleep_is_forced_to_0(cluster: Cluster) -> None:
+    options = cluster.config.effective(0)
+    for name, entry in KNOBS.items():
+        if entry.work == "sleeps":
+            assert float(options[name]) == 0, name
+
+
+@pytest.mark.parametrize("profile", [*BUILT_IN_PROFILES, "balanced"])
+def test_a_built_in_profile_has_our_nine_values(cluster: Cluster, clean: None, profile: str) -> None:
+    cluster.config.set("osd.0", PROFILE, profile)
+    expected = {PROFILE: profile, **cluster.release.profiles[profile]}
+    assert until(lambda: settings_in_force(cluster.config.effective(0)) == expected), settings_in_force(
+        cluster.config.effective(0)
+    )
+    found = profile_in_force("x", cluster.config.effective(0), cluster.release, cluster.version).profile
+    assert found.settings.items() >= cluster.release.profiles[profile].items()
+
+
+VALUES: Dict[str, Value] = {
+    "osd_mclock_scheduler_client_res": 0.5,
+    "osd_mclock_scheduler_client_wgt": 7,
+    "osd_mclock_scheduler_client_lim": 0.0,
+    "osd_mclock_scheduler_background_recovery_res": 0.123456789,
+    "osd_mclock_scheduler_background_best_effort_res": 1e-7,
+    "osd_scrub_load_threshold": 12.5,
+    "osd_deep_scrub_interval": 604800,
+    "osd_mclock_max_capacity_iops_ssd": 934.87654321,
+    "osd_mclock_max_sequential_bandwidth_ssd": 62914560,
+    "bluestore_throttle_bytes": 262144,
+    OVERRIDE: True,
+    "osd_op_queue": "wpq",
+    "osd_max_scrubs": 5,
+}
+
+
+def test_values_are_kept_as_we_format_and_round_them(cluster: Cluster, clean: None) -> None:
+    for name, value in VALUES.items():
+        cluster.config.set(NOBODY, name, str(value).lower())
+    kept = {entry.name: entry.value for entry in cluster.config.dump() if entry.who == NOBODY}
+    assert kept == {name: knob(name).format(value) for name, value in VALUES.items()}
+    assert {name: knob(name).parse(text) for name, text in kept.items()} == {
+        name: knob(name).check(value) for name, value in VALUES.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("bluestore_throttle_bytes", "256K"),
+        ("bluestore_throttle_bytes", "256Ki"),
+        ("bluestore_throttle_bytes", "1MB"),
+        ("bluestore_throttle_bytes", "64k"),
+        ("bluestore_throttle_bytes", "1.5M"),
+        (OVERRIDE, "TRUE"),
+        (OVERRIDE, "yes"),
+        ("osd_mclock_scheduler_client_res", ".3"),
+        ("osd_mclock_scheduler_client_res", "1.1"),
+        ("osd_mclock_scheduler_client_res", "-0.1"),
+        ("osd_mclock_scheduler_client_wgt", "-1"),
+        ("osd_max_scrubs", "2.5"),
+        ("osd_pg_max_concurrent_snap_trims", "0"),
+        ("osd_mclock_profile", "fast"),
+    ],
+)
+def test_we_read_a_text_as_the_monitors_do(cluster: Cluster, clean: None, name: str, text: str) -> None:
+    try:
+        ours = knob(name).format(knob(name).parse(text))
+    except InputError:
+        ours = ""
+    try:
+        cluster.config.set(NOBODY, name, text)
+    except CommandFailed:
+        assert ours == ""
+    else:
+        assert [entry.value for entry in cluster.config.dump() if entry.who == NOBODY] == [ours]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("osd_mclock_scheduler_client_wgt", "0"),
+        ("osd_mclock_scheduler_client_lim", "nan"),
+        ("osd_max_scrubs", "-5"),
+        ("osd_max_scrubs", "10K"),
+    ],
+)
+def test_the_monitors_take_what_we_refuse(cluster: Cluster, clean: None, name: str, text: str) -> None:
+    """If this fails, Ceph has become stricter: then a comment in knob.py is out of date."""
+    cluster.config.set(NOBODY, name, text)
+    assert any(entry.who == NOBODY for entry in cluster.config.dump())
+
+
+def test_a_recovery_limit_is_dropped_unless_it_is_opened(cluster: Cluster, clean: None) -> None:
+    def in_database() -> bool:
+        return any(entry.name == "osd_max_backfills" for entry in cluster.config.dump())
+
+    def in_force() -> str:
+        return cluster.config.effective(0)["osd_max_backfills"]
+
+    cluster.config.set("osd", "osd_max_backfills", "3")
+    assert until(lambda: not in_database()), "the OSDs did not remove it"
+    assert until(lambda: in_force() == "1")
+    cluster.config.set("osd", OVERRIDE, "true")
+    assert until(lambda: cluster.config.effective(0)[OVERRIDE] == "true")
+    cluster.config.set("osd", "osd_max_backfills", "3")
+    assert until(lambda: in_force() == "3")
+    assert in_database()
+
+
+def test_capacity_and_shards_are_those_that_mclock_says_it_uses(cluster: Cluster, any_lab: Lab) -> None:
+    hardware = hardware_of(cluster.config.effective(0), _device_class(cluster))
+    log = any_lab.host_path("/lab/log/osd.0.log").read_text(errors="replace")
+    stated = [line for line in log.splitlines() if "osd_bandwidth_cost_per_io:" in line]
+    assert stated, "the OSD's log does not say what it uses"
+    words = stated[-1].split()
+    cost = float(words[words.index("osd_bandwidth_cost_per_io:") + 1])
+    per_shard = float(words[words.index("osd_bandwidth_capacity_per_shard") + 1])
+    assert hardware.cost_per_io == pytest.approx(cost, rel=1e-3)
+    assert hardware.shard_bytes_s == pytest.approx(per_shard, rel=1e-3)
+
+
+@pytest.fixture
+def costs_logged(cluster: Cluster, any_lab: Lab, clean: None) -> Any:
+    """Make the OSDs log what each item costs; gives a function that reads the logs since."""
+
+    def logs() -> List[str]:
+        paths = [any_lab.host_path(f"/lab/log/osd.{osd}.log") for osd in any_lab.osds]
+        return [path.read_text(errors="replace") for path in paths]
+
+    before = [len(text) for text in logs()]
+    cluster.config.set("osd", "debug_mclock", "20/20")
+    shown = {osd: (lambda osd=osd: cluster.config.effective(osd)["debug_mclock"] == "20/20") for osd in any_lab.osds}
+    assert all(until(condition) for condition in shown.values())
+    return lambda: "".join(text[start:] for text, start in zip(logs(), before))
+
+
+def put(lab: Lab, name: str, size: int) -> None:
+    lab.run(["sh", "-c", f"head -c {size} /dev/zero | rados -p rbd put {name} -"])
+
+
+def test_a_client_operation_costs_what_we_say(cluster: Cluster, any_lab: Lab, costs_logged: Any) -> None:
+    hardware = hardware_of(cluster.config.effective(0), _device_class(cluster))
+    for size in (4096, 3 * 2**20):
+        put(any_lab, "knob-cost", size)
+        expected = f"item_cost: {size} scaled_cost: {item_cost(size, hardware, cluster.release)}"
+        assert until(lambda text=expected: text in costs_logged()), expected
+    # a read counts nothing, whatever its size
+    any_lab.run(["rados", "-p", "rbd", "get", "knob-cost", "/dev/null"])
+    any_lab.run(["rados", "-p", "rbd", "rm", "knob-cost"])
+    assert until(lambda: f"item_cost: 0 scaled_cost: {item_cost(0, hardware, cluster.release)}" in costs_logged())
+
+
+@pytest.mark.parametrize("deep", [True, False])
+def test_a_scrub_chunk_costs_what_we_say(cluster: Cluster, any_lab: Lab, costs_logged: Any, deep: bool) -> None:
+    names = [f"knob-scrub-{number}" for number in range(3)]
+    for name in names:
+        put(any_lab, name, 300_000)
+    mapped = any_lab.json(["ceph", "osd", "map", "rbd", names[0]])
+    group = mapped["pgid"]
+
+    def stats() -> Any:
+        return any_lab.json(["ceph", "pg", group, "query"])["info"]["stats"]["stat_sum"]
+
+    found = stats()
+    any_lab.run(["ceph", "pg", "deep-scrub" if deep else "scrub", group])
+    hardware = hardware_of(cluster.config.effective(0), _device_class(cluster))
+    expected = scrub_item_bytes(
+        found["num_objects"], found["num_bytes"] / found["num_objects"], deep, {}, hardware, cluster.release
+    )
+
+    def costs() -> List[int]:
+        return [int(cost) for cost in re.findall(r"item_cost: (\d+)", costs_logged())]
+
+    # Ceph takes the mean size as a whole number
+    assert until(lambda: any(abs(cost - expected) <= found["num_objects"] for cost in costs()), 30), (
+        expected,
+        sorted(set(costs())),
+    )
+    for name in names:
+        any_lab.run(["rados", "-p", "rbd", "rm", name])
+
+
+def test_the_nine_are_all_that_custom_needs(cluster: Cluster) -> None:
+    assert set(MCLOCK_NINE) <= set(cluster.config.effective(0))
+
+
+def _device_class(cluster: Cluster) -> str:
+    return {place.osd: place.device_class for place in cluster.config.places()}[0]
