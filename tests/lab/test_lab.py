@@ -291,7 +291,7 @@ def test_after_a_crash_up_starts_anew(spare_name: str, tentacle_lab: Lab) -> Non
         assert eventually(lambda: bool(traces_of_images(spare_name)))
         process.kill()
     said: List[str] = []
-    lab = up(spare_name, {"osds": 1, "size": 1, "mgrs": 2}, said.append)
+    lab = up(spare_name, {"osds": 1, "mgrs": 2}, said.append)
     assert said[0] == f"lab {spare_name} was left behind by a crash or a reboot: starting anew"
     assert list(lab.daemons()) != []
     assert {"mgr.x", "mgr.y", "osd.0", "mon.a"} == set(lab.daemons())

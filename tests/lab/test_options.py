@@ -64,3 +64,9 @@ def test_only_what_was_asked_for_can_differ() -> None:
 
 def test_labs_are_called_lab_and_by_their_release() -> None:
     assert [default_name(release) for release in ("tentacle", "reef")] == ["lab", "lab-reef"]
+
+
+def test_a_lab_of_two_osds_has_two_replicas_unless_told_otherwise() -> None:
+    assert LabOptions.from_dict({"osds": 2}).size == 2
+    assert LabOptions.from_dict({"osds": 2, "size": 1}).size == 1
+    assert LabOptions.from_dict({"osds": 5}).size == 3

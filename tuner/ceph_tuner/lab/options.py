@@ -67,8 +67,11 @@ class LabOptions:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> LabOptions:
-        """Options that some file or user stated; what is absent has its default."""
-        return LabOptions(**{field.name: values[field.name] for field in fields(LabOptions) if field.name in values})
+        """Options that some file or user stated; what is absent has its default, and fewer OSDs fewer replicas."""
+        known = {field.name: values[field.name] for field in fields(LabOptions) if field.name in values}
+        if "osds" in known:
+            known.setdefault("size", max(1, min(LabOptions.size, known["osds"])))
+        return LabOptions(**known)
 
     def differences(self, wanted: Mapping[str, Any]) -> Dict[str, Any]:
         """Those of these values that differ from what was explicitly wanted."""
