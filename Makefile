@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 export PYTHONPATH := $(CURDIR)/mgr_module
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup lab tune test test-unit check format docs clean
+.PHONY: help setup lab tune test test-unit check format reference docs clean
 help:
 	@sed -n 's/^# //p' Makefile
 
@@ -56,6 +56,9 @@ check: setup
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+reference: setup
+	$(BIN)/python docs/write_commands.py
 
 docs: setup
 	$(BIN)/sphinx-build -q -W --keep-going docs build/docs
