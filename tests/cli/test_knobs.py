@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, Callable, List, Tuple
+
+import pytest
+
+from ceph_tuner.knobs import KNOBS
+from ceph_tuner.releases import RELEASES
+from ceph_tuner_cli.main import main
+
+Run = Callable[..., Tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def running(*arguments: str) -> Tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["ceph-tuner", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return running
+
+
+def document(out: str) -> List[Any]:
+    return list(json.loads(out))
+
+
+def test_every_knob_of_every_release_is_there_for_programs(run: Run) -> None:
+    code, out, _ = run("knobs", "--format", "json")
+    found = document(out)
+    assert code == 0
+    assert [entry["name"] for entry in found] == list(KNOBS)
+    assert all(set(entry["releases"]) == set(RELEASES) for entry in found)
+
+
+def test_a_release_may_be_a_version(run: Run) -> None:
+    (found,) = document(run("knobs", "osd_scrub_cost", "--release", "18.2.7", "--format", "json")[1])
+    assert (found["release"], found["works"], found["default"]) == ("reef", False, 50 * 2**20)
+    assert "osd_scrub_chunk_max" in found["instead"]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_no_name_is_cut_off_on_a_terminal_of_80_columns(run: Run, release: str) -> None:
+    code, out, _ = run("knobs", "--release", release)
+    assert code == 0
+    assert all(name in out for name in KNOBS)
+
+
+def test_one_knob_is_told_in_full(run: Run) -> None:
+    out = run("knobs", "osd_scrub_cost")[1]
+    assert "Quincy up to 17.2.6: default 50 MiB; works" in out
+    assert "use osd_mclock_scheduler_background_best_effort_lim" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("knobs", "osd_max_scrub"),
+            "knob: found 'osd_max_scrub', expected a known knob such as osd_max_scrubs",
+        ),
+        (("knobs", "--release", "pacific"), "error: --release: found 'pacific'"),
+        (("knobs", "--release", "16.2.1"), "expected one of quincy-early"),
+    ],
+)
+def test_a_fault_is_one_line_and_exit_code_2(run: Run, arguments: Tuple[str, ...], message: str) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Callable, Iterator, Tuple
+
+import pytest
+
+from ceph_tuner.clusters import Cluster, open_cluster
+from ceph_tuner.cost import Hardware
+from ceph_tuner.files import profile_file
+from ceph_tuner.knobs import PROFILE
+from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.profile import Profile
+from ceph_tuner.releases import TENTACLE, nine
+from ceph_tuner_cli.main import main
+
+Run = Callable[..., Tuple[int, str, str]]
+TUNED = nine((0.5, 8, 0.0), (0.2, 1, 0.5), (0.05, 1, 0.3))
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def running(*arguments: str) -> Tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["ceph-tuner", "profile", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return running
+
+
+@pytest.fixture
+def night(tmp_path: Path) -> Path:
+    path = tmp_path / "night.yaml"
+    profile = Profile.make("night", TENTACLE, {**TUNED, "osd_max_scrubs": 2}, hardware=Hardware(935, 62914560, 1))
+    profile_file.write(path, profile)
+    return path
+
+
+def test_the_built_in_profiles_are_listed(run: Run) -> None:
+    code, out, _ = run("ls", "--release", "reef")
+    assert code == 0
+    assert "reef/balanced" in out
+    assert "0.6-2-0" in out
+    assert "tentacle/" not in out
+
+
+def test_a_profile_is_shown_with_its_commands_and_what_it_comes_to(run: Run, night: Path) -> None:
+    code, out, _ = run("show", str(night))
+    assert code == 0
+    assert "ceph config set osd osd_mclock_scheduler_client_wgt 8" in out
+    lines = [line for line in out.splitlines() if line.startswith("ceph config set")]
+    assert lines[0] == "ceph config set osd osd_mclock_profile custom"
+    assert len(lines) == 11
+    shown = json.loads(run("show", str(night), "--release", "reef", "--format", "json")[1])
+    assert shown["translation"]["release"] == "reef"
+    assert any("translated to Reef" in note for note in shown["translation"]["notes"])
+
+
+def test_a_file_is_checked(run: Run, night: Path) -> None:
+    code, out, _ = run("check", str(night))
+    assert (code, out) == (0, f"{night}: sound, for Tentacle from 20.2.3\n")
+    night.write_text(night.read_text().replace("osd_max_scrubs: 2", "osd_max_scrubs: 99"))
+    code, out, err = run("check", str(night))
+    assert (code, out) == (2, "")
+    assert err.endswith("settings.osd_max_scrubs: found 99, expected 1 to 10\n")
+    assert err.count("\n") == 1
+
+
+def test_profiles_are_compared_by_what_they_set(run: Run) -> None:
+    found = json.loads(run("diff", "reef/balanced", "tentacle/balanced", "--format", "json")[1])
+    assert {row["knob"].rsplit("_", 1)[1] for row in found} == {"res", "wgt"}
+    assert run("diff", "reef/balanced", "squid/balanced")[1] == "no difference\n"
+
+
+@pytest.mark.parametrize("name", ["balanced", "reef/balance", "/nowhere.yaml", "nowhere.yaml", "/"])
+def test_what_is_no_profile_is_one_line_and_exit_code_2(run: Run, name: str) -> None:
+    for command in (("show", name), ("diff", name, "reef/balanced")):
+        code, _, err = run(*command)
+        assert code == 2
+        assert err.startswith("error: ")
+        assert err.count("\n") == 1
+
+
+def test_a_cluster_that_is_not_there_is_refused(run: Run, night: Path) -> None:
+    for command in (("export", "--cluster", "no-such-lab"), ("import", str(night), "--cluster", "no-such-lab")):
+        code, _, err = run(*command)
+        assert code == 2
+        assert "no-such-lab" in err
+
+
+@pytest.fixture
+def restored(any_lab: Lab) -> Iterator[Cluster]:
+    """A cluster whose configuration must be back as it was at the end."""
+    cluster = open_cluster(any_lab.name)
+    before = cluster.config.dump()
+    yield cluster
+    for entry in set(cluster.config.dump()) - set(before):
+        if entry.name != PROFILE:
+            cluster.config.remove(entry.who, entry.name)
+    cluster.config.remove("osd", PROFILE)
+    cluster.config.remove("osd.0", PROFILE)
+    for entry in set(before) - set(cluster.config.dump()):
+        cluster.config.set(*entry)
+    cluster.close()
+
+
+def test_a_profile_goes_to_a_cluster_and_comes_back_the_same(
+    run: Run, night: Path, tmp_path: Path, restored: Cluster, any_lab: Lab
+) -> None:
+    before = restored.config.dump()
+    code, out, err = run("import", str(night), "--cluster", any_lab.name)
+    assert code == 0
+    assert "ceph config set osd osd_mclock_scheduler_client_wgt 8" in out
+    assert "nothing is changed: add --yes" in err
+    assert restored.config.dump() == before
+
+    code, _, err = run("import", str(night), "--cluster", any_lab.name, "--yes")
+    assert code == 0, err
+    for osd in any_lab.osds:
+        assert restored.config.effective(osd)["osd_mclock_scheduler_client_wgt"] == "8"
+
+    there = tmp_path / "there.yaml"
+    assert run("export", "--cluster", any_lab.name, "--output", str(there), "--name", "back")[0] == 0
+    found = profile_file.read(there)
+    assert found.release is restored.release
+    # a lab sets BlueStore's throttles itself
+    assert {name: found.settings[name] for name in (*TUNED, "osd_max_scrubs")} == {**TUNED, "osd_max_scrubs": 2}
+    assert found.hardware is not None
+    assert run("import", str(there), "--cluster", any_lab.name)[1].endswith("has it already\n")
+
+    code, _, err = run("export", "--cluster", any_lab.name, "--output", str(there))
+    assert code == 2
+    assert "--force" in err
+
+    restored.applier().undo()
+    assert restored.config.dump() == before
+
+
+def test_osds_that_differ_are_no_profile(run: Run, restored: Cluster, any_lab: Lab) -> None:
+    restored.config.set("osd.0", PROFILE, "high_client_ops")
+    code, _, err = run("export", "--cluster", any_lab.name)
+    assert code == 2
+    assert "osd.0 and osd.1 that differ in osd_mclock_scheduler_client_res" in err
