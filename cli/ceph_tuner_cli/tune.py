@@ -38,8 +38,8 @@ from ceph_tuner.tuning.loop import Outcome, Task
 from ceph_tuner.tuning.loop import tune as run_tuning
 from ceph_tuner.tuning.measuring import Measuring, Timing
 from ceph_tuner.tuning.on_cluster import ClusterLookout, InForce, JournalledWriter, in_force
-from ceph_tuner_cli.render import Format, FormatOption, emit, messages
-from ceph_tuner_cli.tune_page import TuneProgress, page
+from ceph_tuner_cli.render import Format, FormatOption, console, emit, messages
+from ceph_tuner_cli.tune_page import TuneProgress, page, what_to_do
 
 
 def tune(
@@ -111,7 +111,10 @@ def tune(
     if save is not None and outcome.choice.better:
         profile_file.write(save, _profile(outcome, wanted, opened, now), force)
         document["saved"] = str(save)
-    emit(document, form, lambda: page(outcome, opened.release, now, cluster, commands, document.get("saved")))
+    emit(document, form, lambda: page(outcome, opened.release, now))
+    if form is Format.table:
+        for line in what_to_do(outcome, cluster, commands, document.get("saved")):
+            console.print(line, markup=False, soft_wrap=True)
     return 0 if outcome.choice.better and not outcome.withdrawn else 1
 
 

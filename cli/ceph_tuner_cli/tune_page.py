@@ -97,20 +97,27 @@ class TuneProgress:
         messages.print("interrupted: the trial is being taken back and the load stopped", markup=False)
 
 
-def page(
-    outcome: Outcome,
-    release: Release,
-    now: InForce,
-    cluster: str,
-    commands: List[str],
-    saved: Optional[Any],
-) -> RenderableType:
+def page(outcome: Outcome, release: Release, now: InForce) -> RenderableType:
     """Lay out a tuning run's result."""
     parts: List[RenderableType] = [Text(_headline(outcome)), Text(""), _objectives(outcome)]
     if outcome.choice.better:
-        parts += [Text(""), _settings(outcome, release, now), Text(""), *_accounting(outcome, release, now)]
-    parts += [Text(line) for line in _what_to_do(outcome, cluster, commands, saved)]
+        parts += [Text(""), _settings(outcome, release, now), *_accounting(outcome, release, now)]
     return Group(*parts)
+
+
+def what_to_do(outcome: Outcome, cluster: str, commands: List[str], saved: Optional[Any]) -> List[str]:
+    """Give lines with commands, to be printed unwrapped: they are copied."""
+    lines: List[str] = []
+    missed: Dict[str, None] = {v.objective.metric: None for v in outcome.choice.verdicts if not v.met}
+    if missed and outcome.choice.better:
+        lines.append(f"Still missed: {', '.join(missed)}. More trials, other bounds or more hardware may help.")
+    if outcome.written:
+        lines.append(f"Written back. To take it back: ceph-tuner rollback --cluster {cluster}")
+    elif commands:
+        lines += ["Nothing was left in place. To write it:", *(f"  {command}" for command in commands)]
+    if saved:
+        lines.append(f"Saved as {saved}. For another cluster: ceph-tuner profile import {saved} --cluster NAME")
+    return lines
 
 
 def _headline(outcome: Outcome) -> str:
@@ -127,18 +134,14 @@ def _headline(outcome: Outcome) -> str:
 def _objectives(outcome: Outcome) -> Table:
     built_in = outcome.best_built_in
     table = Table(box=None, pad_edge=False, header_style="bold")
-    headings = ["objective", "in force before"]
-    headings += [f"best built-in ({built_in.label})"] if built_in else []
-    headings += ["winner", "margin", ""]
-    for heading in headings:
-        table.add_column(heading, no_wrap=True)
+    for heading in ("objective", "before", *([f"best built-in ({built_in.label})"] if built_in else []), "winner"):
+        table.add_column(heading, no_wrap=heading == "objective")
     before = evaluate(outcome.slo, outcome.baseline, outcome.baseline)
     best = evaluate(outcome.slo, built_in.means, outcome.baseline) if built_in else []
     for index, verdict in enumerate(outcome.choice.verdicts):
         kind = "" if verdict.objective.hard else " (soft)"
-        row = [verdict.objective.text + kind, _seen(before[index])]
-        row += [_seen(best[index])] if built_in else []
-        table.add_row(*row, quantity(verdict.objective.metric, verdict.seen), _margin(verdict), _met(verdict))
+        cells = [before[index], *([best[index]] if built_in else []), verdict]
+        table.add_row(verdict.objective.text + kind, *(_seen(cell) for cell in cells))
     if outcome.check is not None and outcome.check.failed is None:
         seen = outcome.check.means
         metrics = dict.fromkeys(objective.metric for objective in outcome.slo.objectives)
@@ -150,15 +153,10 @@ def _objectives(outcome: Outcome) -> Table:
 
 
 def _seen(verdict: Verdict) -> str:
-    return f"{quantity(verdict.objective.metric, verdict.seen)} {_met(verdict)}"
-
-
-def _margin(verdict: Verdict) -> str:
-    return "" if verdict.margin is None else f"{100 * verdict.margin:+.0f}%"
-
-
-def _met(verdict: Verdict) -> str:
-    return {True: "met", False: "missed", None: "unknown"}[verdict.met]
+    if verdict.margin is None:
+        return quantity(verdict.objective.metric, verdict.seen)
+    met = "met" if verdict.met else "missed"
+    return f"{quantity(verdict.objective.metric, verdict.seen)}, {met} by {100 * abs(verdict.margin):.0f}%"
 
 
 def _settings(outcome: Outcome, release: Release, now: InForce) -> Table:
@@ -189,24 +187,8 @@ def _accounting(outcome: Outcome, release: Release, now: InForce) -> List[Render
         limit = "none" if part.limit_bytes_s is None else _rate(part.limit_iops, part.limit_bytes_s)
         share = f"{100 * part.weight_share:.0f}%"
         table.add_row(name.replace("background_", ""), _rate(part.reserved_iops, part.reserved_bytes_s), limit, share)
-    return [table, Text("")]
+    return [Text(""), table]
 
 
 def _rate(iops: Optional[float], bytes_s: float) -> str:
-    return f"{iops or 0:.0f} small I/O/s or {quantity('client.bytes_s', bytes_s)}"
-
-
-def _what_to_do(outcome: Outcome, cluster: str, commands: List[str], saved: Optional[Any]) -> List[str]:
-    lines: List[str] = []
-    if outcome.written:
-        lines.append(f"Written back. To take it back: ceph-tuner rollback --cluster {cluster}")
-    elif commands:
-        lines += ["Nothing was left in place. To write it:", *(f"  {command}" for command in commands)]
-    if saved:
-        lines.append(
-            f"Saved as {saved}. To take it to another cluster: ceph-tuner profile import {saved} --cluster NAME"
-        )
-    missed: Dict[str, None] = {v.objective.metric: None for v in outcome.choice.verdicts if not v.met}
-    if missed and outcome.choice.better:
-        lines.append(f"Still missed: {', '.join(missed)}. More trials, other bounds or more hardware may help.")
-    return lines
+    return f"{iops or 0:.0f} IOPS, {quantity('client.bytes_s', bytes_s)}"

@@ -1,0 +1,110 @@
+"""A short tuning run on a real cluster, from the program to the OSDs and back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import List
+
+import pytest
+
+from ceph_tuner.files import profile_file
+from ceph_tuner.lab.cluster import Lab
+
+SLO = """\
+schema: 1
+name: short
+objectives:
+  - client.p95_ms <= 0.5 * baseline
+  - objective: recovery.bytes_s >= 0.01 * baseline
+    hard: false
+lab:
+  scenario: client-recovery
+  options: {rate: 60, seconds: 9}
+"""
+
+
+@pytest.fixture
+def slo(tmp_path: Path) -> Path:
+    path = tmp_path / "slo.yaml"
+    path.write_text(SLO, encoding="utf-8")
+    return path
+
+
+def command(lab: Lab, slo: Path, *more: str) -> List[str]:
+    program = [sys.executable, "-c", "from ceph_tuner_cli.main import main; main()"]
+    short = ["--window", "8", "--settle", "1", "--trials", "2", "--format", "json"]
+    return [*program, "tune", "--cluster", lab.name, "--slo", str(slo), *short, *more]
+
+
+def ceph_tuner(*arguments: str) -> str:
+    program = [sys.executable, "-c", "from ceph_tuner_cli.main import main; main()"]
+    return subprocess.run([*program, *arguments], capture_output=True, text=True, check=True, timeout=120).stdout
+
+
+def dump(lab: Lab) -> str:
+    return lab.run(["ceph", "config", "dump"])
+
+
+def flags(lab: Lab) -> str:
+    return str(json.loads(lab.run(["ceph", "osd", "dump", "--format", "json"]))["flags"])
+
+
+@pytest.mark.timeout(600)
+def test_tune_tries_settings_and_rollback_restores_the_configuration_byte_for_byte(
+    tentacle_lab: Lab, slo: Path, tmp_path: Path
+) -> None:
+    before, flags_before = dump(tentacle_lab), flags(tentacle_lab)
+    saved = tmp_path / "tuned.yaml"
+    done = subprocess.run(
+        command(tentacle_lab, slo, "--repeats", "0", "--save", str(saved)), capture_output=True, text=True, timeout=500
+    )
+    assert done.returncode in (0, 1), done.stderr
+    result = json.loads(done.stdout)
+    kinds = [trial["kind"] for trial in result["trials"]]
+    assert kinds[:5] == ["baseline", "profile", "profile", "trial", "trial"]
+    assert all("client.p95_ms" in trial["measures"] for trial in result["trials"]), done.stderr
+    assert flags(tentacle_lab) == flags_before
+    # which of the windows is the better one is for the cluster to say; what follows from it is ours
+    if not result["written"]:
+        assert dump(tentacle_lab) == before
+        return
+    assert done.returncode == 0
+    assert dump(tentacle_lab) != before
+    shown = json.loads(tentacle_lab.run(["ceph", "tell", "osd.0", "config", "show"]))
+    for name, value in result["winner"]["settings"].items():
+        if isinstance(value, float):
+            assert float(shown[name]) == pytest.approx(value)
+    assert profile_file.read(saved).settings
+    ceph_tuner("rollback", "--cluster", tentacle_lab.name, "--yes")
+    assert dump(tentacle_lab) == before
+
+
+@pytest.mark.timeout(300)
+def test_a_signal_takes_the_trial_back_and_stops_the_load(tentacle_lab: Lab, slo: Path) -> None:
+    before, flags_before = dump(tentacle_lab), flags(tentacle_lab)
+    process = subprocess.Popen(
+        command(tentacle_lab, slo), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        until = time.monotonic() + 180
+        while "osd_mclock_profile" not in dump(tentacle_lab):
+            assert process.poll() is None, process.communicate()[1]
+            assert time.monotonic() < until, "no trial was written"
+            time.sleep(0.3)
+        os.kill(process.pid, signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert dump(tentacle_lab) == before
+    assert flags(tentacle_lab) == flags_before
+    assert tentacle_lab.run(["ceph", "config-key", "dump", "mgr/tuner/lock/"]).strip() == "{}"

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from fake_cluster import FakeCluster
+from rich.console import Console
+from test_loop import SLO, run, task
+
+from ceph_tuner.cost import Hardware
+from ceph_tuner.files import profile_file, slo_file
+from ceph_tuner.releases import TENTACLE
+from ceph_tuner.slo import parse_slo
+from ceph_tuner.tuning.loop import Outcome
+from ceph_tuner.tuning.on_cluster import InForce
+from ceph_tuner_cli.tune import _profile
+from ceph_tuner_cli.tune_page import page, quantity, what_to_do
+
+NOW = InForce(dict(TENTACLE.profiles["balanced"]), "balanced", Hardware(935.0, 62914560.0, 1), 3)
+
+
+def printed(outcome: Outcome, commands: list, saved: str = "") -> str:
+    stream = io.StringIO()
+    Console(file=stream, width=80).print(page(outcome, TENTACLE, NOW))
+    stream.write("\n".join(what_to_do(outcome, "lab", commands, saved or None)))
+    return " ".join(stream.getvalue().split())
+
+
+def test_a_winner_is_shown_with_its_margins_its_settings_and_the_way_back() -> None:
+    text = printed(run(FakeCluster()), [], "tuned.yaml")
+    assert "Winner: trial" in text
+    assert "client.p95_ms <= 85 ms" in text
+    assert "missed by" in text
+    assert "met by" in text
+    assert "checked after the write-back" in text
+    assert "osd_mclock_scheduler_client_wgt" in text
+    assert "IOPS" in text
+    assert "ceph-tuner rollback --cluster lab" in text
+    assert "ceph-tuner profile import tuned.yaml" in text
+
+
+def test_a_winner_that_was_not_left_in_place_comes_with_its_commands() -> None:
+    text = printed(run(FakeCluster(), task(write_back=False)), ["ceph config set osd osd_mclock_profile custom"])
+    assert "To write it: ceph config set osd osd_mclock_profile custom" in text
+    assert "rollback" not in text
+
+
+def test_where_nothing_is_better_the_page_says_so_and_proposes_nothing() -> None:
+    slo = parse_slo({"objectives": ["recovery.bytes_s >= 1.5 * baseline"]})
+    text = printed(run(FakeCluster(), task(slo)), [])
+    assert text.startswith("Nothing better found")
+    assert "Written back" not in text
+
+
+def test_the_winner_can_be_saved_as_a_profile_with_its_evidence(tmp_path: Path) -> None:
+    class Opened:
+        release, version = TENTACLE, "20.2.4"
+
+    outcome = run(FakeCluster())
+    profile = _profile(outcome, slo_file.SloFile(SLO, scenario="client-recovery"), Opened, NOW)  # type: ignore[arg-type]
+    profile_file.write(tmp_path / "tuned.yaml", profile)
+    found = profile_file.read(tmp_path / "tuned.yaml")
+    assert found == profile
+    assert found.settings == outcome.settings
+    assert found.slos == (SLO.to_dict(),)
+    assert found.evidence[0]["measured"]["client.p95_ms"] == pytest.approx(
+        outcome.choice.winner.means["client.p95_ms"], rel=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "text"),
+    [
+        ("client.p95_ms", 71.234, "71.23 ms"),
+        ("recovery.bytes_s", 9.1e6, "9.1 MB/s"),
+        ("recovery.bytes_s", 12.0, "12 B/s"),
+        ("client.iops", 250.0, "250 /s"),
+        ("scrub.interval_s", 7 * 86400.0, "7.0 d"),
+        ("ops.slow", 0.0, "0"),
+        ("client.p95_ms", None, "not seen"),
+    ],
+)
+def test_quantities_are_written_as_people_read_them(metric: str, value: float, text: str) -> None:
+    assert quantity(metric, value) == text
