@@ -13,7 +13,9 @@ PAGE = Path(__file__).parent / "commands.md"
 INTRODUCTION = """# Commands
 
 Every command of `ceph-tuner`, from its own help. Guides: [the lab](lab.md), [loads](loads.md), [tuning](tune.md),
-[SLOs](slo.md), [profiles](profiles.md), [safe writes](safe-writes.md), [the plugin](plugin.md) with its `ceph tuner …` commands.
+[SLOs](slo.md), [profiles](profiles.md), [safe writes](safe-writes.md) and [the plugin](plugin.md), with the commands
+that it adds to `ceph`.
+
 Exit codes: 0 done, 1 a negative result, 2 something given cannot be used,
 3 try again later, 4 stopped to protect the cluster, 130 interrupted.
 """
