@@ -23,23 +23,41 @@ from ceph_tuner.lab.throttle import host_throttle
 _LAB_FIXTURES = {"tentacle_lab", "reef_lab", "any_lab", "needs_lab"}
 
 
-def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
-    """Whatever uses a lab is a real-cluster test."""
+_why_skipped = pytest.StashKey[str]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: List[pytest.Item]) -> None:
+    """Whatever uses a lab is a real-cluster test; skip them where this machine can have no lab."""
     for item in items:
         if _LAB_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.cluster)
+    clusters = [item for item in items if item.get_closest_marker("cluster")]
+    reason = _no_lab_because() if clusters else ""
+    if reason:
+        config.stash[_why_skipped] = f"{len(clusters)} real-cluster tests skipped: {reason}"
+        for item in clusters:
+            item.add_marker(pytest.mark.skip(reason=f"real cluster: {reason}"))
 
 
-@pytest.fixture(scope="session")
-def needs_lab() -> None:
-    """Skip where this machine can have no lab."""
+def pytest_report_collectionfinish(config: pytest.Config) -> str:
+    """One line that is seen without any option."""
+    return config.stash.get(_why_skipped, "")
+
+
+def _no_lab_because() -> str:
     if os.environ.get("CEPH_TUNER_LAB") == "0":
-        pytest.skip("real-cluster tests skipped: CEPH_TUNER_LAB is 0")
+        return "CEPH_TUNER_LAB is 0"
     try:
         check_host()
         host_throttle()
     except TunerError as error:
-        pytest.skip(f"real-cluster tests skipped: {error}")
+        return str(error)
+    return ""
+
+
+@pytest.fixture(scope="session")
+def needs_lab() -> None:
+    """For tests that make labs of their own."""
     for name in lab_names():
         # left behind by a test run that was killed
         match = re.fullmatch(r"test-(\d+)-.*", name)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, List, cast
 
 import pytest
 
@@ -88,3 +90,15 @@ def test_a_failed_build_leaves_its_log_and_quotes_it(cache: Path, monkeypatch: p
     with pytest.raises(LabFailed, match=r"failed with 4, see .*\.log: E: no way to the mirror"):
         chroot.ensure_chroot(RECIPE, {}, lambda line: None)
     assert [path.name for path in cache.iterdir()] == [f"{RECIPE.name}.log"]
+
+
+def test_debootstrap_is_installed_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: List[List[str]] = []
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    chroot._ensure_debootstrap(cast(Any, steps.append), lambda line: None)
+    assert "apt-get install -y -q --no-install-recommends debootstrap debian-archive-keyring" in steps[0][-1]
+    steps.clear()
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/sbin/debootstrap")
+    monkeypatch.setattr(Path, "exists", lambda path: True)
+    chroot._ensure_debootstrap(cast(Any, steps.append), pytest.fail)
+    assert steps == []
