@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
-import click
 import typer
 
 from ceph_tuner import __version__
 from ceph_tuner.errors import TunerError
 from ceph_tuner_cli import apply, history, knobs, lab, mgr, profile, rollback, slo, tune, twin
 from ceph_tuner_cli.render import messages
+
+# newer releases of typer carry a click of their own, so neither module can be named here
+_UsageError = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 app = typer.Typer(
     name="ceph-tuner",
@@ -53,14 +56,22 @@ def main() -> None:
     except TunerError as error:
         messages.print(f"error: {error}", markup=False, soft_wrap=True)
         code = error.exit_code
-    except click.ClickException as error:
-        messages.print(f"error: {error.format_message()}", markup=False, soft_wrap=True)
-        code = 2
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         messages.print("interrupted", markup=False)
         code = 130
     except BrokenPipeError:
         # the reader (head, less) has left: nothing is wrong
         sys.stderr.close()
         code = 0
+    except Exception as error:
+        if not isinstance(error, _UsageError):
+            raise
+        messages.print(f"error: {_usage(error)}", markup=False, soft_wrap=True)
+        code = 2
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _usage(error: Any) -> str:
+    """One line that names the command, what is wrong with the call, and where to read on."""
+    command = error.ctx.command_path if getattr(error, "ctx", None) is not None else "ceph-tuner"
+    return f"{command}: {error.format_message()} (`{command} --help` says more)"
