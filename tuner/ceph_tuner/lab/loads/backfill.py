@@ -14,7 +14,10 @@ from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, total, wait
 from ceph_tuner.lab.loads.pools import LoadPool, Tell, silent, write_in_batches
 from ceph_tuner.lab.loads.session import Session
 
-PGS = 16
+PGS = 8
+LOG_KEY = "osd_target_pg_log_entries_per_osd"
+LOG_ROUNDS = 40
+"""So many overwrites fill any PG's log that has a few objects."""
 
 
 class BackfillLoad(BackgroundLoad):
@@ -44,12 +47,15 @@ class BackfillLoad(BackgroundLoad):
         wanted = [f"object-{self.object_bytes}.{number}" for number in range(self.objects)]
         if total(self.pool.pgs(), "num_objects") < self.objects:
             write_in_batches(self.pool, wanted, self.object_bytes, self.tell)
+        self._outgrow_logs(wanted)
         self.hold()
         if self._misplaced() >= 0.9 * self.objects:
             return
         swapped = {entry["pgid"] for entry in self.session.mon("osd dump")["pg_upmap_items"]}
         for pg in self.pool.pgs():
-            self._swap(pg, pg["pgid"] in swapped)
+            # what an interrupted run left misplaced stays so: swapped back, it would be at home
+            if pg["stats"]["stat_sum"]["num_objects_misplaced"] == 0:
+                self._swap(pg, pg["pgid"] in swapped)
         wait_for("the objects are misplaced", lambda: self._misplaced() >= 0.9 * self.objects, timeout=60)
         self.tell(f"{self.pool.name}: {self._misplaced():.0f} objects misplaced, held by nobackfill")
 
@@ -79,6 +85,29 @@ class BackfillLoad(BackgroundLoad):
         spare: List[int] = [osd for osd in self.lab.osds if osd not in pg["up"]]
         # the last replica moves, never the primary: clients of the pool would notice
         self.session.mon("osd pg-upmap-items", pgid=pg["pgid"], id=[pg["up"][-1], spare[0]])
+
+    def _outgrow_logs(self, names: List[str]) -> None:
+        """Small overwrites, until no PG's log reaches back to its beginning.
+
+        Else the new replica is not backfilled: it takes what is missing from the log, as recovery. A small cluster
+        keeps up to 10 000 entries a PG; for the moment it keeps 250, told to the OSDs and not to the database.
+        """
+        if self._trimmed():
+            return
+        try:
+            for osd in self.lab.osds:
+                self.session.osd(osd, "config set", var=LOG_KEY, val=["1"])
+            for _ in range(LOG_ROUNDS):
+                write_in_batches(self.pool, names, min(4096, self.object_bytes), self.tell, offset=0)
+                if self._trimmed():
+                    return
+        finally:
+            for osd in self.lab.osds:
+                self.session.osd(osd, "config unset", var=LOG_KEY)
+        raise LabFailed(f"the logs of {self.pool.name} still hold every write: give it more objects")
+
+    def _trimmed(self) -> bool:
+        return all(str(pg["stats"]["log_start"]) != "0'0" for pg in self.pool.pgs())
 
     def _misplaced(self) -> float:
         return total(self.pool.pgs(), "num_objects_misplaced")

@@ -49,10 +49,18 @@ class RecoveryLoad(BackgroundLoad):
         self.osd = max(lab.osds) if osd is None else osd
         self._names: List[str] = []
 
+    def hold(self) -> None:
+        """Nothing: what an earlier run left is recovered first, so that every run begins alike.
+
+        Left and written again, objects would pile up to osd_async_recovery_min_cost (100 a PG), beyond which the OSD
+        is left out of the acting set while it recovers.
+        """
+
     def prepare(self) -> None:
         """Make every object degraded, unless they are. The OSD is away meanwhile: do not run clients yet."""
         self.pool.ensure()
-        self.hold()
+        for flag in self.held_by:
+            self.flags.set(flag)
         if self._degraded() >= 0.95 * self.objects:
             return
         if len(self._names) != self.objects:
@@ -99,5 +107,6 @@ class RecoveryLoad(BackgroundLoad):
 
     def _active(self) -> bool:
         pgs = self.pool.pgs()
-        ready = [pg for pg in pgs if "active" in pg["state"] and len(pg["acting"]) == self.pool.size]
+        # up, not acting: under async recovery the OSD is not in the acting set yet
+        ready = [pg for pg in pgs if "active" in pg["state"] and len(pg["up"]) == self.pool.size]
         return len(ready) == self.pool.pg_count

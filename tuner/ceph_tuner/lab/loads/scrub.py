@@ -19,6 +19,8 @@ KINDS = ("periodic", "requested")
 PERIODIC_COMMANDS = ("schedule-deep-scrub", "deep_scrub")
 """`ceph tell PGID …`, forging the date of the last deep scrub: Tentacle's name, and Reef's."""
 
+NOTHING_OLD = -1
+
 JUST_NOW_S = 1
 """The youngest age that is taken: with 0, both releases forge a date that is due."""
 
@@ -48,6 +50,7 @@ class ScrubLoad(BackgroundLoad):
         self._command: Optional[str] = None
         self._finished = 0.0
         self._stamps: Dict[str, str] = {}
+        self._old: Dict[str, int] = {}
         self._most = 0.0
 
     def prepare(self) -> None:
@@ -59,7 +62,7 @@ class ScrubLoad(BackgroundLoad):
 
     def start(self) -> None:
         """Count from here."""
-        self._finished, self._most, self._stamps = 0.0, 0.0, {}
+        self._finished, self._most, self._stamps, self._old = 0.0, 0.0, {}, {}
         super().start()
 
     def read(self) -> Reading:
@@ -71,8 +74,13 @@ class ScrubLoad(BackgroundLoad):
             if self._stamps.setdefault(pgid, stamp) != stamp:
                 self._stamps[pgid] = stamp
                 self._finished += stats["stat_sum"]["num_objects"]
+                self._old[pgid] = stats["objects_scrubbed"]
                 finished.append(pgid)
+            elif self._old.setdefault(pgid, stats["objects_scrubbed"]) == stats["objects_scrubbed"]:
+                # still the count of the scrub before: a new one has not begun to count
+                continue
             elif pg["scrubber"].get("active"):
+                self._old[pgid] = NOTHING_OLD
                 running += stats["objects_scrubbed"]
         if self._started is not None:
             self._schedule(finished)

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.lab.loads.latency import Latencies, Snapshot, snapshot_of, window_between
+from ceph_tuner.lab.loads.trace import Trace, batches
+
+BINS = st.dictionaries(st.integers(1, 10**9), st.integers(1, 1000), max_size=20)
+
+
+def latencies(bins: Dict[int, int]) -> Latencies:
+    count = sum(bins.values())
+    return Latencies(count, sum(latency * number for latency, number in bins.items()) / 1e6, bins)
+
+
+@given(BINS, BINS)
+def test_what_was_added_after_a_print_is_what_was_added(before: Dict[int, int], added: Dict[int, int]) -> None:
+    both = latencies(before).plus(latencies(added)).since(latencies(before))
+    assert dict(both.bins) == added
+    assert both.count == sum(added.values())
+
+
+@given(BINS.filter(bool), st.floats(0.01, 1.0), st.floats(0.01, 1.0))
+def test_quantiles_are_ordered_and_within_what_was_seen(bins: Dict[int, int], one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    first, second = latencies(bins).quantile_ms(low), latencies(bins).quantile_ms(high)
+    assert first is not None
+    assert second is not None
+    assert min(bins) / 1e6 <= first <= second <= max(bins) / 1e6
+
+
+def test_the_95th_percentile_is_not_exceeded_by_95_of_100() -> None:
+    assert latencies({1_000_000: 94, 2_000_000: 1, 9_000_000: 5}).quantile_ms(0.95) == 2.0
+    assert latencies({}).quantile_ms(0.95) is None
+
+
+def test_a_print_of_fio_is_read() -> None:
+    job: Dict[str, Any] = {
+        "read": {"lat_ns": {"N": 0, "mean": 0.0}},
+        "write": {"lat_ns": {"N": 3, "mean": 2e6, "bins": {"1000000": 2, "4000000": 1}}},
+    }
+    found = snapshot_of({"timestamp_ms": 1500, "jobs": [job]})
+    assert (found.at, found.write.count, found.write.sum_ms) == (1.5, 3, 6.0)
+    assert found.read.count == 0
+
+
+def prints(until: int) -> List[Snapshot]:
+    """100 operations a second: of 1 ms until second 10, of 5 ms from then on."""
+    return [
+        Snapshot(float(at), Latencies(), latencies({1_000_000: 100 * min(at, 10), 5_000_000: 100 * max(0, at - 10)}))
+        for at in range(until + 1)
+    ]
+
+
+def test_a_window_holds_its_own_operations_only() -> None:
+    found = window_between(prints(20), 10.2, 19.9, 4096)
+    assert found["client.p50_ms"] == found["client.mean_ms"] == 5.0
+    assert found["client.iops"] == 100
+    assert found["client.write_bytes_s"] == 409600
+
+
+def test_without_a_print_near_its_borders_a_window_is_not_measured() -> None:
+    assert window_between(prints(12), 5, 20, 4096) == {}
+    assert window_between([], 5, 20, 4096) == {}
+
+
+@given(st.lists(st.integers(0, 100), min_size=3, max_size=30))
+def test_the_rate_of_the_whole_is_the_growth_over_the_time(steps: List[int]) -> None:
+    trace, total = Trace(), 1000
+    trace.add(0.0, {"objects": total})
+    for second, step in enumerate(steps, 1):
+        total += step
+        trace.add(float(second), {"objects": total})
+    measure = trace.rate("objects", 0.0, float(len(steps)))
+    assert measure is not None
+    assert measure.mean == pytest.approx(sum(steps) / len(steps))
+    assert trace.total("objects") == sum(steps)
+
+
+def test_a_counter_that_starts_again_neither_falls_nor_jumps() -> None:
+    trace = Trace()
+    for second, value in enumerate([500.0, 510.0, 0.0, 10.0]):
+        trace.add(float(second), {"objects": value})
+    assert trace.total("objects") == 20
+
+
+def test_readings_that_cover_too_little_give_no_rate() -> None:
+    trace = Trace()
+    trace.add(0.0, {"objects": 0.0})
+    trace.add(1.0, {"objects": 5.0})
+    assert trace.rate("objects", 0.0, 20.0) is None
+
+
+def test_a_window_is_cut_into_equal_stretches() -> None:
+    assert batches(0, 25) == [0, 5, 10, 15, 20, 25]
+    assert batches(0, 3) == [0, 3]
