@@ -1,0 +1,352 @@
+"""Writes and their undoing on real clusters of both releases: what the OSDs do, not what they say."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, nullcontext
+from typing import Dict, Iterator, List, Tuple
+
+import pytest
+
+from ceph_tuner.clusters import Cluster, open_cluster
+from ceph_tuner.errors import CommandFailed, InputError, Locked
+from ceph_tuner.journal import UNDONE
+from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
+from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.releases import Value, nine
+from ceph_tuner.settings import format_settings
+
+CUSTOM: Dict[str, Value] = nine((0.3, 3, 0.8), (0.2, 1, 0.5), (0.05, 1, 0.4))
+SLOW: Dict[str, Value] = nine((0.02, 1, 0.02), (0.5, 1, 0), (0, 1, 0))
+"""Clients at 2% of the capacity: nobody takes that for noise."""
+FULL = {**CUSTOM, "osd_max_scrubs": 2, "osd_scrub_chunk_max": 6}
+LIMIT = "osd_mclock_scheduler_client_lim"
+
+Dump = Tuple[str, str]
+
+
+@pytest.fixture(scope="module")
+def cluster(any_lab: Lab) -> Iterator[Cluster]:
+    opened = open_cluster(any_lab.name)
+    yield opened
+    opened.close()
+
+
+def dump(lab: Lab) -> Dump:
+    """`ceph config dump` byte for byte, plain and in JSON."""
+    return lab.run(["ceph", "config", "dump"]), lab.run(["ceph", "config", "dump", "-f", "json"])
+
+
+@pytest.fixture
+def before(any_lab: Lab, cluster: Cluster) -> Iterator[Dump]:
+    """An operator's own entries, some for the very options that are tuned; after the test only Ceph's are left."""
+    initial = cluster.config.dump()
+    host = cluster.config.places()[1].locations["host"]
+    own = [
+        ("osd", "osd_max_scrubs", "4"),
+        ("osd", "osd_scrub_chunk_max", "12"),
+        (f"osd/host:{host}", "osd_snap_trim_sleep", "0.1"),
+        ("osd/host:elsewhere", LIMIT, "0.700000"),
+        ("osd/class:hdd", PROFILE, "high_client_ops"),
+        ("osd.77", LIMIT, "0.600000"),
+        ("global", "osd_max_trimming_pgs", "3"),
+    ]
+    for who, name, value in own:
+        cluster.config.set(who, name, value)
+    yield dump(any_lab)
+    for who, name, _ in own:
+        cluster.config.remove(who, name)
+    assert cluster.config.dump() == initial
+
+
+def rates(lab: Lab, seconds: int = 3) -> float:
+    """Client writes per second through the queue. Few objects, written again, are soon removed afterwards."""
+    load = ["rados", "bench", "-p", "rbd", str(seconds), "write", "-b", "4096", "-t", "16", "--max-objects", "64"]
+    found = lab.run(load, timeout=90)
+    matched = re.search(r"Average IOPS:\s+(\d+)", found)
+    assert matched, found
+    return float(matched[1])
+
+
+def shown(cluster: Cluster, osd: int, names: List[str]) -> Dict[str, str]:
+    effective = cluster.config.effective(osd)
+    return {name: effective[name] for name in names}
+
+
+@contextmanager
+def bucket(lab: Lab, host: str) -> Iterator[None]:
+    """A rack for one host."""
+    lab.run(["ceph", "osd", "crush", "add-bucket", "shelf", "rack"])
+    lab.run(["ceph", "osd", "crush", "move", "shelf", "root=default"])
+    lab.run(["ceph", "osd", "crush", "move", host, "rack=shelf"])
+    try:
+        yield
+    finally:
+        lab.run(["ceph", "osd", "crush", "move", host, "root=default"])
+        lab.run(["ceph", "osd", "crush", "rm", "shelf"])
+
+
+def test_an_effect_is_seen_within_five_seconds_and_undo_restores_the_database_byte_for_byte(
+    any_lab: Lab, cluster: Cluster, before: Dump
+) -> None:
+    applier = cluster.applier()
+    plan = applier.plan("osd", FULL)
+    began = time.monotonic()
+    assert applier.apply(plan) is not None
+    assert time.monotonic() - began < 5
+    assert plan.osds == tuple(any_lab.osds)
+    for osd in any_lab.osds:
+        assert shown(cluster, osd, list(plan.expected)) == dict(plan.expected)
+    assert dump(any_lab) != before
+    (undone,) = applier.undo()
+    assert not undone.drift
+    assert not undone.unseen
+    assert dump(any_lab) == before
+
+
+@pytest.mark.parametrize("kind", ["osd", "class", "host", "rack", "osd.N"])
+def test_every_kind_of_target_reaches_its_osds_and_no_other(
+    any_lab: Lab, cluster: Cluster, before: Dump, kind: str
+) -> None:
+    place = cluster.config.places()[0]
+    host = place.locations["host"]
+    targets = {"osd": "osd", "class": f"osd/class:{place.device_class}", "host": f"osd/host:{host}",
+               "rack": "osd/rack:shelf", "osd.N": f"osd.{place.osd}"}  # fmt: skip
+    covered = set(any_lab.osds) if kind in ("osd", "class") else {place.osd}
+    with bucket(any_lab, host) if kind == "rack" else nullcontext():
+        untouched = {osd: shown(cluster, osd, [PROFILE, LIMIT, "osd_max_scrubs"]) for osd in any_lab.osds}
+        applier = cluster.applier()
+        plan = applier.plan(targets[kind], FULL)
+        assert set(plan.osds) == covered
+        applier.apply(plan)
+        for osd in any_lab.osds:
+            found = shown(cluster, osd, [PROFILE, LIMIT, "osd_max_scrubs"])
+            assert (found == untouched[osd]) == (osd not in covered)
+        applier.undo()
+        assert {osd: shown(cluster, osd, [PROFILE, LIMIT, "osd_max_scrubs"]) for osd in any_lab.osds} == untouched
+    assert dump(any_lab) == before
+
+
+def test_undo_gives_the_scheduler_back_where_the_documented_order_leaves_it_as_it_was(
+    any_lab: Lab, cluster: Cluster
+) -> None:
+    initial = dump(any_lab)
+    free = rates(any_lab)
+    applier = cluster.applier()
+    applier.apply(applier.plan("osd", SLOW))
+    limited = rates(any_lab)
+    assert limited < free / 3, "the limit must bite, or the rest says nothing"
+
+    applier.undo()
+    assert rates(any_lab) > free / 2
+    assert dump(any_lab) == initial
+
+    # as Ceph's documentation has it: the profile first, then the keys
+    applier.apply(applier.plan("osd", SLOW))
+    cluster.config.remove("osd", PROFILE)
+    for name in MCLOCK_NINE:
+        cluster.config.remove("osd", name)
+    time.sleep(1)
+    assert dump(any_lab) == initial
+    assert shown(cluster, 0, [LIMIT]) == {LIMIT: "0.000000"}, "the OSD says that there is no limit"
+    assert rates(any_lab) < free / 3, "Ceph has lost the trap: docs/safe-writes.md can be simplified"
+
+    # what was taken back by hand like this, rollback repairs
+    (undone,) = applier.undo()
+    assert undone.drift == ()
+    assert rates(any_lab) > free / 2
+    assert dump(any_lab) == initial
+
+
+def test_a_built_in_profile_takes_a_custom_one_away_with_its_behaviour(any_lab: Lab, cluster: Cluster) -> None:
+    initial = dump(any_lab)
+    applier = cluster.applier()
+    applier.apply(applier.plan("osd", SLOW))
+    limited = rates(any_lab)
+    applier.apply(applier.plan("osd", {PROFILE: "high_client_ops"}))
+    assert rates(any_lab) > 2 * limited
+    expected = format_settings(cluster.release.profiles["high_client_ops"], cluster.release)
+    assert shown(cluster, 0, list(MCLOCK_NINE)) == expected
+    assert len(applier.undo(everything=True)) == 2
+    assert dump(any_lab) == initial
+
+
+def test_an_operators_custom_profile_comes_back_with_its_values(any_lab: Lab, cluster: Cluster) -> None:
+    initial = dump(any_lab)
+    own = format_settings(CUSTOM, cluster.release)
+    cluster.config.set("osd", PROFILE, "custom")
+    for name, value in own.items():
+        cluster.config.set("osd", name, value)
+    theirs = dump(any_lab)
+    applier = cluster.applier()
+    applier.apply(applier.plan("osd", {**SLOW, "osd_max_scrubs": 1}))
+    applier.undo()
+    assert dump(any_lab) == theirs
+    assert shown(cluster, 1, list(own)) == own
+    for name in MCLOCK_NINE:
+        cluster.config.remove("osd", name)
+    cluster.config.remove("osd", PROFILE)
+    assert dump(any_lab) == initial
+
+
+def test_osds_remove_a_changed_key_from_osd_and_not_from_masks_under_a_built_in_profile(cluster: Cluster) -> None:
+    place = cluster.config.places()[0]
+    mask = f"osd/host:{place.locations['host']}"
+    cluster.config.set(mask, LIMIT, "0.9")
+    cluster.config.set("osd", LIMIT, "0.8")
+    end = time.monotonic() + 10
+    while any(entry.who == "osd" and entry.name == LIMIT for entry in cluster.config.dump()):
+        assert time.monotonic() < end, "Ceph keeps it: the fake monitors of the unit tests are wrong"
+        time.sleep(0.1)
+    assert (mask, LIMIT, "0.900000") in cluster.config.dump()
+    cluster.config.remove(mask, LIMIT)
+
+
+def test_what_somebody_changed_meanwhile_stays_and_is_reported(any_lab: Lab, cluster: Cluster, before: Dump) -> None:
+    applier = cluster.applier()
+    applier.apply(applier.plan("osd", FULL))
+    cluster.config.set("osd", "osd_scrub_chunk_max", "9")
+    (undone,) = applier.undo()
+    assert [str(drift) for drift in undone.drift] == [
+        "osd osd_scrub_chunk_max: found 9 instead of our 6, left as it is"
+    ]
+    assert ("osd", "osd_scrub_chunk_max", "9") in cluster.config.dump()
+    cluster.config.set("osd", "osd_scrub_chunk_max", "12")
+    assert dump(any_lab) == before
+
+
+def test_a_step_that_the_monitor_refuses_leaves_nothing_half_done(
+    any_lab: Lab, cluster: Cluster, before: Dump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applier = cluster.applier()
+    plan = applier.plan("osd", FULL)
+    real = type(cluster.config).set
+
+    def set_wrong(self: object, who: str, name: str, value: str) -> None:
+        real(self, who, name, "7.5" if name == MCLOCK_NINE[6] and value == plan.expected[name] else value)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(cluster.config), "set", set_wrong)
+    with pytest.raises(CommandFailed, match="exceeds maximum"):
+        applier.apply(plan)
+    assert applier.history()[-1].state == UNDONE
+    assert dump(any_lab) == before
+
+
+def test_a_value_told_to_one_osd_that_would_defeat_the_write_is_refused_before_it(
+    any_lab: Lab, cluster: Cluster, before: Dump
+) -> None:
+    any_lab.run(["ceph", "tell", "osd.1", "config", "set", "osd_max_scrubs", "5"])
+    try:
+        with pytest.raises(InputError, match=r"osd_max_scrubs on osd\.1: found 5 from the OSD's own"):
+            cluster.applier().plan("osd", {"osd_max_scrubs": 1})
+    finally:
+        any_lab.run(["ceph", "tell", "osd.1", "config", "unset", "osd_max_scrubs"])
+    assert dump(any_lab) == before
+
+
+# the program itself, stopped on its way
+
+_STOPPED = """
+import os, signal, sys
+from ceph_tuner.clusters.commands import CommandConfig
+write, at, count = CommandConfig.set, {at}, 0
+def counted(self, *arguments):
+    global count
+    count += 1
+    if count == at and {early}:
+        os.kill(os.getpid(), {signal})
+    write(self, *arguments)
+    if count == at:
+        os.kill(os.getpid(), {signal})
+CommandConfig.set = counted
+from ceph_tuner_cli.main import main
+sys.argv = ["ceph-tuner", *{arguments}]
+main()
+"""
+
+
+def options() -> List[str]:
+    return [f"--set={name}={value}" for name, value in FULL.items()]
+
+
+def program(*arguments: str) -> subprocess.CompletedProcess[str]:
+    code = "from ceph_tuner_cli.main import main; main()"
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+
+
+def stopped(lab: Lab, at: int, by: int, early: bool) -> subprocess.CompletedProcess[str]:
+    arguments = ["apply", "--cluster", lab.name, "--yes", *options()]
+    script = _STOPPED.format(at=at, early=early, signal=by, arguments=arguments)
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("at", "early"), [(1, True), (1, False), (5, False), (10, False), (12, False)])
+def test_killed_between_two_steps_the_next_run_takes_it_back(
+    any_lab: Lab, cluster: Cluster, before: Dump, at: int, early: bool
+) -> None:
+    assert stopped(any_lab, at, signal.SIGKILL, early).returncode == -signal.SIGKILL
+    assert (dump(any_lab) == before) is early
+    done = program("rollback", "--cluster", any_lab.name)
+    assert done.returncode == 0, done.stderr
+    assert "is taken back" in done.stderr
+    assert dump(any_lab) == before
+    assert cluster.applier().leftover() == []
+
+
+def test_ctrl_c_takes_the_change_back_and_ends_with_130(any_lab: Lab, cluster: Cluster, before: Dump) -> None:
+    done = stopped(any_lab, 6, signal.SIGINT, True)
+    assert done.returncode == 130, done.stderr
+    assert "Traceback" not in done.stderr
+    assert dump(any_lab) == before
+    assert cluster.applier().leftover() == []
+
+
+def test_two_tuners_at_once_the_second_is_refused_with_exit_code_3(
+    any_lab: Lab, cluster: Cluster, before: Dump
+) -> None:
+    with cluster.lock("the first"):
+        done = program("apply", "--cluster", any_lab.name, "--yes", *options())
+        assert done.returncode == 3
+        assert "the first" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert dump(any_lab) == before
+    with pytest.raises(Locked), cluster.lock("again"), cluster.lock("and another"):
+        pass
+
+
+def test_without_yes_nothing_is_written(any_lab: Lab, before: Dump) -> None:
+    keys = any_lab.run(["ceph", "config-key", "dump", "mgr/tuner/", "-f", "json"])
+    done = program("apply", "--cluster", any_lab.name, *options())
+    assert done.returncode == 0, done.stderr
+    assert "ceph config set osd osd_mclock_profile custom" in done.stdout
+    assert "nothing is changed" in done.stderr
+    assert dump(any_lab) == before
+    assert any_lab.run(["ceph", "config-key", "dump", "mgr/tuner/", "-f", "json"]) == keys
+
+
+def test_the_printed_commands_do_what_is_written(any_lab: Lab, cluster: Cluster) -> None:
+    initial = dump(any_lab)
+    applier = cluster.applier()
+    plan = applier.plan("osd.0", FULL)
+    for command in plan.commands:
+        any_lab.run(command.split())
+    typed = dump(any_lab)
+    for step in reversed(plan.steps):
+        cluster.config.remove(*step.key)
+    assert dump(any_lab) == initial
+    applier.apply(plan)
+    assert dump(any_lab) == typed
+    applier.undo()
+    assert dump(any_lab) == initial
+
+
+def test_a_claim_in_the_cluster_is_seen_by_every_client_and_gone_after_use(any_lab: Lab, cluster: Cluster) -> None:
+    with cluster.lock() as lock:
+        lock.check()
+        assert "lock/" in any_lab.run(["ceph", "config-key", "dump", "mgr/tuner/"])
+        assert [claim.holder for claim in lock.others()] == []
+    assert "lock/" not in any_lab.run(["ceph", "config-key", "dump", "mgr/tuner/"])
