@@ -81,7 +81,7 @@ def test_tune_tries_settings_and_rollback_restores_the_configuration_byte_for_by
         if isinstance(value, float):
             assert float(shown[name]) == pytest.approx(value)
     assert profile_file.read(saved).settings
-    ceph_tuner("rollback", "--cluster", tentacle_lab.name, "--yes")
+    ceph_tuner("rollback", "--cluster", tentacle_lab.name)
     assert dump(tentacle_lab) == before
 
 

@@ -30,11 +30,16 @@ class Sight:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is too much. `patience` is how many sights in a row must show it."""
+    """How much is too much. `patience` is how many sights in a row must show it.
+
+    PGs get more of it: the mgr's view of them is up to 5 s old, so that peering which ended before the trial (an OSD
+    that came back) may still be shown some seconds into it.
+    """
 
     gross: float = 2.0
     worse_than_baseline: float = 1.25
     patience: int = 2
+    patience_pgs: int = 4
     blind: int = 3
     """Failed looks in a row after which a trial is not safe any more."""
 
@@ -43,8 +48,10 @@ class Limits:
             raise ValueError(
                 f"gross (={self.gross}) must be above 1, worse_than_baseline (={self.worse_than_baseline}) at least 1"
             )
-        if self.patience < 1 or self.blind < 1:
-            raise ValueError(f"patience (={self.patience}) and blind (={self.blind}) must be at least 1")
+        if self.patience < 1 or self.patience_pgs < 1 or self.blind < 1:
+            raise ValueError(
+                f"patience (={self.patience}, of PGs ={self.patience_pgs}) and blind (={self.blind}) must be at least 1"
+            )
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ class Guard:
         # a down OSD is certain at once; the others may pass within seconds
         for name, words, patience in (
             ("osds.down", "OSDs down", 1),
-            ("pgs.inactive", "inactive PGs", self._limits.patience),
+            ("pgs.inactive", "inactive PGs", self._limits.patience_pgs),
             ("ops.slow", "slow operations", self._limits.patience),
         ):
             now, before = sight.values.get(name, 0.0), self._before.values.get(name, 0.0)
