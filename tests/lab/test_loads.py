@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional
 
 import pytest
+from host_lab import HostLab
 
 from ceph_tuner.errors import ClusterTimeout, CommandFailed, LabFailed
 from ceph_tuner.lab.loads.client import ClientLoad, ClientWork
@@ -32,27 +32,6 @@ while True:
     count = int(100 * (time.time() - began))
     show()
 """
-
-
-class HostLab:
-    """Runs small programs on the host in the place of those inside a lab."""
-
-    name, conf, osds = "host", "/nowhere/ceph.conf", [0, 1, 2]
-
-    def __init__(self, program: str) -> None:
-        self.program = program
-
-    def argv(self, command: Sequence[str]) -> List[str]:
-        return [sys.executable, "-c", self.program]
-
-    def run(self, command: Sequence[str], payload: Optional[str] = None, timeout: float = 60) -> str:
-        return ""
-
-    def stop_osd(self, osd: int) -> None:
-        raise AssertionError("not asked for")
-
-    def start_osd(self, osd: int) -> None:
-        raise AssertionError("not asked for")
 
 
 class Answers(Session):
