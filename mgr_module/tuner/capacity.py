@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
+from ceph_tuner.errors import TunerError
 from ceph_tuner.ports import Commander, ConfigEntry
 
 _OPTION = "osd_mclock_max_capacity_iops_{}"
@@ -40,7 +41,11 @@ def read_capacities(
     """Capacity of each OSD (id -> `ssd` or `hdd`): one command each."""
     found = []
     for osd, kind in sorted(osds.items()):
-        shown = json.loads(commander.mon("config show", {"who": f"osd.{osd}"}))
+        try:
+            # what the OSD last told the mgr: it need not answer itself
+            shown = json.loads(commander.mon("config show", {"who": f"osd.{osd}"}))
+        except (TunerError, ValueError):
+            continue
         found.append(capacity_of(osd, kind, shown, entries, defaults[kind]))
     return found
 

@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 from ceph_tuner.errors import ClusterTimeout, CommandFailed, PermissionRefused, TunerError
 
+from .courier import Courier
 from .proto import Mgr, Pending
 
 
@@ -21,7 +22,7 @@ class MgrCommander:
     """
 
     def __init__(self, mgr: Mgr, new_result: Callable[[], Pending], timeout: float = 10.0) -> None:
-        self._mgr, self._new_result, self._timeout = mgr, new_result, timeout
+        self._courier, self._timeout = Courier(mgr, new_result), timeout
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
         """Answer of a monitor command, in JSON where it has that. Raises CommandFailed, ClusterTimeout."""
@@ -40,11 +41,7 @@ class MgrCommander:
         pending = []
         for daemon, prefix, arguments in asked:
             kind, _, name = daemon.partition(".")
-            try:
-                pending.append((daemon, prefix, self._send(kind, name, prefix, arguments, "")))
-            except (OSError, RuntimeError, SystemError):
-                # an OSD that left the map between the look at the map and the command
-                continue
+            pending.append((daemon, prefix, self._send(kind, name, prefix, arguments, "")))
         answers = {}
         for daemon, prefix, result in pending:
             with contextlib.suppress(TunerError):
@@ -52,10 +49,8 @@ class MgrCommander:
         return answers
 
     def _send(self, kind: str, name: str, prefix: str, arguments: Mapping[str, str], payload: str) -> Pending:
-        result = self._new_result()
         command: Dict[str, Any] = {"prefix": prefix, **arguments, "format": "json"}
-        self._mgr.send_command(result, kind, name, json.dumps(command), "", payload or None)
-        return result
+        return self._courier.send(kind, name, json.dumps(command), payload or None)
 
     def _answer(self, shown: str, pending: Pending, deadline: float) -> str:
         if not pending.ev.wait(max(deadline - time.monotonic(), 0.0)):

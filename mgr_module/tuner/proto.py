@@ -34,5 +34,8 @@ class Pending(Protocol):
 
     ev: Any
 
+    def complete(self, r: int, outb: str, outs: str) -> None:
+        """Called once by whoever has the answer."""
+
     def wait(self) -> Tuple[int, str, str]:
         """Errno, output and error text; blocks until they are there."""

@@ -108,7 +108,7 @@ def in_force(found: Mapping[str, Any]) -> str:
         return "profile in force: no OSD answers"
     head = f"profile in force: {settings.get('osd_mclock_profile', '?')}"
     if not found["agree"]:
-        head += f" (osd.{found['osds'][0]}; others differ)"
+        head += f" ({found['osds'][0]}; others differ)"
     rows = []
     for name in CLASSES:
         parts = [settings.get(f"osd_mclock_scheduler_{name}_{part}") for part in ("res", "wgt", "lim")]

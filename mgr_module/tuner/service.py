@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol
+from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Tuple
 
 from ceph_tuner import __version__
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore, osd_versions
@@ -13,7 +13,6 @@ from ceph_tuner.errors import InputError, RetryLater
 from ceph_tuner.history import History
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
 from ceph_tuner.metrics import METRICS
-from ceph_tuner.ports import Commander
 from ceph_tuner.profile import Profile
 from ceph_tuner.reading import spread
 from ceph_tuner.releases import Release, parse_version, release_of
@@ -24,6 +23,7 @@ from ceph_tuner.trial import Trial
 
 from .capacity import Capacity, read_capacities
 from .changes import Changes
+from .commander import MgrCommander
 from .profiles import ProfileShelf
 from .sampler import Sampler
 from .slos import SloBook
@@ -62,7 +62,7 @@ class Service:
 
     def __init__(
         self,
-        commander: Commander,
+        commander: MgrCommander,
         sampler: Sampler,
         inventory: Inventory,
         option: Callable[[str], Any],
@@ -146,10 +146,13 @@ class Service:
     def in_force(self) -> Dict[str, Any]:
         """Profile and nine values that OSDs say they have, and whether those asked agree."""
         osds = spread(self.inventory.osds(), 3)
-        found = [settings_in_force(self.config.effective(osd)) for osd in osds]
+        asked: List[Tuple[str, str, Mapping[str, str]]] = [(f"osd.{osd}", "config show", {}) for osd in osds]
+        answers = self.commander.tell_many(asked, 2.0)
+        found = [settings_in_force(json.loads(text)) for text in answers.values()]
         if not found:
             return {"settings": {}, "osds": [], "agree": True}
-        return {"settings": found[0], "osds": list(osds), "agree": all(other == found[0] for other in found)}
+        names = [daemon for daemon, _ in answers]
+        return {"settings": found[0], "osds": names, "agree": all(other == found[0] for other in found)}
 
     def capacities(self) -> List[Capacity]:
         """Capacity in force and its source, for a bounded number of OSDs."""
