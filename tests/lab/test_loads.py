@@ -12,6 +12,7 @@ from ceph_tuner.lab.loads.client import ClientLoad, ClientWork
 from ceph_tuner.lab.loads.pools import Flags
 from ceph_tuner.lab.loads.scrub import ScrubLoad
 from ceph_tuner.lab.loads.session import Session
+from ceph_tuner.sample import Measure
 
 FIO = """
 import json, signal, sys, time
@@ -127,8 +128,12 @@ def test_clients_that_get_less_than_they_offer_are_reported() -> None:
     lab = HostLab(FIO)
     load = ClientLoad(lab, Session(lab), ClientWork(rate=500))
     load.start()
-    time.sleep(3)
-    assert "offered 500 IOPS and got" in load.stop().notes[0]
+    start = time.time() + 1
+    time.sleep(2.5)
+    measures = load.measure(start, time.time())
+    load.stop()
+    assert "offered 500 IOPS and were served" in load.remarks(measures, 1.5)[0]
+    assert load.remarks({"client.iops": Measure(490, 0, 1)}, 1.5) == ()
 
 
 def test_a_fio_that_is_missing_fails_with_its_message() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import time
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 import pytest
 from host_lab import HostLab
@@ -52,6 +52,9 @@ class Noted:
         self.measured = (start, end)
         return {self.metrics[0]: Measure(3.0, 1.0, 2)}
 
+    def remarks(self, measures: Mapping[str, Measure], seconds: float) -> Tuple[str, ...]:
+        return (f"{self.name} remarks on {seconds:.0f} s",)
+
     def stop(self) -> LoadResult:
         self._note("stop")
         return LoadResult(self.name, {}, {}, (f"{self.name} has a note",))
@@ -80,7 +83,7 @@ def test_a_run_starts_everything_measures_and_stops_everything() -> None:
         "recovery.bytes_s": Measure(3.0, 1.0, 2),
     }
     assert log == [f"{what} {load}" for what in ("hold", "prepare", "start", "stop") for load in ("client", "recovery")]
-    assert scenario.remarks() == ("client has a note", "recovery has a note")
+    assert scenario.remarks()[-2:] == ("client has a note", "recovery has a note")
 
 
 def test_when_one_load_cannot_start_the_others_are_stopped() -> None:

@@ -98,6 +98,7 @@ class Scenario:
             for load in self.loads:
                 load.hold()
             self.quiet = wait_until_quiet(self.lab, self._session, tell=self._tell)
+            self._tell(str(self.quiet))
             for load in self.loads:
                 load.prepare()
         except BaseException:
@@ -106,7 +107,7 @@ class Scenario:
 
     def start(self) -> None:
         """Start every load, the client first, so that it is there when the background work begins."""
-        self._remarks = []
+        self._remarks, self.results = [], ()
         self._running = True
         try:
             for load in self.loads:
@@ -141,13 +142,15 @@ class Scenario:
                 )
         if until - start < LEAST_SHARE * (end - start):
             raise LabFailed(f"scenario {self.name}: {self._remarks[-1]}; give it more objects")
-        return self._measured(start, until)
+        found = self._measured(start, until)
+        for load in self.loads:
+            self._remarks += load.remarks(found, until - start)
+        return found
 
     def remarks(self) -> Tuple[str, ...]:
-        """What people should know of the last measurement: what ran out, what else was running."""
-        waited = (str(self.quiet),) if self.quiet is not None and self.quiet.seen else ()
+        """What people should know of the last measurement: what ran out, which clients were not served."""
         notes = (note for result in self.results for note in result.notes)
-        return tuple(dict.fromkeys([*self._remarks, *waited, *notes]))
+        return tuple(dict.fromkeys([*self._remarks, *notes]))
 
     def progress(self) -> Dict[str, Progress]:
         """Of each load, by name."""

@@ -8,7 +8,7 @@ the primaries' own PG statistics, never from what the plugin samples, so that th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Protocol, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner.sample import Measure
 
@@ -100,6 +100,9 @@ class Load(Protocol):
 
     def measure(self, start: float, end: float) -> Dict[str, Measure]:
         """Metrics of that stretch of time. A metric that was not seen is absent."""
+
+    def remarks(self, measures: Mapping[str, Measure], seconds: float) -> Tuple[str, ...]:
+        """What people should know of such a measurement."""
 
     def stop(self) -> LoadResult:
         """End the work and clear every flag that `prepare` and `start` set. Stopping what does not run is no error."""

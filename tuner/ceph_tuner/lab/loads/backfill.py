@@ -6,7 +6,7 @@ two seconds, whatever the amount. Backfilled PGs leave their old copy to be dele
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Dict, List
+from typing import Any, ClassVar, Dict, List, Set
 
 from ceph_tuner.errors import LabFailed
 from ceph_tuner.lab.loads import LabUnderLoad
@@ -52,11 +52,12 @@ class BackfillLoad(BackgroundLoad):
         if self._misplaced() >= 0.9 * self.objects:
             return
         swapped = {entry["pgid"] for entry in self.session.mon("osd dump")["pg_upmap_items"]}
-        for pg in self.pool.pgs():
-            # what an interrupted run left misplaced stays so: swapped back, it would be at home
-            if pg["stats"]["stat_sum"]["num_objects_misplaced"] == 0:
-                self._swap(pg, pg["pgid"] in swapped)
-        wait_for("the objects are misplaced", lambda: self._misplaced() >= 0.9 * self.objects, timeout=60)
+        # what an earlier run left misplaced stays so: swapped back, it would be at home
+        home = [pg for pg in self.pool.pgs() if pg["stats"]["stat_sum"]["num_objects_misplaced"] == 0]
+        for pg in home:
+            self._swap(pg, pg["pgid"] in swapped)
+        moved = {pg["pgid"] for pg in home}
+        wait_for("the objects are misplaced", lambda: self._all_misplaced(moved), timeout=60)
         self.tell(f"{self.pool.name}: {self._misplaced():.0f} objects misplaced, held by nobackfill")
 
     def read(self) -> Reading:
@@ -108,6 +109,10 @@ class BackfillLoad(BackgroundLoad):
 
     def _trimmed(self) -> bool:
         return all(str(pg["stats"]["log_start"]) != "0'0" for pg in self.pool.pgs())
+
+    def _all_misplaced(self, pgids: Set[str]) -> bool:
+        sums = [pg["stats"]["stat_sum"] for pg in self.pool.pgs() if pg["pgid"] in pgids]
+        return len(sums) == len(pgids) and all(entry["num_objects_misplaced"] >= entry["num_objects"] for entry in sums)
 
     def _misplaced(self) -> float:
         return total(self.pool.pgs(), "num_objects_misplaced")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Dict, List, Optional, Tuple
+from typing import Any, ClassVar, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.errors import ClusterTimeout, CommandFailed, LabFailed, TunerError
 from ceph_tuner.lab.loads import LoadResult, Progress
@@ -111,6 +111,10 @@ class BackgroundLoad(ABC):
             if measure is not None:
                 found[metric] = measure
         return found
+
+    def remarks(self, measures: Mapping[str, Measure], seconds: float) -> Tuple[str, ...]:
+        """Observations that failed."""
+        return tuple(dict.fromkeys(self._notes))
 
     def stop(self) -> LoadResult:
         """End the work and clear the flags, even where the last reading fails."""

@@ -17,7 +17,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Deque, Dict, List, Optional, Tuple
+from typing import Any, Deque, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.errors import CommandFailed, LabFailed
 from ceph_tuner.lab.loads import LabUnderLoad, LoadResult, Progress
@@ -174,7 +174,7 @@ class ClientLoad:
 
     def measure(self, start: float, end: float) -> Dict[str, Measure]:
         """Latencies and rates of that stretch, from the prints nearest to its borders."""
-        snapshots = [Snapshot.empty(self._started or 0.0), *self._snapshots]
+        snapshots = list(self._snapshots)
         whole = window_between(snapshots, start, end, self.work.block_bytes)
         if not whole:
             return {}
@@ -184,8 +184,21 @@ class ClientLoad:
         for name in self.metrics:
             if name in whole:
                 found[name] = measure_of(whole[name], [part[name] for part in parts if name in part])
-        self._remark(found)
         return found
+
+    def remarks(self, measures: Mapping[str, Measure], seconds: float) -> Tuple[str, ...]:
+        """Whether arrivals had to wait for a free place: their wait is in no latency."""
+        offered, served = self.work.rate, measures.get("client.iops")
+        if offered is None or served is None:
+            return ()
+        # arrivals are Poisson: four standard deviations are no chance
+        chance = 4 * (offered / seconds) ** 0.5
+        if served.mean >= min(0.95 * offered, offered - chance):
+            return ()
+        return (
+            f"clients offered {offered:.0f} IOPS and were served {served.mean:.0f}: "
+            "the wait of those that could not begin is in no latency",
+        )
 
     def stop(self) -> LoadResult:
         """SIGINT, on which fio prints its last figures."""
@@ -194,9 +207,7 @@ class ClientLoad:
             return LoadResult(self.name, {}, {}, tuple(self._notes))
         self._end()
         end = self._snapshots[-1].at if self._snapshots else time.time()
-        self._started = started
-        metrics = self.measure(started + 1, end) if end > started + 2 else {}
-        self._started = None
+        metrics = self.measure(self._snapshots[0].at, end) if self._snapshots else {}
         if not self._snapshots:
             raise LabFailed(f"fio printed no figures: {self._last_words()}")
         evidence = {"fio": " ".join(self.work.arguments(self.pool.name)), "started": started, "ended": end}
@@ -214,16 +225,6 @@ class ClientLoad:
         except (CommandFailed, LabFailed):
             return False
         return text.strip() == str(self.work.image_bytes)
-
-    def _remark(self, found: Dict[str, Measure]) -> None:
-        offered, served = self.work.rate, found.get("client.iops")
-        if offered is None or served is None or served.mean >= 0.93 * offered:
-            return
-        note = (
-            f"clients offered {offered:.0f} IOPS and got {served.mean:.0f}: the latency of those that waited is missing"
-        )
-        if note not in self._notes:
-            self._notes.append(note)
 
     def _run_fio(self, arguments: List[str], timeout: float) -> None:
         process = self._popen(arguments)

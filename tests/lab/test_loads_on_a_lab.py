@@ -1,0 +1,180 @@
+"""Every load on a real cluster of each release, small: it does its work, its counters agree with the OSDs' own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Iterator, List, Mapping
+
+import pytest
+
+from ceph_tuner.errors import LabFailed
+from ceph_tuner.lab import scenarios
+from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.lab.loads import Load
+from ceph_tuner.lab.loads.backfill import BackfillLoad
+from ceph_tuner.lab.loads.client import ClientLoad, ClientWork
+from ceph_tuner.lab.loads.recovery import RecoveryLoad
+from ceph_tuner.lab.loads.scrub import ScrubLoad
+from ceph_tuner.lab.loads.session import Session
+from ceph_tuner.lab.loads.snaptrim import SnaptrimLoad
+from ceph_tuner.lab.scenarios import Scenario
+from ceph_tuner.sample import Measure
+
+SMALL_IMAGE = 64 << 20
+
+
+@pytest.fixture(scope="module")
+def session(any_lab: Lab) -> Iterator[Session]:
+    with Session(any_lab) as opened:
+        yield opened
+    scenarios.clean(any_lab)
+
+
+def flags(session: Session) -> List[str]:
+    return sorted(session.mon("osd dump")["flags_set"])
+
+
+def run(lab: Lab, load: Load, seconds: float) -> Mapping[str, Measure]:
+    """One window, with a session of its own to the same load."""
+    scenario = Scenario(load.name, lab, [load], Session(lab))
+    with scenario:
+        scenario.prepare()
+        scenario.start()
+        return scenario.window(seconds)
+
+
+def recovered(lab: Lab, session: Session) -> float:
+    return sum(session.osd(osd, "perf dump", logger="osd")["osd"]["recovery_bytes"] for osd in lab.osds)
+
+
+def test_clients_are_served_at_the_rate_that_they_offer(any_lab: Lab, session: Session) -> None:
+    load = ClientLoad(any_lab, session, ClientWork(rate=60, read_share=0.5, image_bytes=SMALL_IMAGE))
+    measures = run(any_lab, load, 6)
+    assert measures["client.iops"].mean == pytest.approx(60, rel=0.3)
+    assert 0 < measures["client.p50_ms"].mean <= measures["client.p95_ms"].mean <= measures["client.p99_ms"].mean
+    assert measures["client.read_iops"].mean > 0
+
+
+def test_degraded_objects_are_recovered_as_the_osds_count_them(any_lab: Lab, session: Session) -> None:
+    before = flags(session)
+    load = RecoveryLoad(any_lab, session, objects=160, object_bytes=1 << 19)
+    load.prepare()
+    assert load._degraded() == 160
+    counted = recovered(any_lab, session)
+    load.start()
+    until = time.monotonic() + 60
+    while load.idle_since() is None and time.monotonic() < until:
+        time.sleep(0.5)
+        load.observe()
+    time.sleep(2)
+    load.observe()
+    result = load.stop()
+    assert result.evidence["done_objects"] == 160
+    assert result.evidence["done_bytes"] == recovered(any_lab, session) - counted
+    assert result.metrics["recovery.bytes_s"].mean > 1e6
+    assert flags(session) == before
+
+
+def test_misplaced_objects_are_backfilled_and_back(any_lab: Lab, session: Session) -> None:
+    before = flags(session)
+    load = BackfillLoad(any_lab, session, objects=240, object_bytes=1 << 19)
+    for _ in range(2):
+        load.prepare()
+        # PGs that the round before left halfway have less to move
+        assert load._misplaced() >= 100
+        load.start()
+        time.sleep(4)
+        load.observe()
+        result = load.stop()
+        assert result.evidence["done_objects"] > 10
+        assert flags(session) == before
+
+
+def test_clones_are_trimmed_after_start_and_not_before(any_lab: Lab, session: Session) -> None:
+    before = flags(session)
+    load = SnaptrimLoad(any_lab, session, objects=400, object_bytes=1 << 14)
+    load.prepare()
+    clones = load._clones()
+    assert clones >= 360
+    time.sleep(2)
+    assert load._clones() == clones
+    load.start()
+    until = time.monotonic() + 60
+    while load.idle_since() is None and time.monotonic() < until:
+        time.sleep(0.5)
+        load.observe()
+    assert load.stop().evidence["done_objects"] > 0.9 * clones
+    assert flags(session) == before
+
+
+def test_periodic_scrubs_obey_osd_max_scrubs_and_end_with_the_load(any_lab: Lab, session: Session) -> None:
+    before = flags(session)
+    session.mon("config set", who="osd", name="osd_max_scrubs", value="1")
+    load = ScrubLoad(any_lab, session, objects=320, object_bytes=1 << 19, pgs=16)
+    try:
+        load.prepare()
+        load.start()
+        at_once = []
+        for _ in range(24):
+            time.sleep(0.5)
+            load.observe()
+            at_once.append(sum(bool(pg["scrubber"].get("active")) for pg in load.pool.pgs()))
+        result = load.stop()
+    finally:
+        session.mon("config rm", who="osd", name="osd_max_scrubs")
+    # one that scrubs and one that waits for its replicas, on each of three OSDs; requested ones are all 16 at once
+    assert 1 <= max(at_once) <= 6
+    assert result.evidence["done_objects"] > 0
+    assert not any(pg["scrubber"].get("active") for pg in load.pool.pgs())
+    assert flags(session) == before
+    time.sleep(4)
+    assert not any(pg["scrubber"].get("active") for pg in load.pool.pgs()), "a date was left in the past"
+
+
+def test_a_scenario_that_lacks_work_says_so(any_lab: Lab, session: Session) -> None:
+    load = RecoveryLoad(any_lab, session, objects=32, object_bytes=1 << 16)
+    with pytest.raises(LabFailed, match="ran out of work"):
+        run(any_lab, load, 12)
+
+
+def test_ctrl_c_stops_the_load_and_clears_its_flags(tentacle_lab: Lab) -> None:
+    with Session(tentacle_lab) as asked:
+        before = flags(asked)
+        command = ["lab", "load", "client", "--name", tentacle_lab.name, "--image", "64MiB", "--seconds", "600"]
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from ceph_tuner_cli.main import main; main()", *command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        until = time.monotonic() + 90
+        while not fio_of(tentacle_lab) and time.monotonic() < until and process.poll() is None:
+            time.sleep(0.2)
+        time.sleep(2)
+        assert fio_of(tentacle_lab)
+        os.kill(process.pid, signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+        assert (process.returncode, output) == (130, "")
+        assert "stopping the load" in errors
+        assert "Traceback" not in errors
+        assert not fio_of(tentacle_lab)
+        assert flags(asked) == before
+
+
+def fio_of(lab: Lab) -> List[str]:
+    """Processes of fio's main program inside that lab."""
+    found = subprocess.run(["pgrep", "-f", "fio --ioengine=rbd.*--runtime=100d"], capture_output=True, text=True)
+    pids = [pid for pid in found.stdout.split() if pid.isdigit()]
+    return [pid for pid in pids if str(lab.places.directory) in environment(pid)]
+
+
+def environment(pid: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/environ").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
