@@ -79,7 +79,8 @@ class _Types:
         except ValueError:
             return value
         if kind == "CephBool":
-            return value.lower() in ("true", "1", "yes", "on")
+            # a flag is given as the ceph program takes it: --force
+            return value.startswith("--") or value.lower() in ("true", "1", "yes", "on")
         return value
 
 
