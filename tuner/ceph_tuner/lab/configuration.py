@@ -51,6 +51,8 @@ mgr module path = /lab/mgr-modules
 osd memory target = 939524096
 # the device's throttle is known; the bench at boot would store what the page cache gives
 osd mclock skip benchmark = true
+# the kernel's share of asynchronous I/O (fs.aio-max-nr) is for all labs together; a throttled device needs little of it
+bdev aio max queue depth = 256
 
 [client]
 # a cache in the client would be measured in the place of the cluster

@@ -32,8 +32,8 @@ mount -t proc proc "$root/proc"
 # names resolve as on the host
 cp /etc/hosts /etc/resolv.conf "$root/etc/" 2>/dev/null || true
 cd /
-echo ready
-exec chroot "$root" sleep infinity >/dev/null 2>&1
+# said from inside: whoever enters by this process's root before that would still get the host's
+exec chroot "$root" sh -c 'echo ready; exec sleep infinity >/dev/null 2>&1'
 """
 
 
