@@ -16,6 +16,7 @@ class Job:
         self.started = time.monotonic()
         self.result: Any = None
         self.error: Optional[BaseException] = None
+        self.ended = float("inf")
         self._done = threading.Event()
         self._work = work
         threading.Thread(target=self._run, name="tuner-job", daemon=True).start()
@@ -41,14 +42,15 @@ class Job:
         except BaseException as error:
             self.error = error
         finally:
+            self.ended = time.monotonic()
             self._done.set()
 
 
 class Jobs:
     """At most one job by name at a time."""
 
-    def __init__(self, patience: float = 8.0) -> None:
-        self._patience = patience
+    def __init__(self, patience: float = 8.0, fresh_s: float = 60.0) -> None:
+        self._patience, self._fresh_s = patience, fresh_s
         self._jobs: Dict[str, Job] = {}
         self._lock = threading.Lock()
 
@@ -59,7 +61,8 @@ class Jobs:
         """
         with self._lock:
             job = self._jobs.get(name)
-            if job is None:
+            # an outcome that nobody came for is old news
+            if job is None or time.monotonic() - job.ended > self._fresh_s:
                 job = self._jobs[name] = Job(work)
         if not job.wait(self._patience):
             age = time.monotonic() - job.started

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -33,6 +34,20 @@ def test_an_error_reaches_whoever_asks_and_is_then_forgotten() -> None:
     with pytest.raises(ZeroDivisionError):
         jobs.run("work", lambda: 1 // 0)
     assert jobs.run("work", lambda: 1) == 1
+
+
+def test_an_outcome_that_nobody_came_for_is_not_given_to_the_next() -> None:
+    jobs, done = Jobs(patience=0.05, fresh_s=0.0), threading.Event()
+
+    def first() -> str:
+        done.wait(10)
+        return "old"
+
+    with pytest.raises(RetryLater):
+        jobs.run("work", first)
+    done.set()
+    time.sleep(0.1)
+    assert Jobs.run(_patient(jobs), "work", lambda: "new") == "new"
 
 
 def _patient(jobs: Jobs) -> Jobs:

@@ -61,6 +61,11 @@ class PgDetail:
     deep_scrubbed: str = ""
     """Stamp of the last deep scrub, as Ceph writes it."""
 
+    @property
+    def deep(self) -> bool:
+        """Whether the scrub that runs, or else the last one, is a deep one."""
+        return "deep" in self.state if "scrubbing" in self.state else self.deep_scrubbed == self.scrub_ended
+
 
 @dataclass(frozen=True)
 class Reading:

@@ -145,9 +145,11 @@ def _scrub(rises: List[Rise], scrub_rates: Mapping[str, float], reading: Reading
         )
         values["scrub.bytes_s"] = sum(rise.rate(name) or 0.0 for rise in rises for name in SCRUB_READS)
     elif scrub_rates:
-        deep = {pgid: reading.pgs[pgid] for pgid in scrub_rates if "deep" in reading.pgs[pgid].state}
-        values["scrub.objects_s"] = sum(scrub_rates.values())
-        values["scrub.bytes_s"] = sum(
+        # where only some PGs were looked at, they stand for all
+        scale = max(sum(reading.pg_states.values()) / len(scrub_rates), 1.0)
+        deep = {pgid: reading.pgs[pgid] for pgid in scrub_rates if reading.pgs[pgid].deep}
+        values["scrub.objects_s"] = scale * sum(scrub_rates.values())
+        values["scrub.bytes_s"] = scale * sum(
             scrub_rates[pgid] * pg.bytes / pg.objects * pg.copies for pgid, pg in deep.items() if pg.objects
         )
     elif rises and reading.pg_states and not _any_state(reading, "scrubbing"):

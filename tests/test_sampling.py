@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.counters import Report
+from ceph_tuner.histogram import Histogram
+from ceph_tuner.reading import PgDetail, Reading, osd_latency, osd_queues, osd_values, pg_details
+from ceph_tuner.sample import NEVER_S, WRITE, Sample
+from ceph_tuner.sampling import Sampling
+
+RECORDED = Path(__file__).parent / "data" / "plugin"
+
+
+def recorded(release: str) -> List[Reading]:
+    """Two looks at a real cluster under `rados bench … write -b 8K`, five seconds apart."""
+    looks: List[Dict[str, Any]] = json.loads((RECORDED / f"{release}-readings.json").read_text())
+    return [
+        Reading(
+            at=look["at"],
+            osds={
+                int(osd): Report(seen["at"], osd_values(seen["perf"]["osd"]), 1) for osd, seen in look["osds"].items()
+            },
+            latency={int(osd): osd_latency(seen["histogram"]) for osd, seen in look["osds"].items()},
+            queues={int(osd): osd_queues(seen["perf"]) for osd, seen in look["osds"].items()},
+            pg_states={row["state_name"]: row["count"] for row in look["pgmap"]["pgs_by_state"]},
+            pgs=pg_details(look["pg_ls"]),
+        )
+        for look in looks
+    ]
+
+
+def second(readings: List[Reading]) -> Sample:
+    sampling = Sampling()
+    assert sampling.take(readings[0]) is None
+    sample = sampling.take(readings[1])
+    assert sample is not None
+    return sample
+
+
+@pytest.mark.parametrize("release", ["tentacle", "reef"])
+def test_real_documents_of_a_write_load_give_its_rates(release: str) -> None:
+    first, last = recorded(release)
+    seen = second([first, last]).values
+    writes = sum(last.osds[osd].values["op_w"] - first.osds[osd].values["op_w"] for osd in last.osds)
+    spans = [last.osds[osd].at - first.osds[osd].at for osd in last.osds]
+    assert writes > 100
+    assert writes / max(spans) <= seen["client.write_iops"] <= writes / min(spans)
+    assert seen["client.write_bytes_s"] == pytest.approx(seen["client.write_iops"] * 8192, rel=0.1)
+    assert 0 < seen["client.p50_ms"] <= seen["client.p95_ms"] <= seen["client.p99_ms"] < 1000
+    # the histogram and the counter with a sum are two witnesses of one thing
+    assert 0.4 < seen["client.write_mean_ms"] / seen["client.p50_ms"] < 5
+    assert set(seen) >= {"queue.client", "pgs.inactive", "recovery.bytes_s"}
+
+
+@pytest.mark.parametrize("release", ["tentacle", "reef"])
+def test_histograms_and_counters_of_a_real_osd_count_the_same_operations(release: str) -> None:
+    first, last = recorded(release)
+    for osd, kinds in last.latency.items():
+        rise = kinds[WRITE].since(first.latency[osd][WRITE])
+        counted = sum(last.osds[osd].values[name] - first.osds[osd].values[name] for name in ("op_w", "op_rw"))
+        assert rise is not None
+        # two commands, one after the other, under load
+        assert rise.total == pytest.approx(counted, rel=0.1)
+
+
+def reading(at: float, **rest: Any) -> Reading:
+    rest.setdefault("osds", {0: Report(at, {"op_r": 10 * at, "op_w": 0.0, "recovery_ops": 0.0}, 1)})
+    rest.setdefault("pg_states", {"active+clean": 2})
+    return Reading(at, **rest)
+
+
+def test_an_osd_that_restarts_leaves_a_gap_and_a_note_instead_of_a_rate() -> None:
+    def both(at: float, restarted: bool) -> Reading:
+        count, born = (1e9, 2) if restarted else (10 * at, 1)
+        return reading(at, osds={0: Report(at, {"op_r": 10 * at}, 1), 1: Report(at, {"op_r": count}, born)})
+
+    sample = second([both(5.0, False), both(10.0, True)])
+    assert sample.values["client.read_iops"] == 10.0
+    assert sample.notes == ("no rates of osd.1",)
+
+
+def test_no_operations_have_no_latency() -> None:
+    idle = {0: Report(5.0, {"op_r": 3.0, "op_r_latency.sum": 1.0, "op_r_latency.count": 3.0}, 1)}
+    sample = second([reading(5.0, osds=idle), reading(10.0, osds={0: replace(idle[0], at=10.0)})])
+    assert sample.values["client.iops"] == 0.0
+    assert not [name for name in sample.values if name.endswith("_ms")]
+
+
+def test_a_gap_gives_no_sample() -> None:
+    sampling = Sampling()
+    sampling.take(reading(5.0))
+    assert sampling.take(reading(500.0)) is None
+    assert sampling.take(reading(505.0)) is not None
+    assert sampling.take(reading(100.0)) is None
+
+
+def test_degraded_work_is_done_by_what_recovery_does_beside_backfill() -> None:
+    looks = [
+        reading(
+            at,
+            osds={0: Report(at, {"recovery_ops": 30.0 * at}, 1)},
+            totals={"num_objects_degraded": 200.0, "num_objects_misplaced": 1000.0 - 10.0 * at},
+        )
+        for at in (5.0, 10.0)
+    ]
+    seen = second(looks).values
+    assert seen["backfill.objects_s"] == 10.0
+    assert seen["backfill.finish_s"] == 90.0
+    assert seen["recovery.objects_s"] == 30.0
+    assert seen["recovery.finish_s"] == 10.0
+
+
+def test_work_that_stands_still_never_ends() -> None:
+    looks = [
+        reading(at, totals={"num_objects_degraded": 5.0, "num_objects_misplaced": 7.0}, snaptrim_queue=3.0)
+        for at in (5.0, 10.0)
+    ]
+    seen = second(looks).values
+    assert seen["recovery.finish_s"] == seen["backfill.finish_s"] == seen["snaptrim.drain_s"] == NEVER_S
+
+
+def detail(scrubbed: int, state: str = "active+clean+scrubbing+deep", ended: str = "monday") -> PgDetail:
+    return PgDetail(
+        scrubbed, 0, objects=50, bytes=50 * 1000, copies=2, state=state, scrub_ended=ended, deep_scrubbed=ended
+    )
+
+
+def test_scrub_is_read_from_the_pgs_where_the_osds_do_not_count_it() -> None:
+    looks = [
+        reading(5.0, pgs={"1.0": detail(10), "1.1": detail(0)}),
+        reading(10.0, pgs={"1.0": detail(30), "1.1": detail(50, "active+clean", "tuesday")}),
+    ]
+    seen = second(looks).values
+    assert seen["scrub.objects_s"] == 14.0
+    assert seen["scrub.bytes_s"] == 14.0 * 1000 * 2
+
+
+def test_some_pgs_stand_for_all() -> None:
+    looks = [reading(at, pgs={"1.0": detail(int(2 * at))}, pg_states={"active+clean": 8}) for at in (5.0, 10.0)]
+    assert second(looks).values["scrub.objects_s"] == 16.0
+
+
+def test_scrub_counters_of_the_osds_count_every_copy() -> None:
+    totals = {"num_objects": 100.0, "num_object_copies": 300.0, "num_bytes": 1e6}
+    looks = [
+        reading(
+            at,
+            osds={0: Report(at, {"scrub_replicated_stats_cnt": 30 * at, "scrub_replicated_read_bytes": 3e3 * at}, 1)},
+            totals=totals,
+        )
+        for at in (5.0, 10.0)
+    ]
+    seen = second(looks).values
+    assert seen["scrub.objects_s"] == 10.0
+    assert seen["scrub.bytes_s"] == 3000.0
+    assert seen["scrub.interval_s"] == pytest.approx(1000.0)
+
+
+def test_what_was_not_seen_is_absent() -> None:
+    seen = second([Reading(5.0), Reading(10.0)]).values
+    assert seen == {}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(1.0, 20.0),
+            st.dictionaries(st.integers(0, 3), st.tuples(st.integers(0, 10**9), st.integers(1, 3)), max_size=4),
+            st.floats(0, 1e6),
+            st.integers(0, 100),
+        ),
+        max_size=12,
+    )
+)
+def test_whatever_the_cluster_does_every_value_is_finite_and_not_negative(story: List[Any]) -> None:
+    """A Sample refuses anything else: OSDs come and go, counters fall, totals jump."""
+    sampling, at = Sampling(), 0.0
+    for wait, osds, total, scrubbed in story:
+        at += wait
+        sampling.take(
+            Reading(
+                at,
+                osds={
+                    osd: Report(
+                        at, {"op_r": float(count), "op_r_latency.sum": count / 7, "op_r_latency.count": 1.0}, born
+                    )
+                    for osd, (count, born) in osds.items()
+                },
+                latency={osd: {WRITE: Histogram((1.0, 2.0), (count, 0, 0))} for osd, (count, _) in osds.items()},
+                totals=dict.fromkeys(("num_objects_degraded", "num_objects_misplaced", "num_object_clones"), total),
+                pg_states={"active": 3},
+                pgs={"1.0": detail(scrubbed)},
+                snaptrim_queue=total,
+            )
+        )
