@@ -319,17 +319,21 @@ def test_when_even_taking_back_is_refused_the_next_run_does_it() -> None:
 
 def test_ctrl_c_takes_the_change_back_and_goes_on_as_ctrl_c() -> None:
     monitors = Monitors(table=BEFORE)
-    interrupts = iter([KeyboardInterrupt()])
+    # pressed again while it takes back, and again
+    interrupts = iter([(MCLOCK_NINE[3], "0.200000"), (MCLOCK_NINE[1], None), (MCLOCK_NINE[0], None)])
+    pressed = next(interrupts, None)
 
     def interrupt(who: str, name: str, value: Optional[str]) -> bool:
-        if name == MCLOCK_NINE[3]:
-            for error in interrupts:
-                raise error
+        nonlocal pressed
+        if (name, value) == pressed:
+            pressed = next(interrupts, None)
+            raise KeyboardInterrupt
         return False
 
     monitors.refuse = interrupt
     with pytest.raises(KeyboardInterrupt):
         apply(monitors, "osd", FULL)
+    assert pressed is None
     assert monitors.table == BEFORE
     assert applier(monitors).history()[0].note == "not applied: KeyboardInterrupt"
 
@@ -461,6 +465,21 @@ def test_rollback_to_a_change_leaves_that_one_in_force() -> None:
     assert monitors.table == {}
     with pytest.raises(InputError, match="--to: found 9"):
         applier(monitors).undo(to=9)
+
+
+def test_rollback_after_a_crash_takes_the_interrupted_change_back_and_no_other() -> None:
+    monitors = Monitors()
+    apply(monitors, "osd", {"osd_max_scrubs": 1})
+    good = dict(monitors.table)
+    kill_at(monitors, 8)
+    with suppress(Killed):
+        apply(monitors, "osd", CUSTOM)
+    survive(monitors)
+    assert monitors.table != good
+    (left,), none = applier(monitors).leftover(), applier(monitors).undoable()
+    assert none == []
+    assert [undone.entry.number for undone in applier(monitors, "next").undo()] == [left.number]
+    assert monitors.table == good
 
 
 def test_everything_can_be_taken_back_at_once() -> None:

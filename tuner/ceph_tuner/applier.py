@@ -5,6 +5,7 @@ Every public method works under the cluster's lock and first takes back what an 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Set, Tuple
 
@@ -151,13 +152,13 @@ class Applier:
         ]
 
     def undo(self, to: Optional[int] = None, everything: bool = False) -> List[Undone]:
-        """Take back the newest change; all changes after number `to`; or all. What a crash left comes first, always.
+        """Take back the newest change (what a crash left is newest); all changes after number `to`; or all.
 
         Raises InputError where there is nothing to take back.
         """
         with self._lock:
-            done = self.recover()
             chosen = self.undoable(to, everything)
+            done = self.recover()
             if not chosen and not done:
                 raise InputError("journal", "no change in force", "a change that was applied by ceph-tuner")
             done += [self._take_back(entry) for entry in chosen]
@@ -172,7 +173,7 @@ class Applier:
         if everything:
             return standing
         if to is None:
-            return standing[:1]
+            return [] if left else standing[:1]
         if to != 0 and to not in {entry.number for entry in entries}:
             known = ", ".join(str(entry.number) for entry in reversed(standing)) or "none"
             raise InputError("--to", str(to), f"the number of a change (in force: {known}), or 0 for before the first")
@@ -195,11 +196,17 @@ class Applier:
         return plan.steps, plan.drift
 
     def _take_back_after(self, error: BaseException, entry: Entry, doubtful: Iterable[Key]) -> None:
+        told = str(error) or type(error).__name__
         try:
-            self._take_back(entry, doubtful, note=f"not applied: {str(error) or type(error).__name__}")
+            # who presses Ctrl-C again is impatient, and still wants the cluster as it was: begin again, it is safe to
+            for _ in range(_ROUNDS - 1):
+                with suppress(KeyboardInterrupt):
+                    self._take_back(entry, doubtful, note=f"not applied: {told}")
+                    return
+            self._take_back(entry, doubtful, note=f"not applied: {told}")
         except Exception as exc:
             raise Stopped(
-                f"{str(error) or type(error).__name__}; and taking it back failed as well ({exc}). "
+                f"{told}; and taking it back failed as well ({exc}). "
                 "The journal has it: `ceph-tuner rollback` finishes when the cluster answers"
             ) from error
 

@@ -150,7 +150,8 @@ def plan_change(
     if PROFILE in wanted and wanted[PROFILE] != "custom" and release.units == "fraction":
         expected.update(format_settings(release.profiles[wanted[PROFILE]], release))
 
-    _refuse_outranked(_after(current, who, wanted, dropped), who, expected, running, sources or {})
+    decided = {**wanted, **expected}
+    _refuse_outranked(_after(current, who, wanted, dropped), who, decided, running, sources or {})
     changes: Dict[str, Optional[str]] = {**wanted, **dict.fromkeys(dropped)}
     return ChangePlan(
         who,
@@ -264,24 +265,30 @@ def _forward(
     running: Sequence[Place],
 ) -> Tuple[Step, ...]:
     """Custom, nine values, the profile as wanted, the rest. Keys that hold their value already are left out."""
-    now: Dict[str, Optional[str]] = dict(own)
+    now: Dict[Key, Optional[str]] = {(who, name): value for name, value in own.items()}
     steps: List[Step] = []
 
-    def write(name: str, value: Optional[str], settled: bool = False) -> None:
-        if not _same(now.get(name), value):
-            steps.append(Step(who, name, now.get(name), value, settled))
-            now[name] = value
+    def write(key: Key, value: Optional[str], settled: bool = False) -> None:
+        if not _same(now.get(key), value):
+            steps.append(Step(*key, now.get(key), value, settled))
+            now[key] = value
 
-    nine = [name for name in MCLOCK_NINE if name in changes and not _same(now.get(name), changes[name])]
-    if nine and any(_profile(current, place) != "custom" for place in running):
-        write(PROFILE, "custom")
+    nine = [name for name in MCLOCK_NINE if name in changes and not _same(own.get(name), changes[name])]
+    holds = _holds(current, {who}, running) if nine else {}
+    now.update(holds)
+    for key in holds:
+        write(key, "custom")
     for name in nine:
-        write(name, changes[name])
+        write((who, name), changes[name])
     if PROFILE in changes:
-        write(PROFILE, changes[PROFILE], settled=bool(nine))
+        write((who, PROFILE), changes[PROFILE], settled=bool(nine))
+    for key, value in holds.items():
+        # a finer section's profile was only held; the target's own is as wanted by now
+        if key[0] != who:
+            write(key, value, settled=True)
     for name, value in changes.items():
         if name != PROFILE and name not in MCLOCK_NINE:
-            write(name, value)
+            write((who, name), value)
     return tuple(steps)
 
 

@@ -59,7 +59,7 @@ def open_cluster(name: str, timeout: float = 30.0) -> Cluster:
         return connect(name, list, _readable(SYSTEM_CONF), timeout)
     if "/" in name or name.endswith(".conf"):
         return connect(name, list, _readable(Path(name)), timeout)
-    from ceph_tuner.lab.cluster import Lab  # a lab needs much that a real cluster does not
+    from ceph_tuner.lab.cluster import Lab  # the plugin imports this package too, and never a lab
 
     lab = Lab.open(name)
     return connect(name, lab.argv, "", timeout, lab)
