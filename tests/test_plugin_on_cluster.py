@@ -6,7 +6,7 @@ import json
 import subprocess
 import time
 from contextlib import closing, suppress
-from typing import Any, Dict, Iterator
+from typing import Any, Dict, Iterator, List
 
 import pytest
 
@@ -244,10 +244,24 @@ def test_a_broken_worker_costs_a_message_and_a_health_check_never_the_mgr(
         assert loaded.json(["ceph", "mgr", "dump"])["active_gid"] == gid
         assert fresh_status(loaded)
     finally:
-        for name in (option, "worker_timeout"):
+        for name, default in ((option, "python3"), ("worker_timeout", "60")):
+            # a running mgr does not notice the removal alone
+            loaded.run(["ceph", "config", "set", "mgr", f"mgr/tuner/{name}", default])
             loaded.run(["ceph", "config", "rm", "mgr", f"mgr/tuner/{name}"])
         tuner(loaded, "slo", "rm", "all")
         hang.unlink()
+
+
+def test_a_working_worker_gives_a_proposal_and_its_commands(loaded: Lab) -> None:
+    tuner(loaded, "slo", "set", "client.p95_ms<=80")
+    try:
+        found = _ask_until_done(loaded)
+    finally:
+        tuner(loaded, "slo", "rm", "all")
+    assert found["proposal"]["settings"]["osd_mclock_scheduler_client_wgt"] >= 1
+    assert found["commands"][0].startswith("ceph config set osd osd_mclock_profile custom")
+    assert found["capacity"]["total_iops"] > 0
+    _wait(lambda: "TUNER_WORKER_FAILED" not in loaded.json(["ceph", "health"])["checks"], 20)
 
 
 def test_objectives_and_windows_survive_a_new_mgr(loaded: Lab) -> None:
@@ -308,6 +322,22 @@ def _sample(lab: Lab) -> Dict[str, float]:
     except TunerError:
         return {}
     return values
+
+
+def _ask_until_done(lab: Lab) -> Any:
+    """The recommendation; a slow worker's is there when asked again."""
+    found: List[Any] = []
+    _wait(lambda: bool(found) or found.extend(_recommendations(lab)) or bool(found), 75)
+    return found[0]
+
+
+def _recommendations(lab: Lab) -> List[Any]:
+    try:
+        return [tuner(lab, "recommend")]
+    except TunerError as error:
+        if "at work" not in str(error):
+            raise
+        return []
 
 
 def _answers(lab: Lab) -> bool:

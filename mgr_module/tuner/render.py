@@ -24,6 +24,8 @@ def number(value: Optional[float], unit: str = "1") -> str:
     shown = value / scale
     digits = 0 if shown == int(shown) or abs(shown) >= 100 else 1 if abs(shown) >= 10 else 2
     text = f"{shown:.{digits}f}"
+    if unit == "1/s":
+        return f"{text}{prefix}/s"
     # a blank before the unit, its prefix beside it: 3.4 MB/s, 12 k
     return f"{text} {prefix}{'' if unit == '1' else unit}".rstrip()
 
@@ -84,7 +86,7 @@ def _work(document: Mapping[str, Any]) -> List[str]:
         return number(None if measure is None else measure[0], METRICS[name].unit)
 
     return [
-        f"client     {show('client.read_iops')} reads, {show('client.write_iops')} writes, {show('client.bytes_s')}; "
+        f"client     {show('client.read_iops')} read, {show('client.write_iops')} written, {show('client.bytes_s')}; "
         f"mean {show('client.mean_ms')}, p50 {show('client.p50_ms')}, p95 {show('client.p95_ms')}, "
         f"p99 {show('client.p99_ms')}",
         f"recovery   {show('recovery.objects_s')} objects, {show('recovery.bytes_s')}; "

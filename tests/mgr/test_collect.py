@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+import pytest
+from mgr_stand_in import CommandResult
+
+from ceph_tuner.sampling import Sampling
+from tuner.collect import PG_QUERIES, Collector, Limits
+from tuner.commander import MgrCommander
+
+RECORDED = Path(__file__).parent.parent / "data" / "plugin"
+
+
+class RecordedMgr:
+    """A mgr that answers with what a real cluster said; `look` 0 and 1 are five seconds apart."""
+
+    def __init__(self, release: str, pgs: int = 3) -> None:
+        self.looks: List[Dict[str, Any]] = json.loads((RECORDED / f"{release}-readings.json").read_text())
+        self.look, self.pg_count, self.silent = 0, pgs, -1
+        self.told: List[Tuple[str, str]] = []
+        self.dumps = 0
+        self.states = {"active+clean": pgs}
+
+    @property
+    def now(self) -> Dict[str, Any]:
+        return self.looks[self.look]
+
+    def get(self, name: str) -> Any:
+        if name == "osd_map":
+            return self.now["osd_dump"]
+        if name == "pg_summary":
+            row = self.now["pg_ls"][0]["stat_sum"]
+            return {"all": self.states, "pg_stats_sum": {"stat_sum": row}}
+        if name == "pg_stats":
+            self.dumps += 1
+            return {"pg_stats": self.now["pg_ls"]}
+        if name == "pg_progress":
+            return {"pgs": {f"1.{number:x}": {} for number in range(self.pg_count)}}
+        raise AssertionError(name)
+
+    def get_ceph_option(self, key: str) -> float:
+        assert key == "osd_deep_scrub_interval"
+        return 604800.0
+
+    def get_osdmap(self) -> Any:
+        return self
+
+    def pg_to_up_acting_osds(self, pool: int, seed: int) -> Mapping[str, int]:
+        return {"acting_primary": seed % 3}
+
+    def get_daemon_health_metrics(self) -> Dict[str, Any]:
+        return {"osd.0": [{"type": "SLOW_OPS", "value": 2}, {"type": "PENDING_CREATING_PGS", "value": 9}], "mgr.x": []}
+
+    def latest(self, osd: int, name: str) -> Tuple[float, ...]:
+        seen = self.now["osds"][str(osd)]
+        value = seen["perf"]["osd"].get(name.split(".")[1])
+        if value is None:
+            return ()
+        if isinstance(value, dict):
+            return (seen["at"], value["sum"] * 1e9, value["avgcount"])
+        return (seen["at"], value)
+
+    def send_command(
+        self, result: CommandResult, kind: str, osd: str, command: str, tag: str, inbuf: Optional[str] = None
+    ) -> None:
+        asked = json.loads(command)
+        self.told.append((osd, asked["prefix"]))
+        if int(osd) == self.silent:
+            return
+        seen = self.now["osds"][osd]
+        document: Any = seen["perf"] if asked["prefix"] == "perf dump" else seen["histogram"]
+        if asked["prefix"] == "query":
+            document = {"info": {"stats": self.now["pg_ls"][0]}, "snap_trimq_len": 1}
+        result.complete(0, json.dumps(document), "")
+
+
+def collector(mgr: RecordedMgr, **limits: int) -> Collector:
+    commander = MgrCommander(mgr, CommandResult)  # type: ignore[arg-type]
+    return Collector(mgr, commander, mgr.latest, lambda: Limits(**limits))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("release", ["tentacle", "reef"])
+def test_two_looks_inside_the_mgr_make_a_sample_of_the_real_load(release: str) -> None:
+    mgr = RecordedMgr(release)
+    watching, sampling = collector(mgr), Sampling()
+    assert sampling.take(watching.read(mgr.now["at"])) is None
+    mgr.look = 1
+    sample = sampling.take(watching.read(mgr.now["at"]))
+    assert sample is not None
+    assert sample.values["client.write_bytes_s"] == pytest.approx(8192 * sample.values["client.write_iops"], rel=0.1)
+    assert sample.values["ops.slow"] == 2.0
+    assert sample.values["snaptrim.queue"] == 0.0
+    assert sample.values["client.p95_ms"] > 0
+    assert "scrub.pgs_late" in sample.values
+
+
+def test_histograms_come_from_a_bounded_number_of_osds() -> None:
+    mgr = RecordedMgr("tentacle")
+    assert set(collector(mgr, histogram_osds=1).read(1.0).latency) == {0}
+    assert {osd for osd, _ in mgr.told} == {"0"}
+    assert collector(mgr, histogram_osds=0).read(1.0).latency == {}
+
+
+def test_an_osd_that_hangs_costs_its_histograms_and_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuner.collect.TELL_S", 0.1)
+    mgr = RecordedMgr("reef")
+    mgr.silent = 1
+    found = collector(mgr).read(1.0)
+    assert set(found.latency) == {0, 2}
+    assert found.notes == ("no histograms of osd.1",)
+    assert set(found.osds) == {0, 1, 2}
+
+
+def test_rows_of_pgs_are_read_once_a_minute_and_each_time_while_they_scrub() -> None:
+    mgr = RecordedMgr("tentacle")
+    watching = collector(mgr)
+    for at in (0.0, 5.0, 10.0, 59.0):
+        watching.read(at)
+    assert mgr.dumps == 1
+    watching.read(60.0)
+    assert mgr.dumps == 2
+    mgr.states = {"active+clean": 2, "active+clean+scrubbing+deep": 1}
+    watching.read(65.0)
+    watching.read(70.0)
+    assert mgr.dumps == 4
+
+
+def test_above_the_limit_a_few_pgs_are_asked_in_turn_and_never_all_are_dumped() -> None:
+    mgr = RecordedMgr("reef", pgs=20)
+    watching = collector(mgr, pg_detail_limit=10, histogram_osds=0)
+    found = watching.read(0.0)
+    assert len(found.pgs) == PG_QUERIES
+    assert found.snaptrim_queue is None
+    assert found.pgs_late is None
+    assert "more than 10 PGs" in found.notes[0]
+    watching.read(5.0)
+    found = watching.read(10.0)
+    assert found.snaptrim_queue == 20.0
+    assert found.pgs_late is not None
+    assert mgr.dumps == 0
+    assert len(mgr.told) == 20
