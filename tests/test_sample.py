@@ -37,7 +37,7 @@ def test_means_lie_between_what_was_seen(seen: List[Dict[str, float]]) -> None:
     window = window_of([Sample(10.0 * place, 5.0, entry) for place, entry in enumerate(seen, 1)])
     assert window is not None
     for name, measure in window.measures.items():
-        if not name.endswith("finish_s"):
+        if name not in ("recovery.finish_s", "backfill.finish_s", "snaptrim.drain_s", "scrub.interval_s"):
             known = [entry[name] for entry in seen if name in entry]
             assert min(known) <= measure.mean <= max(known)
             assert measure.count == len(known)
@@ -103,6 +103,24 @@ def test_the_finish_time_of_a_window_is_what_is_left_over_the_mean_rate() -> Non
     window = window_of(samples)
     assert window is not None
     assert window.measures["recovery.finish_s"].mean == pytest.approx(40.0)
+
+
+def test_the_drain_time_of_a_window_is_what_is_queued_over_how_the_queue_fell() -> None:
+    queue = [(100.0, NEVER_S), (80.0, 20.0), (60.0, 15.0)]
+    samples = [
+        sample(5.0 * place, values={"snaptrim.queue": waiting, "snaptrim.drain_s": drain})
+        for place, (waiting, drain) in enumerate(queue, 1)
+    ]
+    window = window_of(samples)
+    assert window is not None
+    assert window.measures["snaptrim.drain_s"].mean == pytest.approx(15.0)
+
+
+def test_the_scrub_interval_of_a_window_is_what_is_stored_over_the_mean_rate() -> None:
+    busy = {"scrub.bytes_s": 200.0, "scrub.interval_s": 5.0}
+    window = window_of([sample(5.0, values=busy), sample(10.0, values={"scrub.bytes_s": 0.0})])
+    assert window is not None
+    assert window.measures["scrub.interval_s"].mean == pytest.approx(10.0)
 
 
 def test_work_that_stands_still_never_ends_and_no_work_is_done() -> None:

@@ -6,7 +6,7 @@ Names come from `metrics.METRICS`. A metric that was not seen is absent, never 0
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.histogram import Histogram, pooled
@@ -196,6 +196,7 @@ def _pool_percentiles(samples: Sequence[Sample], measures: Dict[str, Measure]) -
 
 
 def _finish_times(samples: Sequence[Sample], measures: Dict[str, Measure]) -> None:
+    """Times to finish from the rates of the whole window: one sample that stood still would make their mean "never"."""
     for name, (left, rate, other) in _LEFT_AND_RATE.items():
         last: List[float] = [sample.values[left] for sample in samples if left in sample.values][-1:]
         if last and rate in measures:
@@ -203,3 +204,13 @@ def _finish_times(samples: Sequence[Sample], measures: Dict[str, Measure]) -> No
             known = measures.get(name, Measure(0.0, 0.0, 1))
             mean = finish_s(last[0], measures[rate].mean - elsewhere)
             measures[name] = Measure(mean, known.deviation, known.count)
+    queues = [(sample.at, sample.values["snaptrim.queue"]) for sample in samples if "snaptrim.queue" in sample.values]
+    if len(queues) > 1 and "snaptrim.drain_s" in measures:
+        fallen = (queues[0][1] - queues[-1][1]) / (queues[-1][0] - queues[0][0])
+        measures["snaptrim.drain_s"] = replace(measures["snaptrim.drain_s"], mean=finish_s(queues[-1][1], fallen))
+    both = {"scrub.interval_s", "scrub.bytes_s"}
+    scrubbing = [sample.values for sample in samples if both <= set(sample.values)]
+    if scrubbing and measures["scrub.bytes_s"].mean > 0:
+        stored = scrubbing[-1]["scrub.interval_s"] * scrubbing[-1]["scrub.bytes_s"]
+        mean = finish_s(stored, measures["scrub.bytes_s"].mean)
+        measures["scrub.interval_s"] = replace(measures["scrub.interval_s"], mean=mean)
