@@ -93,6 +93,8 @@ class Agent:
 
     def write(self, pool: str, names: List[str], size: int, offset: Optional[int], depth: int) -> int:
         """Write objects, `depth` of them at a time."""
+        # a snapshot made just now is in a map that this client may not have: its writes would make no clones
+        self.cluster.wait_for_latest_osdmap()
         data = os.urandom(size)
         free, failures, pending = threading.Semaphore(depth), [], []
 
