@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional
+
+import pytest
+
+from ceph_tuner.clusters.sampler import OSDS_MAX, ClusterSampler, observe
+from ceph_tuner.errors import ClusterTimeout, InputError
+
+RECORDED = Path(__file__).parent.parent / "data" / "plugin"
+
+
+class RecordedCluster:
+    """Answers with what a real cluster said at two moments; also its clock."""
+
+    def __init__(self, release: str) -> None:
+        self.looks: List[Dict[str, Any]] = json.loads((RECORDED / f"{release}-readings.json").read_text())
+        self.look = 0
+        self.silent = -1
+        self.asked: List[str] = []
+
+    def now(self) -> float:
+        at: float = self.looks[self.look]["at"]
+        return at
+
+    def sleep(self, seconds: float) -> None:
+        self.look = 1
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        self.asked.append(prefix)
+        look = self.looks[self.look]
+        answers = {
+            "osd dump": look["osd_dump"],
+            "status": {"pgmap": look["pgmap"]},
+            "pg ls": {"pg_stats": look["pg_ls"]},
+            "health": {"checks": {}},
+            "config get": 604800.0,
+        }
+        return json.dumps(answers[prefix])
+
+    def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
+        osd = daemon.split(".")[1]
+        if int(osd) == self.silent:
+            raise ClusterTimeout("no answer")
+        seen = self.looks[self.look]["osds"][osd]
+        return json.dumps(seen["perf" if prefix == "perf dump" else "histogram"])
+
+
+@pytest.mark.parametrize("release", ["tentacle", "reef"])
+def test_two_looks_make_a_sample_of_the_real_load(release: str) -> None:
+    cluster = RecordedCluster(release)
+    sampler = ClusterSampler(cluster, cluster.now)
+    assert sampler.sample() is None
+    cluster.look = 1
+    sample = sampler.sample()
+    assert sample is not None
+    assert sample.values["client.write_iops"] > 20
+    assert sample.values["client.write_bytes_s"] == pytest.approx(8192 * sample.values["client.write_iops"], rel=0.1)
+    assert sample.values["scrub.pgs_late"] == 0.0
+    # rows of all PGs are asked for each time only while PGs scrub (as they did when Reef was recorded)
+    assert cluster.asked.count("pg ls") == (2 if any("scrubbing" in state for state in sample.pg_states) else 1)
+
+
+def test_an_osd_that_does_not_answer_is_left_out_with_a_note() -> None:
+    cluster = RecordedCluster("tentacle")
+    cluster.silent = 2
+    reading = ClusterSampler(cluster, cluster.now).read()
+    assert set(reading.osds) == {0, 1}
+    assert reading.notes == ("no answer of osd.2",)
+
+
+def test_a_cluster_that_is_too_large_is_sent_to_the_plugin() -> None:
+    cluster = RecordedCluster("reef")
+    row = {"up": 1, "in": 1, "up_from": 1}
+    cluster.looks[0]["osd_dump"] = {"osds": [{"osd": osd, **row} for osd in range(OSDS_MAX + 1)]}
+    with pytest.raises(InputError, match="mgr install"):
+        ClusterSampler(cluster, cluster.now).read()
+
+
+def test_a_while_of_observing_gives_one_window() -> None:
+    cluster = RecordedCluster("reef")
+    window, samples = observe(ClusterSampler(cluster, cluster.now), cluster, 3.0)
+    assert window is not None
+    assert len(samples) == 1
+    found: Optional[float] = samples[0].values.get("client.iops")
+    assert found == window.measures["client.iops"].mean
