@@ -1,0 +1,134 @@
+"""Holds a tuned profile against the built-in ones on a lab: the same load, in turn, several times each.
+
+    python benchmarks/tuning.py --cluster lab --slo examples/slo-recovery.yaml --profile tuned.yaml --repeats 3 \
+        --output recovery.json
+
+Every window is prepared, written, settled, measured and taken back by the code that `ceph-tuner tune` uses. The order
+is rotated from one repeat to the next, so that a drift of the machine meets all of them. Prints a Markdown table;
+`--output` keeps every window as JSON, from which `--render recovery.json` prints the table again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import time
+from contextlib import ExitStack
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Dict, List
+
+from ceph_tuner.applier import Applier
+from ceph_tuner.clusters import open_cluster
+from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
+from ceph_tuner.files import profile_file, slo_file
+from ceph_tuner.knobs import PROFILE
+from ceph_tuner.lab.scenarios import scenario
+from ceph_tuner.lock import Lock
+from ceph_tuner.slo import evaluate
+from ceph_tuner.trial import Run
+from ceph_tuner.tuning.interrupts import Interrupts
+from ceph_tuner.tuning.measuring import Measuring, Timing
+from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter, in_force
+from ceph_tuner_cli.tune_page import TuneProgress
+
+ALSO = ("client.iops", "client.mean_ms", "client.p95_ms", "client.p99_ms", "recovery.bytes_s", "scrub.bytes_s")
+
+
+def measure(arguments: argparse.Namespace) -> Dict[str, Any]:
+    wanted = slo_file.read(arguments.slo)
+    tuned = profile_file.read(arguments.profile)
+    windows: List[Dict[str, Any]] = []
+    with ExitStack() as stack:
+        opened = open_cluster(arguments.cluster)
+        stack.callback(opened.close)
+        assert opened.lab is not None, "the load is a lab's scenario"
+        now = in_force(opened, "osd")
+        clock, timing = SystemClock(), Timing(arguments.settle, arguments.window)
+        lock = stack.enter_context(Lock(opened.store, clock, this_process(), may_live))
+        applier = Applier(opened.config, opened.store, clock, lock, opened.release, "benchmarks/tuning.py")
+        applier.recover()
+        options = {"seconds": timing.settle + timing.window + 2, **wanted.options}
+        if "scrub" in wanted.scenario:
+            options.pop("seconds", None)
+        work = stack.enter_context(scenario(wanted.scenario, opened.lab, **options))
+        progress = stack.enter_context(TuneProgress(wanted.slo))
+        interrupts = stack.enter_context(Interrupts(progress.interrupted))
+        writer = JournalledWriter(applier, "osd", opened.release, now.hardware, "benchmark")
+        lookout = ClusterLookout(opened.commander, clock)
+        measuring = Measuring(wanted.slo, work, lookout, writer, clock, progress, interrupts, timing)
+        runs = [Run("profile", name, {PROFILE: name}) for name in opened.release.profiles]
+        runs.append(Run("trial", tuned.name, dict(tuned.settings)))
+        total = len(runs) * arguments.repeats
+        for repeat in range(arguments.repeats):
+            for run in runs[repeat % len(runs) :] + runs[: repeat % len(runs)]:
+                trial = measuring.run(run, len(windows) + 1, total, {})
+                windows.append({"repeat": repeat + 1, **trial.to_dict()})
+        return {
+            "slo": wanted.slo.to_dict(),
+            "scenario": wanted.scenario,
+            "ceph": opened.version,
+            "hardware": now.hardware.__dict__,
+            "tuned": {"name": tuned.name, "settings": dict(tuned.settings)},
+            "window_s": timing.window,
+            "settle_s": timing.settle,
+            "machine": f"{platform.machine()}, Linux {platform.release()}",
+            "date": datetime.fromtimestamp(time.time(), timezone.utc).strftime("%Y-%m-%d"),
+            "windows": windows,
+        }
+
+
+def _shown(metric: str, value: float) -> str:
+    return f"{value / 1e6:.1f} MB/s" if metric.endswith("bytes_s") else f"{value:.3g}"
+
+
+def table(document: Dict[str, Any], slo_path: Path) -> str:
+    slo = slo_file.read(slo_path).slo
+    windows = document["windows"]
+    seen = {metric for window in windows for metric in window["measures"]}
+    metrics = [metric for metric in ALSO if metric in seen]
+    objectives = [objective.text for objective in slo.objectives]
+    lines = [
+        "| profile | " + " | ".join(metrics) + " | " + " | ".join(f"`{text}`" for text in objectives) + " |",
+        "|" + " --- |" * (1 + len(metrics) + len(objectives)),
+    ]
+    for label in dict.fromkeys(window["label"] for window in windows):
+        own = [window for window in windows if window["label"] == label and window["failed"] is None]
+        failed = sum(window["label"] == label and window["failed"] is not None for window in windows)
+        cells = [label + (f" ({failed} windows failed)" if failed else "")]
+        for metric in metrics:
+            values = [window["measures"][metric][0] for window in own if metric in window["measures"]]
+            mean = statistics.fmean(values) if values else float("nan")
+            cells.append(f"{_shown(metric, mean)} ({', '.join(_shown(metric, v).split()[0] for v in values)})")
+        for place in range(len(objectives)):
+            means = [{name: entry[0] for name, entry in window["measures"].items()} for window in own]
+            met = sum(evaluate(slo, mean)[place].met is True for mean in means)
+            cells.append(f"met in {met} of {len(own)}")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--cluster", default="lab")
+    parser.add_argument("--slo", type=Path, required=True)
+    parser.add_argument("--profile", type=Path, help="the tuned profile")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--window", type=float, default=25.0)
+    parser.add_argument("--settle", type=float, default=5.0)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--render", type=Path, help="print the table of an earlier run, measure nothing")
+    arguments = parser.parse_args()
+    if arguments.render is not None:
+        document = json.loads(arguments.render.read_text(encoding="utf-8"))
+    else:
+        document = measure(arguments)
+        if arguments.output is not None:
+            arguments.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    print(table(document, arguments.slo))
+
+
+if __name__ == "__main__":
+    main()
