@@ -91,6 +91,14 @@ class Agent:
             names.append(name)
         return names
 
+    def size(self, pool: str, name: str) -> Optional[int]:
+        """Bytes of an object; None where there is none."""
+        with self.cluster.open_ioctx(pool) as context:
+            try:
+                return int(context.stat(name)[0])
+            except rados.ObjectNotFound:
+                return None
+
     def write(self, pool: str, names: List[str], size: int, offset: Optional[int], depth: int) -> int:
         """Write objects, `depth` of them at a time."""
         # a snapshot made just now is in a map that this client may not have: its writes would make no clones

@@ -44,10 +44,7 @@ class BackfillLoad(BackgroundLoad):
     def prepare(self) -> None:
         """Write the objects once; then make nearly all misplaced, held by nobackfill."""
         self.pool.ensure()
-        wanted = [f"object-{self.object_bytes}.{number}" for number in range(self.objects)]
-        if total(self.pool.pgs(), "num_objects") < self.objects:
-            write_in_batches(self.pool, wanted, self.object_bytes, self.tell)
-        self._outgrow_logs(wanted)
+        self._outgrow_logs(self.fill(self.objects))
         self.hold()
         if self._misplaced() >= 0.9 * self.objects:
             return

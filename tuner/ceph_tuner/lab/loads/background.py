@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.errors import ClusterTimeout, CommandFailed, LabFailed, TunerError
 from ceph_tuner.lab.loads import LoadResult, Progress
-from ceph_tuner.lab.loads.pools import Flags, LoadPool, Tell, silent
+from ceph_tuner.lab.loads.pools import Flags, LoadPool, Tell, silent, write_in_batches
 from ceph_tuner.lab.loads.session import Session
 from ceph_tuner.lab.loads.trace import Trace
 from ceph_tuner.sample import Measure
@@ -92,6 +92,22 @@ class BackgroundLoad(ABC):
             self._record()
         except (ClusterTimeout, CommandFailed) as error:
             self._notes.append(f"one observation failed: {error}")
+
+    def fill(self, count: int) -> List[str]:
+        """Have `count` objects and no others in the pool, written once. Gives their names."""
+        names = [f"object-{self.object_bytes}.{number}" for number in range(count)]
+        pgs = self.pool.pgs()
+        there = total(pgs, "num_objects") - total(pgs, "num_object_clones")
+        if there == count and self.session.size(self.pool.name, names[-1]) == self.object_bytes:
+            return names
+        if there > 0:
+            # of another run: they would be scrubbed and moved as well
+            self.tell(f"{self.pool.name} holds other objects: it is made anew")
+            self.pool.remove()
+            self.pool.ensure()
+            wait_for("the old objects are deleted", self.pool.nothing_is_deleted, timeout=300)
+        write_in_batches(self.pool, names, self.object_bytes, self.tell)
+        return names
 
     def progress(self) -> Progress:
         """As of the last observation."""

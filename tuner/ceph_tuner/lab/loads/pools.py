@@ -73,6 +73,12 @@ class LoadPool:
         """What the primaries say of its PGs now."""
         return self.session.pgs(self.pgids)
 
+    def nothing_is_deleted(self) -> bool:
+        """Whether no OSD deletes a PG."""
+        up = [entry["osd"] for entry in self.session.mon("osd dump")["osds"] if entry["up"]]
+        counters = [self.session.osd(osd, "perf dump", logger="osd")["osd"] for osd in up]
+        return not any(entry.get("numpg_removing", 0) for entry in counters)
+
     def _found(self) -> Optional[Mapping[str, Any]]:
         for pool in self.session.mon("osd dump")["pools"]:
             if pool["pool_name"] == self.name:

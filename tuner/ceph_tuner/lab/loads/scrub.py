@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Dict, List, Optional
 
 from ceph_tuner.errors import CommandFailed, LabFailed
 from ceph_tuner.lab.loads import LabUnderLoad
-from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, total, wait_for
-from ceph_tuner.lab.loads.pools import LoadPool, Tell, ignore_refusal, silent, write_in_batches
+from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, wait_for
+from ceph_tuner.lab.loads.pools import LoadPool, Tell, ignore_refusal, silent
 from ceph_tuner.lab.loads.session import Session
 
 KINDS = ("periodic", "requested")
@@ -56,9 +56,7 @@ class ScrubLoad(BackgroundLoad):
     def prepare(self) -> None:
         """Write the objects once."""
         self.pool.ensure()
-        if total(self.pool.pgs(), "num_objects") < self.objects:
-            names = [f"object-{self.object_bytes}.{number}" for number in range(self.objects)]
-            write_in_batches(self.pool, names, self.object_bytes, self.tell)
+        self.fill(self.objects)
 
     def start(self) -> None:
         """Count from here."""

@@ -79,6 +79,11 @@ class Session:
         """The first `count` names `prefix.0`, `prefix.1`, … whose PG has that OSD (any, where None)."""
         return list(self.ask({"do": "place", "pool": pool, "prefix": prefix, "osd": osd, "count": count}))
 
+    def size(self, pool: str, name: str) -> Optional[int]:
+        """Bytes of an object; None where there is none."""
+        found = self.ask({"do": "size", "pool": pool, "name": name})
+        return None if found is None else int(found)
+
     def write(self, pool: str, names: List[str], size: int, offset: Optional[int] = None, depth: int = 32) -> None:
         """Write objects of `size` bytes: whole, or at `offset` over what is there."""
         request = {"do": "write", "pool": pool, "names": names, "size": size, "offset": offset, "depth": depth}

@@ -42,9 +42,7 @@ class SnaptrimLoad(BackgroundLoad):
         """Make a clone of every object and a snapshot to trim, unless they are there."""
         self.pool.ensure()
         self.hold()
-        names = [f"object-{self.object_bytes}.{number}" for number in range(self.objects)]
-        if total(self.pool.pgs(), "num_objects") < self.objects:
-            write_in_batches(self.pool, names, self.object_bytes, self.tell)
+        names = self.fill(self.objects)
         if self._clones() < 0.9 * self.objects:
             snapshot = f"load-{int(time.time())}"
             self.session.mon("osd pool mksnap", pool=self.pool.name, snap=snapshot)
