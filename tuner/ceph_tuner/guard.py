@@ -33,13 +33,14 @@ class Limits:
     """How much is too much. `patience` is how many sights in a row must show it.
 
     PGs get more of it: the mgr's view of them is up to 5 s old, so that peering which ended before the trial (an OSD
-    that came back) may still be shown some seconds into it.
+    that came back) may still be shown some seconds into it. So do clients: percentiles of a few seconds are coarse.
     """
 
     gross: float = 2.0
     worse_than_baseline: float = 1.25
     patience: int = 2
     patience_pgs: int = 4
+    patience_clients: int = 3
     blind: int = 3
     """Failed looks in a row after which a trial is not safe any more."""
 
@@ -48,9 +49,10 @@ class Limits:
             raise ValueError(
                 f"gross (={self.gross}) must be above 1, worse_than_baseline (={self.worse_than_baseline}) at least 1"
             )
-        if self.patience < 1 or self.patience_pgs < 1 or self.blind < 1:
+        if min(self.patience, self.patience_pgs, self.patience_clients, self.blind) < 1:
             raise ValueError(
-                f"patience (={self.patience}, of PGs ={self.patience_pgs}) and blind (={self.blind}) must be at least 1"
+                f"patience (={self.patience}, of PGs ={self.patience_pgs}, of clients ={self.patience_clients}) "
+                f"and blind (={self.blind}) must be at least 1"
             )
 
 
@@ -106,7 +108,7 @@ class Guard:
             if seen is None or bound is None:
                 continue
             beyond = self._beyond(objective.comparison, seen, bound, baseline)
-            if self._streak(objective.text, beyond) >= self._limits.patience:
+            if self._streak(objective.text, beyond) >= self._limits.patience_clients:
                 unit = METRICS[objective.metric].unit
                 return Breach(
                     "slo",
