@@ -11,10 +11,12 @@ from test_loop import SLO, run, task
 from ceph_tuner.cost import Hardware
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.releases import TENTACLE
+from ceph_tuner.search.space import space_for
 from ceph_tuner.slo import parse_slo
 from ceph_tuner.tuning.loop import Outcome
+from ceph_tuner.tuning.measuring import Timing
 from ceph_tuner.tuning.on_cluster import InForce
-from ceph_tuner_cli.tune import _profile
+from ceph_tuner_cli.tune import _announcement, _profile
 from ceph_tuner_cli.tune_page import page, quantity, what_to_do
 
 NOW = InForce(dict(TENTACLE.profiles["balanced"]), "balanced", Hardware(935.0, 62914560.0, 1), 3)
@@ -44,6 +46,15 @@ def test_a_winner_that_was_not_left_in_place_comes_with_its_commands() -> None:
     text = printed(run(FakeCluster(), task(write_back=False)), ["ceph config set osd osd_mclock_profile custom"])
     assert "To write it: ceph config set osd osd_mclock_profile custom" in text
     assert "rollback" not in text
+
+
+def test_on_a_cluster_that_is_no_lab_it_says_first_what_it_would_do() -> None:
+    space = space_for(TENTACLE, SLO.work, NOW.settings)
+    text = _announcement("ceph", task(), Timing(), space)
+    assert "nothing was changed" in text
+    assert "tries 3 settings of 9 knobs" in text
+    assert "high_client_ops, high_recovery_ops" in text
+    assert "--yes" in text
 
 
 def test_where_nothing_is_better_the_page_says_so_and_proposes_nothing() -> None:

@@ -48,7 +48,9 @@ class Interrupts:
 
     def _handle(self, number: int, frame: Optional[FrameType]) -> None:
         self._pending = True
-        self._notice()
+        # a write to a stream that was just being written to is refused ("reentrant call")
+        with contextlib.suppress(RuntimeError):
+            self._notice()
         if self._open:
             self._raise_pending()
 
