@@ -14,7 +14,7 @@ from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, total, wait
 from ceph_tuner.lab.loads.pools import LoadPool, Tell, silent, write_in_batches
 from ceph_tuner.lab.loads.session import Session
 
-PGS = 8
+PGS = 4
 LOG_KEY = "osd_target_pg_log_entries_per_osd"
 LOG_ROUNDS = 40
 """So many overwrites fill any PG's log that has a few objects."""
