@@ -304,7 +304,13 @@ def _window(measures: Mapping[str, Measure], made: Scenario, prepared: float) ->
         for name, measure in measures.items()
     }
     evidence = {result.name: dict(result.evidence) for result in made.results}
-    return {"metrics": metrics, "prepare_s": prepared, "remarks": list(made.remarks()), "evidence": evidence}
+    return {
+        "metrics": metrics,
+        "prepare_s": prepared,
+        "before": str(made.quiet or ""),
+        "remarks": list(made.remarks()),
+        "evidence": evidence,
+    }
 
 
 def _table(windows: List[Dict[str, Any]]) -> Table:
