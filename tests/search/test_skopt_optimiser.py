@@ -84,7 +84,7 @@ def test_what_failed_is_worse_than_everything_that_was_measured_and_always_finit
 
 @pytest.mark.parametrize(
     ("work", "words"),
-    [({"recovery"}, "recovery limited"), ({"scrub"}, "best effort"), ({"client"}, "recovery limited")],
+    [({"recovery"}, "recovery limited"), ({"scrub"}, "small chunks"), ({"client"}, "recovery limited")],
 )
 def test_designs_fit_the_kind_of_work(work: set, words: str) -> None:
     space = space_for(TENTACLE, work, TENTACLE.profiles["balanced"])
