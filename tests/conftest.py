@@ -65,24 +65,24 @@ def needs_lab() -> None:
             down(name, lambda line: None)
 
 
-def _session_lab(release: str) -> Iterator[Lab]:
+def _session_lab(release: str, mgrs: int) -> Iterator[Lab]:
     name = f"test-{os.getpid()}-{release}"
     try:
-        yield up(name, {"release": release}, lambda line: None)
+        yield up(name, {"release": release, "mgrs": mgrs}, lambda line: None)
     finally:
         down(name, lambda line: None)
 
 
 @pytest.fixture(scope="session")
 def tentacle_lab(needs_lab: None) -> Iterator[Lab]:
-    """The Tentacle lab of this test run: three OSDs, one mgr, a pool named rbd."""
-    yield from _session_lab("tentacle")
+    """The Tentacle lab of this test run: three OSDs, two mgrs so that one can fail, a pool named rbd."""
+    yield from _session_lab("tentacle", mgrs=2)
 
 
 @pytest.fixture(scope="session")
 def reef_lab(needs_lab: None) -> Iterator[Lab]:
     """The Reef lab of this test run."""
-    yield from _session_lab("reef")
+    yield from _session_lab("reef", mgrs=1)
 
 
 @pytest.fixture(scope="session", params=["tentacle", "reef"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import time
 from contextlib import closing, suppress
@@ -273,6 +275,32 @@ def test_objectives_and_windows_survive_a_new_mgr(loaded: Lab) -> None:
     assert before in tuner(loaded, "history", "100")["windows"]
     assert fresh_status(loaded)
     tuner(loaded, "slo", "rm", "all")
+
+
+def test_a_standby_mgr_takes_over_with_objectives_windows_and_the_journal(loaded: Lab) -> None:
+    if len(loaded.mgrs) < 2:
+        pytest.skip(f"lab {loaded.name} has one mgr")
+    tuner(loaded, "slo", "set", "client.p99_ms<=300")
+    tuner(loaded, "profile", "apply", "high_client_ops", "--yes")
+    _wait(lambda: bool(tuner(loaded, "history")["windows"]), 90)
+    window = tuner(loaded, "history")["windows"][-1]
+    changed = config(loaded)
+    active = loaded.json(["ceph", "mgr", "dump"])["active_name"]
+    pid = loaded.daemon_pid(f"mgr.{active}")
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    try:
+        _wait(lambda: loaded.json(["ceph", "mgr", "dump"])["active_name"] not in ("", active), 90)
+        _wait(lambda: _answers(loaded), 60)
+        assert tuner(loaded, "slo", "ls")["objectives"][0]["objective"] == "client.p99_ms <= 300 ms"
+        assert window in tuner(loaded, "history", "100")["windows"]
+        assert config(loaded) == changed
+        # the change that the first mgr made is taken back by the second
+        tuner(loaded, "rollback", "--yes")
+        assert "osd_mclock_profile" not in config(loaded)
+    finally:
+        loaded.start_daemon(f"mgr.{active}")
+        tuner(loaded, "slo", "rm", "all")
 
 
 def test_commands_in_quick_succession_do_not_kill_the_mgr(loaded: Lab) -> None:
