@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from pathlib import Path
 from typing import Any, Iterator, List
 
@@ -19,6 +20,10 @@ from ceph_tuner.lab.cluster import Lab
 from ceph_tuner.lab.state import lab_names
 from ceph_tuner.lab.teardown import down
 from ceph_tuner.lab.throttle import host_throttle
+
+# a shell starts what runs in its background with Ctrl-C ignored, and every program that is tested would inherit that
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _LAB_FIXTURES = {"tentacle_lab", "reef_lab", "any_lab", "needs_lab"}
 
