@@ -42,10 +42,10 @@ tune: lab
 	$(BIN)/ceph-tuner tune --cluster lab --slo examples/slo-recovery.yaml --trials 8
 
 test: setup
-	$(BIN)/pytest --cov --cov-report=term
+	$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report=term
 
 test-unit: setup
-	$(BIN)/pytest -m 'not cluster'
+	$(BIN)/pytest -n 2 -m 'not cluster'
 
 check: setup
 	$(BIN)/ruff check .

@@ -43,6 +43,7 @@ setup(
             "pytest>=8.0",
             "pytest-cov>=5.0",
             "pytest-timeout>=2.3",
+            "pytest-xdist>=3.6",
             "ruff>=0.6",
             "types-jsonschema",
             "types-requests",

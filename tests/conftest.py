@@ -28,25 +28,41 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _LAB_FIXTURES = {"tentacle_lab", "reef_lab", "any_lab", "needs_lab"}
 
 
-_why_skipped = pytest.StashKey[str]()
+_SKIPPED = "real cluster: "
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: List[pytest.Item]) -> None:
-    """Whatever uses a lab is a real-cluster test; skip them where this machine can have no lab."""
+def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
+    """Whatever uses a lab is a real-cluster test; skip them where this machine can have no lab.
+
+    Tests of one lab stay in one process (pytest-xdist), so that there is one lab of each release; they mostly wait,
+    so the releases are tested side by side.
+    """
     for item in items:
         if _LAB_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.cluster)
+            item.add_marker(pytest.mark.xdist_group(_lab_of(item)))
     clusters = [item for item in items if item.get_closest_marker("cluster")]
     reason = _no_lab_because() if clusters else ""
     if reason:
-        config.stash[_why_skipped] = f"{len(clusters)} real-cluster tests skipped: {reason}"
         for item in clusters:
-            item.add_marker(pytest.mark.skip(reason=f"real cluster: {reason}"))
+            item.add_marker(pytest.mark.skip(reason=_SKIPPED + reason))
 
 
-def pytest_report_collectionfinish(config: pytest.Config) -> str:
-    """One line that is seen without any option."""
-    return config.stash.get(_why_skipped, "")
+def _lab_of(item: pytest.Item) -> str:
+    callspec = getattr(item, "callspec", None)
+    parameter = callspec.params.get("any_lab") if callspec is not None else None
+    if parameter is None and "tentacle_lab" in getattr(item, "fixturenames", ()):
+        return "tentacle"
+    # tests with labs of their own go where the fewer others are
+    return str(parameter or "reef")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one plain line, seen without any option, how many real-cluster tests were left out and why."""
+    reasons = [str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", [])]
+    clusters = [reason.split(_SKIPPED, 1)[1] for reason in reasons if _SKIPPED in reason]
+    if clusters:
+        terminalreporter.write_line(f"{len(clusters)} real-cluster tests skipped: {clusters[0]}")
 
 
 def _no_lab_because() -> str:
