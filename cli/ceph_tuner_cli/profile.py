@@ -271,7 +271,13 @@ def _page(profile: Profile, release: Release, translation: Optional[Translation]
         made.add_column(heading, no_wrap=True)
     if all(name in profile.settings for name in MCLOCK_NINE):
         for service_class, (reservation, weight, limit) in shares(profile.settings).items():
-            row = [service_class, f"{reservation:g}", str(weight), f"{limit:g}" if limit else "none"]
+            # as in the list: the whole names do not fit 80 columns beside the rates
+            row = [
+                service_class.replace("background_", ""),
+                f"{reservation:g}",
+                str(weight),
+                f"{limit:g}" if limit else "none",
+            ]
             if rates is not None:
                 rate = rates[service_class]
                 row.append(_rate(rate.reserved_bytes_s, rate.reserved_iops))
@@ -290,7 +296,8 @@ def _title(profile: Profile) -> str:
 
 
 def _rate(bytes_s: float, iops: float) -> str:
-    return f"{bytes_s / 1e6:.1f} MB/s or {iops:.0f} small IO/s"
+    megabytes = bytes_s / 1e6
+    return f"{megabytes:.{0 if megabytes >= 10 else 1}f} MB/s, {iops:.0f} IOPS"
 
 
 def _say(notes: Tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Finds the profiles that come with the program, by `RELEASE/NAME`."""
+"""Finds the profiles that come with the program: the built-in ones by `RELEASE/NAME`, tuned ones by `tuned/NAME`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from ceph_tuner.profile import Profile
 from ceph_tuner.releases import RELEASES, Release
 
 ROOT = Path(__file__).resolve().parent
+TUNED = "tuned"
+"""The folder of profiles that a tuning run found, with the evidence."""
 
 
 def names(release: Optional[Release] = None) -> List[str]:
-    """`RELEASE/NAME` of every profile, or of those of one release, the oldest release first."""
+    """Names of every profile, the built-in ones of the oldest release first; or only of one release's built-in ones."""
     return [name for name, path in _paths().items() if release is None or path.parent.name == release.name]
 
 
 def load(name: str, release: Optional[Release] = None, place: str = "profile") -> Profile:
-    """Read one by `RELEASE/NAME`, or by its name alone where the release is known. Raises InputError."""
+    """Read one by its name; where the release is known, `balanced` is enough. Raises InputError."""
     paths = _paths()
     full = f"{release.name}/{name}" if release is not None and "/" not in name else name
     if full in paths:
@@ -36,7 +38,7 @@ def every(release: Optional[Release] = None) -> List[Profile]:
 
 
 def _paths() -> Dict[str, Path]:
-    order = list(RELEASES)
-    found = [path for path in sorted(ROOT.glob("*/*.yaml")) if path.parent.name in RELEASES]
+    order = [*RELEASES, TUNED]
+    found = [path for path in sorted(ROOT.glob("*/*.yaml")) if path.parent.name in order]
     found.sort(key=lambda path: order.index(path.parent.name))
     return {f"{path.parent.name}/{path.stem}": path for path in found}

@@ -85,7 +85,11 @@ def test_the_schema_knows_the_keys_that_the_profile_writes() -> None:
     assert set(data["hardware"]) <= set(schema.PROFILE["properties"]["hardware"]["properties"])
 
 
-@pytest.mark.parametrize("name", catalogue.names())
+BUILT_IN = [name for name in catalogue.names() if not name.startswith("tuned/")]
+TUNED = [name for name in catalogue.names() if name.startswith("tuned/")]
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
 def test_a_built_in_profile_is_what_the_release_says(name: str) -> None:
     profile = catalogue.load(name)
     assert name == f"{profile.release.name}/{profile.name}"
@@ -94,8 +98,19 @@ def test_a_built_in_profile_is_what_the_release_says(name: str) -> None:
 
 
 def test_every_built_in_profile_of_every_release_comes_along() -> None:
-    assert set(catalogue.names()) == {f"{release}/{name}" for release in RELEASES for name in BUILT_IN_PROFILES}
+    assert set(BUILT_IN) == {f"{release}/{name}" for release in RELEASES for name in BUILT_IN_PROFILES}
     assert len(catalogue.every(TENTACLE)) == len(BUILT_IN_PROFILES)
+
+
+@pytest.mark.parametrize("name", TUNED)
+def test_a_tuned_profile_comes_with_its_hardware_objectives_and_evidence(name: str) -> None:
+    profile = catalogue.load(name)
+    assert name == f"tuned/{profile.name}"
+    assert not profile.built_in
+    assert profile.hardware is not None
+    assert profile.slos
+    assert "measured" in profile.evidence[0]
+    assert all(verdict.endswith(": met") for verdict in profile.evidence[0]["verdicts"])
 
 
 def test_a_profile_that_does_not_come_along_is_answered_with_those_that_do() -> None:
