@@ -31,6 +31,7 @@ _LAB_FIXTURES = {"tentacle_lab", "reef_lab", "any_lab", "needs_lab"}
 _SKIPPED = "real cluster: "
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
     """Whatever uses a lab is a real-cluster test; skip them where this machine can have no lab.
 
