@@ -52,7 +52,9 @@ def up(
     device_size: Optional[str] = typer.Option(
         None, help="Size of a device; its file is sparse." + _default(format_size(_DEFAULTS.device_size))
     ),
-    mirror: str = typer.Option(MIRROR, help="Debian mirror that the first `up` of a release fetches from."),
+    mirror: str = typer.Option(
+        MIRROR, help="Debian mirror for the first `up` of a release; by default debootstrap's own."
+    ),
 ) -> None:
     """Bring a lab up; a second time says what is running."""
     given = {

@@ -50,7 +50,7 @@ def test_without_root_the_lab_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_a_mirror_must_be_an_address() -> None:
     with pytest.raises(InputError, match="--mirror"):
-        chroot.recipe_for("reef", "deb.debian.org")
+        chroot.recipe_for("reef", "mirror.example")
 
 
 def test_what_goes_in_names_the_tree_and_the_mirror_does_not() -> None:

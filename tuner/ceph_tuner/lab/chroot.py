@@ -25,7 +25,8 @@ from ceph_tuner.lab.state import locked
 
 Report = Callable[[str], None]
 
-MIRROR = "http://deb.debian.org/debian"
+MIRROR = ""
+"""None named: the one that debootstrap takes by itself."""
 
 _PACKAGES = (
     *("ceph-mon", "ceph-mgr", "ceph-osd", "ceph-common", "ceph-mgr-modules-core", "ceph-mgr-dashboard"),
@@ -76,8 +77,8 @@ _RECIPES = {
 
 def recipe_for(release: str, mirror: str = MIRROR) -> Recipe:
     """The recipe of a release, with another mirror of Debian where one is given."""
-    if not mirror.startswith(("http://", "https://", "file:///")):
-        raise InputError("--mirror", repr(mirror), "the address of a Debian mirror, such as " + MIRROR)
+    if mirror and not mirror.startswith(("http://", "https://", "file:///")):
+        raise InputError("--mirror", repr(mirror), "the address of a Debian mirror (https://…/debian)")
     return replace(_RECIPES[release], mirror=mirror)
 
 
@@ -232,7 +233,8 @@ def _bootstrap_command(recipe: Recipe, tree: Path) -> List[str]:
 
 def _configure(recipe: Recipe, tree: Path) -> None:
     (tree / "etc/apt/apt.conf.d/80ceph-tuner").write_text(_APT + _host_proxies(), encoding="utf-8")
-    (tree / "etc/apt/sources.list").write_text(f"deb {recipe.mirror} {recipe.suite} main\n", encoding="utf-8")
+    if recipe.mirror:
+        (tree / "etc/apt/sources.list").write_text(f"deb {recipe.mirror} {recipe.suite} main\n", encoding="utf-8")
     if recipe.mirror.startswith("https:"):
         # a mirror inside a company may be signed by an authority that only this machine knows
         authorities = Path("/etc/ssl/certs/ca-certificates.crt")
