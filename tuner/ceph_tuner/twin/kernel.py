@@ -34,106 +34,53 @@ BY_RESERVATION, BY_WEIGHT, FUTURE, NONE = 0, 1, 2, 3
 _LARGE = 1.7976931348623157e308 / 3.0
 
 
-def _less_r(F: Array, K: Array, f: int, k: int, a: int, b: int) -> bool:
-    if K[k + COUNT + a] == 0:
-        return False
-    return bool(K[k + COUNT + b] == 0 or F[f + TAG_R + a] < F[f + TAG_R + b])
-
-
-def _less_l(F: Array, K: Array, f: int, k: int, a: int, b: int) -> bool:
+def _precedes(heap: int, F: Array, K: Array, f: int, k: int, a: int, b: int) -> bool:
+    """Whether class a must stand above class b in that heap (HEAP_R, HEAP_L or HEAP_W)."""
     if K[k + COUNT + a] == 0:
         return False
     if K[k + COUNT + b] == 0:
         return True
+    if heap == HEAP_R:
+        return bool(F[f + TAG_R + a] < F[f + TAG_R + b])
     if K[k + READY + a] != K[k + READY + b]:
-        return bool(K[k + READY + b] == 1)
-    return bool(F[f + TAG_L + a] < F[f + TAG_L + b])
-
-
-def _less_w(F: Array, K: Array, f: int, k: int, a: int, b: int) -> bool:
-    if K[k + COUNT + a] == 0:
-        return False
-    if K[k + COUNT + b] == 0:
-        return True
-    if K[k + READY + a] != K[k + READY + b]:
-        return bool(K[k + READY + a] == 1)
+        return bool(K[k + READY + (a if heap == HEAP_W else b)] == 1)
+    if heap == HEAP_L:
+        return bool(F[f + TAG_L + a] < F[f + TAG_L + b])
     return bool(F[f + TAG_W + a] + F[f + DELTA + a] < F[f + TAG_W + b] + F[f + DELTA + b])
 
 
-def _up_r(F: Array, K: Array, f: int, k: int, c: int) -> None:
-    h = k + HEAP_R
+def _up(heap: int, F: Array, K: Array, f: int, k: int, c: int) -> None:
+    h = k + heap
     root = K[h]
-    if root != c and _less_r(F, K, f, k, c, root):
+    if root != c and _precedes(heap, F, K, f, k, c, root):
         i = h + 1 if K[h + 1] == c else h + 2
         K[h], K[i] = c, root
 
 
-def _up_l(F: Array, K: Array, f: int, k: int, c: int) -> None:
-    h = k + HEAP_L
-    root = K[h]
-    if root != c and _less_l(F, K, f, k, c, root):
-        i = h + 1 if K[h + 1] == c else h + 2
-        K[h], K[i] = c, root
-
-
-def _up_w(F: Array, K: Array, f: int, k: int, c: int) -> None:
-    h = k + HEAP_W
-    root = K[h]
-    if root != c and _less_w(F, K, f, k, c, root):
-        i = h + 1 if K[h + 1] == c else h + 2
-        K[h], K[i] = c, root
-
-
-def _down_r(F: Array, K: Array, f: int, k: int, c: int) -> None:
-    h = k + HEAP_R
+def _down(heap: int, F: Array, K: Array, f: int, k: int, c: int) -> None:
+    h = k + heap
     size = K[k + SIZE]
     if K[h] == c and size > 1:
         left, i = K[h + 1], 0
-        if _less_r(F, K, f, k, left, c):
-            i = 2 if size > 2 and _less_r(F, K, f, k, K[h + 2], left) else 1
-        elif size > 2 and _less_r(F, K, f, k, K[h + 2], c):
+        if _precedes(heap, F, K, f, k, left, c):
+            i = 2 if size > 2 and _precedes(heap, F, K, f, k, K[h + 2], left) else 1
+        elif size > 2 and _precedes(heap, F, K, f, k, K[h + 2], c):
             i = 2
         K[h], K[h + i] = K[h + i], c
 
 
-def _down_l(F: Array, K: Array, f: int, k: int, c: int) -> None:
-    h = k + HEAP_L
-    size = K[k + SIZE]
-    if K[h] == c and size > 1:
-        left, i = K[h + 1], 0
-        if _less_l(F, K, f, k, left, c):
-            i = 2 if size > 2 and _less_l(F, K, f, k, K[h + 2], left) else 1
-        elif size > 2 and _less_l(F, K, f, k, K[h + 2], c):
-            i = 2
-        K[h], K[h + i] = K[h + i], c
-
-
-def _down_w(F: Array, K: Array, f: int, k: int, c: int) -> None:
-    h = k + HEAP_W
-    size = K[k + SIZE]
-    if K[h] == c and size > 1:
-        left, i = K[h + 1], 0
-        if _less_w(F, K, f, k, left, c):
-            i = 2 if size > 2 and _less_w(F, K, f, k, K[h + 2], left) else 1
-        elif size > 2 and _less_w(F, K, f, k, K[h + 2], c):
-            i = 2
-        K[h], K[h + i] = K[h + i], c
+def _adjust(heap: int, F: Array, K: Array, f: int, k: int, c: int) -> None:
+    """Move a class to its place in a heap: a root can only go down, and with three places the others only up."""
+    if K[k + heap] == c:
+        _down(heap, F, K, f, k, c)
+    else:
+        _up(heap, F, K, f, k, c)
 
 
 def _sift(F: Array, K: Array, f: int, k: int, c: int) -> None:
     """Move a class to its place in all three heaps after its head has changed."""
-    if K[k + HEAP_R] == c:
-        _down_r(F, K, f, k, c)
-    else:
-        _up_r(F, K, f, k, c)
-    if K[k + HEAP_L] == c:
-        _down_l(F, K, f, k, c)
-    else:
-        _up_l(F, K, f, k, c)
-    if K[k + HEAP_W] == c:
-        _down_w(F, K, f, k, c)
-    else:
-        _up_w(F, K, f, k, c)
+    for heap in (HEAP_R, HEAP_L, HEAP_W):
+        _adjust(heap, F, K, f, k, c)
 
 
 def _tag(F: Array, f: int, c: int, time: float, cost: float) -> None:
@@ -213,8 +160,8 @@ def choose(F: Array, K: Array, q: int, now: float) -> Tuple[int, int, float]:
             limited = K[k + HEAP_L]
             while K[k + COUNT + limited] > 0 and K[k + READY + limited] == 0 and F[f + TAG_L + limited] <= now:
                 K[k + READY + limited] = 1
-                _up_w(F, K, f, k, limited)
-                _down_l(F, K, f, k, limited)
+                _up(HEAP_W, F, K, f, k, limited)
+                _down(HEAP_L, F, K, f, k, limited)
                 limited = K[k + HEAP_L]
             ready = K[k + HEAP_W]
             if K[k + COUNT + ready] > 0 and K[k + READY + ready] == 1 and F[f + TAG_W + ready] < math.inf:
@@ -245,18 +192,15 @@ def take(F: Array, K: Array, q: int, kind: int, c: int, cost: float, next_arriva
         if F[f + INV_L + c] != 0.0:
             F[f + PREV_L + c] = F[f + TAG_L + c]
         _tag(F, f, c, next_arrival, next_cost)
-    _down_r(F, K, f, k, c)
-    if K[k + HEAP_L] == c:
-        _down_l(F, K, f, k, c)
-    else:
-        _up_l(F, K, f, k, c)
-    _down_w(F, K, f, k, c)
+    _down(HEAP_R, F, K, f, k, c)
+    _adjust(HEAP_L, F, K, f, k, c)
+    _down(HEAP_W, F, K, f, k, c)
     if kind == BY_WEIGHT:
         reduction = F[f + INV_R + c] * cost
         if K[k + COUNT + c] > 0:
             F[f + TAG_R + c] -= reduction
         F[f + PREV_R + c] -= reduction
-        _up_r(F, K, f, k, c)
+        _up(HEAP_R, F, K, f, k, c)
 
 
 def clean(F: Array, K: Array, q: int, erase_tick: int, idle_tick: int) -> None:
