@@ -14,7 +14,6 @@ import argparse
 import json
 import platform
 import statistics
-import time
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
@@ -26,6 +25,7 @@ from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.guard import Limits
 from ceph_tuner.knobs import PROFILE
+from ceph_tuner.lab.recipes import options_for_window
 from ceph_tuner.lab.scenarios import scenario
 from ceph_tuner.lock import Lock
 from ceph_tuner.slo import evaluate
@@ -51,9 +51,7 @@ def measure(arguments: argparse.Namespace) -> Dict[str, Any]:
         lock = stack.enter_context(Lock(opened.store, clock, this_process(), may_live))
         applier = Applier(opened.config, opened.store, clock, lock, opened.release, "benchmarks/tuning.py")
         applier.recover()
-        options = {"seconds": timing.settle + timing.window + 2, **wanted.options}
-        if "scrub" in wanted.scenario:
-            options.pop("seconds", None)
+        options = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
         work = stack.enter_context(scenario(wanted.scenario, opened.lab, **options))
         progress = stack.enter_context(TuneProgress(wanted.slo))
         interrupts = stack.enter_context(Interrupts(progress.interrupted))
@@ -78,7 +76,7 @@ def measure(arguments: argparse.Namespace) -> Dict[str, Any]:
             "window_s": timing.window,
             "settle_s": timing.settle,
             "machine": f"{platform.machine()}, Linux {platform.release()}",
-            "date": datetime.fromtimestamp(time.time(), timezone.utc).strftime("%Y-%m-%d"),
+            "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
             "windows": windows,
         }
 

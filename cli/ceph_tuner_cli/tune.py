@@ -20,7 +20,7 @@ from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.guard import Limits
 from ceph_tuner.history import History
 from ceph_tuner.knobs import PROFILE
-from ceph_tuner.lab.recipes import RECIPES
+from ceph_tuner.lab.recipes import options_for_window
 from ceph_tuner.lab.scenarios import scenario as make_scenario
 from ceph_tuner.lock import Lock
 from ceph_tuner.profile import Profile
@@ -146,10 +146,7 @@ def _check_free(save: Path, force: bool) -> None:
 
 def _work(opened: Cluster, wanted: slo_file.SloFile, timing: Timing, clock: SystemClock, stack: ExitStack) -> Work:
     if opened.lab is not None and wanted.scenario:
-        options = dict(wanted.options)
-        if wanted.scenario in RECIPES and "seconds" in RECIPES[wanted.scenario].options:
-            # as much to recover as a window needs, and no more: what is left must be recovered before the next one
-            options.setdefault("seconds", timing.settle + timing.window + 2)
+        options = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
         return stack.enter_context(make_scenario(wanted.scenario, opened.lab, **options))
     if wanted.scenario and opened.lab is None:
         messages.print(f"{opened.name} is no lab: its own load is measured, no scenario is started", markup=False)

@@ -183,3 +183,12 @@ RECIPES: Dict[str, Recipe] = {
     ),
 }
 """By name. Recovery comes last: it is prepared last, because it takes an OSD away for a while."""
+
+
+def options_for_window(name: str, options: Options, seconds: float) -> Dict[str, Any]:
+    """The options, with as much work as a window of that length (settling included) needs where none is stated.
+
+    No more than that: what is left of recovery must be recovered before the next window.
+    """
+    takes_seconds = name in RECIPES and "seconds" in RECIPES[name].options
+    return {**({"seconds": seconds + 2} if takes_seconds else {}), **options}
