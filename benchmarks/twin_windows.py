@@ -1,0 +1,254 @@
+"""Measures settings drawn at random on a lab, so that the twin can be fitted to some and predict the others.
+
+    python benchmarks/twin_windows.py --cluster lab --output windows.json
+
+Three settings to fit and twelve to predict (the fourth to fit is the built-in profile in force) in four load mixes:
+clients with recovery, with deep scrub, with snaptrim, and with all three; and clients alone. Every window is prepared,
+written, settled, measured and taken back by the code that `ceph-tuner tune` uses. Beside the window it keeps what the
+devices did meanwhile (`/sys/block/loopN/stat`) and what the OSDs count. The file is written after every window, so an
+interrupted run goes on where it was: `--output` of an existing file measures what is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from contextlib import ExitStack
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
+
+import numpy as np
+
+from ceph_tuner.applier import Applier
+from ceph_tuner.clusters import Cluster, open_cluster
+from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
+from ceph_tuner.errors import LabFailed
+from ceph_tuner.guard import Limits
+from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.lab.devices import attached
+from ceph_tuner.lab.loads.session import Session
+from ceph_tuner.lab.recipes import options_for_window
+from ceph_tuner.lab.scenarios import Scenario, scenario
+from ceph_tuner.lock import Lock
+from ceph_tuner.releases import Settings
+from ceph_tuner.sample import Measure
+from ceph_tuner.search.space import space_for
+from ceph_tuner.slo import parse_slo
+from ceph_tuner.trial import Run
+from ceph_tuner.tuning.interrupts import Interrupts
+from ceph_tuner.tuning.measuring import Measuring, Timing
+from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter, in_force
+from ceph_tuner_cli.tune_page import TuneProgress
+
+MIXES = ("client-recovery", "client-scrub", "client-snaptrim", "mixed")
+MORE_WORK = {"client-snaptrim": {"clones": 4800}}
+"""Trimming has usually done the scenario's own 2 424 clones after half a window."""
+
+COUNTERS = (
+    "op_w",
+    "op_w_latency",
+    "op_before_dequeue_op_lat",
+    "op_w_process_latency",
+    "subop_w",
+    "subop_w_latency",
+    "recovery_ops",
+    "recovery_bytes",
+)
+OPTIONS = (
+    "osd_mclock_max_capacity_iops_ssd",
+    "osd_mclock_max_sequential_bandwidth_ssd",
+    "osd_op_num_shards",
+    "osd_op_num_shards_ssd",
+    "osd_op_num_threads_per_shard",
+    "osd_op_num_threads_per_shard_ssd",
+    "bluestore_throttle_bytes",
+    "bluestore_throttle_deferred_bytes",
+    "bluestore_throttle_cost_per_io_ssd",
+    "bluestore_prefer_deferred_size_ssd",
+    "osd_scrub_chunk_min",
+    "osd_scrub_chunk_max",
+    "osd_max_scrubs",
+    "osd_recovery_max_active_ssd",
+    "osd_recovery_max_single_start",
+    "osd_max_backfills",
+)
+
+
+class Glance(NamedTuple):
+    """What the devices and OSDs had done by a moment."""
+
+    at: float
+    counts: Dict[str, float]
+
+
+class Watched:
+    """A scenario that keeps what devices and OSDs count, so that the means of a window can be told."""
+
+    def __init__(self, work: Scenario, lab: Lab) -> None:
+        self._work, self._lab, self._session = work, lab, Session(lab)
+        self._stats = {
+            image.name: Path("/sys/block") / Path(device).name / "stat"
+            for device, image in attached(lab.places.devices).items()
+        }
+        self._glances: List[Glance] = []
+        self.beside: Dict[str, float] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)
+
+    def prepare(self) -> None:
+        """Prepare the load; nothing was seen yet."""
+        self._glances = []
+        self._work.prepare()
+
+    def observe(self) -> Dict[str, float]:
+        """Let the loads look, and look as well."""
+        self._glance()
+        return self._work.observe()
+
+    def measure(self, start: float, end: float) -> Dict[str, Measure]:
+        """Measure, and keep the rates of the counters from the glance nearest to the start to the last one."""
+        self._glance()
+        first = min(self._glances, key=lambda glance: abs(glance.at - start))
+        last = self._glances[-1]
+        seconds = last.at - first.at
+        rises = {name: last.counts[name] - first.counts[name] for name in last.counts if name in first.counts}
+        self.beside = {name: rise / seconds for name, rise in rises.items()} if seconds > 0 else {}
+        return self._work.measure(start, end)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._session.close()
+
+    def _glance(self) -> None:
+        counts: Dict[str, float] = {}
+        for path in self._stats.values():
+            reads, _, read_sectors, read_ms, writes, _, written_sectors, write_ms = (
+                float(word) for word in path.read_text(encoding="ascii").split()[:8]
+            )
+            for name, value in (
+                ("device.reads", reads),
+                ("device.read_bytes", 512 * read_sectors),
+                ("device.read_ms", read_ms),
+                ("device.writes", writes),
+                ("device.written_bytes", 512 * written_sectors),
+                ("device.write_ms", write_ms),
+            ):
+                counts[name] = counts.get(name, 0.0) + value
+        for osd in self._lab.osds:
+            found = self._session.osd(osd, "perf dump", logger="osd")["osd"]
+            for name in COUNTERS:
+                value = found.get(name)
+                if isinstance(value, dict):
+                    counts[f"osd.{name}.sum"] = counts.get(f"osd.{name}.sum", 0.0) + value["sum"]
+                    counts[f"osd.{name}.count"] = counts.get(f"osd.{name}.count", 0.0) + value["avgcount"]
+                elif value is not None:
+                    counts[f"osd.{name}"] = counts.get(f"osd.{name}", 0.0) + value
+        counts["host.load"] = 0.0
+        self._glances.append(Glance(time.time(), counts))
+
+
+def drawn(cluster: Cluster, seed: int, to_fit: int, to_predict: int) -> List[Tuple[str, Settings]]:
+    """Name -> settings, uniform over the unit cube of the whole space: every knob that the mixes' work has."""
+    now = in_force(cluster, "osd")
+    space = space_for(cluster.release, ("recovery", "scrub", "snaptrim"), now.settings)
+    points = np.random.default_rng(seed).random((to_fit + to_predict, space.size))
+    labels = [f"fit-{n + 1}" for n in range(to_fit)] + [f"random-{n + 1:02d}" for n in range(to_predict)]
+    return [(label, space.decode([float(value) for value in point])) for label, point in zip(labels, points)]
+
+
+def plan(settings: List[Tuple[str, Settings]]) -> List[Tuple[str, str, Settings]]:
+    """(mix, label, settings) in the order of measuring; the profile in force has no settings to write."""
+    steps: List[Tuple[str, str, Settings]] = [("client", "in-force", {})]
+    steps += [(mix, "in-force", {}) for mix in MIXES]
+    for place, (label, own) in enumerate(settings):
+        turned = MIXES[place % len(MIXES) :] + MIXES[: place % len(MIXES)]
+        steps += [(mix, label, own) for mix in turned]
+    steps += [("client", "in-force-again", {}), *((mix, "in-force-again", {}) for mix in MIXES)]
+    return steps
+
+
+def measure(arguments: argparse.Namespace) -> None:
+    with ExitStack() as stack:
+        opened = open_cluster(arguments.cluster)
+        stack.callback(opened.close)
+        lab = opened.lab
+        assert lab is not None, "the load is a lab's scenario"
+        now = in_force(opened, "osd")
+        clock, timing = SystemClock(), Timing(arguments.settle, arguments.window)
+        lock = stack.enter_context(Lock(opened.store, clock, this_process(), may_live))
+        applier = Applier(opened.config, opened.store, clock, lock, opened.release, "benchmarks/twin_windows.py")
+        applier.recover()
+        slo = parse_slo({"name": "none", "objectives": ["client.p95_ms <= 10 s"]})
+        options = opened.config.effective(0)
+        document: Dict[str, Any] = {
+            "ceph": opened.version,
+            "release": opened.release.name,
+            "lab": lab.state.options.to_dict(),
+            "hardware": now.hardware.__dict__,
+            "options": {name: options[name] for name in OPTIONS if name in options},
+            "in_force": dict(now.settings),
+            "seed": arguments.seed,
+            "window_s": timing.window,
+            "settle_s": timing.settle,
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}",
+            "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+            "windows": [],
+        }
+        if arguments.output.exists():
+            document["windows"] = json.loads(arguments.output.read_text(encoding="utf-8"))["windows"]
+        done = {(window["mix"], window["label"]) for window in document["windows"]}
+        steps = plan(drawn(opened, arguments.seed, arguments.fit, arguments.predict))
+        progress = stack.enter_context(TuneProgress(slo))
+        interrupts = stack.enter_context(Interrupts(progress.interrupted))
+        writer = JournalledWriter(applier, "osd", opened.release, now.hardware, "benchmark")
+        lookout = ClusterLookout(opened.commander, clock)
+        for number, (mix, label, settings) in enumerate(steps, start=1):
+            if (mix, label) in done:
+                continue
+            chosen = options_for_window(mix, MORE_WORK.get(mix, {}), timing.settle + timing.window)
+            with ExitStack() as inner:
+                work = Watched(inner.enter_context(scenario(mix, lab, **chosen)), lab)
+                inner.callback(work.close)
+                measuring = Measuring(
+                    slo, work, lookout, writer, clock, progress, interrupts, timing, Limits(gross=1000.0)
+                )
+                run = Run("trial" if settings else "baseline", label, settings)
+                load = os.getloadavg()[0]
+                try:
+                    trial = measuring.run(run, number, len(steps), {})
+                except LabFailed as failed:
+                    print(f"{mix} {label}: {failed}", file=sys.stderr)
+                    continue
+                document["windows"].append(_entry(mix, trial.to_dict(), chosen, work.beside, load))
+            new = arguments.output.with_suffix(".new")
+            new.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+            os.replace(new, arguments.output)
+
+
+def _entry(
+    mix: str, trial: Mapping[str, Any], options: Mapping[str, Any], beside: Mapping[str, float], load: float
+) -> Dict[str, Any]:
+    rounded = {name: round(value, 4) for name, value in beside.items() if name != "host.load"}
+    return {"mix": mix, "options": dict(options), **trial, "beside": rounded, "machine_load": load}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--cluster", default="lab")
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=20)
+    parser.add_argument("--fit", type=int, default=3, help="random settings to fit on, beside those in force")
+    parser.add_argument("--predict", type=int, default=12, help="random settings to predict")
+    parser.add_argument("--window", type=float, default=25.0)
+    parser.add_argument("--settle", type=float, default=5.0)
+    measure(parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()

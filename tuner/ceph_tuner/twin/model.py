@@ -1,0 +1,263 @@
+"""What the twin is told: the hardware, the pools, and the work of a cluster. Values only; `simulation.py` runs them.
+
+    ClusterModel(osds=4, osd=OsdModel(Device(...), ...), pools=(Pool("rbd", pgs=64),), clients=(ClientStream("rbd", depth=64),))
+
+Units are SI: seconds, bytes, per second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Optional, Tuple
+
+from ceph_tuner.cost import Hardware
+from ceph_tuner.releases import TENTACLE, Release, Version
+
+KIB, MIB = 1 << 10, 1 << 20
+
+MCLOCK, WPQ = "mclock_scheduler", "wpq"
+
+
+def _positive(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 < value < float("inf"):
+            raise ValueError(f"{name}(={value}) must be above 0 and finite")
+
+
+def _not_negative(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 <= value < float("inf"):
+            raise ValueError(f"{name}(={value}) must be 0 or more and finite")
+
+
+@dataclass(frozen=True)
+class Device:
+    """One OSD's drive: two budgets, of requests and of bytes, and a latency that requests spend side by side.
+
+    By Little's law a drive with `iops` and `latency` serves `iops x latency` requests at a time.
+    """
+
+    iops: float
+    bandwidth_bytes_s: float
+    read_iops: Optional[float] = None
+    read_bandwidth_bytes_s: Optional[float] = None
+    """None: as for writes."""
+    shared: bool = True
+    """Reads and writes draw on the same budget, as in a drive; a block-layer throttle gives each its own."""
+    slice_s: float = 0.0
+    """Budgets are handed out in slices of this length (the kernel's blk-throttle: 0.1 s); 0: continuously."""
+    latency_s: float = 100e-6
+    read_latency_s: float = 100e-6
+    spread: float = 0.3
+    """Share of a latency that is exponentially distributed, 0 to 1; the mean stays."""
+    request_bytes: int = 256 * KIB
+    """Larger requests are split."""
+
+    def __post_init__(self) -> None:
+        _positive(iops=self.iops, bandwidth_bytes_s=self.bandwidth_bytes_s, request_bytes=self.request_bytes)
+        if self.read_iops is not None:
+            _positive(read_iops=self.read_iops)
+        if self.read_bandwidth_bytes_s is not None:
+            _positive(read_bandwidth_bytes_s=self.read_bandwidth_bytes_s)
+        _not_negative(slice_s=self.slice_s, latency_s=self.latency_s, read_latency_s=self.read_latency_s)
+        if not 0 <= self.spread <= 1:
+            raise ValueError(f"spread(={self.spread}) must be within 0 and 1")
+
+    @property
+    def parallelism(self) -> float:
+        """Writes in service at a time when the drive is saturated."""
+        return self.iops * self.latency_s
+
+
+@dataclass(frozen=True)
+class OsdModel:
+    """One ceph-osd on its drive: op shards and threads, BlueStore's commit thread and throttle."""
+
+    device: Device
+    capacity_iops: float = 21_500.0
+    """What mClock believes (`osd_mclock_max_capacity_iops_*`)."""
+    bandwidth_bytes_s: float = 1200.0 * MIB
+    """What mClock believes (`osd_mclock_max_sequential_bandwidth_*`)."""
+    shards: int = 8
+    threads_per_shard: int = 2
+    device_class: str = "ssd"
+    write_cpu_s: float = 40e-6
+    """Thread time of a write, on the primary and on each replica."""
+    read_cpu_s: float = 30e-6
+    reply_cpu_s: float = 5e-6
+    """Thread time of a replica's answer at the primary."""
+    cpu_s_per_byte: float = 0.0
+    """Thread time of copying and checksums."""
+    scan_cpu_s: float = 100e-6
+    """Thread time of looking at one object in a scrub."""
+    trim_cpu_s: float = 100e-6
+    """Thread time of trimming one clone, beside that of a write."""
+    kv_ios: float = 1.0
+    """Device writes of one commit of the key-value store, however many transactions it holds."""
+    kv_bytes: float = 2.0 * KIB
+    """What one transaction adds to a commit."""
+    kv_latency_s: float = 100e-6
+    """Flushing a commit, beside its writes."""
+    trim_ios: float = 1.0
+    """Device writes of trimming one clone, on each replica."""
+    trim_bytes: float = 8.0 * KIB
+    throttle_bytes: float = 64.0 * MIB
+    """`bluestore_throttle_bytes`; 0: none."""
+    throttle_cost_per_io: float = 4000.0
+
+    def __post_init__(self) -> None:
+        if self.shards < 1 or self.threads_per_shard < 1:
+            raise ValueError(f"shards(={self.shards}) and threads(={self.threads_per_shard}) must be 1 or more")
+        _positive(capacity_iops=self.capacity_iops, bandwidth_bytes_s=self.bandwidth_bytes_s)
+        _not_negative(
+            write_cpu_s=self.write_cpu_s,
+            read_cpu_s=self.read_cpu_s,
+            reply_cpu_s=self.reply_cpu_s,
+            cpu_s_per_byte=self.cpu_s_per_byte,
+            scan_cpu_s=self.scan_cpu_s,
+            trim_cpu_s=self.trim_cpu_s,
+            kv_ios=self.kv_ios,
+            kv_bytes=self.kv_bytes,
+            kv_latency_s=self.kv_latency_s,
+            trim_ios=self.trim_ios,
+            trim_bytes=self.trim_bytes,
+            throttle_bytes=self.throttle_bytes,
+            throttle_cost_per_io=self.throttle_cost_per_io,
+        )
+
+    @property
+    def hardware(self) -> Hardware:
+        """The OSD as mClock sees it."""
+        return Hardware(self.capacity_iops, self.bandwidth_bytes_s, self.shards, self.device_class)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Placement groups, each on `size` OSDs (k + m for erasure code)."""
+
+    name: str
+    pgs: int = 64
+    size: int = 3
+    k: int = 0
+    """Data shards of an erasure code; 0: replicated. `size` is then k + m."""
+
+    def __post_init__(self) -> None:
+        if self.pgs < 1 or self.size < 1:
+            raise ValueError(f"pool {self.name}: pgs(={self.pgs}) and size(={self.size}) must be 1 or more")
+        if self.k < 0 or (self.k and not 2 <= self.k < self.size):
+            raise ValueError(f"pool {self.name}: k(={self.k}) must be 0, or 2 or more and below the size {self.size}")
+
+
+@dataclass(frozen=True)
+class ClientStream:
+    """Clients of one pool: open loop (`rate`), with at most `depth` under way, or closed loop (`depth` alone)."""
+
+    pool: str
+    rate: Optional[float] = None
+    depth: int = 256
+    read_share: float = 0.0
+    block_bytes: int = 4 * KIB
+    latency_s: float = 0.0
+    """What the client's own side adds to each operation."""
+    partial_stripe: bool = True
+    """Erasure code: a write is smaller than a stripe, so it reads first."""
+
+    def __post_init__(self) -> None:
+        if self.rate is not None:
+            _positive(rate=self.rate)
+        if self.depth < 1 or self.block_bytes < 1:
+            raise ValueError(f"depth(={self.depth}) and block_bytes(={self.block_bytes}) must be 1 or more")
+        if not 0 <= self.read_share <= 1:
+            raise ValueError(f"read_share(={self.read_share}) must be within 0 and 1")
+        _not_negative(latency_s=self.latency_s)
+
+
+@dataclass(frozen=True)
+class RecoveryWork:
+    """Objects that lack a copy (`degraded`, class recovery) or lie on the wrong OSD (backfill, class best effort)."""
+
+    pool: str
+    objects: int
+    object_bytes: int = 4 * MIB
+    degraded: bool = True
+    target: Optional[int] = None
+    """The OSD that came back, which lacks a copy of every object; None: targets are spread over all OSDs."""
+    start_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class ScrubWork:
+    """Objects of a pool, scrubbed PG by PG, over and over unless `once`."""
+
+    pool: str
+    objects: int
+    object_bytes: int = 4 * MIB
+    deep: bool = True
+    once: bool = False
+    start_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class SnaptrimWork:
+    """Clones of a removed snapshot."""
+
+    pool: str
+    clones: int
+    object_bytes: int = 4 * MIB
+    start_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class DeleteWork:
+    """Objects of PGs that are removed from their OSDs."""
+
+    pool: str
+    objects: int
+    start_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class ClusterModel:
+    """A whole cluster of alike OSDs."""
+
+    osds: int
+    osd: OsdModel
+    pools: Tuple[Pool, ...]
+    clients: Tuple[ClientStream, ...] = ()
+    recovery: Tuple[RecoveryWork, ...] = ()
+    scrub: Tuple[ScrubWork, ...] = ()
+    snaptrim: Tuple[SnaptrimWork, ...] = ()
+    deletion: Tuple[DeleteWork, ...] = ()
+    release: Release = TENTACLE
+    version: Optional[Version] = None
+    """None: the release's newest."""
+    network_s: float = 50e-6
+    """One way between two daemons, or a client and a daemon."""
+    hosts: int = 0
+    """Failure domains; 0: every OSD is one."""
+    scheduler: str = MCLOCK
+    simulated_osds: int = field(default=0)
+    """So many OSDs stand for all, with their share of the load and of the PGs; 0: all are simulated."""
+
+    def __post_init__(self) -> None:
+        if self.osds < 1 or not 0 <= self.simulated_osds <= self.osds or self.hosts < 0:
+            raise ValueError(
+                f"osds(={self.osds}) must be 1 or more, simulated_osds(={self.simulated_osds}) at most that many, "
+                f"hosts(={self.hosts}) 0 or more"
+            )
+        _not_negative(network_s=self.network_s)
+        if self.scheduler not in (MCLOCK, WPQ):
+            raise ValueError(f"scheduler(={self.scheduler!r}) must be {MCLOCK} or {WPQ}")
+        names = [pool.name for pool in self.pools]
+        if len(set(names)) != len(names):
+            raise ValueError(f"two pools have the same name: {', '.join(names)}")
+        for pool in self.pools:
+            if pool.size > (self.simulated_osds or self.osds):
+                raise ValueError(f"pool {pool.name}: {pool.size} copies need as many OSDs (={self.osds})")
+        for work in (*self.clients, *self.recovery, *self.scrub, *self.snaptrim, *self.deletion):
+            if work.pool not in names:
+                raise ValueError(f"work on the pool {work.pool!r}, which is none of {', '.join(names)}")
+
+    def pool(self, name: str) -> Pool:
+        """The pool of that name."""
+        return next(pool for pool in self.pools if pool.name == name)
