@@ -1,0 +1,144 @@
+"""What settings mean inside the simulation: the scheduler's rates and costs, and the limits of background work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Mapping, Tuple
+
+from ceph_tuner.cost import DELETE_COST_PER_OBJECT, item_cost, recovery_item_bytes, scrub_item_bytes, snaptrim_item_bytes
+from ceph_tuner.knobs import KNOBS, PROFILE
+from ceph_tuner.releases import CLASSES, MCLOCK_NINE, Release, Settings, Value
+from ceph_tuner.settings import shares
+from ceph_tuner.twin.model import WPQ, ClusterModel
+
+WPQ_RECOVERY_COST, WPQ_SCRUB_COST, WPQ_SNAPTRIM_COST = 20 << 20, 50 << 20, 1 << 20
+"""osd_recovery_cost, osd_scrub_cost, osd_snap_trim_cost."""
+
+WPQ_PRIORITIES = (63.0, 3.0, 5.0)
+"""osd_client_op_priority, osd_recovery_op_priority; osd_scrub_priority and osd_snap_trim_priority."""
+
+MAX_BACKFILLS_WPQ = 1
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much background work an OSD does at a time."""
+
+    max_scrubs: int
+    chunk_max: int
+    shallow_chunk_max: int
+    concurrent_trims: int
+    trimming_pgs: int
+    max_backfills: int
+    recovery_active: int
+
+
+def completed(settings: Mapping[str, Value], release: Release) -> Settings:
+    """All nine values, from the profile where it is named, else from the release's own; other knobs as given."""
+    name = settings.get(PROFILE, release.default_profile)
+    profile = release.profiles.get(str(name), release.profiles[release.default_profile])
+    return {**profile, **{knob: value for knob, value in settings.items() if knob != PROFILE}}
+
+
+def number(settings: Mapping[str, Value], name: str, release: Release) -> int:
+    """A whole-number knob, its default where it is not given."""
+    value = settings.get(name, KNOBS[name].default(release))
+    return 1 if value is None else int(value)
+
+
+def limits_of(settings: Mapping[str, Value], model: ClusterModel) -> Limits:
+    """Of settings as given; recovery's own limits count only with the override, as under mClock."""
+    release = model.release
+    overridden = model.scheduler == WPQ or bool(settings.get("osd_mclock_override_recovery_settings", False))
+    recovery = settings if overridden else {}
+    kind = "hdd" if model.osd.device_class == "hdd" else "ssd"
+    chunk = max(number(settings, "osd_scrub_chunk_max", release), number(settings, "osd_scrub_chunk_min", release))
+    return Limits(
+        max_scrubs=number(settings, "osd_max_scrubs", release),
+        chunk_max=chunk,
+        shallow_chunk_max=number(settings, "osd_shallow_scrub_chunk_max", release),
+        concurrent_trims=number(settings, "osd_pg_max_concurrent_snap_trims", release),
+        trimming_pgs=number(settings, "osd_max_trimming_pgs", release),
+        max_backfills=number(recovery, "osd_max_backfills", release),
+        recovery_active=number(recovery, f"osd_recovery_max_active_{kind}", release),
+    )
+
+
+def class_rates(settings: Mapping[str, Value], model: ClusterModel) -> Tuple[Tuple[float, float, float], ...]:
+    """(reservation, weight, limit) by class for one shard, in cost units a second; 0: none.
+
+    From 17.2.7 a cost unit is a byte, before it is what a small I/O costs; fractions are of the OSD's capacity.
+    """
+    hardware = model.osd.hardware
+    whole = hardware.shard_bytes_s if model.release.cost_model == "bytes" else hardware.shard_iops
+    by_class = shares({name: settings[name] for name in MCLOCK_NINE})
+    return tuple(
+        (by_class[name][0] * whole, float(by_class[name][1]), by_class[name][2] * whole) for name in CLASSES
+    )
+
+
+def class_of(work: str, model: ClusterModel) -> int:
+    """Number of the class that schedules a kind of work; 3 for immediate."""
+    name = model.release.service_classes[work]
+    if model.scheduler == WPQ:
+        return {"client": 0, "replica write": 0, "recovery": 1, "backfill": 1, "erasure-code recovery read": 1}.get(work, 2)
+    return CLASSES.index(name) if name in CLASSES else 3
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What items cost. `fixed` ones do not depend on what the item holds."""
+
+    least: float
+    scrub_event: float
+    client_write: float
+    client_read: float
+
+
+def client_costs(block_bytes: int, model: ClusterModel) -> Costs:
+    """Of a client's items and of the least item."""
+    hardware, release = model.osd.hardware, model.release
+    if model.scheduler == WPQ:
+        return Costs(1.0, float(WPQ_SCRUB_COST), float(block_bytes), 1.0)
+    least = float(item_cost(0, hardware, release))
+    write = float(item_cost(block_bytes, hardware, release))
+    return Costs(least, float(item_cost(4096, hardware, release)), write, least)
+
+
+def recovery_costs(object_bytes: float, model: ClusterModel) -> Tuple[float, float]:
+    """(the item that starts an object, its push); a push of 0 is immediate."""
+    if model.scheduler == WPQ:
+        return float(WPQ_RECOVERY_COST), float(object_bytes)
+    hardware, release = model.osd.hardware, model.release
+    cost = float(item_cost(recovery_item_bytes(1, object_bytes, release), hardware, release))
+    # up to 17.2.6 pushes bypass the queue
+    return cost, (float(item_cost(object_bytes, hardware, release)) if release.cost_model == "bytes" else 0.0)
+
+
+def scrub_cost(object_bytes: float, deep: bool, settings: Mapping[str, Value], model: ClusterModel) -> Tuple[float, float]:
+    """(cost, 1 where it is that of a whole chunk, 0 where it is that of an object in it)."""
+    hardware, release = model.osd.hardware, model.release
+    if model.scheduler == WPQ:
+        return float(settings.get("osd_scrub_cost", WPQ_SCRUB_COST)), 1.0
+    version = model.version or release.newest
+    whole = scrub_item_bytes(1, object_bytes, deep, settings, hardware, release, version)
+    if release.cost_model == "scaled" or version < (18, 2, 5):
+        return float(item_cost(whole, hardware, release)), 1.0
+    return hardware.cost_per_io + (object_bytes if deep else 0.0), 0.0
+
+
+def trim_cost(object_bytes: float, settings: Mapping[str, Value], model: ClusterModel) -> Tuple[float, float]:
+    """(cost of a clone, cost of an item where that is fixed, else 0)."""
+    if model.scheduler == WPQ:
+        return 0.0, float(WPQ_SNAPTRIM_COST)
+    hardware, release = model.osd.hardware, model.release
+    whole = snaptrim_item_bytes(object_bytes, settings, release, model.version)
+    if release.cost_model == "scaled":
+        return 0.0, float(item_cost(whole, hardware, release))
+    concurrent = number(settings, "osd_pg_max_concurrent_snap_trims", release)
+    return whole / concurrent, 0.0
+
+
+def delete_cost(model: ClusterModel) -> float:
+    """Cost of one deleted object."""
+    return float(DELETE_COST_PER_OBJECT)

@@ -1,0 +1,35 @@
+"""PGs on OSDs, as uneven as CRUSH makes them: every PG draws its OSDs at random, each from a failure domain of its own."""
+
+from __future__ import annotations
+
+from typing import Any, List
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ceph_tuner.twin.model import Pool
+
+
+def placed(pool: Pool, pgs: int, osds: int, hosts: int, random: np.random.Generator) -> NDArray[Any]:
+    """Acting sets, shape (pgs, size): different OSDs, on different hosts where there are as many hosts.
+
+    OSD o is on host o % hosts. CRUSH's straw buckets draw independently for every PG, so the PGs of an OSD are
+    binomially distributed: their standard deviation is about the root of their mean.
+    """
+    domains = hosts or osds
+    found = np.empty((pgs, pool.size), dtype=np.int64)
+    if domains >= pool.size:
+        # the order of random keys is a random permutation of the hosts
+        chosen = np.argsort(random.random((pgs, domains)), axis=1)[:, : pool.size]
+        for host in range(domains):
+            own = np.arange(host, osds, domains)
+            here = chosen == host
+            found[here] = random.choice(own, size=int(here.sum()))
+    else:
+        found[:] = np.argsort(random.random((pgs, osds)), axis=1)[:, : pool.size]
+    return found
+
+
+def per_osd(acting: NDArray[Any], osds: int) -> List[int]:
+    """PGs of each OSD."""
+    return [int(count) for count in np.bincount(acting.ravel(), minlength=osds)]
