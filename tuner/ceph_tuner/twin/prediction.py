@@ -1,0 +1,65 @@
+"""What settings would do: a window of a simulated cluster, and many of them side by side on all cores."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from typing import Iterator, List, Mapping, Optional, Sequence
+
+from ceph_tuner.clusters.twin_samples import look, sample_between
+from ceph_tuner.releases import Value
+from ceph_tuner.sample import Window, window_of
+from ceph_tuner.twin.model import ClusterModel
+from ceph_tuner.twin.simulation import Simulation
+
+SAMPLES = 5
+"""A window is cut into so many samples, whose spread is its deviation."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: `settle` seconds that do not count, then a window of `seconds`."""
+
+    model: ClusterModel
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    seconds: float = 25.0
+    settle: float = 5.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.seconds > 0 or not self.settle >= 0:
+            raise ValueError(f"seconds(={self.seconds}) must be above 0 and settle(={self.settle}) 0 or more")
+
+
+def predict(job: Job) -> Window:
+    """The window of one run. Same job, same window."""
+    simulation = Simulation(job.model, job.settings, job.seed)
+    simulation.advance(job.settle)
+    samples, before = [], look(simulation)
+    for _ in range(SAMPLES):
+        simulation.advance(job.seconds / SAMPLES)
+        after = look(simulation)
+        samples.append(sample_between(before, after, job.model, simulation.now))
+        before = after
+    window = window_of(samples)
+    assert window is not None, "samples were taken"
+    return window
+
+
+def predict_all(jobs: Sequence[Job], processes: Optional[int] = None) -> Iterator[Window]:
+    """The windows of independent runs, in their order, spread over the cores (`processes`; None: all of them)."""
+    workers = min(processes or os.cpu_count() or 1, len(jobs))
+    if workers <= 1:
+        yield from map(predict, jobs)
+        return
+    # the first compiles the kernel where that is to be done; the others find it in the cache
+    yield predict(jobs[0])
+    with ProcessPoolExecutor(workers) as pool:
+        yield from pool.map(predict, jobs[1:], chunksize=max(1, (len(jobs) - 1) // (4 * workers)))
+
+
+def mean_of(windows: Sequence[Window], metric: str) -> Optional[float]:
+    """Mean of a metric over windows that have it."""
+    found: List[float] = [window.measures[metric].mean for window in windows if metric in window.measures]
+    return sum(found) / len(found) if found else None
