@@ -68,6 +68,8 @@ def functions(compile_them: bool = True) -> Functions:
     # seconds to import, and not everywhere installed
     import numba
 
+    # numba's type information lacks what turns reference counting off
+    njit: Any = numba.njit
     bound: Dict[str, Any] = dict(vars(kernel))
     for name, function in vars(kernel).items():
         if isinstance(function, FunctionType) and function.__module__ == kernel.__name__:
@@ -75,5 +77,5 @@ def functions(compile_them: bool = True) -> Functions:
             own.__module__ = kernel.__name__
             entry = name in ENTRIES
             inlined = not entry and name not in SELDOM
-            bound[name] = numba.njit(own, error_model="numpy", _nrt=False, cache=entry, forceinline=inlined)
+            bound[name] = njit(own, error_model="numpy", _nrt=False, cache=entry, forceinline=inlined)
     return Functions(True, bound["run"], bound["drive"])

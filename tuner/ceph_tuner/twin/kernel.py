@@ -16,17 +16,46 @@ Glossary
 
 Source: dmclock_server.h and indirect_intrusive_heap.h of the dmClock library in Ceph 20.2.4. Its heaps are binary, and
 their order among equals decides ties, so with three classes a heap is a root and two children, moved just as there.
+
+Below the queue stands what surrounds it, the OSDs, in the same two arrays. It is one file, long as it is, because numba
+compiles an entry with everything that it calls and keeps the result by the one file that holds it: code in a second
+file could change without the cached machine code noticing. The sections, in order:
+
+    the queue          add, choose, take, clean
+    the arrays         segments, and the fields of what lies in them
+    events             the event heap, messages, clients' turns; random numbers; items and operations
+    the drive          budgets, slices, reads
+    BlueStore          throttle, commit thread
+    background work    deletion, recovery and backfill, scrub, snaptrim
+    clients            operations issued and answered
+    threads            queueing, dispatch, what a thread does with an item
+    run, drive         the loops that Python calls
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Tuple
+from typing import Protocol, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+
+class Floats(Protocol):
+    """F: an array of float64, or a list of floats."""
+
+    def __getitem__(self, place: int, /) -> float: ...
+    def __setitem__(self, place: int, value: float, /) -> None: ...
+    def __len__(self) -> int: ...
+
+
+class Ints(Protocol):
+    """K: an array of int64, or a list of ints."""
+
+    def __getitem__(self, place: int, /) -> int: ...
+    def __setitem__(self, place: int, value: int, /) -> None: ...
+    def __len__(self) -> int: ...
+
 
 TAG_R, TAG_W, TAG_L, PREV_R, PREV_W, PREV_L, DELTA, INV_R, INV_W, INV_L, FLOATS = 0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 32
 COUNT, READY, IDLE, KNOWN, LAST, HEAP_R, HEAP_L, HEAP_W, SIZE, TICK, INTS = 0, 3, 6, 9, 12, 15, 18, 21, 24, 25, 32
@@ -34,7 +63,10 @@ BY_RESERVATION, BY_WEIGHT, FUTURE, NONE = 0, 1, 2, 3
 _LARGE = 1.7976931348623157e308 / 3.0
 
 
-def _precedes(heap: int, F: Array, K: Array, f: int, k: int, a: int, b: int) -> bool:
+# the queue -----------------------------------------------------------------------------------------------------------
+
+
+def _precedes(heap: int, F: Floats, K: Ints, f: int, k: int, a: int, b: int) -> bool:
     """Whether class a must stand above class b in that heap (HEAP_R, HEAP_L or HEAP_W)."""
     if K[k + COUNT + a] == 0:
         return False
@@ -49,7 +81,7 @@ def _precedes(heap: int, F: Array, K: Array, f: int, k: int, a: int, b: int) -> 
     return bool(F[f + TAG_W + a] + F[f + DELTA + a] < F[f + TAG_W + b] + F[f + DELTA + b])
 
 
-def _up(heap: int, F: Array, K: Array, f: int, k: int, c: int) -> None:
+def _up(heap: int, F: Floats, K: Ints, f: int, k: int, c: int) -> None:
     h = k + heap
     root = K[h]
     if root != c and _precedes(heap, F, K, f, k, c, root):
@@ -57,7 +89,7 @@ def _up(heap: int, F: Array, K: Array, f: int, k: int, c: int) -> None:
         K[h], K[i] = c, root
 
 
-def _down(heap: int, F: Array, K: Array, f: int, k: int, c: int) -> None:
+def _down(heap: int, F: Floats, K: Ints, f: int, k: int, c: int) -> None:
     h = k + heap
     size = K[k + SIZE]
     if K[h] == c and size > 1:
@@ -69,7 +101,7 @@ def _down(heap: int, F: Array, K: Array, f: int, k: int, c: int) -> None:
         K[h], K[h + i] = K[h + i], c
 
 
-def _adjust(heap: int, F: Array, K: Array, f: int, k: int, c: int) -> None:
+def _adjust(heap: int, F: Floats, K: Ints, f: int, k: int, c: int) -> None:
     """Move a class to its place in a heap: a root can only go down, and with three places the others only up."""
     if K[k + heap] == c:
         _down(heap, F, K, f, k, c)
@@ -77,14 +109,14 @@ def _adjust(heap: int, F: Array, K: Array, f: int, k: int, c: int) -> None:
         _up(heap, F, K, f, k, c)
 
 
-def _sift(F: Array, K: Array, f: int, k: int, c: int) -> None:
+def _sift(F: Floats, K: Ints, f: int, k: int, c: int) -> None:
     """Move a class to its place in all three heaps after its head has changed."""
     _adjust(HEAP_R, F, K, f, k, c)
     _adjust(HEAP_L, F, K, f, k, c)
     _adjust(HEAP_W, F, K, f, k, c)
 
 
-def _tag(F: Array, f: int, c: int, time: float, cost: float) -> None:
+def _tag(F: Floats, f: int, c: int, time: float, cost: float) -> None:
     """Tags of a request that comes to the front of its class; infinite ones are not remembered."""
     inv = F[f + INV_R + c]
     if inv == 0.0:
@@ -112,7 +144,7 @@ def _tag(F: Array, f: int, c: int, time: float, cost: float) -> None:
         F[f + PREV_L + c] = tag
 
 
-def _wake(F: Array, K: Array, f: int, k: int, c: int, time: float) -> None:
+def _wake(F: Floats, K: Ints, f: int, k: int, c: int, time: float) -> None:
     """A class joins the heaps, or was quiet for long: its proportion starts level with the lowest of the others."""
     if K[k + KNOWN + c] == 0:
         K[k + KNOWN + c] = 1
@@ -132,7 +164,7 @@ def _wake(F: Array, K: Array, f: int, k: int, c: int, time: float) -> None:
     K[k + IDLE + c] = 0
 
 
-def add(F: Array, K: Array, q: int, c: int, time: float, cost: float) -> None:
+def add(F: Floats, K: Ints, q: int, c: int, time: float, cost: float) -> None:
     """A request of class c enters queue q; the caller keeps the requests behind the head (arrival and cost)."""
     f, k = q * FLOATS, q * INTS
     K[k + TICK] += 1
@@ -149,7 +181,7 @@ def add(F: Array, K: Array, q: int, c: int, time: float, cost: float) -> None:
         _sift(F, K, f, k, c)
 
 
-def choose(F: Array, K: Array, q: int, now: float) -> Tuple[int, int, float]:
+def choose(F: Floats, K: Ints, q: int, now: float) -> Tuple[int, int, float]:
     """(kind, class, time): which class queue q serves at `now`, or when to ask again."""
     f, k = q * FLOATS, q * INTS
     kind, chosen, when = NONE, -1, math.inf
@@ -178,7 +210,7 @@ def choose(F: Array, K: Array, q: int, now: float) -> Tuple[int, int, float]:
     return kind, chosen, when
 
 
-def take(F: Array, K: Array, q: int, kind: int, c: int, cost: float, next_arrival: float, next_cost: float) -> None:
+def take(F: Floats, K: Ints, q: int, kind: int, c: int, cost: float, next_arrival: float, next_cost: float) -> None:
     """Serve the head of class c, whose cost is given, and bring the next request, if there is one, to the front."""
     f, k = q * FLOATS, q * INTS
     K[k + COUNT + c] -= 1
@@ -204,7 +236,7 @@ def take(F: Array, K: Array, q: int, kind: int, c: int, cost: float, next_arriva
         _up(HEAP_R, F, K, f, k, c)
 
 
-def clean(F: Array, K: Array, q: int, erase_tick: int, idle_tick: int) -> None:
+def clean(F: Floats, K: Ints, q: int, erase_tick: int, idle_tick: int) -> None:
     """Forget the classes whose last request is as old as `erase_tick`, and call those as old as `idle_tick` idle.
 
     The ticks are those of the newest cleaning marks older than the erase age (600 s) and the idle age (300 s); 0 where
@@ -237,7 +269,7 @@ def clean(F: Array, K: Array, q: int, erase_tick: int, idle_tick: int) -> None:
             K[k + IDLE + c] = 1
 
 
-def new_queues(count: int) -> Tuple[Array, Array]:
+def new_queues(count: int) -> Tuple[NDArray[np.float64], NDArray[np.int64]]:
     """F and K for `count` empty queues, no class with a reservation, weight or limit."""
     floats = np.zeros(count * FLOATS)
     ints = np.zeros(count * INTS, dtype=np.int64)
@@ -245,7 +277,7 @@ def new_queues(count: int) -> Tuple[Array, Array]:
     return floats, ints
 
 
-def set_class(F: Array, K: Array, q: int, c: int, reservation: float, weight: float, limit: float) -> None:
+def set_class(F: Floats, K: Ints, q: int, c: int, reservation: float, weight: float, limit: float) -> None:
     """Change a class's parameters (bytes/s, none, bytes/s; 0 for none); tags already computed stay."""
     for offset, value in ((INV_R, reservation), (INV_W, weight), (INV_L, limit)):
         F[q * FLOATS + offset + c] = 0.0 if value == 0.0 else 1.0 / value
@@ -260,15 +292,15 @@ def set_class(F: Array, K: Array, q: int, c: int, reservation: float, weight: fl
 # the names under which K holds their beginnings:
 #
 #     HT, HP        event heap: time (s), what
-#     MT, MI        messages under way: time, item                   RT, RS        clients' next operations: time, stream
-#     IT, IX        items                                            OT, OX        operations that wait for parts
-#     SH, SX        shards                                           OI, OF        OSDs
-#     DV, DP        drive state and budgets, write and read channel  KN            knobs, by OSD
+#     MT, MI        messages under way: time, item                   RT, RS   clients' next operations: time, stream
+#     IT, IX        items                                            OT, OX   operations that wait for parts
+#     SH, SX        shards                                           OI, OF   OSDs
+#     DV, DP        drive state and budgets, write and read channel  KN       knobs, by OSD
 #     AC, SL, LK    by slot (PG x position): OSD, shard, locked until (s)
-#     ST, SF        client streams                                   TI, TF        background tasks, one for each PG
+#     ST, SF        client streams                                   TI, TF   background tasks, one for each PG
 #     TL, TB        tasks ordered by kind and primary, and where each such group begins
-#     UN, EX        uniform and exponential variates, used in turn   NC            counters, by OSD
-#     HO, HS        latency histograms, by OSD and by stream         XQ            scratch: items, shards, operations
+#     UN, EX        uniform and exponential variates, used in turn   NC       counters, by OSD
+#     HO, HS        latency histograms, by OSD and by stream         XQ       scratch: items, shards, operations
 #     MK            cleaning marks, by shard
 #
 # Random numbers come from tables, so that both ways of running the file see the same ones.
@@ -281,8 +313,10 @@ SCRATCH = 1 << 14
 CLEAN_S, MARKS = 60.0, 16
 """The library's check time, and the cleaning marks that a shard keeps (10 are needed), after their number."""
 
-FLOAT_SEGMENTS = "HT MT RT IX OX SX OF DV DP LK SF TF UN EX NC".split()
-INT_SEGMENTS = "HP MI RS IT OT SH OI KN AC SL ST TI TL TB HO HS XQ MK".split()
+FLOAT_SEGMENTS = ("HT", "MT", "RT", "IX", "OX", "SX", "OF", "DV", "DP", "LK", "SF", "TF", "UN", "EX", "NC")
+INT_SEGMENTS = (
+    "HP", "MI", "RS", "IT", "OT", "SH", "OI", "KN", "AC", "SL", "ST", "TI", "TL", "TB", "HO", "HS", "XQ", "MK",
+)  # fmt: skip
 (HT, MT, RT, IX, OX, SX, OF, DV, DP, LK, SF, TF, UN, EX, NC) = range(15)
 (HP, MI, RS, IT, OT, SH, OI, KN, AC, SL, ST, TI, TL, TB, HO, HS, XQ, MK) = range(15, 33)
 
@@ -305,8 +339,8 @@ QUEUE_0 = HEADER // INTS
 
 # items: what they are
 (
-    WRITE, SUBWRITE, REPLY, READ, SUBREAD, EC_READ, RECOVER, PULL, PUSH, PUSHED, SCRUB_STEP, SCRUB_CHUNK, SCRUB_MAP, TRIM,
-    DELETE,
+    WRITE, SUBWRITE, REPLY, READ, SUBREAD, EC_READ, RECOVER, PULL, PUSH, PUSHED, SCRUB_STEP, SCRUB_CHUNK, SCRUB_MAP,
+    TRIM, DELETE,
 ) = range(15)  # fmt: skip
 I_ROLE, I_CLASS, I_SLOT, I_ARG, I_NEXT, I_INTS = 0, 1, 2, 3, 4, 6
 X_COST, X_BYTES, X_ARRIVED, X_DONE, X_IOS, X_ADMIT, I_FLOATS = 0, 1, 2, 3, 4, 5, 6
@@ -341,8 +375,8 @@ Q_RATE, Q_READS, Q_LATENCY, Q_BYTES, Q_WRITE_COST, Q_READ_COST, Q_OPS, Q_SECONDS
 DEGRADED, MISPLACED, SCRUB, SNAPTRIM, DELETION = range(5)
 WAITING, RUNNING, FINISHED, DISABLED = range(4)
 (
-    T_KIND, T_PG, T_STATE, T_START, T_LEFT, T_QUEUED, T_PENDING, T_STAGE, T_TARGET, T_CLASS, T_ENDLESS, T_TOTAL, T_CHUNK,
-    T_WORK, T_SIZE, T_K,
+    T_KIND, T_PG, T_STATE, T_START, T_LEFT, T_QUEUED, T_PENDING, T_STAGE, T_TARGET, T_CLASS, T_ENDLESS, T_TOTAL,
+    T_CHUNK, T_WORK, T_SIZE, T_K,
 ) = range(16)  # fmt: skip
 T_INTS = 16
 T_BYTES, T_COST, T_PUSH_COST, T_READ_CLASS, T_FLOATS = 0, 1, 2, 3, 4
@@ -363,7 +397,10 @@ SCRUB_TICK_S = 1.0
 DELETE_BATCH = 30
 
 
-def _schedule(F: Array, K: Array, time: float, event: int, index: int) -> None:
+# events, random numbers, items and operations ------------------------------------------------------------------------
+
+
+def _schedule(F: Floats, K: Ints, time: float, event: int, index: int) -> None:
     """Put an event into the heap."""
     ht, hp = K[HT], K[HP]
     place = K[C_HEAP]
@@ -380,7 +417,7 @@ def _schedule(F: Array, K: Array, time: float, event: int, index: int) -> None:
     K[hp + place] = code
 
 
-def _next_event(F: Array, K: Array) -> int:
+def _next_event(F: Floats, K: Ints) -> int:
     """Take the first event out of the heap."""
     ht, hp = K[HT], K[HP]
     code = K[hp + 0]
@@ -403,7 +440,7 @@ def _next_event(F: Array, K: Array) -> int:
     return code
 
 
-def _uniform(F: Array, K: Array) -> float:
+def _uniform(F: Floats, K: Ints) -> float:
     """The next number of the table, uniform in [0, 1)."""
     un = K[UN]
     place = K[C_UNIFORM]
@@ -411,7 +448,7 @@ def _uniform(F: Array, K: Array) -> float:
     return F[un + place]
 
 
-def _spread(F: Array, K: Array, mean: float) -> float:
+def _spread(F: Floats, K: Ints, mean: float) -> float:
     """A latency of that mean, with its exponential share."""
     ex = K[EX]
     place = K[C_EXPONENTIAL]
@@ -420,7 +457,7 @@ def _spread(F: Array, K: Array, mean: float) -> float:
 
 
 def _item(
-    F: Array, K: Array, role: int, service: int, slot: int, argument: int, cost: float, size: float, ios: float
+    F: Floats, K: Ints, role: int, service: int, slot: int, argument: int, cost: float, size: float, ios: float
 ) -> int:
     """A new item; -1 where there is no room for more, which the caller of `run` sees in C_ITEMS_FULL."""
     it, ix = K[IT], K[IX]
@@ -439,14 +476,14 @@ def _item(
     return i
 
 
-def _release(F: Array, K: Array, i: int) -> None:
+def _release(F: Floats, K: Ints, i: int) -> None:
     """An item is done with."""
     it = K[IT]
     K[it + i * I_INTS + I_NEXT] = K[C_FREE_ITEM]
     K[C_FREE_ITEM] = i
 
 
-def _send(F: Array, K: Array, i: int, time: float) -> None:
+def _send(F: Floats, K: Ints, i: int, time: float) -> None:
     """An item is on its way to its OSD and arrives at that time; messages are kept in the order of their arrival."""
     mt, mi = K[MT], K[MI]
     tail = K[C_MSG_TAIL]
@@ -460,7 +497,7 @@ def _send(F: Array, K: Array, i: int, time: float) -> None:
     K[mi + (tail & mask)] = i
 
 
-def _turn(F: Array, K: Array, stream: int, time: float) -> None:
+def _turn(F: Floats, K: Ints, stream: int, time: float) -> None:
     """A client will have its next operation at the primary at that time."""
     rt, rs = K[RT], K[RS]
     tail = K[C_TURN_TAIL]
@@ -474,21 +511,21 @@ def _turn(F: Array, K: Array, stream: int, time: float) -> None:
     K[rs + (tail & mask)] = stream
 
 
-def _new(F: Array, K: Array, i: int) -> None:
+def _new(F: Floats, K: Ints, i: int) -> None:
     """An item enters its shard's queue now."""
     xq = K[XQ]
     K[xq + K[C_NEW]] = i
     K[C_NEW] += 1
 
 
-def _dirty(F: Array, K: Array, shard: int) -> None:
+def _dirty(F: Floats, K: Ints, shard: int) -> None:
     """A shard has a thread to give away."""
     xq = K[XQ]
     K[xq + SCRATCH + K[C_DIRTY]] = shard
     K[C_DIRTY] += 1
 
 
-def _operation(F: Array, K: Array, owner: int, pg: int, phase: int, pending: int, now: float) -> int:
+def _operation(F: Floats, K: Ints, owner: int, pg: int, phase: int, pending: int, now: float) -> int:
     """A new operation that waits for its parts."""
     ot, ox = K[OT], K[OX]
     op = K[C_FREE_OP]
@@ -502,7 +539,7 @@ def _operation(F: Array, K: Array, owner: int, pg: int, phase: int, pending: int
     return op
 
 
-def _part_done(F: Array, K: Array, op: int) -> None:
+def _part_done(F: Floats, K: Ints, op: int) -> None:
     """One of the parts that an operation waits for is there."""
     ot, xq = K[OT], K[XQ]
     left = K[ot + op * O_INTS + O_PENDING] - 1
@@ -512,7 +549,10 @@ def _part_done(F: Array, K: Array, op: int) -> None:
         K[C_DONE] += 1
 
 
-def _transfer(F: Array, K: Array, channel: int, now: float, ios: float, size: float) -> float:
+# the drive -----------------------------------------------------------------------------------------------------------
+
+
+def _transfer(F: Floats, K: Ints, channel: int, now: float, ios: float, size: float) -> float:
     """When the drive's budgets let a request through that arrives now, in the order of arrival."""
     dv, dp = K[DV], K[DP]
     v, b = channel * V_FLOATS, channel * B_FLOATS
@@ -533,7 +573,7 @@ def _transfer(F: Array, K: Array, channel: int, now: float, ios: float, size: fl
     return at
 
 
-def _in_slices(F: Array, K: Array, v: int, b: int, now: float, ios: float, size: float) -> float:
+def _in_slices(F: Floats, K: Ints, v: int, b: int, now: float, ios: float, size: float) -> float:
     """The kernel's block throttle (blk-throttle.c): a slice's whole budget may be used at its beginning.
 
     A request of several I/Os goes through with its last one. Requests wait for the slice in which their I/Os fit, and
@@ -579,7 +619,7 @@ def _in_slices(F: Array, K: Array, v: int, b: int, now: float, ios: float, size:
     return at
 
 
-def _read(F: Array, K: Array, osd: int, now: float, size: float) -> float:
+def _read(F: Floats, K: Ints, osd: int, now: float, size: float) -> float:
     """When a read that starts now has its data."""
     dp = K[DP]
     channel = 2 * osd + 1
@@ -587,7 +627,7 @@ def _read(F: Array, K: Array, osd: int, now: float, size: float) -> float:
     return _transfer(F, K, channel, now, ios, size) + _spread(F, K, F[dp + channel * B_FLOATS + B_LATENCY])
 
 
-def _requests(F: Array, K: Array, size: float) -> float:
+def _requests(F: Floats, K: Ints, size: float) -> float:
     """I/Os that so many bytes take."""
     largest = F[G_REQUEST]
     if size <= largest:
@@ -595,7 +635,10 @@ def _requests(F: Array, K: Array, size: float) -> float:
     return float(int((size + largest - 1.0) / largest))
 
 
-def _admit(F: Array, K: Array, i: int, osd: int, now: float) -> None:
+# BlueStore -----------------------------------------------------------------------------------------------------------
+
+
+def _admit(F: Floats, K: Ints, i: int, osd: int, now: float) -> None:
     """A transaction enters BlueStore: its data go to the drive, then it waits for the commit thread."""
     it, ix, oi, of, dp = K[IT], K[IX], K[OI], K[OF], K[DP]
     x, d = i * I_FLOATS, osd * D_INTS
@@ -619,7 +662,7 @@ def _admit(F: Array, K: Array, i: int, osd: int, now: float) -> None:
     K[oi + d + D_KV_TAIL] = i
 
 
-def _blocked(F: Array, K: Array, cost: float, osd: int) -> bool:
+def _blocked(F: Floats, K: Ints, cost: float, osd: int) -> bool:
     """Whether BlueStore's throttle keeps a transaction out (Throttle::_should_wait)."""
     of = K[OF]
     most, current = F[G_THROTTLE], F[of + osd * D_FLOATS + D_THROTTLE]
@@ -630,7 +673,7 @@ def _blocked(F: Array, K: Array, cost: float, osd: int) -> bool:
     return current > most
 
 
-def _submit(F: Array, K: Array, i: int, osd: int, now: float) -> bool:
+def _submit(F: Floats, K: Ints, i: int, osd: int, now: float) -> bool:
     """A thread hands a transaction to BlueStore; False where the thread must wait with it."""
     it, ix, oi = K[IT], K[IX], K[OI]
     d = osd * D_INTS
@@ -648,7 +691,7 @@ def _submit(F: Array, K: Array, i: int, osd: int, now: float) -> bool:
     return True
 
 
-def _commit_begins(F: Array, K: Array, osd: int, now: float) -> None:
+def _commit_begins(F: Floats, K: Ints, osd: int, now: float) -> None:
     """The commit thread takes every transaction whose data are written; the throttle lets others in already."""
     it, ix, sh, oi, of, sl = K[IT], K[IX], K[SH], K[OI], K[OF], K[SL]
     d = osd * D_INTS
@@ -678,7 +721,7 @@ def _commit_begins(F: Array, K: Array, osd: int, now: float) -> None:
         waiting = following
 
 
-def _commit_ends(F: Array, K: Array, osd: int, now: float) -> None:
+def _commit_ends(F: Floats, K: Ints, osd: int, now: float) -> None:
     """Transactions are durable: primaries and replicas say so."""
     it, ix, ot, oi = K[IT], K[IX], K[OT], K[OI]
     d = osd * D_INTS
@@ -704,13 +747,16 @@ def _commit_ends(F: Array, K: Array, osd: int, now: float) -> None:
         _schedule(F, K, done if done > now else now, E_KV_START, osd)
 
 
-def _cost(F: Array, K: Array, size: float) -> float:
+# background work -----------------------------------------------------------------------------------------------------
+
+
+def _cost(F: Floats, K: Ints, size: float) -> float:
     """What an item of so many bytes costs its class."""
     least = F[G_COST_IO]
     return size if size > least else least
 
 
-def _background_committed(F: Array, K: Array, i: int, role: int, task: int, now: float) -> None:
+def _background_committed(F: Floats, K: Ints, i: int, role: int, task: int, now: float) -> None:
     """A recovered copy, or a batch of deletions, is durable."""
     it, ix, oi, ac, ti, nc = K[IT], K[IX], K[OI], K[AC], K[TI], K[NC]
     t = task * T_INTS
@@ -738,7 +784,7 @@ def _background_committed(F: Array, K: Array, i: int, role: int, task: int, now:
         _start_tasks(F, K, DELETION, K[ac + primary], now)
 
 
-def _delete_some(F: Array, K: Array, task: int) -> None:
+def _delete_some(F: Floats, K: Ints, task: int) -> None:
     ti, tf = K[TI], K[TF]
     t = task * T_INTS
     count = K[ti + t + T_LEFT] if K[ti + t + T_LEFT] < DELETE_BATCH else DELETE_BATCH
@@ -750,7 +796,7 @@ def _delete_some(F: Array, K: Array, task: int) -> None:
     )
 
 
-def _recovered(F: Array, K: Array, task: int, now: float) -> None:
+def _recovered(F: Floats, K: Ints, task: int, now: float) -> None:
     """An object has its copy; the next one can begin."""
     oi, ac, ti, tf, tl, tb, nc = K[OI], K[AC], K[TI], K[TF], K[TL], K[TB], K[NC]
     t = task * T_INTS
@@ -773,7 +819,7 @@ def _recovered(F: Array, K: Array, task: int, now: float) -> None:
                 _pump(F, K, other)
 
 
-def _pump(F: Array, K: Array, task: int) -> None:
+def _pump(F: Floats, K: Ints, task: int) -> None:
     """Queue a PG's next object for recovery: one item of a PG waits at a time, osd_recovery_max_active run per OSD."""
     oi, kn, ac, ti, tf = K[OI], K[KN], K[AC], K[TI], K[TF]
     t = task * T_INTS
@@ -787,7 +833,7 @@ def _pump(F: Array, K: Array, task: int) -> None:
         _new(F, K, _item(F, K, RECOVER, K[ti + t + T_CLASS], slot, task, cost, F[tf + task * T_FLOATS + T_BYTES], 0.0))
 
 
-def _finish_task(F: Array, K: Array, task: int, now: float) -> None:
+def _finish_task(F: Floats, K: Ints, task: int, now: float) -> None:
     """A PG's recovery or scrub is over: its reservations go to others."""
     oi, ac, ti = K[OI], K[AC], K[TI]
     t = task * T_INTS
@@ -808,7 +854,7 @@ def _finish_task(F: Array, K: Array, task: int, now: float) -> None:
     _schedule(F, K, now + F[G_HANDOVER], E_WORK, K[C_TASKS] + kind)
 
 
-def _start_tasks(F: Array, K: Array, kind: int, osd: int, now: float) -> None:
+def _start_tasks(F: Floats, K: Ints, kind: int, osd: int, now: float) -> None:
     """Start what waits at an OSD, as far as reservations go; of scrubs one at a time."""
     oi, kn, ac, ti, tl, tb = K[OI], K[KN], K[AC], K[TI], K[TL], K[TB]
     d, n = osd * D_INTS, osd * N_INTS
@@ -861,7 +907,7 @@ def _start_tasks(F: Array, K: Array, kind: int, osd: int, now: float) -> None:
                 _pump(F, K, task)
 
 
-def _scrub_allowed(F: Array, K: Array, slot: int, size: int) -> bool:
+def _scrub_allowed(F: Floats, K: Ints, slot: int, size: int) -> bool:
     """Whether every OSD of a PG has a place for its scrub, and none recovers (osd_scrub_during_recovery)."""
     oi, kn, ac = K[OI], K[KN], K[AC]
     for place in range(size):
@@ -876,7 +922,7 @@ def _scrub_allowed(F: Array, K: Array, slot: int, size: int) -> bool:
     return True
 
 
-def _scrub_step(F: Array, K: Array, task: int) -> None:
+def _scrub_step(F: Floats, K: Ints, task: int) -> None:
     """One of the scrubber's small items."""
     ti = K[TI]
     t = task * T_INTS
@@ -884,7 +930,7 @@ def _scrub_step(F: Array, K: Array, task: int) -> None:
     _new(F, K, _item(F, K, SCRUB_STEP, K[ti + t + T_CLASS], slot, task, _cost(F, K, F[G_SCRUB_EVENT]), 0.0, 0.0))
 
 
-def _scrub_on(F: Array, K: Array, task: int, now: float) -> None:
+def _scrub_on(F: Floats, K: Ints, task: int, now: float) -> None:
     """A step of a scrub, or the last part of a chunk, is done: steps, then a chunk on every copy, then steps."""
     kn, ac, ti, tf = K[KN], K[AC], K[TI], K[TF]
     t = task * T_INTS
@@ -925,7 +971,7 @@ def _scrub_on(F: Array, K: Array, task: int, now: float) -> None:
             _finish_task(F, K, task, now)
 
 
-def _trim_some(F: Array, K: Array, task: int) -> None:
+def _trim_some(F: Floats, K: Ints, task: int) -> None:
     """Queue a PG's next snaptrim item."""
     kn, ac, ti, tf = K[KN], K[AC], K[TI], K[TF]
     t = task * T_INTS
@@ -938,9 +984,11 @@ def _trim_some(F: Array, K: Array, task: int) -> None:
     _new(F, K, _item(F, K, TRIM, K[ti + t + T_CLASS], slot, task, cost, 0.0, 0.0))
 
 
-def _background_ends(F: Array, K: Array, i: int, role: int, osd: int, now: float) -> int:
-    """A thread is through with an item of background work: 0 and it is free, 1 and it has a transaction to submit,
-    2 and it goes on with the item."""
+def _background_ends(F: Floats, K: Ints, i: int, role: int, osd: int, now: float) -> int:
+    """A thread is through with an item of background work: what the thread does next.
+
+    0: it is free; 1: it has a transaction to submit; 2: it goes on with the item.
+    """
     it, ix, ti, tf, nc = K[IT], K[IX], K[TI], K[TF], K[NC]
     n, x = i * I_INTS, i * I_FLOATS
     task, slot = K[it + n + I_ARG], K[it + n + I_SLOT]
@@ -950,8 +998,9 @@ def _background_ends(F: Array, K: Array, i: int, role: int, osd: int, now: float
         K[ti + t + T_QUEUED] = 0
         K[ti + t + T_START] -= 1
         if K[ti + t + T_K] > 0:
-            _ec_reads(F, K, _operation(F, K, task, K[ti + t + T_PG], EC_RECOVERY, K[ti + t + T_K] - 1, now), K[ti + t + T_K] - 1,
-                      int(F[tf + f + T_READ_CLASS]), F[tf + f + T_BYTES], now)  # fmt: skip
+            others = K[ti + t + T_K] - 1
+            op = _operation(F, K, task, K[ti + t + T_PG], EC_RECOVERY, others, now)
+            _ec_reads(F, K, op, others, int(F[tf + f + T_READ_CLASS]), F[tf + f + T_BYTES], now)
             _release(F, K, i)
         elif K[ti + t + T_TARGET] == 0:
             # the primary itself lacks the copy: it asks the first replica
@@ -1013,7 +1062,7 @@ def _background_ends(F: Array, K: Array, i: int, role: int, osd: int, now: float
     return 1
 
 
-def _push(F: Array, K: Array, i: int, task: int, now: float) -> None:
+def _push(F: Floats, K: Ints, i: int, task: int, now: float) -> None:
     """The object's data are read: they go to the OSD that lacks them."""
     it, ix, ti, tf = K[IT], K[IX], K[TI], K[TF]
     n, t = i * I_INTS, task * T_INTS
@@ -1026,7 +1075,7 @@ def _push(F: Array, K: Array, i: int, task: int, now: float) -> None:
     _send(F, K, i, now + F[G_NET])
 
 
-def _ec_reads(F: Array, K: Array, op: int, count: int, service: int, size: float, now: float) -> None:
+def _ec_reads(F: Floats, K: Ints, op: int, count: int, service: int, size: float, now: float) -> None:
     """Ask other shards of an erasure-coded object for their parts."""
     ot = K[OT]
     slot = K[ot + op * O_INTS + O_PG] * K[C_WIDTH]
@@ -1034,7 +1083,7 @@ def _ec_reads(F: Array, K: Array, op: int, count: int, service: int, size: float
         _send(F, K, _item(F, K, SUBREAD, service, slot + place, op, _cost(F, K, size), size, 0.0), now + F[G_NET])
 
 
-def _background_operation_done(F: Array, K: Array, op: int, phase: int, now: float) -> None:
+def _background_operation_done(F: Floats, K: Ints, op: int, phase: int, now: float) -> None:
     """Clones are trimmed on every replica; an erasure-coded object is read; its stripe is ready to be written."""
     ot, ox, oi, ac, st, ti, tf, nc = K[OT], K[OX], K[OI], K[AC], K[ST], K[TI], K[TF], K[NC]
     owner, pg = K[ot + op * O_INTS + O_OWNER], K[ot + op * O_INTS + O_PG]
@@ -1064,7 +1113,10 @@ def _background_operation_done(F: Array, K: Array, op: int, phase: int, now: flo
         _start_tasks(F, K, SNAPTRIM, osd, now)
 
 
-def _issue(F: Array, K: Array, stream: int, now: float) -> None:
+# clients -------------------------------------------------------------------------------------------------------------
+
+
+def _issue(F: Floats, K: Ints, stream: int, now: float) -> None:
     """A client's operation reaches the primary of its PG."""
     ot, ox, st, sf = K[OT], K[OX], K[ST], K[SF]
     p, q = stream * P_INTS, stream * Q_FLOATS
@@ -1101,7 +1153,7 @@ def _bucket(latency: float) -> int:
     return bucket if bucket < STREAM_BUCKETS else STREAM_BUCKETS - 1
 
 
-def _completed(F: Array, K: Array, op: int, phase: int, now: float) -> None:
+def _completed(F: Floats, K: Ints, op: int, phase: int, now: float) -> None:
     """An operation is answered: count it, and let the client go on."""
     ot, ox, ac, st, sf, nc, ho, hs = K[OT], K[OX], K[AC], K[ST], K[SF], K[NC], K[HO], K[HS]
     o = op * O_INTS
@@ -1130,7 +1182,7 @@ def _completed(F: Array, K: Array, op: int, phase: int, now: float) -> None:
     _turn(F, K, stream, now + 2.0 * F[G_NET] + F[sf + q + Q_LATENCY])
 
 
-def _arrive(F: Array, K: Array, stream: int, now: float) -> None:
+def _arrive(F: Floats, K: Ints, stream: int, now: float) -> None:
     """Open loop: an operation is due; it waits at the client where its queue depth is used up."""
     st, sf, ex = K[ST], K[SF], K[EX]
     p = stream * P_INTS
@@ -1144,7 +1196,10 @@ def _arrive(F: Array, K: Array, stream: int, now: float) -> None:
         K[st + p + P_BACKLOG] += 1
 
 
-def _start(F: Array, K: Array, i: int, shard: int, now: float) -> None:
+# threads -------------------------------------------------------------------------------------------------------------
+
+
+def _start(F: Floats, K: Ints, i: int, shard: int, now: float) -> None:
     """A thread takes an item; it holds its PG's lock until it is through with it."""
     it, ix, sh, lk, ti = K[IT], K[IX], K[SH], K[LK], K[TI]
     n, x = i * I_INTS, i * I_FLOATS
@@ -1173,8 +1228,8 @@ def _start(F: Array, K: Array, i: int, shard: int, now: float) -> None:
     _schedule(F, K, end, E_THREAD, i)
 
 
-def _choose_wpq(F: Array, K: Array, shard: int) -> int:
-    """The class that Ceph's older queue serves: by priority, and rather the cheap (WeightedPriorityQueue.h); -1: none."""
+def _choose_wpq(F: Floats, K: Ints, shard: int) -> int:
+    """The class that Ceph's older queue serves, or -1: by priority, and rather the cheap (WeightedPriorityQueue.h)."""
     ix, sh = K[IX], K[SH]
     s = shard * S_INTS + S_HEAD
     total, filled, last = 0.0, 0, -1
@@ -1199,7 +1254,7 @@ def _choose_wpq(F: Array, K: Array, shard: int) -> int:
             return chosen
 
 
-def _enqueue(F: Array, K: Array, i: int, now: float) -> None:
+def _enqueue(F: Floats, K: Ints, i: int, now: float) -> None:
     """An item joins its class in its shard."""
     it, ix, sh, sl = K[IT], K[IX], K[SH], K[SL]
     n = i * I_INTS
@@ -1226,7 +1281,7 @@ def _enqueue(F: Array, K: Array, i: int, now: float) -> None:
         _dirty(F, K, shard)
 
 
-def _dispatch(F: Array, K: Array, shard: int, now: float) -> None:
+def _dispatch(F: Floats, K: Ints, shard: int, now: float) -> None:
     """Idle threads of a shard take what the queue gives them."""
     it, ix, sh, sx, nc = K[IT], K[IX], K[SH], K[SX], K[NC]
     s = shard * S_INTS
@@ -1264,7 +1319,7 @@ def _dispatch(F: Array, K: Array, shard: int, now: float) -> None:
         _start(F, K, i, shard, now)
 
 
-def _thread_ends(F: Array, K: Array, i: int, now: float) -> None:
+def _thread_ends(F: Floats, K: Ints, i: int, now: float) -> None:
     """A thread is through with an item."""
     it, ix, ot, sh, ac, sl, st = K[IT], K[IX], K[OT], K[SH], K[AC], K[SL], K[ST]
     n = i * I_INTS
@@ -1305,7 +1360,10 @@ def _thread_ends(F: Array, K: Array, i: int, now: float) -> None:
         _dirty(F, K, shard)
 
 
-def _rare(F: Array, K: Array, event: int, index: int, now: float) -> None:
+# the loops that Python calls -----------------------------------------------------------------------------------------
+
+
+def _rare(F: Floats, K: Ints, event: int, index: int, now: float) -> None:
     """Events that come once a second or less: scrub ticks, work that begins, queues that forget."""
     ac, ti = K[AC], K[TI]
     if event == E_SCRUB:
@@ -1327,7 +1385,7 @@ def _rare(F: Array, K: Array, event: int, index: int, now: float) -> None:
                 _start_tasks(F, K, kind, osd, now)
 
 
-def _clean(F: Array, K: Array, shard: int, now: float) -> None:
+def _clean(F: Floats, K: Ints, shard: int, now: float) -> None:
     """Once a minute, as the library does: classes idle for 5 minutes, and forgotten after 10."""
     mk = K[MK]
     _schedule(F, K, now + CLEAN_S, E_CLEAN, shard)
@@ -1340,7 +1398,7 @@ def _clean(F: Array, K: Array, shard: int, now: float) -> None:
     clean(F, K, QUEUE_0 + shard, erase_tick, idle_tick)
 
 
-def run(F: Array, K: Array, until: float) -> None:
+def run(F: Floats, K: Ints, until: float) -> None:
     """Let time pass up to `until` (s)."""
     ht, mt, mi, rt, rs, ot, xq = K[HT], K[MT], K[MI], K[RT], K[RS], K[OT], K[XQ]
     message_mask, turn_mask = K[C_MSG_MASK], K[C_TURN_MASK]
@@ -1399,7 +1457,7 @@ def run(F: Array, K: Array, until: float) -> None:
     F[G_NOW] = until
 
 
-def drive(F: Array, K: Array, queues: int, requests: int, COST: Array, WAIT: Array) -> float:
+def drive(F: Floats, K: Ints, queues: int, requests: int, COST: Floats, WAIT: Floats) -> float:
     """The queues alone, for measuring: so many requests enter each in turn and are served; the time of the last.
 
     COST, WAIT: costs and gaps between arrivals, used in turn (lengths are powers of two). The classes take turns, and

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Mapping, Tuple
 
-from ceph_tuner.cost import DELETE_COST_PER_OBJECT, item_cost, recovery_item_bytes, scrub_item_bytes, snaptrim_item_bytes
+from ceph_tuner.cost import (
+    DELETE_COST_PER_OBJECT,
+    item_cost,
+    recovery_item_bytes,
+    scrub_item_bytes,
+    snaptrim_item_bytes,
+)
 from ceph_tuner.knobs import KNOBS, PROFILE
 from ceph_tuner.releases import CLASSES, MCLOCK_NINE, Release, Settings, Value
 from ceph_tuner.settings import shares
@@ -17,7 +23,8 @@ WPQ_RECOVERY_COST, WPQ_SCRUB_COST, WPQ_SNAPTRIM_COST = 20 << 20, 50 << 20, 1 << 
 WPQ_PRIORITIES = (63.0, 3.0, 5.0)
 """osd_client_op_priority, osd_recovery_op_priority; osd_scrub_priority and osd_snap_trim_priority."""
 
-MAX_BACKFILLS_WPQ = 1
+WPQ_CLASSES = {"client": 0, "replica write": 0, "recovery": 1, "backfill": 1, "erasure-code recovery read": 1}
+"""The priority that each kind of work has there; the rest has the last."""
 
 
 @dataclass(frozen=True)
@@ -72,16 +79,14 @@ def class_rates(settings: Mapping[str, Value], model: ClusterModel) -> Tuple[Tup
     hardware = model.osd.hardware
     whole = hardware.shard_bytes_s if model.release.cost_model == "bytes" else hardware.shard_iops
     by_class = shares({name: settings[name] for name in MCLOCK_NINE})
-    return tuple(
-        (by_class[name][0] * whole, float(by_class[name][1]), by_class[name][2] * whole) for name in CLASSES
-    )
+    return tuple((by_class[name][0] * whole, float(by_class[name][1]), by_class[name][2] * whole) for name in CLASSES)
 
 
 def class_of(work: str, model: ClusterModel) -> int:
     """Number of the class that schedules a kind of work; 3 for immediate."""
     name = model.release.service_classes[work]
     if model.scheduler == WPQ:
-        return {"client": 0, "replica write": 0, "recovery": 1, "backfill": 1, "erasure-code recovery read": 1}.get(work, 2)
+        return WPQ_CLASSES.get(work, 2)
     return CLASSES.index(name) if name in CLASSES else 3
 
 
@@ -115,7 +120,9 @@ def recovery_costs(object_bytes: float, model: ClusterModel) -> Tuple[float, flo
     return cost, (float(item_cost(object_bytes, hardware, release)) if release.cost_model == "bytes" else 0.0)
 
 
-def scrub_cost(object_bytes: float, deep: bool, settings: Mapping[str, Value], model: ClusterModel) -> Tuple[float, float]:
+def scrub_cost(
+    object_bytes: float, deep: bool, settings: Mapping[str, Value], model: ClusterModel
+) -> Tuple[float, float]:
     """(cost, 1 where it is that of a whole chunk, 0 where it is that of an object in it)."""
     hardware, release = model.osd.hardware, model.release
     if model.scheduler == WPQ:

@@ -1,6 +1,6 @@
 """What the twin is told: the hardware, the pools, and the work of a cluster. Values only; `simulation.py` runs them.
 
-    ClusterModel(osds=4, osd=OsdModel(Device(...), ...), pools=(Pool("rbd", pgs=64),), clients=(ClientStream("rbd", depth=64),))
+    ClusterModel(osds=4, osd=OsdModel(Device(...)), pools=(Pool("rbd"),), clients=(ClientStream("rbd", depth=64),))
 
 Units are SI: seconds, bytes, per second.
 """
@@ -8,7 +8,7 @@ Units are SI: seconds, bytes, per second.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Optional, Tuple
+from typing import Optional, Tuple, Union
 
 from ceph_tuner.cost import Hardware
 from ceph_tuner.releases import TENTACLE, Release, Version
@@ -216,6 +216,9 @@ class DeleteWork:
     start_s: float = 0.0
 
 
+Work = Union[ClientStream, RecoveryWork, ScrubWork, SnaptrimWork, DeleteWork]
+
+
 @dataclass(frozen=True)
 class ClusterModel:
     """A whole cluster of alike OSDs."""
@@ -254,7 +257,8 @@ class ClusterModel:
         for pool in self.pools:
             if pool.size > (self.simulated_osds or self.osds):
                 raise ValueError(f"pool {pool.name}: {pool.size} copies need as many OSDs (={self.osds})")
-        for work in (*self.clients, *self.recovery, *self.scrub, *self.snaptrim, *self.deletion):
+        works: Tuple[Work, ...] = (*self.clients, *self.recovery, *self.scrub, *self.snaptrim, *self.deletion)
+        for work in works:
             if work.pool not in names:
                 raise ValueError(f"work on the pool {work.pool!r}, which is none of {', '.join(names)}")
 

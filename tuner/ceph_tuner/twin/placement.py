@@ -1,4 +1,4 @@
-"""PGs on OSDs, as uneven as CRUSH makes them: every PG draws its OSDs at random, each from a failure domain of its own."""
+"""PGs on OSDs, as uneven as CRUSH makes them: each draws its OSDs at random, each from a failure domain of its own."""
 
 from __future__ import annotations
 

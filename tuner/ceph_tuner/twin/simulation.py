@@ -231,7 +231,8 @@ class Simulation:
 
     def acting(self, pool: str) -> Array:
         """OSDs of each simulated PG, the primary first, shape (pgs, size)."""
-        return self._pools[pool][1].copy()
+        acting: Array = self._pools[pool][1].copy()
+        return acting
 
     def work(self) -> List[PgWork]:
         """Background work, PG by PG."""
@@ -250,7 +251,8 @@ class Simulation:
     def _waiting(self) -> Array:
         shards = self.model.osd.shards
         ints = self._ints[kernel.HEADER : kernel.HEADER + self._count * shards * kernel.INTS].reshape(-1, kernel.INTS)
-        return ints[:, kernel.COUNT : kernel.COUNT + 3].reshape(self._count, shards, 3).sum(axis=1).astype(float)
+        waiting: Array = ints[:, kernel.COUNT : kernel.COUNT + 3].reshape(self._count, shards, 3).sum(axis=1)
+        return waiting.astype(float)
 
     def _place(self) -> Dict[str, Tuple[int, Array]]:
         """Pool -> number of its first PG, acting sets. Of a cluster that is simulated in part, its share of the PGs."""
@@ -276,7 +278,8 @@ class Simulation:
                 _position(acting[pg], work.target)
                 for pg in range(len(acting))
             ]  # fmt: skip
-            objects = self._shared_out(work.objects, [pg for pg, target in enumerate(targets) if target >= 0], len(acting))
+            affected = [pg for pg, target in enumerate(targets) if target >= 0]
+            objects = self._shared_out(work.objects, affected, len(acting))
             number = kernel.DEGRADED if work.degraded else kernel.MISPLACED
             for pg, count in enumerate(objects):
                 if count:
@@ -306,8 +309,8 @@ class Simulation:
             for pg, count in enumerate(self._shared_out(delete.objects, range(len(acting)), len(acting))):
                 if count:
                     tasks.append(
-                        _Task(kernel.DELETION, first + pg, count, 0, class_of("pg deletion", model), 0, pool.size, pool.k,
-                              0.0, delete_cost(model), 0.0, 0.0, delete.start_s, len(tasks))
+                        _Task(kernel.DELETION, first + pg, count, 0, class_of("pg deletion", model), 0, pool.size,
+                              pool.k, 0.0, delete_cost(model), 0.0, 0.0, delete.start_s, len(tasks))
                     )  # fmt: skip
         return tasks
 
@@ -484,13 +487,12 @@ class Simulation:
             place += len(own)
 
     def _set_events(self) -> None:
-        events: List[Tuple[float, int, int]] = []
-        for n, task in enumerate(self._tasks):
-            events.append((START_S + task.start_s, kernel.E_WORK, n))
-        for osd in range(self._count if self.model.scrub else 0):
-            events.append((START_S + float(self._random.random()), kernel.E_SCRUB, osd))
-        for shard in range(self._count * self.model.osd.shards):
-            events.append((START_S + kernel.CLEAN_S, kernel.E_CLEAN, shard))
+        osds = self._count if self.model.scrub else 0
+        events = [
+            *((START_S + task.start_s, kernel.E_WORK, n) for n, task in enumerate(self._tasks)),
+            *((START_S + float(self._random.random()), kernel.E_SCRUB, osd) for osd in range(osds)),
+            *((START_S + kernel.CLEAN_S, kernel.E_CLEAN, n) for n in range(self._count * self.model.osd.shards)),
+        ]
         for n, client in enumerate(self.model.clients):
             if client.rate is not None:
                 gap = float(self._random.standard_exponential()) / (client.rate * self.share)
