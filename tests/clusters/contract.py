@@ -7,10 +7,15 @@ from typing import Any, Tuple
 
 import pytest
 
+from ceph_tuner.clusters.commands import CommandConfig
 from ceph_tuner.errors import CommandFailed
 from ceph_tuner.ports import Commander, ConfigEntry, Store
+from ceph_tuner.reading import osd_latency, osd_values
+from ceph_tuner.sample import READ, WRITE
 
 NAME = "osd_scrub_chunk_max"
+COUNTERS = {"op_r", "op_w", "op_rw", "op_r_out_bytes", "op_w_in_bytes", "op_w_latency.sum", "op_w_latency.count"}
+COUNTERS |= {"recovery_ops", "recovery_bytes"}
 
 
 class CommanderContract:
@@ -59,6 +64,27 @@ class CommanderContract:
         assert refusal.value.code == code
         assert "\n" not in str(refusal.value)
         assert prefix in refusal.value.command
+
+    def test_an_osd_counts_what_sampling_reads(self, commander: Commander) -> None:
+        section = json.loads(commander.tell("osd.0", "perf dump", {}))["osd"]
+        found = osd_values(section)
+        assert set(found) >= COUNTERS
+        assert found["op_w"] == int(found["op_w"]) >= 0
+
+    def test_an_osds_latencies_come_in_ceph_s_buckets(self, commander: Commander) -> None:
+        found = osd_latency(json.loads(commander.tell("osd.0", "perf histogram dump", {})))
+        assert set(found) == {READ, WRITE}
+        for histogram in found.values():
+            assert histogram.upper_ms[:3] == (0.1, 0.2, 0.4)
+            assert len(histogram.counts) == 31
+
+    def test_masks_are_kept_with_the_location_first(self, commander: Commander) -> None:
+        config = CommandConfig(commander)
+        before = config.dump()
+        config.set("osd/class:ssd/host:nowhere", NAME, "7")
+        assert ConfigEntry("osd/host:nowhere/class:ssd", NAME, "7") in config.dump()
+        config.remove("osd/host:nowhere/class:ssd", NAME)
+        assert config.dump() == before
 
     def test_an_osd_that_is_not_there_is_a_refusal(self, commander: Commander) -> None:
         with pytest.raises(CommandFailed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, List, Optional, Sequence, Union
 
@@ -14,6 +14,7 @@ from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
 from ceph_tuner.clusters.session import NoLibradosError, Session
 from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, PermissionRefused
 from ceph_tuner.lock import Lock
+from ceph_tuner.ports import Clock, Commander
 from ceph_tuner.releases import Release, parse_version, release_of
 
 if TYPE_CHECKING:
@@ -27,22 +28,24 @@ class Cluster:
     """A cluster that answers, behind the ports."""
 
     name: str
-    commander: Union[CephCli, Session]
+    commander: Commander
     config: CommandConfig
     store: CommandStore
     release: Release
     """Of the OSDs; the oldest where they differ, since only its knobs work everywhere."""
     version: str
     lab: Optional[Lab] = None
+    clock: Clock = field(default_factory=SystemClock)
+    """The cluster's time: a twin has its own."""
 
     def lock(self, who: str = "") -> Lock:
         """One tuner at a time: hold it around whatever must not be mixed with another's writes."""
-        return Lock(self.store, SystemClock(), this_process(who), may_live)
+        return Lock(self.store, self.clock, this_process(who), may_live)
 
     def applier(self, lock: Optional[Lock] = None, who: str = "") -> Applier:
         """What writes settings and takes them back."""
         held = lock or self.lock(who)
-        return Applier(self.config, self.store, SystemClock(), held, self.release, this_process(who).name)
+        return Applier(self.config, self.store, self.clock, held, self.release, this_process(who).name)
 
     def close(self) -> None:
         """End the connection."""

@@ -1,0 +1,192 @@
+"""The twin's pools and placement groups, as rows of `pg ls`: states, dates, and how far each one is."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Sequence
+
+from ceph_tuner.twin.model import ClusterModel
+from ceph_tuner.twin.simulation import PgWork, Simulation
+
+_DAY_S = 86400.0
+
+_STATES = {
+    "degraded": ("recovering", "recovery_wait"),
+    "misplaced": ("backfilling", "backfill_wait"),
+    "snaptrim": ("snaptrim", "snaptrim_wait"),
+}
+"""Kind of work -> a PG's state while it runs, and while it waits."""
+
+
+@dataclass(frozen=True)
+class TwinPool:
+    """A pool as the OSD map has it."""
+
+    number: int
+    name: str
+    pgs: int
+    size: int
+    k: int = 0
+    object_bytes: int = 0
+
+    @property
+    def ids(self) -> List[str]:
+        """Of its PGs."""
+        return [f"{self.number}.{seed:x}" for seed in range(self.pgs)]
+
+    def row(self) -> Dict[str, Any]:
+        """As in `osd dump`."""
+        return {
+            "pool": self.number,
+            "pool_name": self.name,
+            "type": 3 if self.k else 1,
+            "size": self.size,
+            "min_size": self.k + 1 if self.k else self.size - self.size // 2,
+            "pg_num": self.pgs,
+        }
+
+
+def pools_of(model: ClusterModel) -> List[TwinPool]:
+    """The model's pools, with the size of the objects that it works on there."""
+    found = []
+    for number, pool in enumerate(model.pools, 1):
+        sizes = [work.object_bytes for work in model.recovery if work.pool == pool.name]
+        sizes += [work.object_bytes for work in model.scrub if work.pool == pool.name]
+        sizes += [work.object_bytes for work in model.snaptrim if work.pool == pool.name]
+        found.append(TwinPool(number, pool.name, pool.pgs, pool.size, pool.k, max(sizes, default=0)))
+    return found
+
+
+@dataclass
+class _Scrub:
+    """How far a PG's scrub is, and when its last ones ended."""
+
+    ended: str
+    deep_ended: str
+    scrubbed: int = 0
+    """Objects of the scrub that runs, else of the last one."""
+    left: int = 0
+    running: bool = False
+
+
+@dataclass
+class PlacementGroups:
+    """All PGs of the cluster. Where it is simulated in part, each simulated PG stands for several."""
+
+    pools: List[TwinPool]
+    _scrubs: Dict[str, _Scrub] = field(default_factory=dict)
+
+    def begin(self, pools: List[TwinPool], now: float) -> None:
+        """Take over the pools of a simulation. Scrubs that are not known ended in the week before, spread evenly."""
+        self.pools = pools
+        ids = [pgid for pool in pools for pgid in pool.ids]
+        for place, pgid in enumerate(ids):
+            ended = stamp(now - _DAY_S * (1 + 5.0 * place / len(ids)))
+            self._scrubs.setdefault(pgid, _Scrub(ended, ended))
+
+    def follow(self, simulation: Simulation, now: float) -> None:
+        """Look how far scrubs are; to be called often enough to see each of them running."""
+        deep = _deep(simulation.model)
+        for pgid, work in self._by_pg(simulation, "scrub").items():
+            known = self._scrubs[pgid]
+            if known.running and (not work.running or work.left > known.left):
+                known.ended = stamp(now)
+                known.deep_ended = known.ended if deep else known.deep_ended
+                known.scrubbed = work.objects
+            if work.running:
+                known.scrubbed = work.objects - work.left
+            known.running, known.left = work.running, work.left
+
+    def rows(self, simulation: Simulation) -> List[Dict[str, Any]]:
+        """Every PG's statistics."""
+        works = {kind: self._by_pg(simulation, kind) for kind in ("scrub", *_STATES)}
+        acting = self._acting(simulation)
+        deep = _deep(simulation.model)
+        found = []
+        for pool in self.pools:
+            for pgid in pool.ids:
+                own = {kind: by_pg[pgid] for kind, by_pg in works.items() if pgid in by_pg}
+                found.append(_row(pgid, pool, own, self._scrubs[pgid], acting.get(pgid, []), deep))
+        return found
+
+    def _by_pg(self, simulation: Simulation, kind: str) -> Dict[str, PgWork]:
+        """A kind of work by PG; several works of one kind on a PG are shown as one."""
+        shown: Dict[str, PgWork] = {}
+        simulated: Dict[str, Dict[int, PgWork]] = {}
+        for work in simulation.work():
+            if work.kind == kind:
+                own = simulated.setdefault(work.pool, {})
+                own[work.pg] = _together(own[work.pg], work) if work.pg in own else work
+        for pool in self.pools:
+            if pool.name in simulated:
+                count = len(simulation.acting(pool.name))
+                for seed, pgid in enumerate(pool.ids):
+                    if seed % count in simulated[pool.name]:
+                        shown[pgid] = simulated[pool.name][seed % count]
+        return shown
+
+    def _acting(self, simulation: Simulation) -> Dict[str, List[int]]:
+        modelled = {pool.name for pool in simulation.model.pools}
+        found: Dict[str, List[int]] = {}
+        for pool in self.pools:
+            if pool.name in modelled:
+                sets = simulation.acting(pool.name)
+                found.update((pgid, [int(osd) for osd in sets[n % len(sets)]]) for n, pgid in enumerate(pool.ids))
+            else:
+                # a pool that was made by command holds nothing: where it lies matters to nobody
+                found.update((pgid, list(range(pool.size))) for pgid in pool.ids)
+        return found
+
+
+def stamp(at: float) -> str:
+    """A moment (seconds since the epoch) as Ceph writes it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) + f".{int(at % 1 * 1e6):06d}+0000"
+
+
+def _together(one: PgWork, other: PgWork) -> PgWork:
+    return one._replace(
+        objects=one.objects + other.objects, left=one.left + other.left, running=one.running or other.running
+    )
+
+
+def _deep(model: ClusterModel) -> bool:
+    return any(work.deep for work in model.scrub)
+
+
+def _row(
+    pgid: str, pool: TwinPool, own: Mapping[str, PgWork], scrub: _Scrub, acting: Sequence[int], deep: bool
+) -> Dict[str, Any]:
+    objects = max((work.objects for work in own.values()), default=0)
+    left = {kind: own[kind].left if kind in own else 0 for kind in _STATES}
+    return {
+        "pgid": pgid,
+        "state": _state(own, left, deep),
+        "last_scrub_stamp": scrub.ended,
+        "last_deep_scrub_stamp": scrub.deep_ended,
+        "objects_scrubbed": scrub.scrubbed,
+        "snaptrimq_len": 1 if left["snaptrim"] else 0,
+        "objects_trimmed": own["snaptrim"].objects - left["snaptrim"] if "snaptrim" in own else 0,
+        "stat_sum": {
+            "num_bytes": objects * pool.object_bytes,
+            "num_objects": objects,
+            "num_object_clones": left["snaptrim"],
+            "num_object_copies": objects * pool.size,
+            "num_objects_degraded": left["degraded"],
+            "num_objects_misplaced": left["misplaced"],
+        },
+        "acting": list(acting),
+        "acting_primary": acting[0] if acting else -1,
+    }
+
+
+def _state(own: Mapping[str, PgWork], left: Mapping[str, int], deep: bool) -> str:
+    words = ["active"]
+    words += [_STATES[kind][0 if own[kind].running else 1] for kind in ("degraded", "misplaced") if left[kind]]
+    words += ["degraded"] if left["degraded"] else []
+    words += ["remapped"] if left["misplaced"] else []
+    words += [] if left["degraded"] or left["misplaced"] else ["clean"]
+    if "scrub" in own and own["scrub"].running:
+        words += ["scrubbing", "deep"] if deep else ["scrubbing"]
+    words += [_STATES["snaptrim"][0 if own["snaptrim"].running else 1]] if left["snaptrim"] else []
+    return "+".join(words)

@@ -1,0 +1,132 @@
+"""What a simulation did between two moments, as a sample: rates as its OSDs count, latencies as its clients see them.
+
+A cluster's own counters know latencies to a factor of two, and backfill and snaptrim by what is left of them; here they
+are exact.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Dict, List, NamedTuple, Tuple
+
+import numpy as np
+
+from ceph_tuner.histogram import Histogram
+from ceph_tuner.sample import READ, WRITE, Sample, finish_s, percentiles
+from ceph_tuner.twin.kernel import PER_OCTAVE, STREAM_BUCKETS
+from ceph_tuner.twin.model import ClusterModel
+from ceph_tuner.twin.simulation import ClientCounts, Counters, Simulation
+
+_KINDS = (READ, WRITE)
+_QUEUES = ("queue.client", "queue.background_recovery", "queue.background_best_effort")
+
+
+class Look(NamedTuple):
+    """A simulation's counters at one moment."""
+
+    counters: Counters
+    clients: List[ClientCounts]
+
+
+def look(simulation: Simulation) -> Look:
+    """Take down where it is now."""
+    return Look(simulation.counters(), simulation.clients())
+
+
+def sample_between(before: Look, after: Look, model: ClusterModel, at: float) -> Sample:
+    """The stretch between two looks at one simulation; `at` is when it ended. Of the whole cluster, as always.
+
+    Metrics of work that the model does not have are absent. Raises ValueError where no time lies between.
+    """
+    seconds = after.counters.at - before.counters.at
+    if not seconds > 0:
+        raise ValueError(f"seconds(={seconds}) between two looks must be above 0")
+    share = (model.simulated_osds or model.osds) / model.osds
+    latency = {kind: _latency(before, after, row) for row, kind in enumerate(_KINDS)}
+    values: Dict[str, float] = {}
+    if model.clients:
+        values.update(_clients(before, after, model, seconds * share))
+        values.update(percentiles({kind: found for kind, found in latency.items() if found.total}))
+    values.update(_background(before.counters, after.counters, model, seconds * share, share))
+    waiting = after.counters.waiting.mean(axis=0)
+    values.update({name: float(length) for name, length in zip(_QUEUES, waiting)})
+    return Sample(at, seconds, values, latency)
+
+
+def _clients(before: Look, after: Look, model: ClusterModel, seconds: float) -> Dict[str, float]:
+    operations, amounts, busy = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]
+    whole = 0.0
+    for stream, old, new in zip(model.clients, before.clients, after.clients):
+        whole += new.seconds - old.seconds
+        for row in range(2):
+            counts = new.latency[row] - old.latency[row]
+            operations[row] += float(counts.sum())
+            amounts[row] += float(counts.sum()) * stream.block_bytes
+            busy[row] += float(counts @ _middles_s())
+    values = {
+        "client.iops": sum(operations) / seconds,
+        "client.read_iops": operations[0] / seconds,
+        "client.write_iops": operations[1] / seconds,
+        "client.bytes_s": sum(amounts) / seconds,
+        "client.read_bytes_s": amounts[0] / seconds,
+        "client.write_bytes_s": amounts[1] / seconds,
+    }
+    if sum(operations):
+        values["client.mean_ms"] = 1000.0 * whole / sum(operations)
+    # a stream adds its reads and writes up: apart, their means come from its histograms, good to a percent
+    for kind, count, spent in zip(_KINDS, operations, busy):
+        if count:
+            values[f"client.{kind}_mean_ms"] = 1000.0 * spent / count
+    return values
+
+
+def _background(
+    before: Counters, after: Counters, model: ClusterModel, seconds: float, share: float
+) -> Dict[str, float]:
+    def rate(name: str) -> float:
+        return float((getattr(after, name) - getattr(before, name)).sum()) / seconds
+
+    values: Dict[str, float] = {}
+    if model.recovery:
+        backfilled = rate("backfill_ops")
+        values["recovery.objects_s"], values["recovery.bytes_s"] = rate("recovery_ops"), rate("recovery_bytes")
+        if any(work.degraded for work in model.recovery):
+            left = values["recovery.objects_left"] = after.degraded_left / share
+            values["recovery.finish_s"] = finish_s(left, values["recovery.objects_s"] - backfilled)
+        if any(not work.degraded for work in model.recovery):
+            values["backfill.objects_s"] = backfilled
+            left = values["backfill.objects_left"] = after.misplaced_left / share
+            values["backfill.finish_s"] = finish_s(left, backfilled)
+    if model.scrub:
+        values["scrub.objects_s"], values["scrub.bytes_s"] = rate("scrub_objects"), rate("scrub_bytes")
+        if values["scrub.bytes_s"] > 0:
+            pools = {work.pool: model.pool(work.pool) for work in model.scrub}
+            stored = sum(
+                work.objects * work.object_bytes * pools[work.pool].size / (pools[work.pool].k or 1)
+                for work in model.scrub
+            )
+            values["scrub.interval_s"] = finish_s(stored, values["scrub.bytes_s"])
+    if model.snaptrim:
+        values["snaptrim.objects_s"] = rate("trimmed")
+        values["snaptrim.drain_s"] = finish_s(after.clones_left / share, values["snaptrim.objects_s"])
+    return values
+
+
+def _latency(before: Look, after: Look, row: int) -> Histogram:
+    counts: Any = np.zeros(STREAM_BUCKETS, dtype=np.int64)
+    for old, new in zip(before.clients, after.clients):
+        counts = counts + (new.latency[row] - old.latency[row])
+    return Histogram(_edges_ms(), tuple(int(count) for count in counts))
+
+
+@cache
+def _edges_ms() -> Tuple[float, ...]:
+    """Where the streams' buckets end, but for the last, which is open: from 1 us on, PER_OCTAVE to a doubling."""
+    octaves = ((bucket // PER_OCTAVE, bucket % PER_OCTAVE) for bucket in range(STREAM_BUCKETS - 1))
+    return tuple(2.0 ** (octave - 1) * (1.0 + (step + 1) / PER_OCTAVE) / 1000.0 for octave, step in octaves)
+
+
+@cache
+def _middles_s() -> Any:
+    edges = np.asarray((0.5e-3, *_edges_ms(), _edges_ms()[-1]))
+    return (edges[:-1] + edges[1:]) / 2000.0
