@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 from ceph_tuner.clusters.twin_monitors import refusal
 from ceph_tuner.clusters.twin_options import QUEUE, kept, known, stock
 from ceph_tuner.clusters.twin_osd import Key, TwinOsd
-from ceph_tuner.clusters.twin_pgs import PlacementGroups, TwinPool, pools_of
+from ceph_tuner.clusters.twin_pgs import PlacementGroups, TwinPool
 from ceph_tuner.knobs import KNOBS
 from ceph_tuner.releases import Release, Value, Version
 from ceph_tuner.target import Place
@@ -69,7 +69,7 @@ class TwinMap:
 
     def __init__(self, osds: Sequence[TwinOsd], version: str, name: str, now: Callable[[], float]) -> None:
         self._osds, self._version, self._name, self._now = osds, version, name, now
-        self.pgs = PlacementGroups([])
+        self.pgs = PlacementGroups()
         self._made: List[TwinPool] = []
         self._simulation: Simulation
         self._answered: Dict[int, Tuple[float, float]] = {}
@@ -98,8 +98,7 @@ class TwinMap:
         self._simulation = simulation
         self._answered.clear()
         self._stuck.clear()
-        modelled = pools_of(simulation.model)
-        self.pgs.begin([*modelled, *self._made], self._now())
+        self.pgs.begin(simulation, self._made, self._now())
 
     def follow(self) -> None:
         """Look at what goes on; called once a second of the simulation."""
@@ -239,10 +238,8 @@ class TwinMap:
         raise refusal(command, errno.ENOENT, f"unrecognized pool '{name}'")
 
     def _set_made(self, pools: List[TwinPool]) -> None:
-        gone = {pool.name for pool in self._made}
         self._made = pools
-        own = [pool for pool in self.pgs.pools if pool.name not in gone]
-        self.pgs.begin([*own, *pools], self._now())
+        self.pgs.begin(self._simulation, pools, self._now())
 
     def _answer(self, document: Callable[[], Any]) -> Callable[[Mapping[str, str], str], str]:
         return lambda arguments, payload: json.dumps(document())

@@ -74,13 +74,25 @@ class _Scrub:
 class PlacementGroups:
     """All PGs of the cluster. Where it is simulated in part, each simulated PG stands for several."""
 
-    pools: List[TwinPool]
+    pools: List[TwinPool] = field(default_factory=list)
     _scrubs: Dict[str, _Scrub] = field(default_factory=dict)
+    _objects: Dict[str, int] = field(default_factory=dict)
+    """By PG, as the last work on it said: they stay when the work ends."""
+    _object_bytes: Dict[str, int] = field(default_factory=dict)
 
-    def begin(self, pools: List[TwinPool], now: float) -> None:
-        """Take over the pools of a simulation. Scrubs that are not known ended in the week before, spread evenly."""
-        self.pools = pools
-        ids = [pgid for pool in pools for pgid in pool.ids]
+    def begin(self, simulation: Simulation, made: List[TwinPool], now: float) -> None:
+        """Take over the pools of a simulation, beside those that were made by command.
+
+        Scrubs that are not known ended in the week before, spread evenly.
+        """
+        self.pools = [*pools_of(simulation.model), *made]
+        self._object_bytes.update({pool.name: pool.object_bytes for pool in self.pools if pool.object_bytes})
+        objects: Dict[str, int] = {}
+        for kind in ("scrub", *_STATES):
+            for pgid, work in self._by_pg(simulation, kind).items():
+                objects[pgid] = max(work.objects, objects.get(pgid, 0))
+        self._objects.update(objects)
+        ids = [pgid for pool in self.pools for pgid in pool.ids]
         for place, pgid in enumerate(ids):
             ended = stamp(now - _DAY_S * (1 + 5.0 * place / len(ids)))
             self._scrubs.setdefault(pgid, _Scrub(ended, ended))
@@ -107,7 +119,9 @@ class PlacementGroups:
         for pool in self.pools:
             for pgid in pool.ids:
                 own = {kind: by_pg[pgid] for kind, by_pg in works.items() if pgid in by_pg}
-                found.append(_row(pgid, pool, own, self._scrubs[pgid], acting.get(pgid, []), deep))
+                objects, size = self._objects.get(pgid, 0), self._object_bytes.get(pool.name, 0)
+                sums = {"num_bytes": objects * size, "num_objects": objects, "num_object_copies": objects * pool.size}
+                found.append(_row(pgid, sums, own, self._scrubs[pgid], acting.get(pgid, []), deep))
         return found
 
     def _by_pg(self, simulation: Simulation, kind: str) -> Dict[str, PgWork]:
@@ -155,9 +169,13 @@ def _deep(model: ClusterModel) -> bool:
 
 
 def _row(
-    pgid: str, pool: TwinPool, own: Mapping[str, PgWork], scrub: _Scrub, acting: Sequence[int], deep: bool
+    pgid: str,
+    sums: Mapping[str, int],
+    own: Mapping[str, PgWork],
+    scrub: _Scrub,
+    acting: Sequence[int],
+    deep: bool,
 ) -> Dict[str, Any]:
-    objects = max((work.objects for work in own.values()), default=0)
     left = {kind: own[kind].left if kind in own else 0 for kind in _STATES}
     return {
         "pgid": pgid,
@@ -168,10 +186,8 @@ def _row(
         "snaptrimq_len": 1 if left["snaptrim"] else 0,
         "objects_trimmed": own["snaptrim"].objects - left["snaptrim"] if "snaptrim" in own else 0,
         "stat_sum": {
-            "num_bytes": objects * pool.object_bytes,
-            "num_objects": objects,
+            **sums,
             "num_object_clones": left["snaptrim"],
-            "num_object_copies": objects * pool.size,
             "num_objects_degraded": left["degraded"],
             "num_objects_misplaced": left["misplaced"],
         },

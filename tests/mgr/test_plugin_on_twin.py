@@ -1,0 +1,132 @@
+"""The plugin's logic on a twin: it collects, keeps history, writes and takes back as inside a real mgr."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, List, Tuple
+
+import pytest
+from mgr_stand_in import CommandResult
+
+from ceph_tuner.clusters.sampler import ClusterSampler
+from ceph_tuner.clusters.twin import TwinCluster
+from ceph_tuner.clusters.twin_mgr import TwinMgr
+from ceph_tuner.errors import InputError, PermissionRefused, TunerError
+from ceph_tuner.knobs import PROFILE
+from ceph_tuner.releases import REEF, TENTACLE, Release
+from ceph_tuner.sample import window_of
+from ceph_tuner.sampling import Sampling
+from ceph_tuner.twin.model import MIB, RecoveryWork, ScrubWork
+from tuner import compat
+from tuner.collect import Collector, Limits
+from tuner.commander import MgrCommander
+from tuner.inventory import MgrInventory
+from tuner.options import DEFAULTS
+from tuner.proto import Mgr
+from tuner.sampler import Sampler
+from tuner.service import Service
+from twins import small_twin
+
+WORK = {"recovery": (RecoveryWork("other", 20_000, MIB),)}
+
+
+def plugin(twin: TwinCluster, **limits: int) -> Tuple[Collector, MgrCommander, Mgr]:
+    mgr: Mgr = TwinMgr(twin.twin)
+    commander = MgrCommander(mgr, CommandResult)
+
+    def latest(osd: int, counter: str) -> Tuple[float, ...]:
+        return compat.latest_counter(mgr, osd, counter)
+
+    return Collector(mgr, commander, latest, lambda: Limits(**limits)), commander, mgr
+
+
+def service(twin: TwinCluster) -> Tuple[Service, Sampler]:
+    collector, commander, mgr = plugin(twin)
+    made: List[Service] = []
+    sampler = Sampler(collector, lambda: made[0].history(), twin.clock.now)
+    made.append(Service(commander, sampler, MgrInventory(mgr), DEFAULTS.__getitem__, "the test"))
+    return made[0], sampler
+
+
+@pytest.mark.parametrize("release", [REEF, TENTACLE], ids=str)
+def test_the_plugin_sees_what_the_sampler_of_the_command_line_sees(release: Release) -> None:
+    twin = small_twin(release=release, **WORK)
+    collector, _, _ = plugin(twin)
+    inside, outside, samples = Sampling(), ClusterSampler(twin.commander, twin.clock.now), []
+    for _ in range(13):
+        samples.append((inside.take(collector.read(twin.clock.now())), outside.sample()))
+        twin.clock.sleep(5)
+    ours, theirs = (window_of(sample for sample in column[1:] if sample) for column in zip(*samples))
+    assert ours is not None
+    assert theirs is not None
+    for name, measure in theirs.measures.items():
+        if measure.mean > 1 and not name.startswith("snaptrim"):
+            assert ours.measures[name].mean == pytest.approx(measure.mean, rel=0.05), name
+    assert ours.measures["recovery.objects_s"].mean > 1
+    assert ours.measures["client.p95_ms"].mean > 1
+
+
+def test_where_there_are_many_pgs_a_few_are_asked_at_their_primaries() -> None:
+    twin = small_twin(scrub=(ScrubWork("rbd", 3000, MIB),))
+    collector, _, _ = plugin(twin, pg_detail_limit=10)
+    found = {}
+    for _ in range(8):
+        twin.clock.sleep(5)
+        found.update(collector.read(twin.clock.now()).pgs)
+    assert len(found) == 32 + 16
+    assert sum(pg.objects for pg in found.values()) == 3000
+
+
+def test_clients_that_get_nothing_are_slow_operations_of_their_osds() -> None:
+    nothing = {"osd_mclock_scheduler_client_res": 0.0, "osd_mclock_scheduler_client_lim": 0.000001}
+    twin = small_twin({**TENTACLE.profiles["balanced"], **nothing})
+    collector, _, mgr = plugin(twin)
+    assert mgr.get_daemon_health_metrics() == {}
+    twin.clock.sleep(60)
+    assert (collector.read(twin.clock.now()).slow_ops or 0) > 10
+
+
+def test_a_module_cannot_ask_the_monitors_for_what_is_the_mgrs() -> None:
+    _, commander, _ = plugin(small_twin())
+    with pytest.raises(PermissionRefused):
+        commander.mon("pg ls", {})
+    with pytest.raises(TunerError):
+        commander.mon("no such command", {})
+    with pytest.raises(TunerError):
+        commander.tell("osd.77", "perf dump", {})
+
+
+def test_status_shows_rates_objectives_and_what_is_in_force() -> None:
+    twin = small_twin({PROFILE: "high_client_ops"}, **WORK)
+    running, sampler = service(twin)
+    running.slo_set("client.p95_ms<=1", False, 1.0, "")
+    for _ in range(20):
+        sampler.tick()
+        twin.clock.sleep(5)
+    found = running.status()
+    assert found["release"] == "20.2.4"
+    assert found["in_force"]["settings"][PROFILE] == "high_client_ops"
+    assert found["in_force"]["agree"]
+    assert found["window"]["measures"]["client.iops"][0] == pytest.approx(300, rel=0.1)
+    assert [verdict["met"] for verdict in found["slo"]] == [False]
+    # measured where they stand at the OSDs, as a bench at their first start would put them
+    assert {(row["iops"], row["source"]) for row in found["capacity"]} == {(935.0, f"osd.{osd}") for osd in range(4)}
+    assert running.past(False, 10)["windows"]
+
+
+def test_a_profile_is_applied_to_the_schedulers_and_rolled_back() -> None:
+    twin = small_twin()
+    running, _ = service(twin)
+    before = twin.commander.mon("config dump", {})
+    planned = running.profile_apply("high_recovery_ops", "osd", False)
+    assert planned["changes"]
+    assert twin.commander.mon("config dump", {}) == before
+    running.profile_apply("high_recovery_ops", "osd", True)
+    used: Callable[[], Any] = lambda: twin.twin.simulation.settings_of(1)  # noqa: E731
+    assert used().items() >= TENTACLE.profiles["high_recovery_ops"].items()
+    # the command line finds the plugin's change in the journal that they share
+    assert [entry.who for entry in twin.applier().history()] == ["the test"]
+    running.changes().rollback(True, None, False)
+    assert used().items() >= TENTACLE.profiles["balanced"].items()
+    assert twin.commander.mon("config dump", {}) == before
+    with pytest.raises(InputError):
+        running.profile_apply("high_recovery_ops", "osd/host:nowhere", False)
