@@ -9,7 +9,6 @@ from typing import Any, Callable, Dict, List
 import numpy as np
 import pytest
 from contract import CommanderContract, ConfigurationContract, StoreContract
-from twins import OSD, small_model, small_twin
 
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore
 from ceph_tuner.clusters.sampler import ClusterSampler, observe
@@ -29,6 +28,7 @@ from ceph_tuner.twin.model import (
     SnaptrimWork,
 )
 from ceph_tuner.twin.simulation import Simulation
+from twins import OSD, small_model, small_twin
 
 
 @pytest.fixture(params=["tentacle", "reef"])
@@ -284,6 +284,19 @@ def test_scrubs_show_in_states_and_their_dates_move_on() -> None:
     moved = [pgid for pgid in after if after[pgid] > before[pgid]]
     assert len(moved) >= 16
     assert all(after[pgid] >= before[pgid] for pgid in after)
+
+
+def test_scrubs_that_are_over_within_a_moment_move_the_dates_as_well() -> None:
+    twin = small_twin(scrub=(ScrubWork("rbd", 320, MIB),))
+    rows = json.loads(twin.commander.mon("pg ls", {}))["pg_stats"]
+    before = {row["pgid"]: row["last_deep_scrub_stamp"] for row in rows}
+    twin.clock.sleep(120)
+    done = float(twin.twin.simulation.counters().scrub_objects.sum())
+    assert done > 2 * 320
+    rows = json.loads(twin.commander.mon("pg ls", {}))["pg_stats"]
+    moved = [row["pgid"] for row in rows if row["last_deep_scrub_stamp"] > before[row["pgid"]]]
+    assert len(moved) >= 28
+    assert all(pgid.startswith("1.") for pgid in moved)
 
 
 def test_degraded_objects_are_a_warning_until_they_are_recovered() -> None:

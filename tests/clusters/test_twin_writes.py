@@ -9,13 +9,12 @@ from typing import Callable, Dict, List, Mapping, Tuple
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from twins import CLIENT, small_model, small_twin
 
 from appliers import Kill, Killed
 from ceph_tuner.applier import Applier
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore
 from ceph_tuner.clusters.twin import TwinClock, TwinCluster, TwinCommander, twin_cluster
-from ceph_tuner.errors import InputError
+from ceph_tuner.errors import InputError, Locked
 from ceph_tuner.journal import APPLIED, UNDONE
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
 from ceph_tuner.lock import Holder, Lock
@@ -25,6 +24,7 @@ from ceph_tuner.twin.model import MIB, ClientStream, Pool, ScrubWork
 from ceph_tuner.twin.simulation import Simulation
 from monitors import Table
 from test_applier_laws import databases, some_settings
+from twins import CLIENT, small_model, small_twin
 
 CUSTOM: Dict[str, Value] = nine((0.3, 3, 0.8), (0.2, 1, 0.5), (0.05, 1, 0.4))
 SLOW: Dict[str, Value] = nine((0.05, 1, 0.05), (0.5, 1, 0), (0, 1, 0))
@@ -287,7 +287,7 @@ def test_two_tuners_do_not_write_at_the_same_time_and_a_dead_ones_claim_runs_out
     applier = twin.applier()
     plan = applier.plan("osd", CUSTOM)
     with other:
-        with pytest.raises(Exception, match="another tuner is at work"):
+        with pytest.raises(Locked, match="another tuner is at work"):
             applier.apply(plan)
         twin.clock.sleep(31)
         # it had not renewed its claim, so it counts as dead

@@ -68,6 +68,13 @@ class _Scrub:
     """Objects of the scrub that runs, else of the last one."""
     left: int = 0
     running: bool = False
+    total: int = 0
+    """Objects of all its scrubs since the simulation began."""
+
+    def end(self, objects: int, at: float, deep: bool) -> None:
+        """A scrub of so many objects is over."""
+        self.scrubbed, self.ended = objects, stamp(at)
+        self.deep_ended = self.ended if deep else self.deep_ended
 
 
 @dataclass
@@ -95,20 +102,47 @@ class PlacementGroups:
         ids = [pgid for pool in self.pools for pgid in pool.ids]
         for place, pgid in enumerate(ids):
             ended = stamp(now - _DAY_S * (1 + 5.0 * place / len(ids)))
-            self._scrubs.setdefault(pgid, _Scrub(ended, ended))
+            known = self._scrubs.setdefault(pgid, _Scrub(ended, ended))
+            known.running, known.left, known.total = False, 0, 0
 
     def follow(self, simulation: Simulation, now: float) -> None:
-        """Look how far scrubs are; to be called often enough to see each of them running."""
-        deep = _deep(simulation.model)
-        for pgid, work in self._by_pg(simulation, "scrub").items():
+        """Look how far scrubs are."""
+        deep, works = _deep(simulation.model), self._by_pg(simulation, "scrub")
+        for pgid, work in works.items():
             known = self._scrubs[pgid]
+            before = known.scrubbed if known.running else 0
             if known.running and (not work.running or work.left > known.left):
-                known.ended = stamp(now)
-                known.deep_ended = known.ended if deep else known.deep_ended
-                known.scrubbed = work.objects
+                known.end(work.objects, now, deep)
+                known.total += work.objects - before
+                before = 0
             if work.running:
                 known.scrubbed = work.objects - work.left
+                known.total += known.scrubbed - before
             known.running, known.left = work.running, work.left
+        if works:
+            self._count_unseen(simulation, works, now)
+
+    def _count_unseen(self, simulation: Simulation, works: Mapping[str, PgWork], now: float) -> None:
+        """Scrubs that began and ended between two looks: their OSD counted them, and the longest ago come first."""
+        deep, counted = _deep(simulation.model), simulation.counters().scrub_objects
+        primaries: Dict[int, List[str]] = {}
+        for pool in self.pools:
+            if any(work.pool == pool.name for work in simulation.model.scrub):
+                # of PGs that share a simulated one, the first
+                for pgid, acting in zip(pool.ids, simulation.acting(pool.name)):
+                    primaries.setdefault(int(acting[0]), []).append(pgid)
+        chunk = "osd_scrub_chunk_max" if deep else "osd_shallow_scrub_chunk_max"
+        for osd, pgids in primaries.items():
+            own = {pgid: works[pgid] for pgid in pgids if pgid in works}
+            largest = int(simulation.settings_of(osd).get(chunk, 100))
+            # objects of chunks under way are counted already and not yet shown by their PG
+            flying = sum(min(work.left, largest) for work in own.values() if work.running)
+            owed = float(counted[osd]) - flying - sum(self._scrubs[pgid].total for pgid in own)
+            for pgid in sorted(own, key=lambda pgid: self._scrubs[pgid].ended):
+                if not own[pgid].running and owed >= own[pgid].objects:
+                    self._scrubs[pgid].end(own[pgid].objects, now, deep)
+                    self._scrubs[pgid].total += own[pgid].objects
+                    owed -= own[pgid].objects
 
     def rows(self, simulation: Simulation) -> List[Dict[str, Any]]:
         """Every PG's statistics."""
