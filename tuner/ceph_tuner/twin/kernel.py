@@ -334,14 +334,14 @@ QUEUE_0 = HEADER // INTS
 (
     G_NOW, G_NET, G_WRITE_CPU, G_READ_CPU, G_REPLY_CPU, G_BYTE_CPU, G_SCAN_CPU, G_TRIM_CPU, G_KV_IOS, G_KV_BYTES,
     G_KV_LATENCY, G_TRIM_IOS, G_TRIM_BYTES, G_THROTTLE, G_THROTTLE_IO, G_REQUEST, G_COST_IO, G_SPREAD, G_BACKOFF,
-    G_PRIORITY, G_PRIORITY_1, G_PRIORITY_2, G_SCRUB_EVENT, G_HANDOVER,
-) = range(24)  # fmt: skip
+    G_PRIORITY, G_PRIORITY_1, G_PRIORITY_2, G_SCRUB_EVENT, G_HANDOVER, G_STRIDE,
+) = range(25)  # fmt: skip
 
 # items: what they are
 (
-    WRITE, SUBWRITE, REPLY, READ, SUBREAD, EC_READ, RECOVER, PULL, PUSH, PUSHED, SCRUB_STEP, SCRUB_CHUNK, SCRUB_MAP,
-    TRIM, DELETE,
-) = range(15)  # fmt: skip
+    WRITE, SUBWRITE, REPLY, READ, SUBREAD, EC_READ, RECOVER, PULL, PUSH, PUSHED, PULLED, SCRUB_STEP, SCRUB_CHUNK,
+    SCRUB_MAP, TRIM, TRIM_LOCAL, TRIM_REPLICA, DELETE,
+) = range(18)  # fmt: skip
 I_ROLE, I_CLASS, I_SLOT, I_ARG, I_NEXT, I_INTS = 0, 1, 2, 3, 4, 6
 X_COST, X_BYTES, X_ARRIVED, X_DONE, X_IOS, X_ADMIT, I_FLOATS = 0, 1, 2, 3, 4, 5, 6
 HIGH = 3
@@ -356,9 +356,9 @@ S_WAKE, S_MARK, S_FLOATS = 0, 1, 4
 
 (
     D_KV_HEAD, D_KV_TAIL, D_KV_BUSY, D_COMMIT, D_WAIT_HEAD, D_WAIT_TAIL, D_RECOVERING, D_LOCAL, D_REMOTE, D_SCRUBS,
-    D_REMOTE_SCRUBS, D_TRIMS, D_DELETES, D_CURSOR,
-) = range(14)  # fmt: skip
-D_INTS = 20
+    D_REMOTE_SCRUBS, D_TRIMS, D_DELETES, D_SNAPS, D_SNAP_HEAD, D_SNAP_TAIL, D_CURSOR,
+) = range(17)  # fmt: skip
+D_INTS = 24
 D_THROTTLE, D_LAST_DONE, D_FLOATS = 0, 1, 4
 
 V_IOS_AT, V_BYTES_AT, V_LAST, V_START, V_USED_IOS, V_USED_BYTES, V_FLOATS = 0, 1, 2, 3, 4, 5, 8
@@ -379,7 +379,7 @@ WAITING, RUNNING, FINISHED, DISABLED = range(4)
     T_CHUNK, T_WORK, T_SIZE, T_K,
 ) = range(16)  # fmt: skip
 T_INTS = 16
-T_BYTES, T_COST, T_PUSH_COST, T_READ_CLASS, T_FLOATS = 0, 1, 2, 3, 4
+T_BYTES, T_COST, T_PUSH_COST, T_READ_CLASS, T_PULL_COST, T_FLOATS = 0, 1, 2, 3, 4, 6
 
 (
     M_READS, M_WRITES, M_READ_BYTES, M_WRITE_BYTES, M_READ_S, M_WRITE_S, M_RECOVERED, M_RECOVERED_BYTES, M_BACKFILLED,
@@ -640,26 +640,43 @@ def _requests(F: Floats, K: Ints, size: float) -> float:
 
 def _admit(F: Floats, K: Ints, i: int, osd: int, now: float) -> None:
     """A transaction enters BlueStore: its data go to the drive, then it waits for the commit thread."""
-    it, ix, oi, of, dp = K[IT], K[IX], K[OI], K[OF], K[DP]
-    x, d = i * I_FLOATS, osd * D_INTS
+    ix, of, dp = K[IX], K[OF], K[DP]
+    x = i * I_FLOATS
     F[of + osd * D_FLOATS + D_THROTTLE] += F[ix + x + X_ADMIT]
-    channel = 2 * osd
-    done = _transfer(F, K, channel, now, F[ix + x + X_IOS], F[ix + x + X_BYTES]) + _spread(
-        F, K, F[dp + channel * B_FLOATS + B_LATENCY]
-    )
-    # transactions commit in the order in which they entered
-    last = F[of + osd * D_FLOATS + D_LAST_DONE]
-    done = done if done > last else last
-    F[of + osd * D_FLOATS + D_LAST_DONE] = done
+    done = now
+    if F[ix + x + X_IOS] > 0.0:
+        channel = 2 * osd
+        done = _transfer(F, K, channel, now, F[ix + x + X_IOS], F[ix + x + X_BYTES])
+        done += _spread(F, K, F[dp + channel * B_FLOATS + B_LATENCY])
+        last = F[of + osd * D_FLOATS + D_LAST_DONE]
+        done = done if done > last else last
+        F[of + osd * D_FLOATS + D_LAST_DONE] = done
     F[ix + x + X_DONE] = done
-    K[it + i * I_INTS + I_NEXT] = -1
-    if K[oi + d + D_KV_HEAD] < 0:
+    _await_commit(F, K, i, osd, done)
+
+
+def _await_commit(F: Floats, K: Ints, i: int, osd: int, done: float) -> None:
+    """A transaction whose data are written at that time joins those that wait for the commit thread, by time."""
+    it, ix, oi = K[IT], K[IX], K[OI]
+    d = osd * D_INTS
+    head, tail = K[oi + d + D_KV_HEAD], K[oi + d + D_KV_TAIL]
+    if head >= 0 and F[ix + tail * I_FLOATS + X_DONE] <= done:
+        K[it + tail * I_INTS + I_NEXT] = i
+        K[it + i * I_INTS + I_NEXT] = -1
+        K[oi + d + D_KV_TAIL] = i
+    elif head < 0 or F[ix + head * I_FLOATS + X_DONE] > done:
+        K[it + i * I_INTS + I_NEXT] = head
         K[oi + d + D_KV_HEAD] = i
+        if head < 0:
+            K[oi + d + D_KV_TAIL] = i
         if K[oi + d + D_KV_BUSY] == 0:
             _schedule(F, K, done, E_KV_START, osd)
     else:
-        K[it + K[oi + d + D_KV_TAIL] * I_INTS + I_NEXT] = i
-    K[oi + d + D_KV_TAIL] = i
+        before = head
+        while F[ix + K[it + before * I_INTS + I_NEXT] * I_FLOATS + X_DONE] <= done:
+            before = K[it + before * I_INTS + I_NEXT]
+        K[it + i * I_INTS + I_NEXT] = K[it + before * I_INTS + I_NEXT]
+        K[it + before * I_INTS + I_NEXT] = i
 
 
 def _blocked(F: Floats, K: Ints, cost: float, osd: int) -> bool:
@@ -696,10 +713,15 @@ def _commit_begins(F: Floats, K: Ints, osd: int, now: float) -> None:
     it, ix, sh, oi, of, sl = K[IT], K[IX], K[SH], K[OI], K[OF], K[SL]
     d = osd * D_INTS
     first = i = K[oi + d + D_KV_HEAD]
-    taken, freed, last = 0, 0.0, -1
+    if K[oi + d + D_KV_BUSY] == 1 or i < 0 or F[ix + i * I_FLOATS + X_DONE] > now:
+        # planned for a transaction that another commit has taken
+        return
+    taken, freed, last, trims = 0, 0.0, -1, 0
     while i >= 0 and F[ix + i * I_FLOATS + X_DONE] <= now:
         freed += F[ix + i * I_FLOATS + X_ADMIT]
         taken += 1
+        if K[it + i * I_INTS + I_ROLE] >= TRIM_LOCAL and K[it + i * I_INTS + I_ROLE] <= TRIM_REPLICA:
+            trims += 1
         last = i
         i = K[it + i * I_INTS + I_NEXT]
     K[it + last * I_INTS + I_NEXT] = -1
@@ -715,10 +737,69 @@ def _commit_begins(F: Floats, K: Ints, osd: int, now: float) -> None:
         following = K[it + waiting * I_INTS + I_NEXT]
         K[oi + d + D_WAIT_HEAD] = following
         _admit(F, K, waiting, osd, now)
-        shard = K[sl + K[it + waiting * I_INTS + I_SLOT]]
-        K[sh + shard * S_INTS + S_IDLE] += 1
-        _dirty(F, K, shard)
+        if K[it + waiting * I_INTS + I_ROLE] != TRIM_LOCAL:
+            shard = K[sl + K[it + waiting * I_INTS + I_SLOT]]
+            K[sh + shard * S_INTS + S_IDLE] += 1
+            _dirty(F, K, shard)
         waiting = following
+    if trims > 0:
+        K[oi + d + D_SNAPS] -= trims
+        _trims_go_on(F, K, osd, now)
+
+
+def _wait_for_snaps(F: Floats, K: Ints, i: int, osd: int) -> None:
+    """A thread waits with an item until the transaction before it on the OSD's table of snapshots is picked up.
+
+    Every trimmed clone reads and writes that one object (SnapMapper), and BlueStore lets nobody read the keys of an
+    object with a transaction on its way (Onode::flush): so trimming goes one by one, and holds threads meanwhile.
+    """
+    it, oi = K[IT], K[OI]
+    d = osd * D_INTS
+    K[it + i * I_INTS + I_NEXT] = -1
+    if K[oi + d + D_SNAP_HEAD] < 0:
+        K[oi + d + D_SNAP_HEAD] = i
+    else:
+        K[it + K[oi + d + D_SNAP_TAIL] * I_INTS + I_NEXT] = i
+    K[oi + d + D_SNAP_TAIL] = i
+
+
+def _trims_go_on(F: Floats, K: Ints, osd: int, now: float) -> None:
+    """The table of snapshots is free: the next thread that waits for it."""
+    it, ix, sh, oi, sl = K[IT], K[IX], K[SH], K[OI], K[SL]
+    d = osd * D_INTS
+    while K[oi + d + D_SNAPS] == 0 and K[oi + d + D_SNAP_HEAD] >= 0:
+        i = K[oi + d + D_SNAP_HEAD]
+        K[oi + d + D_SNAP_HEAD] = K[it + i * I_INTS + I_NEXT]
+        shard = K[sl + K[it + i * I_INTS + I_SLOT]]
+        free = True
+        if K[it + i * I_INTS + I_ROLE] == TRIM:
+            _trim_clone(F, K, i, osd, now)
+            if F[ix + i * I_FLOATS + X_IOS] > 0.5:
+                free = False
+                _start(F, K, i, shard, now)
+            else:
+                _release(F, K, i)
+        else:
+            K[oi + d + D_SNAPS] += 1
+            free = _submit(F, K, i, osd, now)
+        if free:
+            K[sh + shard * S_INTS + S_IDLE] += 1
+            _dirty(F, K, shard)
+
+
+def _trim_clone(F: Floats, K: Ints, i: int, osd: int, now: float) -> None:
+    """Trim one clone of an item, on this OSD and on the replicas."""
+    it, ix, oi, ti = K[IT], K[IX], K[OI], K[TI]
+    n = i * I_INTS
+    task, slot = K[it + n + I_ARG], K[it + n + I_SLOT]
+    t = task * T_INTS
+    F[ix + i * I_FLOATS + X_IOS] -= 1.0
+    op = _operation(F, K, task, K[ti + t + T_PG], TRIMMING, K[ti + t + T_SIZE], now)
+    cost, size, ios = F[G_COST_IO], F[G_TRIM_BYTES], F[G_TRIM_IOS]
+    for place in range(1, K[ti + t + T_SIZE]):
+        _send(F, K, _item(F, K, TRIM_REPLICA, HIGH, slot + place, op, cost, size, ios), now + F[G_NET])
+    K[oi + osd * D_INTS + D_SNAPS] += 1
+    _submit(F, K, _item(F, K, TRIM_LOCAL, HIGH, slot, op, cost, size, ios), osd, now)
 
 
 def _commit_ends(F: Floats, K: Ints, osd: int, now: float) -> None:
@@ -730,13 +811,13 @@ def _commit_ends(F: Floats, K: Ints, osd: int, now: float) -> None:
     while i >= 0:
         n = i * I_INTS
         following, role, argument = K[it + n + I_NEXT], K[it + n + I_ROLE], K[it + n + I_ARG]
-        if role == SUBWRITE:
+        if role == SUBWRITE or role == TRIM_REPLICA:
             # the same item goes back as the answer
             K[it + n + I_ROLE] = REPLY
             K[it + n + I_SLOT] = K[ot + argument * O_INTS + O_PG] * K[C_WIDTH]
             _send(F, K, i, now + F[G_NET])
         else:
-            if role == WRITE or role == TRIM:
+            if role == WRITE or role == TRIM_LOCAL:
                 _part_done(F, K, argument)
                 _release(F, K, i)
             else:
@@ -758,15 +839,18 @@ def _cost(F: Floats, K: Ints, size: float) -> float:
 
 def _background_committed(F: Floats, K: Ints, i: int, role: int, task: int, now: float) -> None:
     """A recovered copy, or a batch of deletions, is durable."""
-    it, ix, oi, ac, ti, nc = K[IT], K[IX], K[OI], K[AC], K[TI], K[NC]
+    it, ix, oi, ac, ti, tf, nc = K[IT], K[IX], K[OI], K[AC], K[TI], K[TF], K[NC]
     t = task * T_INTS
     primary = K[ti + t + T_PG] * K[C_WIDTH]
     if role == PUSH:
-        if K[ti + t + T_TARGET] == 0:
-            _release(F, K, i)
-            _recovered(F, K, task, now)
-            return
         n = i * I_INTS
+        K[it + n + I_CLASS] = K[ti + t + T_CLASS]
+        if K[ti + t + T_TARGET] == 0:
+            # what follows a pull is queued at the price of a push, also where no other copy is missing
+            K[it + n + I_ROLE] = PULLED
+            F[ix + i * I_FLOATS + X_COST] = F[tf + task * T_FLOATS + T_COST]
+            _new(F, K, i)
+            return
         K[it + n + I_ROLE] = PUSHED
         K[it + n + I_SLOT] = primary
         F[ix + i * I_FLOATS + X_COST] = F[G_COST_IO]
@@ -803,6 +887,7 @@ def _recovered(F: Floats, K: Ints, task: int, now: float) -> None:
     osd = K[ac + K[ti + t + T_PG] * K[C_WIDTH]]
     K[oi + osd * D_INTS + D_RECOVERING] -= 1
     K[ti + t + T_LEFT] -= 1
+    K[ti + t + T_QUEUED] = 0
     F[nc + osd * M_FLOATS + M_RECOVERED] += 1.0
     F[nc + osd * M_FLOATS + M_RECOVERED_BYTES] += F[tf + task * T_FLOATS + T_BYTES]
     if K[ti + t + T_KIND] == MISPLACED:
@@ -820,7 +905,7 @@ def _recovered(F: Floats, K: Ints, task: int, now: float) -> None:
 
 
 def _pump(F: Floats, K: Ints, task: int) -> None:
-    """Queue a PG's next object for recovery: one item of a PG waits at a time, osd_recovery_max_active run per OSD."""
+    """Begin with a PG's next object: one at a time (osd_recovery_max_single_start), osd_recovery_max_active per OSD."""
     oi, kn, ac, ti, tf = K[OI], K[KN], K[AC], K[TI], K[TF]
     t = task * T_INTS
     slot = K[ti + t + T_PG] * K[C_WIDTH]
@@ -887,8 +972,7 @@ def _start_tasks(F: Floats, K: Ints, kind: int, osd: int, now: float) -> None:
                 K[oi + K[ac + slot + other] * D_INTS + D_REMOTE_SCRUBS] += 1
             K[oi + d + D_CURSOR + kind] = (place + 1) % count
             K[ti + t + T_STATE] = RUNNING
-            K[ti + t + T_STAGE] = 0
-            _scrub_step(F, K, task)
+            _scrub_chunk_begins(F, K, task)
             return
         else:
             if K[oi + d + D_LOCAL] >= K[kn + n + N_BACKFILLS]:
@@ -922,53 +1006,101 @@ def _scrub_allowed(F: Floats, K: Ints, slot: int, size: int) -> bool:
     return True
 
 
-def _scrub_step(F: Floats, K: Ints, task: int) -> None:
-    """One of the scrubber's small items."""
-    ti = K[TI]
-    t = task * T_INTS
+def _scrub_chunk_begins(F: Floats, K: Ints, task: int) -> None:
+    """The scrubber has chosen its next objects: an item that costs as much as they do, and does nothing yet."""
+    kn, ac, ti, tf = K[KN], K[AC], K[TI], K[TF]
+    t, f = task * T_INTS, task * T_FLOATS
     slot = K[ti + t + T_PG] * K[C_WIDTH]
-    _new(F, K, _item(F, K, SCRUB_STEP, K[ti + t + T_CLASS], slot, task, _cost(F, K, F[G_SCRUB_EVENT]), 0.0, 0.0))
+    deep = F[tf + f + T_BYTES] > 0.0
+    chunk = K[kn + K[ac + slot] * N_INTS + (N_CHUNK if deep else N_SHALLOW_CHUNK)]
+    K[ti + t + T_CHUNK] = chunk if chunk < K[ti + t + T_LEFT] else K[ti + t + T_LEFT]
+    K[ti + t + T_STAGE] = 0
+    _new(F, K, _item(F, K, SCRUB_STEP, K[ti + t + T_CLASS], slot, task, _scrub_chunk_cost(F, K, task), 0.0, 0.0))
+
+
+def _scrub_chunk_cost(F: Floats, K: Ints, task: int) -> float:
+    """What a chunk costs. Where T_PUSH_COST is set, every item of a scrub has that one price."""
+    ti, tf = K[TI], K[TF]
+    each = F[tf + task * T_FLOATS + T_COST]
+    if F[tf + task * T_FLOATS + T_PUSH_COST] > 0.0:
+        return each
+    return _cost(F, K, F[G_SCRUB_EVENT] + K[ti + task * T_INTS + T_CHUNK] * each)
+
+
+def _scrub_step_cost(F: Floats, K: Ints, task: int) -> float:
+    tf = K[TF]
+    if F[tf + task * T_FLOATS + T_PUSH_COST] > 0.0:
+        return F[tf + task * T_FLOATS + T_COST]
+    return _cost(F, K, F[G_SCRUB_EVENT])
 
 
 def _scrub_on(F: Floats, K: Ints, task: int, now: float) -> None:
     """A step of a scrub, or the last part of a chunk, is done: steps, then a chunk on every copy, then steps."""
-    kn, ac, ti, tf = K[KN], K[AC], K[TI], K[TF]
-    t = task * T_INTS
+    ti, tf = K[TI], K[TF]
+    t, f = task * T_INTS, task * T_FLOATS
     slot, stage = K[ti + t + T_PG] * K[C_WIDTH], K[ti + t + T_STAGE] + 1
     K[ti + t + T_STAGE] = stage
-    if stage == SCRUB_STEPS:
-        deep = F[tf + task * T_FLOATS + T_BYTES] > 0.0
-        chunk = K[kn + K[ac + slot] * N_INTS + (N_CHUNK if deep else N_SHALLOW_CHUNK)]
-        count = chunk if chunk < K[ti + t + T_LEFT] else K[ti + t + T_LEFT]
-        K[ti + t + T_CHUNK] = count
+    if stage == SCRUB_STEPS + 1:
         K[ti + t + T_PENDING] = K[ti + t + T_SIZE]
-        each = F[tf + task * T_FLOATS + T_COST]
-        cost = each if F[tf + task * T_FLOATS + T_PUSH_COST] > 0.0 else _cost(F, K, F[G_SCRUB_EVENT] + count * each)
         for place in range(K[ti + t + T_SIZE]):
-            i = _item(
-                F,
-                K,
-                SCRUB_CHUNK,
-                K[ti + t + T_CLASS],
-                slot + place,
-                task,
-                cost,
-                F[tf + task * T_FLOATS + T_BYTES],
-                float(count),
-            )
+            cost = _scrub_step_cost(F, K, task) if place == 0 else _scrub_chunk_cost(F, K, task)
+            count = float(K[ti + t + T_CHUNK])
+            i = _item(F, K, SCRUB_CHUNK, K[ti + t + T_CLASS], slot + place, task, cost, 0.0, count)
+            _next_object(F, K, i, F[tf + f + T_BYTES])
             if place == 0:
                 _new(F, K, i)
             else:
                 _send(F, K, i, now + F[G_NET])
-    elif stage <= 2 * SCRUB_STEPS:
-        _scrub_step(F, K, task)
+    elif stage <= 2 * SCRUB_STEPS + 1:
+        cost = _scrub_step_cost(F, K, task)
+        _new(F, K, _item(F, K, SCRUB_STEP, K[ti + t + T_CLASS], slot, task, cost, 0.0, 0.0))
     else:
         K[ti + t + T_LEFT] -= K[ti + t + T_CHUNK]
-        K[ti + t + T_STAGE] = 0
         if K[ti + t + T_LEFT] > 0:
-            _scrub_step(F, K, task)
+            _scrub_chunk_begins(F, K, task)
         else:
             _finish_task(F, K, task, now)
+
+
+def _next_object(F: Floats, K: Ints, i: int, size: float) -> None:
+    """Of a chunk's next object the strides to read (osd_deep_scrub_stride): their number and their length."""
+    ix = K[IX]
+    x = i * I_FLOATS
+    strides = float(int((size + F[G_STRIDE] - 1.0) / F[G_STRIDE])) if size > 0.0 else 1.0
+    F[ix + x + X_DONE] = strides
+    F[ix + x + X_BYTES] = size / strides
+
+
+def _scrub_read(F: Floats, K: Ints, i: int, osd: int, now: float) -> int:
+    """A stride of an object is read: an object's next stride is queued anew, the next object comes at once."""
+    it, ix, ti, tf, nc = K[IT], K[IX], K[TI], K[TF], K[NC]
+    n, x = i * I_INTS, i * I_FLOATS
+    task, slot = K[it + n + I_ARG], K[it + n + I_SLOT]
+    t = task * T_INTS
+    primary = K[ti + t + T_PG] * K[C_WIDTH]
+    F[nc + osd * M_FLOATS + M_SCRUBBED_BYTES] += F[ix + x + X_BYTES]
+    F[ix + x + X_DONE] -= 1.0
+    if F[ix + x + X_DONE] > 0.5:
+        F[ix + x + X_COST] = _scrub_step_cost(F, K, task)
+        _new(F, K, i)
+        return 0
+    if slot == primary:
+        F[nc + osd * M_FLOATS + M_SCRUBBED] += 1.0
+    F[ix + x + X_IOS] -= 1.0
+    if F[ix + x + X_IOS] > 0.5:
+        _next_object(F, K, i, F[tf + task * T_FLOATS + T_BYTES])
+        return 2
+    if slot != primary:
+        K[it + n + I_ROLE] = SCRUB_MAP
+        K[it + n + I_SLOT] = primary
+        K[it + n + I_CLASS] = HIGH
+        _send(F, K, i, now + F[G_NET])
+        return 0
+    _release(F, K, i)
+    K[ti + t + T_PENDING] -= 1
+    if K[ti + t + T_PENDING] == 0:
+        _scrub_on(F, K, task, now)
+    return 0
 
 
 def _trim_some(F: Floats, K: Ints, task: int) -> None:
@@ -977,25 +1109,25 @@ def _trim_some(F: Floats, K: Ints, task: int) -> None:
     t = task * T_INTS
     slot = K[ti + t + T_PG] * K[C_WIDTH]
     most = K[kn + K[ac + slot] * N_INTS + N_TRIMS]
-    K[ti + t + T_CHUNK] = most if most < K[ti + t + T_LEFT] else K[ti + t + T_LEFT]
+    count = most if most < K[ti + t + T_LEFT] else K[ti + t + T_LEFT]
+    K[ti + t + T_PENDING] = count
     # T_PUSH_COST: the item has one price, whatever it trims
     fixed = F[tf + task * T_FLOATS + T_PUSH_COST]
     cost = fixed if fixed > 0.0 else _cost(F, K, most * F[tf + task * T_FLOATS + T_COST])
-    _new(F, K, _item(F, K, TRIM, K[ti + t + T_CLASS], slot, task, cost, 0.0, 0.0))
+    _new(F, K, _item(F, K, TRIM, K[ti + t + T_CLASS], slot, task, cost, 0.0, float(count)))
 
 
 def _background_ends(F: Floats, K: Ints, i: int, role: int, osd: int, now: float) -> int:
     """A thread is through with an item of background work: what the thread does next.
 
-    0: it is free; 1: it has a transaction to submit; 2: it goes on with the item.
+    0: it is free; 1: it has a transaction to submit; 2: it goes on with the item; 3: it waits.
     """
-    it, ix, ti, tf, nc = K[IT], K[IX], K[TI], K[TF], K[NC]
+    it, ix, oi, ti, tf, nc = K[IT], K[IX], K[OI], K[TI], K[TF], K[NC]
     n, x = i * I_INTS, i * I_FLOATS
     task, slot = K[it + n + I_ARG], K[it + n + I_SLOT]
     t, f = task * T_INTS, task * T_FLOATS
     primary = K[ti + t + T_PG] * K[C_WIDTH]
     if role == RECOVER:
-        K[ti + t + T_QUEUED] = 0
         K[ti + t + T_START] -= 1
         if K[ti + t + T_K] > 0:
             others = K[ti + t + T_K] - 1
@@ -1006,10 +1138,12 @@ def _background_ends(F: Floats, K: Ints, i: int, role: int, osd: int, now: float
             # the primary itself lacks the copy: it asks the first replica
             K[it + n + I_ROLE] = PULL
             K[it + n + I_SLOT] = primary + 1
+            F[ix + x + X_COST] = F[tf + f + T_PULL_COST]
+            if F[tf + f + T_PULL_COST] == 0.0:
+                K[it + n + I_CLASS] = HIGH
             _send(F, K, i, now + F[G_NET])
         else:
             _push(F, K, i, task, now)
-        _pump(F, K, task)
         return 0
     if role == PULL:
         _push(F, K, i, task, now)
@@ -1017,29 +1151,12 @@ def _background_ends(F: Floats, K: Ints, i: int, role: int, osd: int, now: float
     if role == PUSH:
         F[ix + x + X_IOS] = _requests(F, K, F[ix + x + X_BYTES])
         return 1
-    if role == PUSHED:
+    if role == PUSHED or role == PULLED:
         _release(F, K, i)
         _recovered(F, K, task, now)
         return 0
     if role == SCRUB_CHUNK:
-        F[nc + osd * M_FLOATS + M_SCRUBBED_BYTES] += F[ix + x + X_BYTES]
-        if slot == primary:
-            F[nc + osd * M_FLOATS + M_SCRUBBED] += 1.0
-        F[ix + x + X_IOS] -= 1.0
-        if F[ix + x + X_IOS] > 0.5:
-            return 2
-        if slot == primary:
-            _release(F, K, i)
-        else:
-            K[it + n + I_ROLE] = SCRUB_MAP
-            K[it + n + I_SLOT] = primary
-            K[it + n + I_CLASS] = HIGH
-            _send(F, K, i, now + F[G_NET])
-            return 0
-        K[ti + t + T_PENDING] -= 1
-        if K[ti + t + T_PENDING] == 0:
-            _scrub_on(F, K, task, now)
-        return 0
+        return _scrub_read(F, K, i, osd, now)
     if role == SCRUB_MAP:
         _release(F, K, i)
         K[ti + t + T_PENDING] -= 1
@@ -1050,15 +1167,18 @@ def _background_ends(F: Floats, K: Ints, i: int, role: int, osd: int, now: float
         _release(F, K, i)
         _scrub_on(F, K, task, now)
         return 0
-    if role == TRIM:
-        count = K[ti + t + T_CHUNK]
-        op = _operation(F, K, task, K[ti + t + T_PG], TRIMMING, K[ti + t + T_SIZE], now)
-        size, ios = count * F[G_TRIM_BYTES], count * F[G_TRIM_IOS]
-        for place in range(1, K[ti + t + T_SIZE]):
-            _send(F, K, _item(F, K, SUBWRITE, HIGH, slot + place, op, F[G_COST_IO], size, ios), now + F[G_NET])
-        K[it + n + I_ARG] = op
-        F[ix + x + X_BYTES] = size
-        F[ix + x + X_IOS] = ios
+    if role == TRIM or role == TRIM_REPLICA:
+        if K[oi + osd * D_INTS + D_SNAPS] > 0:
+            _wait_for_snaps(F, K, i, osd)
+            return 3
+        if role == TRIM_REPLICA:
+            K[oi + osd * D_INTS + D_SNAPS] += 1
+            return 1
+        _trim_clone(F, K, i, osd, now)
+        if F[ix + x + X_IOS] > 0.5:
+            return 2
+        _release(F, K, i)
+        return 0
     return 1
 
 
@@ -1102,9 +1222,11 @@ def _background_operation_done(F: Floats, K: Ints, op: int, phase: int, now: flo
         _push(F, K, _item(F, K, PUSH, K[ti + t + T_CLASS], slot, owner, _cost(F, K, size), size, 0.0), owner, now)
         return
     osd = K[ac + slot]
-    count = K[ti + t + T_CHUNK]
-    F[nc + osd * M_FLOATS + M_TRIMMED] += count
-    K[ti + t + T_LEFT] -= count
+    F[nc + osd * M_FLOATS + M_TRIMMED] += 1.0
+    K[ti + t + T_LEFT] -= 1
+    K[ti + t + T_PENDING] -= 1
+    if K[ti + t + T_PENDING] > 0:
+        return
     if K[ti + t + T_LEFT] > 0:
         _trim_some(F, K, owner)
     else:
@@ -1207,12 +1329,12 @@ def _start(F: Floats, K: Ints, i: int, shard: int, now: float) -> None:
     size = F[ix + x + X_BYTES]
     begin = F[lk + slot]
     begin = begin if begin > now else now
-    if role <= SUBWRITE or role == PUSH:
+    if role <= SUBWRITE or role == PUSH or role == TRIM_REPLICA:
         end = begin + F[G_WRITE_CPU] + size * F[G_BYTE_CPU]
-    elif role == REPLY or role == PUSHED or role == SCRUB_STEP or role == SCRUB_MAP:
+    elif role == REPLY or role == PUSHED or role == PULLED or role == SCRUB_STEP or role == SCRUB_MAP:
         end = begin + F[G_REPLY_CPU]
     elif role == TRIM:
-        end = begin + F[G_WRITE_CPU] + K[ti + K[it + n + I_ARG] * T_INTS + T_CHUNK] * F[G_TRIM_CPU]
+        end = begin + F[G_WRITE_CPU] + F[G_TRIM_CPU]
     elif role == DELETE:
         end = begin + F[G_WRITE_CPU] + K[ti + K[it + n + I_ARG] * T_INTS + T_PENDING] * F[G_TRIM_CPU]
     else:
@@ -1352,8 +1474,9 @@ def _thread_ends(F: Floats, K: Ints, i: int, now: float) -> None:
         _release(F, K, i)
     elif role != SUBWRITE:
         action = _background_ends(F, K, i, role, osd, now)
-        if action == 2:
-            _start(F, K, i, shard, now)
+        if action >= 2:
+            if action == 2:
+                _start(F, K, i, shard, now)
             return
     if action == 0 or _submit(F, K, i, osd, now):
         K[sh + shard * S_INTS + S_IDLE] += 1

@@ -43,7 +43,8 @@ def predict(job: Job) -> Window:
         samples.append(sample_between(before, after, job.model, simulation.now))
         before = after
     window = window_of(samples)
-    assert window is not None, "samples were taken"
+    if window is None:
+        raise ValueError(f"seconds(={job.seconds}) gave no sample")
     return window
 
 

@@ -35,7 +35,8 @@ START_S = 1000.0
 SCRUB_BACKOFF = 0.66
 """osd_scrub_backoff_ratio."""
 
-PERIODS = 1024
+SCRUB_STRIDE = 512.0 * 1024
+"""osd_deep_scrub_stride."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,7 @@ class _Task(NamedTuple):
     cost: float
     push_cost: float
     read_class: float
+    pull_cost: float
     start_s: float
     work: int
 
@@ -271,7 +273,7 @@ class Simulation:
             pool, (first, acting) = model.pool(work.pool), self._pools[work.pool]
             size = work.object_bytes / (pool.k or 1)
             kind = "recovery" if work.degraded else "backfill"
-            cost, push = recovery_costs(size, model)
+            cost, push, pull = recovery_costs(size, model)
             reads = class_of("erasure-code recovery read", model)
             targets = [
                 int(self._random.integers(1, pool.size)) if work.target is None and pool.size > 1 else
@@ -285,7 +287,7 @@ class Simulation:
                 if count:
                     tasks.append(
                         _Task(number, first + pg, count, targets[pg], class_of(kind, model), 0, pool.size, pool.k, size,
-                              cost, push, float(reads), work.start_s, len(tasks))
+                              cost, push, float(reads), pull, work.start_s, len(tasks))
                     )  # fmt: skip
         for scrub in model.scrub:
             pool, (first, acting) = model.pool(scrub.pool), self._pools[scrub.pool]
@@ -294,7 +296,7 @@ class Simulation:
                 if count:
                     tasks.append(
                         _Task(kernel.SCRUB, first + pg, count, 0, class_of("scrub", model), 0 if scrub.once else 1,
-                              pool.size, pool.k, size if scrub.deep else 0.0, size, 0.0, 0.0, scrub.start_s, len(tasks))
+                              pool.size, pool.k, size if scrub.deep else 0.0, size, 0.0, 0.0, 0.0, scrub.start_s, len(tasks))
                     )  # fmt: skip
         for trim in model.snaptrim:
             pool, (first, acting) = model.pool(trim.pool), self._pools[trim.pool]
@@ -302,7 +304,7 @@ class Simulation:
                 if count:
                     tasks.append(
                         _Task(kernel.SNAPTRIM, first + pg, count, 0, class_of("snaptrim", model), 0, pool.size, pool.k,
-                              float(trim.object_bytes), 0.0, 0.0, 0.0, trim.start_s, len(tasks))
+                              float(trim.object_bytes), 0.0, 0.0, 0.0, 0.0, trim.start_s, len(tasks))
                     )  # fmt: skip
         for delete in model.deletion:
             pool, (first, acting) = model.pool(delete.pool), self._pools[delete.pool]
@@ -310,7 +312,7 @@ class Simulation:
                 if count:
                     tasks.append(
                         _Task(kernel.DELETION, first + pg, count, 0, class_of("pg deletion", model), 0, pool.size,
-                              pool.k, 0.0, delete_cost(model), 0.0, 0.0, delete.start_s, len(tasks))
+                              pool.k, 0.0, delete_cost(model), 0.0, 0.0, 0.0, delete.start_s, len(tasks))
                     )  # fmt: skip
         return tasks
 
@@ -414,6 +416,7 @@ class Simulation:
             kernel.G_PRIORITY_2: WPQ_PRIORITIES[2],
             kernel.G_SCRUB_EVENT: costs.scrub_event,
             kernel.G_HANDOVER: 0.0,
+            kernel.G_STRIDE: SCRUB_STRIDE,
         }.items():
             values[place] = value
         for table, ints, following in (
@@ -437,7 +440,15 @@ class Simulation:
         rows[:, kernel.S_HEAD : kernel.S_HEAD + 8] = -1
         rows[:, kernel.S_OSD] = np.arange(len(rows)) // shards
         osds = self._named["OI"].reshape(-1, kernel.D_INTS)
-        for column in (kernel.D_KV_HEAD, kernel.D_KV_TAIL, kernel.D_COMMIT, kernel.D_WAIT_HEAD, kernel.D_WAIT_TAIL):
+        for column in (
+            kernel.D_KV_HEAD,
+            kernel.D_KV_TAIL,
+            kernel.D_COMMIT,
+            kernel.D_WAIT_HEAD,
+            kernel.D_WAIT_TAIL,
+            kernel.D_SNAP_HEAD,
+            kernel.D_SNAP_TAIL,
+        ):
             osds[:, column] = -1
 
     def _set_drives(self) -> None:
@@ -474,7 +485,7 @@ class Simulation:
                 task.kind, task.pg, kernel.DISABLED, task.objects, task.objects, 0, 0, 0, task.target, task.service,
                 task.endless, task.objects, 0, task.work, task.size, task.k,
             )  # fmt: skip
-            numbers[n] = (task.object_bytes, task.cost, task.push_cost, task.read_class)
+            numbers[n, :5] = (task.object_bytes, task.cost, task.push_cost, task.read_class, task.pull_cost)
         groups: List[List[int]] = [[] for _ in range(5 * (self._count + 1))]
         for n, task in enumerate(self._tasks):
             groups[task.kind * (self._count + 1) + int(acting[task.pg, 0])].append(n)
