@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+
+from ceph_tuner.clusters.twin_samples import look, sample_between
+from ceph_tuner.sample import Sample, window_of
+from ceph_tuner.twin.model import MIB, ClientStream, ClusterModel, Pool, RecoveryWork, ScrubWork, SnaptrimWork
+from ceph_tuner.twin.simulation import Simulation
+from twins import small_model
+
+WORK = {"recovery": (RecoveryWork("other", 8000, MIB),), "snaptrim": (SnaptrimWork("rbd", 9000, MIB),)}
+
+
+def ran(model: ClusterModel, seconds: float, parts: int = 1) -> list[Sample]:
+    simulation = Simulation(model, {}, 3)
+    simulation.advance(2)
+    samples, before = [], look(simulation)
+    for _ in range(parts):
+        simulation.advance(seconds / parts)
+        after = look(simulation)
+        samples.append(sample_between(before, after, model, simulation.now))
+        before = after
+    return samples
+
+
+def test_parts_of_a_stretch_pool_to_what_the_whole_of_it_says() -> None:
+    model = small_model(**WORK)
+    (whole,) = ran(model, 20.0)
+    parts = window_of(ran(model, 20.0, 8))
+    assert parts is not None
+    # what is left and what waits are states: a window has their mean over time
+    states = ("queue.", "recovery.objects_left", "snaptrim.drain_s")
+    for name, value in whole.values.items():
+        if not name.startswith(states):
+            assert parts.measures[name].mean == pytest.approx(value, rel=1e-6), name
+
+
+def test_metrics_of_work_that_is_not_there_are_absent() -> None:
+    (sample,) = ran(small_model(clients=(), scrub=(ScrubWork("rbd", 4000, MIB),)), 10.0)
+    assert {name.split(".")[0] for name in sample.values} == {"scrub", "queue"}
+    # 4000 objects with two copies of 1 MiB each
+    assert sample.values["scrub.interval_s"] == pytest.approx(8000 * MIB / sample.values["scrub.bytes_s"])
+    (sample,) = ran(small_model(**WORK), 10.0)
+    assert not any(name.startswith(("scrub", "backfill")) for name in sample.values)
+
+
+def test_a_client_that_waits_for_each_answer_sees_the_latency_that_its_rate_implies() -> None:
+    model = small_model(clients=(ClientStream("rbd", depth=1),))
+    (sample,) = ran(model, 30.0)
+    assert sample.values["client.mean_ms"] == pytest.approx(1000.0 / sample.values["client.iops"], rel=0.01)
+    # buckets of 1/32 octave
+    assert sample.values["client.write_mean_ms"] == pytest.approx(sample.values["client.mean_ms"], rel=0.02)
+    assert "client.read_mean_ms" not in sample.values
+    assert sample.values["client.p50_ms"] <= sample.values["client.p95_ms"] <= sample.values["client.p99_ms"]
+
+
+def test_a_part_that_stands_for_the_whole_is_scaled_to_it() -> None:
+    model = small_model(
+        osds=40,
+        simulated_osds=4,
+        pools=(Pool("rbd", 320, 3),),
+        clients=(ClientStream("rbd", rate=3000.0, depth=640),),
+        recovery=(RecoveryWork("rbd", 50_000, MIB),),
+    )
+    (sample,) = ran(model, 20.0)
+    assert sample.values["client.iops"] == pytest.approx(3000, rel=0.05)
+    assert 20_000 < sample.values["recovery.objects_left"] < 50_000
+    done = sample.values["recovery.objects_s"] * 22
+    assert sample.values["recovery.objects_left"] + done == pytest.approx(50_000, rel=0.1)
+
+
+def test_no_time_between_two_looks_makes_no_sample() -> None:
+    model = small_model()
+    simulation = Simulation(model, {}, 3)
+    with pytest.raises(ValueError, match=r"seconds\(=0\.0\)"):
+        sample_between(look(simulation), look(simulation), model, 0.0)
