@@ -143,7 +143,7 @@ class TwinCommander:
         return self._map.slow_operations()
 
     def restart(self, osd: int) -> None:
-        """Restart an OSD: options that are read at the start take effect, its scheduler forgets what it had."""
+        """Restart an OSD: options read at the start take effect, its scheduler forgets what it had; counters go on."""
         with self._one_at_a_time:
             self.monitors.restart(self.osds[osd])
             self._use()
