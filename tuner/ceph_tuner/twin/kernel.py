@@ -327,8 +327,8 @@ QUEUE_0 = HEADER // INTS
 (
     C_OSDS, C_SHARDS, C_WIDTH, C_WPQ, C_EVENTS, C_HEAP, C_MSG_HEAD, C_MSG_TAIL, C_TURN_HEAD, C_TURN_TAIL, C_FREE_ITEM,
     C_FREE_OP, C_UNIFORM, C_EXPONENTIAL, C_NEW, C_DIRTY, C_DONE, C_STREAMS, C_TASKS, C_MAX_COST, C_SHARED_SCRUBS,
-    C_ITEMS_FULL, C_SERVED, C_MSG_MASK, C_TURN_MASK,
-) = range(64, 89)  # fmt: skip
+    C_FULL, C_SERVED, C_MSG_MASK, C_TURN_MASK, C_ITEM_ROOM, C_OP_ROOM, C_HEAP_ROOM, C_READ_BUDGET,
+) = range(64, 93)  # fmt: skip
 
 # G: clock and parameters
 (
@@ -459,7 +459,7 @@ def _spread(F: Floats, K: Ints, mean: float) -> float:
 def _item(
     F: Floats, K: Ints, role: int, service: int, slot: int, argument: int, cost: float, size: float, ios: float
 ) -> int:
-    """A new item; -1 where there is no room for more, which the caller of `run` sees in C_ITEMS_FULL."""
+    """A new item. `run` stops while there is still room for what one event may bring about."""
     it, ix = K[IT], K[IX]
     i = K[C_FREE_ITEM]
     n = i * I_INTS
@@ -552,10 +552,13 @@ def _part_done(F: Floats, K: Ints, op: int) -> None:
 # the drive -----------------------------------------------------------------------------------------------------------
 
 
-def _transfer(F: Floats, K: Ints, channel: int, now: float, ios: float, size: float) -> float:
-    """When the drive's budgets let a request through that arrives now, in the order of arrival."""
+def _transfer(F: Floats, K: Ints, budget: int, channel: int, now: float, ios: float, size: float) -> float:
+    """When the drive's budgets let a request through that arrives now, in the order of arrival.
+
+    `budget` is what it draws on, `channel` says at which prices.
+    """
     dv, dp = K[DV], K[DP]
-    v, b = channel * V_FLOATS, channel * B_FLOATS
+    v, b = budget * V_FLOATS, channel * B_FLOATS
     length = F[dp + b + B_SLICE]
     if length == 0.0:
         at = F[dv + v + V_IOS_AT]
@@ -624,7 +627,9 @@ def _read(F: Floats, K: Ints, osd: int, now: float, size: float) -> float:
     dp = K[DP]
     channel = 2 * osd + 1
     ios = _requests(F, K, size)
-    return _transfer(F, K, channel, now, ios, size) + _spread(F, K, F[dp + channel * B_FLOATS + B_LATENCY])
+    # C_READ_BUDGET: 0 where reads and writes share one, 1 where reads have their own
+    done = _transfer(F, K, 2 * osd + K[C_READ_BUDGET], channel, now, ios, size)
+    return done + _spread(F, K, F[dp + channel * B_FLOATS + B_LATENCY])
 
 
 def _requests(F: Floats, K: Ints, size: float) -> float:
@@ -646,7 +651,7 @@ def _admit(F: Floats, K: Ints, i: int, osd: int, now: float) -> None:
     done = now
     if F[ix + x + X_IOS] > 0.0:
         channel = 2 * osd
-        done = _transfer(F, K, channel, now, F[ix + x + X_IOS], F[ix + x + X_BYTES])
+        done = _transfer(F, K, channel, channel, now, F[ix + x + X_IOS], F[ix + x + X_BYTES])
         done += _spread(F, K, F[dp + channel * B_FLOATS + B_LATENCY])
         last = F[of + osd * D_FLOATS + D_LAST_DONE]
         done = done if done > last else last
@@ -730,7 +735,8 @@ def _commit_begins(F: Floats, K: Ints, osd: int, now: float) -> None:
     K[oi + d + D_KV_BUSY] = 1
     left = F[of + osd * D_FLOATS + D_THROTTLE] - freed
     F[of + osd * D_FLOATS + D_THROTTLE] = left if left > 0.5 else 0.0
-    end = _transfer(F, K, 2 * osd, now, F[G_KV_IOS], taken * F[G_KV_BYTES]) + _spread(F, K, F[G_KV_LATENCY])
+    end = _transfer(F, K, 2 * osd, 2 * osd, now, F[G_KV_IOS], taken * F[G_KV_BYTES])
+    end += _spread(F, K, F[G_KV_LATENCY])
     _schedule(F, K, end, E_KV_DONE, osd)
     waiting = K[oi + d + D_WAIT_HEAD]
     while waiting >= 0 and not _blocked(F, K, F[ix + waiting * I_FLOATS + X_ADMIT], osd):
@@ -873,7 +879,9 @@ def _delete_some(F: Floats, K: Ints, task: int) -> None:
     t = task * T_INTS
     count = K[ti + t + T_LEFT] if K[ti + t + T_LEFT] < DELETE_BATCH else DELETE_BATCH
     K[ti + t + T_PENDING] = count
-    cost = _cost(F, K, count * F[tf + task * T_FLOATS + T_COST])
+    # T_PUSH_COST: the item has one price, whatever it deletes
+    fixed = F[tf + task * T_FLOATS + T_PUSH_COST]
+    cost = fixed if fixed > 0.0 else _cost(F, K, count * F[tf + task * T_FLOATS + T_COST])
     slot = K[ti + t + T_PG] * K[C_WIDTH]
     _new(
         F, K, _item(F, K, DELETE, K[ti + t + T_CLASS], slot, task, cost, count * F[G_TRIM_BYTES], count * F[G_TRIM_IOS])
@@ -1122,9 +1130,9 @@ def _background_ends(F: Floats, K: Ints, i: int, role: int, osd: int, now: float
 
     0: it is free; 1: it has a transaction to submit; 2: it goes on with the item; 3: it waits.
     """
-    it, ix, oi, ti, tf, nc = K[IT], K[IX], K[OI], K[TI], K[TF], K[NC]
+    it, ix, oi, ti, tf = K[IT], K[IX], K[OI], K[TI], K[TF]
     n, x = i * I_INTS, i * I_FLOATS
-    task, slot = K[it + n + I_ARG], K[it + n + I_SLOT]
+    task = K[it + n + I_ARG]
     t, f = task * T_INTS, task * T_FLOATS
     primary = K[ti + t + T_PG] * K[C_WIDTH]
     if role == RECOVER:
@@ -1522,7 +1530,7 @@ def _clean(F: Floats, K: Ints, shard: int, now: float) -> None:
 
 
 def run(F: Floats, K: Ints, until: float) -> None:
-    """Let time pass up to `until` (s)."""
+    """Let time pass up to `until` (s); C_FULL is then 1 where the arrays were too small to go on."""
     ht, mt, mi, rt, rs, ot, xq = K[HT], K[MT], K[MI], K[RT], K[RS], K[OT], K[XQ]
     message_mask, turn_mask = K[C_MSG_MASK], K[C_TURN_MASK]
     while True:
@@ -1536,6 +1544,10 @@ def run(F: Floats, K: Ints, until: float) -> None:
             source = 2
         if now > until:
             break
+        # a free list hands out new places last, in their order, so its head tells how full it has become
+        if K[C_FREE_ITEM] > K[C_ITEM_ROOM] or K[C_FREE_OP] > K[C_OP_ROOM] or K[C_HEAP] > K[C_HEAP_ROOM]:
+            K[C_FULL] = 1
+            return
         K[C_EVENTS] += 1
         if source == 1:
             _new(F, K, K[mi + (K[C_MSG_HEAD] & message_mask)])

@@ -157,6 +157,8 @@ def trim_cost(object_bytes: float, settings: Mapping[str, Value], model: Cluster
     return whole / concurrent, 0.0
 
 
-def delete_cost(model: ClusterModel) -> float:
-    """Cost of one deleted object."""
-    return float(DELETE_COST_PER_OBJECT)
+def delete_cost(model: ClusterModel) -> Tuple[float, float]:
+    """(cost of an object, cost of an item where that is fixed, else 0)."""
+    if model.scheduler != WPQ and model.release.cost_model == "scaled":
+        return 0.0, float(item_cost(DELETE_COST_PER_OBJECT, model.osd.hardware, model.release))
+    return float(DELETE_COST_PER_OBJECT), 0.0

@@ -171,11 +171,13 @@ class Simulation:
         until = float(self._floats[kernel.G_NOW]) + seconds
         if self._functions.compiled:
             self._functions.run(self._floats, self._ints, until)
-            return
-        # lists are three times as quick to index from Python, and hold the same doubles
-        floats, ints = self._floats.tolist(), self._ints.tolist()
-        self._functions.run(floats, ints, until)
-        self._floats[:], self._ints[:] = floats, ints
+        else:
+            # lists are three times as quick to index from Python, and hold the same doubles
+            floats, ints = self._floats.tolist(), self._ints.tolist()
+            self._functions.run(floats, ints, until)
+            self._floats[:], self._ints[:] = floats, ints
+        if self._ints[kernel.C_FULL]:
+            raise InputError("twin", f"more requests at a time than foreseen after {self.now:.3f} s", "a smaller model")
 
     def configure(self, settings: Mapping[str, Value], osds: Optional[Sequence[int]] = None) -> None:
         """Change live knobs, on all OSDs or on some. Tags that are computed stay, as in Ceph."""
@@ -296,7 +298,8 @@ class Simulation:
                 if count:
                     tasks.append(
                         _Task(kernel.SCRUB, first + pg, count, 0, class_of("scrub", model), 0 if scrub.once else 1,
-                              pool.size, pool.k, size if scrub.deep else 0.0, size, 0.0, 0.0, 0.0, scrub.start_s, len(tasks))
+                              pool.size, pool.k, size if scrub.deep else 0.0, size, 0.0, 0.0, 0.0, scrub.start_s,
+                              len(tasks))
                     )  # fmt: skip
         for trim in model.snaptrim:
             pool, (first, acting) = model.pool(trim.pool), self._pools[trim.pool]
@@ -312,7 +315,7 @@ class Simulation:
                 if count:
                     tasks.append(
                         _Task(kernel.DELETION, first + pg, count, 0, class_of("pg deletion", model), 0, pool.size,
-                              pool.k, 0.0, delete_cost(model), 0.0, 0.0, 0.0, delete.start_s, len(tasks))
+                              pool.k, 0.0, *delete_cost(model), 0.0, 0.0, delete.start_s, len(tasks))
                     )  # fmt: skip
         return tasks
 
@@ -329,15 +332,18 @@ class Simulation:
         shards = osds * model.osd.shards
         pgs = sum(len(acting) for _, acting in self._pools.values())
         flying = sum(max(1, round(client.depth * self.share)) for client in model.clients)
-        recovering = sum(task.objects for task in self._tasks if task.kind <= kernel.MISPLACED)
-        items = flying * (self._width + 1) + len(self._tasks) * (2 * self._width + 2)
-        items += min(recovering, 1024 * osds) * (self._width + 1) + 1024
-        operations = flying + len(self._tasks) + min(recovering, 1024 * osds) + 64
+        trimming = min(16 * osds, sum(task.kind == kernel.SNAPTRIM for task in self._tasks))
+        items = flying * (self._width + 1) + len(self._tasks) * (2 * self._width + 2) + 4 * trimming * self._width
+        operations = flying + len(self._tasks) + 4 * trimming
+        # what one event may bring about
+        reserve = flying + len(self._tasks) * (self._width + 1) + 256
+        items, operations = items + reserve, operations + reserve
         if items >= kernel.SCRATCH * 64:
             raise InputError("twin", f"{items} requests at a time", f"fewer than {kernel.SCRATCH * 64}")
         room = 1 << int(items + 1).bit_length()
         turns = 1 << int(flying + 1).bit_length()
-        heap = shards * model.osd.threads_per_shard + 4 * osds + 16 * shards + 2 * len(self._tasks) + 256
+        threads = shards * model.osd.threads_per_shard
+        heap = 2 * threads + 4 * osds + 16 * shards + 2 * len(self._tasks) + 512
 
         streams, tasks = max(1, len(model.clients)), max(1, len(self._tasks))
         sizes = {
@@ -370,6 +376,8 @@ class Simulation:
         for name, place in queue_begins.items():
             ints[getattr(kernel, name)] = place
         ints[kernel.C_MSG_MASK], ints[kernel.C_TURN_MASK] = room - 1, turns - 1
+        ints[kernel.C_ITEM_ROOM], ints[kernel.C_OP_ROOM] = items - reserve, operations - reserve
+        ints[kernel.C_HEAP_ROOM] = heap - threads - 256
         named["UN"][:] = self._random.random(kernel.TABLE)
         named["EX"][:] = self._random.standard_exponential(kernel.TABLE)
         self._floats, self._ints, self._named = floats, ints, named
@@ -389,6 +397,7 @@ class Simulation:
         counts[kernel.C_WPQ] = int(model.scheduler == WPQ)
         counts[kernel.C_STREAMS], counts[kernel.C_TASKS] = len(model.clients), len(self._tasks)
         # Reef counts a scrub's own and foreign places together, Tentacle apart
+        counts[kernel.C_READ_BUDGET] = int(not osd.device.shared)
         counts[kernel.C_SHARED_SCRUBS] = int((model.version or model.release.newest) < (20, 0, 0))
         costs = client_costs(4096, model)
         for place, value in {
