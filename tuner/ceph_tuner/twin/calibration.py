@@ -18,14 +18,14 @@ Glossary (shapes: p parameters, m outputs, n places)
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 from scipy.optimize import least_squares
 
 from ceph_tuner.twin.discrepancy import Discrepancy, by_metric, rms
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.observations import RATES, Observation, Outputs
+from ceph_tuner.twin.observations import RATES, Observation, Outputs, Run
 from ceph_tuner.twin.parameters import Array, Parameter, Prior, fittable, with_values
 from ceph_tuner.twin.running import Runner
 
@@ -104,9 +104,7 @@ class Calibration:
         return draws(self.prior, self.x, self.covariance, count, random)
 
 
-def draws(
-    prior: Prior, x: Array, covariance: Array, count: int, random: np.random.Generator
-) -> List[Dict[str, float]]:
+def draws(prior: Prior, x: Array, covariance: Array, count: int, random: np.random.Generator) -> List[Dict[str, float]]:
     """Values drawn from a normal distribution of x, kept within the bounds."""
     places = random.multivariate_normal(x, covariance, size=count, method="eigh")
     return [prior.values(place) for place in places]
@@ -172,16 +170,18 @@ class Fitting:
 
     # simulations -----------------------------------------------------------------------------------------------------
 
-    def _rows(self, places: Sequence[Array], seeds: Sequence[int]) -> Array:
+    def _rows(self, places: Iterable[Array], seeds: Iterable[int]) -> Array:
         """Outputs in logarithms, shape (places, m)."""
-        runs = []
+        runs: List[Run] = []
+        count = 0
         for place, seed in zip(places, seeds):
+            count += 1
             values = self.prior.values(place)
             models = {name: with_values(model, values) for name, model in self.outputs.models.items()}
             runs += self.outputs.runs(models, int(seed))
         found = self._runner(runs)
         each = len(self.outputs.observations)
-        rows = [np.concatenate(found[n * each : (n + 1) * each]) for n in range(len(places))]
+        rows = [np.concatenate(found[n * each : (n + 1) * each]) for n in range(count)]
         return np.asarray([self.outputs.to_z(row) for row in rows])
 
     def _mean(self, x: Array) -> Array:

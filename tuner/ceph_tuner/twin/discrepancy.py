@@ -1,8 +1,8 @@
 """What the twin does not explain: residuals against the measurements' noise, metric by metric.
 
-The reduced chi-square is the mean of (residual / noise)^2: 1 where the twin is as good as a second measurement. A metric
-is unexplained where that exceeds CHI_SQUARE and the median error exceeds what choosing settings can bear
-(`observations.WANTED`): an error that is significant and too small to matter is not reported, nor one that noise makes.
+The reduced chi-square is the mean of (residual / noise)^2: 1 where the twin is as good as a second measurement. A
+metric is unexplained where that exceeds CHI_SQUARE and the median error exceeds what choosing settings can bear
+(`observations.WANTED`): an error that is sure and too small to matter is not reported, nor one that noise makes.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -127,10 +127,10 @@ class Outputs:
         """Label of each output's window."""
         return [self.observations[n].label for n, _ in self.names]
 
-    def to_z(self, values: Sequence[float]) -> Array:
+    def to_z(self, values: Union[Sequence[float], Array]) -> Array:
         """Values to logarithms; shape (outputs,)."""
         # a latency is above 0, but a file may say 0
-        return np.log(np.maximum(np.asarray(values, dtype=float) + self.floors, 1e-9))
+        return np.asarray(np.log(np.maximum(np.asarray(values, dtype=float) + self.floors, 1e-9)))
 
     def values(self, z: Array) -> Array:
         """Inverse of `to_z`."""

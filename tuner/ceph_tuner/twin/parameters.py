@@ -64,10 +64,12 @@ class Parameter:
     high: float
     works_in: Callable[[ClusterModel], bool] = _always
     """Whether a model has work on which it bears."""
+    typical: float = 0.0
+    """The prior's centre where the model says 0, of which there is no logarithm."""
 
     def centre(self, model: ClusterModel) -> float:
         """What the model says, kept within the bounds."""
-        return min(max(value_of(model, self.name), self.low), self.high)
+        return min(max(value_of(model, self.name) or self.typical, self.low), self.high)
 
 
 PARAMETERS: Tuple[Parameter, ...] = (
@@ -79,15 +81,26 @@ PARAMETERS: Tuple[Parameter, ...] = (
     Parameter("osd.write_cpu_s", "s", "thread time of a write", 0.5, 5e-6, 5e-3, _writes),
     Parameter("osd.read_cpu_s", "s", "thread time of a read", 0.5, 5e-6, 5e-3, _reads),
     Parameter("osd.reply_cpu_s", "s", "thread time of a replica's answer", 0.5, 1e-6, 1e-3, _copies),
-    Parameter("osd.cpu_s_per_byte", "s/B", "thread time of a byte: copies and checksums", 0.7, 1e-11, 1e-7, _moves_bytes),
+    Parameter(
+        "osd.cpu_s_per_byte",
+        "s/B",
+        "thread time of a byte: copies and checksums",
+        0.7,
+        1e-11,
+        1e-7,
+        _moves_bytes,
+        5e-10,
+    ),
     Parameter("osd.scan_cpu_s", "s", "thread time of an object's look-up in a scrub", 0.7, 5e-6, 5e-2, _scrubs),
     Parameter("osd.trim_cpu_s", "s", "thread time of trimming a clone", 0.7, 5e-6, 5e-2, _trims),
     Parameter("osd.kv_ios", "1", "device writes of a key-value commit", 0.4, 0.25, 20, _writes),
     Parameter("osd.kv_bytes", "B", "bytes that a transaction adds to a commit", 0.5, 256, 262144, _writes),
     Parameter("osd.kv_latency_s", "s", "flush of a commit", 0.5, 1e-6, 5e-2, _writes),
-    Parameter("osd.trim_ios", "1", "device writes of trimming a clone, each replica", 0.6, 0.05, 30, _trims),
+    Parameter("osd.kv_cpu_s", "s", "commit thread's time of a transaction", 0.7, 1e-6, 5e-3, _writes, 2e-5),
+    Parameter("osd.trim_kv_cpu_s", "s", "the same of a trimmed clone", 0.7, 1e-6, 5e-2, _trims, 5e-5),
+    Parameter("osd.trim_ios", "1", "device writes of trimming a clone, each replica", 0.6, 0.05, 30, _trims, 0.5),
     Parameter("osd.trim_bytes", "B", "bytes of trimming a clone, each replica", 0.6, 256, 1048576, _trims),
-    Parameter("clients.latency_s", "s", "what the clients' own side adds", 0.5, 1e-6, 5e-2, _clients),
+    Parameter("clients.latency_s", "s", "what the clients' own side adds", 0.5, 1e-6, 5e-2, _clients, 2e-4),
     Parameter("network_s", "s", "one way between two daemons", 0.5, 1e-6, 5e-2),
 )
 """What can be fitted, with priors that hold for any cluster whose drives were described to a third or so."""
@@ -152,7 +165,7 @@ class Prior:
 
     def inside(self, x: Array) -> Array:
         """The nearest place within the bounds."""
-        return np.asarray(np.clip(x, self.low, self.high))
+        return np.asarray(np.clip(x, self.low, self.high), dtype=float)
 
     def values(self, x: Array) -> Dict[str, float]:
         """The values at a place."""
@@ -161,7 +174,7 @@ class Prior:
 
     def deviations(self, x_deviations: Array) -> Array:
         """Standard deviations of the logarithms of the values."""
-        return np.asarray(x_deviations) * self._spread
+        return np.asarray(x_deviations * self._spread)
 
 
 def fittable(models: Sequence[ClusterModel], known: Sequence[str] = ()) -> Tuple[Parameter, ...]:

@@ -1,0 +1,92 @@
+"""What settings would do, with intervals: the fit's uncertainty, chance, and what the twin is known not to explain.
+
+Each of `draws` simulations has parameters drawn from the posterior and a seed of its own, so their spread is that of
+windows on clusters that all fit. The discrepancy by metric, learnt where settings were held out, is added as a t
+distribution. An interval is for one measured window, not for the mean of many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ceph_tuner.releases import Settings
+from ceph_tuner.twin.discrepancy import Discrepancy, Unexplained, spread_and_freedom
+from ceph_tuner.twin.model import ClusterModel
+from ceph_tuner.twin.observations import FITTED, RATES, REPEATABILITY, Run, negligible
+from ceph_tuner.twin.parameters import with_values
+from ceph_tuner.twin.running import Runner
+
+LEVEL = 0.90
+DRAWS = 24
+UNSEEN_RATES, UNSEEN_LATENCIES = 0.25, 0.50
+"""Discrepancy of metrics of which the fit has seen nothing, in logarithms: a guess, and a wide one."""
+
+_SAMPLES = 400
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A metric's prediction, and the interval that holds a measured window with the probability LEVEL."""
+
+    metric: str
+    value: float
+    low: float
+    high: float
+    guessed: bool = False
+    """Whether the fit has seen nothing of this metric, so that its error is a guess."""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Plain numbers."""
+        return {"value": self.value, "low": self.low, "high": self.high, "guessed": self.guessed}
+
+
+def forecast(
+    model: ClusterModel,
+    settings: Settings,
+    drawn: Sequence[Mapping[str, float]],
+    discrepancy: Optional[Discrepancy],
+    runner: Runner,
+    seconds: float = 25.0,
+    settle: float = 5.0,
+    seed: int = 1,
+) -> List[Forecast]:
+    """Predict one scenario's window; `drawn` are the parameters' values, one simulation for each."""
+    metrics = metrics_of(model)
+    runs = [
+        Run(with_values(model, values), settings, seconds, settle, seed * 1009 + number, metrics)
+        for number, values in enumerate(drawn)
+    ]
+    rows = np.asarray(runner(runs))
+    random = np.random.default_rng(seed)
+    found = []
+    for column, metric in enumerate(metrics):
+        floor = negligible(metric, model)
+        z = np.log(np.maximum(rows[:, column] + floor, 1e-9))
+        known = discrepancy.metrics.get(metric) if discrepancy is not None else None
+        spread, freedom = spread_and_freedom(known if known is not None else _guess(metric))
+        # whole mixtures of simulations and t distribution: quantiles of what a window may show
+        chance = random.standard_t(freedom, size=(len(z), _SAMPLES)) * spread
+        low, high = np.quantile(z[:, None] + chance, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        value, least, most = (max(float(np.exp(each)) - floor, 0.0) for each in (np.median(z), low, high))
+        found.append(Forecast(metric, value, least, most, known is None))
+    return found
+
+
+def metrics_of(model: ClusterModel) -> Tuple[str, ...]:
+    """Metrics that a window of this model's work has."""
+    has = {
+        "client": bool(model.clients),
+        "recovery": bool(model.recovery),
+        "backfill": any(not work.degraded for work in model.recovery),
+        "scrub": bool(model.scrub),
+        "snaptrim": bool(model.snaptrim),
+    }
+    return tuple(name for name in FITTED if has[name.split(".")[0]])
+
+
+def _guess(metric: str) -> Unexplained:
+    wide = UNSEEN_RATES if metric in RATES else UNSEEN_LATENCIES
+    return Unexplained(0, 0.0, 0.0, 0.0, wide + REPEATABILITY[metric], "", 0.0)

@@ -1,0 +1,104 @@
+"""A lab as the twin is told of it: throttled drives, one shard, and the work of a scenario."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from ceph_tuner.cost import Hardware
+from ceph_tuner.errors import InputError
+from ceph_tuner.lab.loads import recovery as recovery_load
+from ceph_tuner.lab.loads import snaptrim as snaptrim_load
+from ceph_tuner.lab.options import LabOptions
+from ceph_tuner.lab.recipes import RECIPES
+from ceph_tuner.releases import Release, Version
+from ceph_tuner.twin.model import (
+    KIB,
+    ClientStream,
+    ClusterModel,
+    Device,
+    OsdModel,
+    Pool,
+    RecoveryWork,
+    ScrubWork,
+    SnaptrimWork,
+)
+
+KNOWN = ("osd.device.iops", "osd.device.bandwidth_bytes_s")
+"""Parameters that a lab states: its devices are throttled to them."""
+
+SCENARIOS = ("client", "client-recovery", "client-backfill", "client-scrub", "client-snaptrim", "mixed")
+"""The scenarios whose loads the twin knows how to be told of."""
+
+CLIENT_PGS, SCRUB_PGS = 32, 16
+
+THREADS, THROTTLE = 5, 256 * KIB
+"""osd_op_num_threads_per_shard and bluestore_throttle_bytes of a lab's OSDs (lab/configuration.py)."""
+
+OPEN_DEPTH = 256
+"""Operations that an open-loop client lets wait at most."""
+
+PLENTY = 10
+"""Times the work that a window takes: a window is measured for as long as work lasts, and the twin's must not end."""
+
+
+def lab_model(
+    options: LabOptions,
+    hardware: Hardware,
+    scenario: str,
+    release: Release,
+    version: Optional[Version] = None,
+    work: Optional[Mapping[str, Any]] = None,
+) -> ClusterModel:
+    """The model of a lab under a scenario; `work` are the scenario's options where they are not its defaults."""
+    if scenario not in SCENARIOS:
+        raise InputError("--scenario", repr(scenario), f"one of {', '.join(SCENARIOS)}")
+    chosen: Dict[str, Any] = {**RECIPES[scenario].options, **(work or {})}
+    size = min(3, options.osds)
+    pools = [Pool("client", CLIENT_PGS, size)]
+    recovery: Tuple[RecoveryWork, ...] = ()
+    scrub: Tuple[ScrubWork, ...] = ()
+    snaptrim: Tuple[SnaptrimWork, ...] = ()
+    if scenario in ("client-recovery", "mixed"):
+        pools.append(Pool("recovery", recovery_load.PGS, min(2, options.osds)))
+        object_bytes = int(chosen["object_bytes"])
+        objects = int(PLENTY * float(chosen["seconds"]) * options.bandwidth / object_bytes)
+        # the OSD that was away misses every object
+        recovery = (RecoveryWork("recovery", objects, object_bytes, target=options.osds - 1),)
+    if scenario == "client-backfill":
+        pools.append(Pool("backfill", 32, size))
+        recovery = (
+            RecoveryWork("backfill", PLENTY * int(chosen["objects"]), int(chosen["object_bytes"]), degraded=False),
+        )
+    if scenario in ("client-scrub", "mixed"):
+        pools.append(Pool("scrub", SCRUB_PGS, size))
+        scrub = (ScrubWork("scrub", int(chosen["scrub_objects"]), int(chosen["scrub_object_bytes"])),)
+    if scenario in ("client-snaptrim", "mixed"):
+        pools.append(Pool("snaptrim", snaptrim_load.PGS, size))
+        snaptrim = (SnaptrimWork("snaptrim", PLENTY * int(chosen["clones"]), int(chosen["clone_bytes"])),)
+    client = ClientStream(
+        "client",
+        rate=float(chosen["rate"]) if "rate" in chosen else None,
+        depth=int(chosen.get("depth", OPEN_DEPTH)),
+        block_bytes=int(chosen["block_bytes"]),
+        latency_s=3e-4,
+    )
+    return ClusterModel(
+        options.osds, _osd(options, hardware), tuple(pools), (client,),
+        release=release, version=version, network_s=1.5e-4,
+        recovery=recovery, scrub=scrub, snaptrim=snaptrim,
+    )  # fmt: skip
+
+
+def _osd(options: LabOptions, hardware: Hardware) -> OsdModel:
+    # what the fit begins from: times seen on a small machine whose daemons share two cores
+    device = Device(
+        options.iops, options.bandwidth, shared=False, slice_s=0.1, latency_s=4e-4, read_latency_s=3e-4, spread=0.5,
+        request_bytes=64 * KIB,
+    )  # fmt: skip
+    return OsdModel(
+        device, capacity_iops=hardware.capacity_iops, bandwidth_bytes_s=hardware.bandwidth_bytes_s,
+        shards=hardware.shards, threads_per_shard=THREADS, device_class=hardware.device_class, write_cpu_s=1.2e-4,
+        read_cpu_s=1e-4, reply_cpu_s=3e-5, cpu_s_per_byte=1e-9, scan_cpu_s=2e-4, trim_cpu_s=2e-4, kv_ios=2.5,
+        kv_bytes=8 * KIB, kv_latency_s=9e-4, trim_ios=1, trim_bytes=4 * KIB, throttle_bytes=THROTTLE,
+        throttle_cost_per_io=4000,
+    )  # fmt: skip
