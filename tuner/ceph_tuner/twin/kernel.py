@@ -334,8 +334,9 @@ QUEUE_0 = HEADER // INTS
 (
     G_NOW, G_NET, G_WRITE_CPU, G_READ_CPU, G_REPLY_CPU, G_BYTE_CPU, G_SCAN_CPU, G_TRIM_CPU, G_KV_IOS, G_KV_BYTES,
     G_KV_LATENCY, G_TRIM_IOS, G_TRIM_BYTES, G_THROTTLE, G_THROTTLE_IO, G_REQUEST, G_COST_IO, G_SPREAD, G_BACKOFF,
-    G_PRIORITY, G_PRIORITY_1, G_PRIORITY_2, G_SCRUB_EVENT, G_HANDOVER, G_STRIDE,
-) = range(25)  # fmt: skip
+    G_PRIORITY, G_PRIORITY_1, G_PRIORITY_2, G_PRIORITY_3, G_PRIORITY_4, G_SCRUB_EVENT, G_HANDOVER,
+    G_STRIDE, G_KV_EACH, G_KV_TRIM,
+) = range(29)  # fmt: skip
 
 # items: what they are
 (
@@ -346,12 +347,14 @@ I_ROLE, I_CLASS, I_SLOT, I_ARG, I_NEXT, I_INTS = 0, 1, 2, 3, 4, 6
 X_COST, X_BYTES, X_ARRIVED, X_DONE, X_IOS, X_ADMIT, I_FLOATS = 0, 1, 2, 3, 4, 5, 6
 HIGH = 3
 """The strict queue in front: replica writes, answers, erasure-coded sub-reads."""
+REPLICAS = 4
+"""Replica writes in the older queue, where they have a priority of their own."""
 
 O_OWNER, O_PENDING, O_PG, O_PHASE, O_NEXT, O_COUNT, O_INTS = 0, 1, 2, 3, 4, 5, 6
 O_ISSUED, O_ARRIVED, O_BYTES, O_FLOATS = 0, 1, 2, 4
 READING, WRITING, EC_FIRST, TRIMMING, EC_RECOVERY = range(5)
 
-S_IDLE, S_HEAD, S_TAIL, S_OSD, S_INTS = 0, 1, 5, 9, 12
+S_IDLE, S_HEAD, S_TAIL, S_OSD, S_INTS = 0, 1, 6, 11, 12
 S_WAKE, S_MARK, S_FLOATS = 0, 1, 4
 
 (
@@ -736,7 +739,8 @@ def _commit_begins(F: Floats, K: Ints, osd: int, now: float) -> None:
     left = F[of + osd * D_FLOATS + D_THROTTLE] - freed
     F[of + osd * D_FLOATS + D_THROTTLE] = left if left > 0.5 else 0.0
     end = _transfer(F, K, 2 * osd, 2 * osd, now, F[G_KV_IOS], taken * F[G_KV_BYTES])
-    end += _spread(F, K, F[G_KV_LATENCY])
+    # one thread applies them to the key-value store, one after another
+    end += _spread(F, K, F[G_KV_LATENCY]) + taken * F[G_KV_EACH] + trims * F[G_KV_TRIM]
     _schedule(F, K, end, E_KV_DONE, osd)
     waiting = K[oi + d + D_WAIT_HEAD]
     while waiting >= 0 and not _blocked(F, K, F[ix + waiting * I_FLOATS + X_ADMIT], osd):
@@ -1363,8 +1367,8 @@ def _choose_wpq(F: Floats, K: Ints, shard: int) -> int:
     ix, sh = K[IX], K[SH]
     s = shard * S_INTS + S_HEAD
     total, filled, last = 0.0, 0, -1
-    for c in range(3):
-        if K[sh + s + c] >= 0:
+    for c in range(REPLICAS + 1):
+        if c != HIGH and K[sh + s + c] >= 0:
             total += F[G_PRIORITY + c]
             filled += 1
             last = c
@@ -1373,8 +1377,8 @@ def _choose_wpq(F: Floats, K: Ints, shard: int) -> int:
     while True:
         left = _uniform(F, K) * total
         chosen = last
-        for c in range(3):
-            if K[sh + s + c] >= 0:
+        for c in range(REPLICAS + 1):
+            if c != HIGH and K[sh + s + c] >= 0:
                 left -= F[G_PRIORITY + c]
                 if left < 0.0:
                     chosen = c
@@ -1393,11 +1397,14 @@ def _enqueue(F: Floats, K: Ints, i: int, now: float) -> None:
     K[it + n + I_NEXT] = -1
     F[ix + i * I_FLOATS + X_ARRIVED] = now
     if K[C_WPQ] == 1:
-        if K[it + n + I_ROLE] == SUBWRITE or K[it + n + I_ROLE] == SUBREAD:
-            # replicas' work has its operation's priority there
+        role = K[it + n + I_ROLE]
+        if role == SUBWRITE or role == TRIM_REPLICA:
+            c = REPLICAS
+        elif role == SUBREAD:
+            # its operation's priority
             c = 0
         cost = int(F[ix + i * I_FLOATS + X_COST])
-        if c < HIGH and cost > K[C_MAX_COST]:
+        if c != HIGH and cost > K[C_MAX_COST]:
             K[C_MAX_COST] = cost
     elif c < HIGH:
         add(F, K, QUEUE_0 + shard, c, now, F[ix + i * I_FLOATS + X_COST])

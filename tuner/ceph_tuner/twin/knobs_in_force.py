@@ -23,6 +23,9 @@ WPQ_RECOVERY_COST, WPQ_SCRUB_COST, WPQ_SNAPTRIM_COST = 20 << 20, 50 << 20, 1 << 
 WPQ_PRIORITIES = (63.0, 3.0, 5.0)
 """osd_client_op_priority, osd_recovery_op_priority; osd_scrub_priority and osd_snap_trim_priority."""
 
+WPQ_REPLICA_PRIORITY = 127.0
+"""A replica write's message names no priority, so it has the messenger's own (CEPH_MSG_PRIO_DEFAULT)."""
+
 WPQ_CLASSES = {"client": 0, "replica write": 0, "recovery": 1, "backfill": 1, "erasure-code recovery read": 1}
 """The priority that each kind of work has there; the rest has the last."""
 

@@ -98,6 +98,10 @@ class OsdModel:
     """What one transaction adds to a commit."""
     kv_latency_s: float = 100e-6
     """Flushing a commit, beside its writes."""
+    kv_cpu_s: float = 0.0
+    """Time of the commit thread, of which an OSD has one, for a transaction."""
+    trim_kv_cpu_s: float = 0.0
+    """The same for a trimmed clone's transaction on each replica, beside that of a write."""
     trim_ios: float = 1.0
     """Device writes of trimming one clone, on each replica."""
     trim_bytes: float = 8.0 * KIB
@@ -119,6 +123,8 @@ class OsdModel:
             kv_ios=self.kv_ios,
             kv_bytes=self.kv_bytes,
             kv_latency_s=self.kv_latency_s,
+            kv_cpu_s=self.kv_cpu_s,
+            trim_kv_cpu_s=self.trim_kv_cpu_s,
             trim_ios=self.trim_ios,
             trim_bytes=self.trim_bytes,
             throttle_bytes=self.throttle_bytes,

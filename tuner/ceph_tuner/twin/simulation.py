@@ -14,6 +14,7 @@ from ceph_tuner.twin import kernel
 from ceph_tuner.twin.compiled import functions
 from ceph_tuner.twin.knobs_in_force import (
     WPQ_PRIORITIES,
+    WPQ_REPLICA_PRIORITY,
     class_of,
     class_rates,
     client_costs,
@@ -423,9 +424,12 @@ class Simulation:
             kernel.G_PRIORITY: WPQ_PRIORITIES[0],
             kernel.G_PRIORITY_1: WPQ_PRIORITIES[1],
             kernel.G_PRIORITY_2: WPQ_PRIORITIES[2],
+            kernel.G_PRIORITY_4: WPQ_REPLICA_PRIORITY,
             kernel.G_SCRUB_EVENT: costs.scrub_event,
             kernel.G_HANDOVER: 0.0,
             kernel.G_STRIDE: SCRUB_STRIDE,
+            kernel.G_KV_EACH: osd.kv_cpu_s,
+            kernel.G_KV_TRIM: osd.trim_kv_cpu_s,
         }.items():
             values[place] = value
         for table, ints, following in (
@@ -446,7 +450,7 @@ class Simulation:
             self._named["SL"].reshape(-1, self._width)[first : first + len(own), : pool.size] = own * shards + numbers
         rows = self._named["SH"].reshape(-1, kernel.S_INTS)
         rows[:, kernel.S_IDLE] = self.model.osd.threads_per_shard
-        rows[:, kernel.S_HEAD : kernel.S_HEAD + 8] = -1
+        rows[:, kernel.S_HEAD : kernel.S_TAIL] = -1
         rows[:, kernel.S_OSD] = np.arange(len(rows)) // shards
         osds = self._named["OI"].reshape(-1, kernel.D_INTS)
         for column in (
