@@ -948,7 +948,7 @@ def _finish_task(F: Floats, K: Ints, task: int, now: float) -> None:
     for place in range(1, K[ti + t + T_SIZE]):
         if kind == DEGRADED or place == K[ti + t + T_TARGET]:
             K[oi + K[ac + slot + place] * D_INTS + D_REMOTE] -= 1
-    _schedule(F, K, now + F[G_HANDOVER], E_WORK, K[C_TASKS] + kind)
+    _schedule(F, K, now + F[G_HANDOVER], E_WORK, K[C_TASKS])
 
 
 def _start_tasks(F: Floats, K: Ints, kind: int, osd: int, now: float) -> None:
@@ -1511,16 +1511,17 @@ def _rare(F: Floats, K: Ints, event: int, index: int, now: float) -> None:
     elif event == E_CLEAN:
         _clean(F, K, index, now)
     else:
-        kind = index - K[C_TASKS]
-        if kind < 0:
+        if index < K[C_TASKS]:
             # a task's own beginning
             kind = K[ti + index * T_INTS + T_KIND]
             K[ti + index * T_INTS + T_STATE] = WAITING
             if kind != SCRUB:
                 _start_tasks(F, K, kind, K[ac + K[ti + index * T_INTS + T_PG] * K[C_WIDTH]], now)
         else:
-            for osd in range(K[C_OSDS]):
-                _start_tasks(F, K, kind, osd, now)
+            # a place for recovery is free: recovery and backfill share them (osd_max_backfills)
+            for kind in range(MISPLACED + 1):
+                for osd in range(K[C_OSDS]):
+                    _start_tasks(F, K, kind, osd, now)
 
 
 def _clean(F: Floats, K: Ints, shard: int, now: float) -> None:
