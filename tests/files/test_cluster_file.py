@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.files import cluster_file
+from ceph_tuner.files.quantities import quantity
+from ceph_tuner.releases import QUINCY_EARLY, REEF, TENTACLE
+from ceph_tuner.twin.model import ClientStream, ScrubWork, SnaptrimWork
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+GOOD = """\
+schema: 1
+release: 18.2.7
+osds: 12
+hosts: 3
+osd:
+  drive: {iops: 40 kIOPS, bandwidth: 500 MB/s, read_iops: 90000}
+  capacity_iops: 18 kIOPS
+  throttle: 256 KiB
+pools:
+  - {name: rbd, pgs: 128, size: 3}
+  - {name: archive, pgs: 64, erasure_code: {k: 4, m: 2}}
+clients:
+  - {pool: rbd, rate: 2 kIOPS, read_share: 0.7, block: 16 KiB}
+  - {pool: archive, depth: 32}
+background:
+  recovery:
+    - {pool: rbd, objects: 10 k}
+  backfill:
+    - {pool: archive, objects: 5000, object_size: 1 MiB}
+  scrub:
+    - {pool: rbd, objects: 2 M}
+  snaptrim:
+    - {pool: rbd, clones: 300, object_size: 1048576}
+settings:
+  osd_max_scrubs: 5
+"""
+
+
+def test_a_file_gives_the_model_in_si_units() -> None:
+    found = cluster_file.from_text(GOOD, "small.yaml")
+    model = found.model
+    assert (found.name, model.release, model.version, model.osds, model.hosts) == ("small", REEF, (18, 2, 7), 12, 3)
+    drive = model.osd.device
+    assert (drive.iops, drive.bandwidth_bytes_s, drive.read_iops) == (40e3, 500e6, 90e3)
+    assert (model.osd.capacity_iops, model.osd.throttle_bytes) == (18e3, 256 * 1024)
+    assert [(pool.name, pool.pgs, pool.size, pool.k) for pool in model.pools] == [
+        ("rbd", 128, 3, 0),
+        ("archive", 64, 6, 4),
+    ]
+    assert model.clients[0] == ClientStream("rbd", 2000.0, 1024, 0.7, 16384)
+    assert (model.clients[1].rate, model.clients[1].depth) == (None, 32)
+    assert [(work.pool, work.objects, work.degraded) for work in model.recovery] == [
+        ("rbd", 10_000, True),
+        ("archive", 5000, False),
+    ]
+    assert model.scrub == (ScrubWork("rbd", 2_000_000),)
+    assert model.snaptrim == (SnaptrimWork("rbd", 300, 2**20),)
+    assert found.settings == {"osd_max_scrubs": 5}
+
+
+def test_what_is_left_out_is_as_the_release_has_it() -> None:
+    least = "schema: 1\nrelease: {}\nosds: 4\nosd: {{device_class: {}, drive: {{iops: 200, bandwidth: 150 MB/s}}}}\n"
+    least += "pools: [{{name: a, pgs: 8}}]\n"
+    flash = cluster_file.from_text(least.format("tentacle", "ssd")).model.osd
+    assert (flash.shards, flash.threads_per_shard, flash.capacity_iops) == (8, 2, 21500.0)
+    assert flash.bandwidth_bytes_s == 1200 * 2**20
+    disk = cluster_file.from_text(least.format("tentacle", "hdd")).model.osd
+    assert (disk.shards, disk.threads_per_shard, disk.capacity_iops) == (1, 5, 315.0)
+    early = cluster_file.from_text(least.format("17.2.0", "hdd")).model
+    assert (early.osd.shards, early.release, early.version) == (5, QUINCY_EARLY, (17, 2, 0))
+
+
+@pytest.mark.parametrize(("osds", "simulated"), [(48, 0), (975, 24)])
+def test_of_a_large_cluster_a_part_is_simulated(osds: int, simulated: int) -> None:
+    assert cluster_file.from_text(GOOD.replace("osds: 12", f"osds: {osds}")).model.simulated_osds == simulated
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "words"),
+    [
+        ("schema: 1", "schema: 2", "some.yaml:1 schema", "expected 1"),
+        ("release: 18.2.7", "release: pacific", "some.yaml:2 release", "'pacific'"),
+        ("osds: 12", "osds: many", "some.yaml:3 osds", "a whole number"),
+        ("osds: 12\n", "", "some.yaml:1", "osds"),
+        ("osds: 12", "osds: 0", "some.yaml:1", "osds(=0)"),
+        ("40 kIOPS", "40 MB/s", "some.yaml:6 osd.drive.iops", "a rate above 0"),
+        ("40 kIOPS", "0", "some.yaml:6 osd.drive.iops", "a rate above 0"),
+        ("bandwidth: 500 MB/s, ", "", "some.yaml:6 osd.drive", "bandwidth"),
+        ("read_iops", "reads", "some.yaml:6 osd.drive.reads", "unknown key"),
+        ("throttle: 256 KiB", "throttle: -1", "some.yaml:8 osd.throttle", "a size of 0 or more"),
+        ("size: 3}", "size: 0}", "some.yaml:10 pools.0", "size(=0)"),
+        ("size: 3}", "size: 13}", "some.yaml:1", "13 copies"),
+        ("{k: 4, m: 2}", "{k: 4}", "some.yaml:11 pools.1.erasure_code", "m"),
+        ("erasure_code", "size: 3, erasure_code", "some.yaml:11 pools.1.size", "one of them"),
+        ("read_share: 0.7", "read_share: 7", "some.yaml:13 clients.0", "read_share(=7)"),
+        ("pool: archive, depth", "pool: archiv, depth", "some.yaml:14 clients.1.pool", "rbd, archive"),
+        ("depth: 32", "block: 4 KiB", "some.yaml:14 clients.1", "neither rate nor depth"),
+        ("objects: 10 k", "objects: 10 kB", "some.yaml:17 background.recovery.0.objects", "a count above 0"),
+        ("osd_max_scrubs: 5", "osd_max_scrubs: 500", "some.yaml:25 settings.osd_max_scrubs", "1 to"),
+        ("osd_max_scrubs: 5", "osd_scrub_cost: 5", "some.yaml:25 settings.osd_scrub_cost", "does nothing"),
+        ("osd_max_scrubs: 5", "osd_mclock_profile: custom", "some.yaml:25 settings.osd_mclock_profile", "nine"),
+    ],
+)
+def test_a_fault_is_told_with_its_line(old: str, new: str, place: str, words: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        cluster_file.from_text(GOOD.replace(old, new, 1), "some.yaml")
+    assert str(refusal.value).startswith(place), str(refusal.value)
+    assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("4 KiB", "size", 4096.0),
+        ("1.2 GB/s", "bandwidth", 1.2e9),
+        ("80us", "time", 80e-6),
+        ("6 kIOPS", "rate", 6000.0),
+        ("2.5 M", "count", 2.5e6),
+        (7, "count", 7.0),
+        ("1e3", "rate", 1000.0),
+    ],
+)
+def test_an_amount_is_read_in_its_unit(text: object, kind: str, value: float) -> None:
+    assert quantity(text, kind, "here") == pytest.approx(value)
+
+
+@pytest.mark.parametrize("text", ["", "KiB", "4 parsec", "-4", True, None, "nan", "inf", "4 4", float("inf")])
+def test_what_is_no_amount_is_refused(text: object) -> None:
+    with pytest.raises(InputError, match=r"^here: found"):
+        quantity(text, "size", "here")
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("cluster-*.yaml")), ids=lambda path: path.stem)
+def test_the_examples_are_right_and_say_where_their_figures_come_from(path: Path) -> None:
+    found = cluster_file.read(path)
+    assert found.model.clients
+    assert found.model.release in (REEF, TENTACLE)
+    assert (EXAMPLES / path.name.replace("cluster-", "slo-")).is_file()
+    text = path.read_text(encoding="utf-8")
+    for command in ("ceph versions", "ceph osd stat", "ceph osd pool ls detail", "ceph osd pool stats"):
+        assert command in text

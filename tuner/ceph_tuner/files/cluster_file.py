@@ -1,0 +1,266 @@
+"""Descriptions of clusters as YAML files (docs/recommend.md): what the twin is told, in the words of `ceph df`.
+
+schema: 1
+release: tentacle                 # or a version such as 18.2.7
+osds: 4
+osd:
+  drive: {iops: 80 kIOPS, bandwidth: 1 GB/s}
+pools:
+  - {name: rbd, pgs: 64, size: 3}
+clients:
+  - {pool: rbd, rate: 5 kIOPS, read_share: 0.7, block: 4 KiB}
+background:
+  recovery:
+    - {pool: rbd, objects: 200 k, object_size: 4 MiB}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar, Union
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.files import schema, yaml_document
+from ceph_tuner.files.cluster_schema import CLUSTER
+from ceph_tuner.files.quantities import quantity
+from ceph_tuner.knobs import KNOBS, PROFILE
+from ceph_tuner.releases import MCLOCK_NINE, Release, Settings, Version, parse_version, release_of
+from ceph_tuner.settings import check_settings
+from ceph_tuner.twin.model import (
+    ClientStream,
+    ClusterModel,
+    DeleteWork,
+    Device,
+    OsdModel,
+    Pool,
+    RecoveryWork,
+    ScrubWork,
+    SnaptrimWork,
+)
+
+SCHEMA_VERSION = 1
+
+SIMULATED = 24
+"""OSDs that stand for all in a cluster of more than SIMULATE_ALL, unless the file says otherwise."""
+SIMULATE_ALL = 48
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ClusterFile:
+    """What a file holds."""
+
+    name: str
+    model: ClusterModel
+    settings: Settings = field(default_factory=dict)
+    """What is in force now, where that is not the release's default."""
+    description: str = ""
+    calibration: Optional[Path] = None
+    """The fit whose parameters replace those of the drive and the OSD."""
+
+
+def read(path: Union[str, Path]) -> ClusterFile:
+    """Read and check a description. Raises InputError with the file, the line and the key."""
+    return _from(yaml_document.load(path), Path(path))
+
+
+def from_text(text: str, name: str = "cluster.yaml") -> ClusterFile:
+    """Read a description from the text of the named file."""
+    return _from(yaml_document.parse(text, name), Path(name))
+
+
+def _from(document: yaml_document.Document, path: Path) -> ClusterFile:
+    schema.check(document, CLUSTER)
+    data, place = document.data, document.place
+    if data["schema"] != SCHEMA_VERSION or isinstance(data["schema"], bool):
+        raise InputError(place("schema"), repr(data["schema"]), f"{SCHEMA_VERSION}")
+    release = release_of(data["release"], place("release"))
+    version = None if data["release"].strip() == release.name else parse_version(data["release"], place("release"))
+    model = _Reader(document, release, version).model()
+    calibration = path.parent / data["calibration"] if "calibration" in data else None
+    return ClusterFile(
+        data.get("name", path.stem),
+        model,
+        _settings(data.get("settings", {}), release, place),
+        data.get("description", "").strip(),
+        calibration,
+    )
+
+
+def _settings(given: Mapping[str, object], release: Release, place: Callable[..., str]) -> Settings:
+    settings = check_settings(given, release, lambda *keys: place("settings", *keys))
+    profile = settings.get(PROFILE)
+    if profile == "custom" and MCLOCK_NINE[0] not in settings:
+        raise InputError(place("settings", PROFILE), "custom alone", "the nine mClock values beside it")
+    for name in settings:
+        if KNOBS[name].scope != "osd" or KNOBS[name].change != "live":
+            raise InputError(
+                place("settings", name), "no knob that is changed live", "it left out, or given under `osd`"
+            )
+    return settings
+
+
+class _Reader:
+    """Reads one document's parts; every fault is told with its place."""
+
+    def __init__(self, document: yaml_document.Document, release: Release, version: Optional[Version]) -> None:
+        self._data: Mapping[str, Any] = document.data
+        self._place, self._release, self._version = document.place, release, version
+
+    def model(self) -> ClusterModel:
+        """The whole."""
+        osds = self._data["osds"]
+        pools = tuple(self._pool(index, entry) for index, entry in enumerate(self._data["pools"]))
+        if not pools:
+            raise InputError(self._place("pools"), "no pool", "at least one")
+        simulated = self._data.get("simulate_osds", SIMULATED if osds > SIMULATE_ALL else 0)
+        names = [pool.name for pool in pools]
+        clients = tuple(self._client(index, entry, names) for index, entry in enumerate(self._data.get("clients", [])))
+        recovery = [
+            RecoveryWork(self._work_pool(entry, keys, names), *self._objects(entry, keys), kind == "recovery",
+                         entry.get("onto"))
+            for kind in ("recovery", "backfill")
+            for keys, entry in self._background(kind)
+        ]  # fmt: skip
+        return self._made(
+            (),
+            lambda: ClusterModel(
+                osds=osds,
+                osd=self._osd(),
+                pools=pools,
+                clients=clients,
+                recovery=tuple(recovery),
+                scrub=tuple(
+                    ScrubWork(
+                        self._work_pool(entry, keys, names), *self._objects(entry, keys), deep=entry.get("deep", True)
+                    )
+                    for keys, entry in self._background("scrub")
+                ),
+                snaptrim=tuple(
+                    SnaptrimWork(self._work_pool(entry, keys, names), *self._objects(entry, keys, "clones"))
+                    for keys, entry in self._background("snaptrim")
+                ),
+                deletion=tuple(
+                    DeleteWork(self._work_pool(entry, keys, names), self._count(entry["objects"], (*keys, "objects")))
+                    for keys, entry in self._background("deletion")
+                ),
+                release=self._release,
+                version=self._version,
+                network_s=self._amount(self._data, (), "network", "time", 50e-6, zero=True),
+                hosts=self._data.get("hosts", 0),
+                simulated_osds=0 if simulated == osds else simulated,
+            ),
+        )
+
+    def _osd(self) -> OsdModel:
+        data, keys = self._data["osd"], ("osd",)
+        device_class = data.get("device_class", "ssd")
+        given: Dict[str, Any] = {
+            "capacity_iops": self._amount(
+                data, keys, "capacity_iops", "rate", self._default("capacity_iops", device_class)
+            ),
+            "bandwidth_bytes_s": self._amount(
+                data, keys, "bandwidth", "bandwidth", self._default("sequential_bandwidth", device_class)
+            ),
+            "shards": data.get("shards", self._whole(f"osd_op_num_shards_{device_class}")),
+            "threads_per_shard": data.get(
+                "threads_per_shard", self._whole(f"osd_op_num_threads_per_shard_{device_class}")
+            ),
+            "throttle_bytes": self._amount(data, keys, "throttle", "size", 64.0 * 2**20, zero=True),
+        }
+        for name, field_name in (
+            ("write_cpu", "write_cpu_s"),
+            ("read_cpu", "read_cpu_s"),
+            ("commit_latency", "kv_latency_s"),
+        ):
+            if name in data:
+                given[field_name] = self._amount(data, keys, name, "time", 0.0, zero=True)
+        return self._made(keys, lambda: OsdModel(self._drive(data["drive"]), device_class=device_class, **given))
+
+    def _drive(self, data: Mapping[str, Any]) -> Device:
+        keys = ("osd", "drive")
+        latency = self._amount(data, keys, "latency", "time", 100e-6, zero=True)
+        given: Dict[str, Any] = {
+            "iops": self._amount(data, keys, "iops", "rate", 0.0),
+            "bandwidth_bytes_s": self._amount(data, keys, "bandwidth", "bandwidth", 0.0),
+            "latency_s": latency,
+            "read_latency_s": self._amount(data, keys, "read_latency", "time", latency, zero=True),
+            "slice_s": self._amount(data, keys, "slice", "time", 0.0, zero=True),
+            "request_bytes": round(self._amount(data, keys, "request", "size", 256.0 * 2**10)),
+        }
+        if "read_iops" in data:
+            given["read_iops"] = self._amount(data, keys, "read_iops", "rate", 0.0)
+        if "read_bandwidth" in data:
+            given["read_bandwidth_bytes_s"] = self._amount(data, keys, "read_bandwidth", "bandwidth", 0.0)
+        given.update({name: data[name] for name in ("spread", "shared") if name in data})
+        return self._made(keys, lambda: Device(**given))
+
+    def _pool(self, index: int, data: Mapping[str, Any]) -> Pool:
+        keys = ("pools", index)
+        code = data.get("erasure_code")
+        if code is not None and "size" in data:
+            raise InputError(self._place(*keys, "size"), "both size and erasure_code", "one of them")
+        size = data.get("size", 3) if code is None else code["k"] + code["m"]
+        return self._made(keys, lambda: Pool(data["name"], data["pgs"], size, 0 if code is None else code["k"]))
+
+    def _client(self, index: int, data: Mapping[str, Any], pools: List[str]) -> ClientStream:
+        keys = ("clients", index)
+        rate = self._amount(data, keys, "rate", "rate", 0.0) if "rate" in data else None
+        if rate is None and "depth" not in data:
+            raise InputError(self._place(*keys), "neither rate nor depth", "rate (operations a second), depth, or both")
+        return self._made(
+            keys,
+            lambda: ClientStream(
+                self._work_pool(data, keys, pools),
+                rate,
+                data.get("depth", 1024),
+                data.get("read_share", 0.0),
+                round(self._amount(data, keys, "block", "size", 4096.0)),
+                self._amount(data, keys, "latency", "time", 0.0, zero=True),
+                not data.get("full_stripes", False),
+            ),
+        )
+
+    def _background(self, kind: str) -> List[Tuple[Tuple[object, ...], Mapping[str, Any]]]:
+        listed = self._data.get("background", {}).get(kind, [])
+        return [(("background", kind, index), entry) for index, entry in enumerate(listed)]
+
+    def _work_pool(self, data: Mapping[str, Any], keys: Tuple[object, ...], pools: List[str]) -> str:
+        if data["pool"] not in pools:
+            raise InputError(self._place(*keys, "pool"), repr(data["pool"]), f"one of the pools {', '.join(pools)}")
+        return str(data["pool"])
+
+    def _objects(self, data: Mapping[str, Any], keys: Tuple[object, ...], name: str = "objects") -> Tuple[int, int]:
+        size = self._amount(data, keys, "object_size", "size", 4.0 * 2**20)
+        return self._count(data[name], (*keys, name)), max(1, round(size))
+
+    def _count(self, value: object, keys: Tuple[object, ...]) -> int:
+        return round(quantity(value, "count", self._place(*keys)))
+
+    def _amount(
+        self,
+        data: Mapping[str, Any],
+        keys: Tuple[object, ...],
+        name: str,
+        kind: str,
+        default: float,
+        zero: bool = False,
+    ) -> float:
+        return quantity(data[name], kind, self._place(*keys, name), zero) if name in data else default
+
+    def _default(self, what: str, device_class: str) -> float:
+        value = KNOBS[f"osd_mclock_max_{what}_{device_class}"].default(self._release)
+        # releases without this option cost an operation by time
+        return 1200.0 * 2**20 if value is None else float(value)
+
+    def _whole(self, knob: str) -> int:
+        return round(float(KNOBS[knob].default(self._release) or 1))
+
+    def _made(self, keys: Tuple[object, ...], make: Callable[[], T]) -> T:
+        """What the model itself refuses is told with the place of the part that it refuses."""
+        try:
+            return make()
+        except ValueError as error:
+            raise InputError(self._place(*keys), str(error), "values within these bounds") from error

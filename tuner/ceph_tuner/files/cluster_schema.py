@@ -1,0 +1,106 @@
+"""Which keys a description of a cluster has, and of what type. What they mean is read by `cluster_file.py`."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Sequence
+
+_TEXT = {"type": "string"}
+_WHOLE = {"type": "integer"}
+_AMOUNT = {"type": ["number", "string"]}
+"""With its unit as text, without as a number."""
+
+
+def _mapping(properties: Dict[str, Any], required: Sequence[str] = ()) -> Dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+def _list(properties: Dict[str, Any], required: Sequence[str]) -> Dict[str, Any]:
+    return {"type": "array", "items": _mapping(properties, required)}
+
+
+_DRIVE = _mapping(
+    {
+        "iops": _AMOUNT,
+        "bandwidth": _AMOUNT,
+        "read_iops": _AMOUNT,
+        "read_bandwidth": _AMOUNT,
+        "latency": _AMOUNT,
+        "read_latency": _AMOUNT,
+        "spread": {"type": "number"},
+        "shared": {"type": "boolean"},
+        "slice": _AMOUNT,
+        "request": _AMOUNT,
+    },
+    ["iops", "bandwidth"],
+)
+
+_OSD = _mapping(
+    {
+        "device_class": {"enum": ["ssd", "hdd"]},
+        "drive": _DRIVE,
+        "capacity_iops": _AMOUNT,
+        "bandwidth": _AMOUNT,
+        "shards": _WHOLE,
+        "threads_per_shard": _WHOLE,
+        "throttle": _AMOUNT,
+        "write_cpu": _AMOUNT,
+        "read_cpu": _AMOUNT,
+        "commit_latency": _AMOUNT,
+    },
+    ["drive"],
+)
+
+_POOLS = _list(
+    {"name": _TEXT, "pgs": _WHOLE, "size": _WHOLE, "erasure_code": _mapping({"k": _WHOLE, "m": _WHOLE}, ["k", "m"])},
+    ["name", "pgs"],
+)
+
+_CLIENTS = _list(
+    {
+        "pool": _TEXT,
+        "rate": _AMOUNT,
+        "depth": _WHOLE,
+        "read_share": {"type": "number"},
+        "block": _AMOUNT,
+        "latency": _AMOUNT,
+        "full_stripes": {"type": "boolean"},
+    },
+    ["pool"],
+)
+
+_WORK = {"pool": _TEXT, "objects": _AMOUNT, "object_size": _AMOUNT}
+
+_BACKGROUND = _mapping(
+    {
+        "recovery": _list({**_WORK, "onto": _WHOLE}, ["pool", "objects"]),
+        "backfill": _list({**_WORK, "onto": _WHOLE}, ["pool", "objects"]),
+        "scrub": _list({**_WORK, "deep": {"type": "boolean"}}, ["pool", "objects"]),
+        "snaptrim": _list({"pool": _TEXT, "clones": _AMOUNT, "object_size": _AMOUNT}, ["pool", "clones"]),
+        "deletion": _list({"pool": _TEXT, "objects": _AMOUNT}, ["pool", "objects"]),
+    }
+)
+
+CLUSTER: Dict[str, Any] = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "title": "ceph-tuner cluster",
+    **_mapping(
+        {
+            "schema": _WHOLE,
+            "name": _TEXT,
+            "description": _TEXT,
+            "release": _TEXT,
+            "osds": _WHOLE,
+            "hosts": _WHOLE,
+            "simulate_osds": _WHOLE,
+            "network": _AMOUNT,
+            "osd": _OSD,
+            "pools": _POOLS,
+            "clients": _CLIENTS,
+            "background": _BACKGROUND,
+            "settings": {"type": "object"},
+            "calibration": _TEXT,
+        },
+        ["schema", "release", "osds", "osd", "pools"],
+    ),
+}
+"""A description of a cluster; `docs/recommend.md` explains it."""

@@ -1,0 +1,57 @@
+"""Amounts with their units, as people write them: `4 KiB`, `1.2 GB/s`, `80 us`, `6 kIOPS`. A bare number is SI."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Dict
+
+from ceph_tuner.errors import InputError
+
+_BYTES = {
+    "B": 1.0,
+    "kB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+    "TB": 1e12,
+    "KiB": 2.0**10,
+    "MiB": 2.0**20,
+    "GiB": 2.0**30,
+    "TiB": 2.0**40,
+}
+
+UNITS: Dict[str, Dict[str, float]] = {
+    "size": _BYTES,
+    "bandwidth": {f"{name}/s": factor for name, factor in _BYTES.items()},
+    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0},
+    "rate": {"/s": 1.0, "IOPS": 1.0, "iops": 1.0, "kIOPS": 1e3},
+    "count": {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6},
+}
+"""Kind of amount -> unit -> its size in SI units; the first is meant where there is none."""
+
+_AMOUNT = re.compile(r"((?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z/]*)")
+
+
+def quantity(value: object, kind: str, place: str, zero: bool = False) -> float:
+    """Read an amount of a kind of `UNITS`. Raises InputError: no amount, another unit, below 0, or 0 unless allowed."""
+    units = UNITS[kind]
+    expected = f"a {kind} {'of 0 or more' if zero else 'above 0'} such as {_EXAMPLES[kind]}"
+    found = math.nan
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        found = float(value)
+    elif isinstance(value, str):
+        parts = _AMOUNT.fullmatch(value.strip())
+        if parts is not None and parts[2] in ("", *units):
+            found = float(parts[1]) * units.get(parts[2], 1.0)
+    if not (0 <= found < math.inf) or (found == 0 and not zero):
+        raise InputError(place, repr(value), expected)
+    return found
+
+
+_EXAMPLES = {
+    "size": "4 KiB or 4 MB",
+    "bandwidth": "1200 MiB/s or 1.2 GB/s",
+    "time": "80 us or 2 ms",
+    "rate": "500 IOPS or 20 kIOPS",
+    "count": "18000 or 10 M",
+}
