@@ -9,7 +9,7 @@ import typer
 
 from ceph_tuner import __version__
 from ceph_tuner.errors import TunerError
-from ceph_tuner_cli import apply, history, knobs, lab, mgr, profile, rollback, slo, tune, twin
+from ceph_tuner_cli import apply, history, knobs, lab, mgr, profile, recommend, rollback, slo, tune, twin
 from ceph_tuner_cli.render import messages
 
 # newer releases of typer carry a click of their own, so neither module can be named here
@@ -27,6 +27,7 @@ app.add_typer(twin.app, name="twin")
 app.command("knobs")(knobs.knobs)
 app.add_typer(profile.app, name="profile")
 app.add_typer(slo.app, name="slo")
+app.command("recommend")(recommend.recommend)
 app.command("tune")(tune.tune)
 app.command("apply")(apply.apply)
 app.command("rollback")(rollback.rollback)

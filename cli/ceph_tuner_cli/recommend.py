@@ -1,0 +1,135 @@
+"""`ceph-tuner recommend`: settings for a cluster that is described in a file, found on the twin. Needs no cluster."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Dict, Optional, Tuple
+
+import typer
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.files import cluster_file, profile_file, slo_file
+from ceph_tuner.knobs import MCLOCK_NINE
+from ceph_tuner.recommendation import Effort, Prediction, Question
+from ceph_tuner.recommendation.answer import Answer, answer, evidence, profile, rounded
+from ceph_tuner.recommendation.demand import demand
+from ceph_tuner.recommendation.limits import Missed, missed_objectives
+from ceph_tuner.recommendation.searching import Found, missed, search
+from ceph_tuner.slo import evaluate
+from ceph_tuner.translate import from_release_units
+from ceph_tuner.tuning.interrupts import Interrupts
+from ceph_tuner.twin.compiled import available
+from ceph_tuner.twin.knobs_in_force import completed
+from ceph_tuner_cli.recommend_page import RecommendProgress, page, what_to_do
+from ceph_tuner_cli.render import Format, FormatOption, console, emit, messages
+
+INTERRUPTED = 130
+
+
+def recommend(
+    cluster: Path = typer.Argument(..., metavar="CLUSTER_FILE", help="A described cluster (docs/recommend.md)."),
+    slo: Path = typer.Option(..., "--slo", "-s", help="The SLO file (docs/slo.md)."),
+    trials: int = typer.Option(Effort.trials, "--trials", "-n", min=1, max=500, help="Settings to try on the twin."),
+    seed: int = typer.Option(1, "--seed", min=0, max=2**31, help="The same seed gives the same answer."),
+    knobs: Optional[str] = typer.Option(None, "--knobs", help="Knobs to search, with commas; else the work's own."),
+    processes: Optional[int] = typer.Option(None, "--processes", min=1, help="Runs side by side; else one per core."),
+    output: Optional[Path] = typer.Option(None, "--output", "-o", help="Write the winner as a profile file."),
+    force: bool = typer.Option(False, "--force", help="Replace the profile file if there is one."),
+    form: Format = FormatOption,
+) -> int:
+    """Search settings for a described cluster on the twin: no cluster is needed, and none is touched.
+
+    Exit code 1 where nothing is better than what is in force, or a hard objective is still missed.
+    """
+    described = cluster_file.read(cluster)
+    wanted = slo_file.read(slo).slo
+    if output is not None:
+        _check_free(output, force)
+    if not available():
+        messages.print("without numba the model runs uncompiled, many times slower", markup=False)
+    release, hardware = described.model.release, described.model.osd.hardware
+    in_force = described.settings
+    if MCLOCK_NINE[0] in in_force:
+        in_force = from_release_units(in_force, release, hardware)
+    question = Question(described.model, wanted, in_force, _names(knobs))
+    with RecommendProgress(wanted) as progress, Interrupts(progress.interrupted) as interrupts, interrupts():
+        found = search(question, replace(Effort(), trials=trials, seed=seed), progress, processes)
+    # not again what took long, where somebody does not want to wait
+    why = [] if found.interrupted else missed_objectives(found, processes)
+    chosen = answer(found)
+    document = _document(found, chosen, why, described.name)
+    if output is not None and found.choice.better:
+        profile_file.write(output, profile(found, described.name), force)
+        document["saved"] = str(output)
+    emit(document, form, lambda: page(found, chosen, why))
+    if form is Format.table:
+        for line in what_to_do(found, chosen, document.get("saved")):
+            console.print(line, markup=False, soft_wrap=True)
+    if found.interrupted:
+        return INTERRUPTED
+    return 0 if found.choice.better and not missed(found, found.winner) else 1
+
+
+def _names(knobs: Optional[str]) -> Optional[Tuple[str, ...]]:
+    if knobs is None:
+        return None
+    names = tuple(name.strip() for name in knobs.split(",") if name.strip())
+    if not names:
+        raise InputError("--knobs", repr(knobs), "names of knobs, with commas")
+    return names
+
+
+def _check_free(output: Path, force: bool) -> None:
+    """Say before the search, not after it, that the file cannot be written."""
+    if output.exists() and not force:
+        raise InputError(str(output), "a file of that name", "another name, or --force to replace it")
+    parent = output.absolute().parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InputError(str(output), f"no directory {parent} that can be written to", "another place")
+
+
+def _document(found: Found, chosen: Answer, why: list[Missed], name: str) -> Dict[str, Any]:
+    slo, model = found.question.slo, found.question.model
+    means = found.winner.candidate.means
+    return {
+        "cluster": name,
+        "release": model.release.name,
+        "slo": slo.to_dict(),
+        "recommended": {**found.choice.to_dict(), "settings": dict(chosen.settings), "why": found.winner.why},
+        "predictions": [_prediction(entry, found) for entry in found.compared],
+        "missed": [_missed(entry) for entry in why],
+        "needed": demand(slo, model, completed(found.winner.settings, model.release), means, found.baseline),
+        "evidence": evidence(found),
+        "searched": list(found.space),
+        "confirmed": found.confirmed,
+        "interrupted": found.interrupted,
+        "notes": list(chosen.notes),
+        "commands": list(chosen.commands),
+        "undo": list(chosen.undo),
+    }
+
+
+def _prediction(entry: Prediction, found: Found) -> Dict[str, Any]:
+    means = entry.candidate.means
+    return {
+        "label": entry.label,
+        "settings": dict(entry.settings),
+        "runs": len(entry.runs),
+        "means": {metric: rounded(value) for metric, value in means.items()},
+        "intervals": {metric: entry.interval(metric) for metric in means},
+        "verdicts": [verdict.to_dict() for verdict in evaluate(found.question.slo, means, found.baseline)],
+    }
+
+
+def _missed(entry: Missed) -> Dict[str, Any]:
+    return {
+        "objective": entry.verdict.objective.text,
+        "predicted": entry.verdict.seen,
+        "without_other_work": entry.alone,
+        "met_without_other_work": entry.alone_met,
+        "best_seen": entry.best,
+        "best_seen_with": entry.best_label,
+        "which_misses": list(entry.best_misses),
+    }

@@ -1,0 +1,250 @@
+"""What `ceph-tuner recommend` shows: progress while it searches, and the recommendation as a page."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import List, Optional, Sequence, Tuple, Type
+
+from rich.console import Group, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from ceph_tuner.cost import allocation
+from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.metrics import METRICS
+from ceph_tuner.recommendation import COVERAGE, IN_FORCE, Prediction
+from ceph_tuner.recommendation.answer import Answer
+from ceph_tuner.recommendation.demand import demand
+from ceph_tuner.recommendation.limits import Missed, kind_of
+from ceph_tuner.recommendation.searching import Found
+from ceph_tuner.slo import Slo, Verdict, evaluate
+from ceph_tuner.translate import to_release_units
+from ceph_tuner.twin.knobs_in_force import completed
+from ceph_tuner_cli.knobs import shown
+from ceph_tuner_cli.render import messages
+
+_SCALES = {
+    "s": ((172800.0, 86400.0, "d"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s")),
+    "ms": ((0.0, 1.0, "ms"),),
+    "1/s": ((1e6, 1e6, "M/s"), (1e4, 1e3, "k/s"), (0.0, 1.0, "/s")),
+    "B/s": ((1e9, 1e9, "GB/s"), (1e6, 1e6, "MB/s"), (1e3, 1e3, "kB/s"), (0.0, 1.0, "B/s")),
+    "1": ((0.0, 1.0, ""),),
+}
+"""Unit -> (from, divided by, written as)."""
+
+
+def amount(metric: str, value: Optional[float], *ends: float) -> Tuple[str, str]:
+    """Write a value in the unit that people read it in, and an interval's ends in the same unit."""
+    if value is None:
+        return "not seen", ""
+    _, scale, unit = next(entry for entry in _SCALES[METRICS[metric].unit] if value >= entry[0])
+    return f"{value / scale:.3g} {unit}".rstrip(), "–".join(f"{end / scale:.3g}" for end in ends)
+
+
+class RecommendProgress:
+    """`recommendation.Report` on the terminal: one moving line, and a line whenever something better is found."""
+
+    def __init__(self, slo: Slo) -> None:
+        self._slo = slo
+        self._progress = Progress(
+            SpinnerColumn(),
+            BarColumn(bar_width=16),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}"),
+            console=messages,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=None)
+
+    def __enter__(self) -> RecommendProgress:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self._progress.stop()
+
+    def phase(self, text: str, done: int, total: int) -> None:
+        """Show what is being done."""
+        self._progress.update(self._task, completed=done, total=total, description=text)
+
+    def best(self, prediction: Prediction) -> None:
+        """Leave a line behind."""
+        means = prediction.candidate.means
+        metrics = dict.fromkeys(objective.metric for objective in self._slo.objectives)
+        seen = ", ".join(f"{metric} {amount(metric, means.get(metric))[0]}" for metric in metrics)
+        messages.print(f"best so far: {prediction.label}: {seen}", markup=False)
+
+    def interrupted(self) -> None:
+        """Answer Ctrl-C at once."""
+        messages.print("interrupted: here is the best so far", markup=False)
+
+
+def page(found: Found, chosen: Answer, why: Sequence[Missed]) -> RenderableType:
+    """Lay out a recommendation."""
+    parts: List[RenderableType] = [Text(_headline(found)), Text(""), _objectives(found), Text(_interval_note(found))]
+    if found.choice.better:
+        parts += [Text(""), _settings(found)]
+    parts += [Text(""), _capacity(found)]
+    if why:
+        parts += [Text(""), *(Text(_explained(entry)) for entry in why)]
+        parts += _too_much(found)
+    parts += [Text(f"Note: {note}.") for note in chosen.notes]
+    parts += [Text(""), Text(_evidence(found))]
+    return Group(*parts)
+
+
+def what_to_do(found: Found, chosen: Answer, saved: Optional[str]) -> List[str]:
+    """Give lines with commands, to be printed unwrapped: they are copied."""
+    if not chosen.commands:
+        return []
+    lines = ["", "To apply it, in this order:", *(f"  {command}" for command in chosen.commands)]
+    lines += [
+        "To take it back, in this order, the last one some seconds after the others:",
+        *(f"  {command}" for command in chosen.undo),
+    ]
+    if saved:
+        lines += [
+            f"Saved as {saved}. With checks and a way back:",
+            f"  ceph-tuner apply {saved} --cluster ceph",
+        ]
+    else:
+        lines.append("--output FILE keeps it as a profile for `ceph-tuner apply`, which checks the effect.")
+    return lines
+
+
+def _headline(found: Found) -> str:
+    choice = found.choice
+    lead = "Interrupted; not yet run on fresh seeds. " if not found.confirmed else ""
+    if not choice.better:
+        return f"{lead}Nothing better found: {choice.reason}. What is in force stays ({found.before.label})."
+    verdicts = evaluate(found.question.slo, found.winner.candidate.means, found.baseline)
+    if any(verdict.objective.hard and not verdict.met for verdict in verdicts):
+        return f"{lead}No settings meet every hard objective. The least bad, {found.winner.label}: {choice.reason}."
+    return f"{lead}Recommended, {found.winner.label}: {choice.reason}."
+
+
+def _objectives(found: Found) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("objective")
+    columns = list(found.built_in)
+    if found.before.label == IN_FORCE:
+        columns.insert(0, found.before)
+    if found.closest not in columns:
+        columns.append(found.closest)
+    for entry in columns:
+        heading = entry.label.replace("_", "_\n", 1) if len(entry.label) > 12 else entry.label
+        if entry is found.winner and found.choice.better:
+            heading = f"{heading}\n(recommended)" if entry in found.built_in else f"recommended\n({entry.label})"
+        elif entry is found.before:
+            heading += "\n(in force)"
+        table.add_column(heading, no_wrap=True)
+    verdicts = [evaluate(found.question.slo, entry.candidate.means, found.baseline) for entry in columns]
+    for index, objective in enumerate(found.question.slo.objectives):
+        kind = "" if objective.hard else "\n(soft)"
+        cells = [_cell(own[index], entry) for own, entry in zip(verdicts, columns)]
+        table.add_row(objective.text + kind, *cells)
+    return table
+
+
+def _cell(verdict: Verdict, entry: Prediction) -> Text:
+    metric = verdict.objective.metric
+    interval = entry.interval(metric) if verdict.seen is not None else None
+    value, ends = amount(metric, verdict.seen, *(interval or ()))
+    style = "green" if verdict.met else "red"
+    return Text.assemble((f"{'✓' if verdict.met else '✗'} {value}", style), (f"\n  {ends}" if ends else "", "dim"))
+
+
+def _interval_note(found: Found) -> str:
+    runs = len(found.winner.runs)
+    if runs < 2:
+        return ""
+    return (
+        f"Below each value: where {COVERAGE:.0%} of clusters like this fall, by {runs} runs with other PG placements. "
+        "How far the model itself is off is not in it."
+    )
+
+
+def _settings(found: Found) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("knob", overflow="fold")
+    table.add_column("in force", justify="right")
+    table.add_column("recommended", justify="right")
+    release = found.question.model.release
+    before = found.question.before
+    after = completed(found.winner.settings, release)
+    old, new = found.question.profile_in_force or "custom", str(found.winner.settings.get(PROFILE, "custom"))
+    if old != new:
+        table.add_row(PROFILE, old, new)
+    for name in KNOBS:
+        value = before.get(name, KNOBS[name].default(release))
+        if name in after and value is not None and value != after[name]:
+            table.add_row(name, shown(KNOBS[name], value), shown(KNOBS[name], after[name]))
+    return table
+
+
+def _capacity(found: Found) -> Table:
+    """What each class is sure of and cannot exceed, beside what its work costs at the bounds."""
+    model = found.question.model
+    settings = completed(found.winner.settings, model.release)
+    hardware = model.osd.hardware
+    nine = to_release_units({name: settings[name] for name in MCLOCK_NINE}, model.release, hardware)
+    given = allocation(nine, hardware, model.release)
+    needed = demand(found.question.slo, model, settings, found.winner.candidate.means, found.baseline)
+    capacity = model.osd.capacity_iops
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("capacity of an OSD", "reserved", "limit", "share of the rest", "needed"):
+        table.add_column(heading, justify="left" if heading.startswith("capacity") else "right")
+    for name, part in given.items():
+        limit = "none" if part.limit_iops is None else f"{part.limit_iops / capacity:.0%}"
+        table.add_row(
+            name.replace("background_", "").replace("_", " "),
+            f"{part.reserved_iops / capacity:.0%}",
+            limit,
+            f"{part.weight_share:.0%}",
+            f"{needed[name]:.0%}",
+        )
+    return table
+
+
+def _explained(entry: Missed) -> str:
+    """Say why an objective is missed."""
+    objective, metric = entry.verdict.objective, entry.verdict.objective.metric
+    parts = [f"Missed: {objective.text}, predicted {amount(metric, entry.verdict.seen)[0]}."]
+    kind = kind_of(entry.verdict)
+    alone = amount(metric, entry.alone)[0]
+    if entry.alone is None:
+        parts.append(f"Nothing was seen of it with no other work either: {kind} does not get on under these settings.")
+    elif entry.alone_met:
+        parts.append(f"With no other work it would be {alone}: it is a matter of sharing.")
+    else:
+        parts.append(f"With no other work it would be {alone}: these settings themselves or the hardware hold it.")
+    if entry.best is not None:
+        best = f"The best of all settings tried, {entry.best_label}, gave {amount(metric, entry.best)[0]}"
+        others = f", and missed {' and '.join(entry.best_misses)}." if entry.best_misses else "."
+        parts.append(best + others)
+    return " ".join(parts)
+
+
+def _too_much(found: Found) -> List[RenderableType]:
+    model = found.question.model
+    settings = completed(found.winner.settings, model.release)
+    total = sum(demand(found.question.slo, model, settings, found.winner.candidate.means, found.baseline).values())
+    if total <= 1:
+        return []
+    return [
+        Text(f"At the bounds the work needs {total:.0%} of the capacity that mClock believes: no settings keep all.")
+    ]
+
+
+def _evidence(found: Found) -> str:
+    model = found.question.model
+    osds = f"{model.simulated_osds} OSDs for all {model.osds}" if model.simulated_osds else f"{model.osds} OSDs"
+    tried = len(found.tried)
+    return (
+        f"Evidence: {found.runs} simulations of {found.run_s:g} s with {osds}, {tried} settings of "
+        f"{len(found.space)} knobs, seed {found.effort.seed}. Predicted by the twin, not measured on a cluster."
+    )
