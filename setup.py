@@ -26,12 +26,15 @@ setup(
     data_files=[("share/ceph-tuner/mgr/tuner", [str(p) for p in sorted(Path("mgr_module/tuner").glob("*.py"))])],
     install_requires=[
         "jsonschema>=4.17",
+        # without it the twin runs uncompiled: the same results, slower
+        'numba>=0.59; python_version >= "3.9" and python_version < "3.15"',
         "numpy>=1.24",
         "requests>=2.31",
         "rich>=13.7",
         "ruamel.yaml>=0.18",
         "scikit-learn>=1.3",
         "scikit-optimize>=0.10.2",
+        "scipy>=1.11",
         "typer>=0.12",
     ],
     extras_require={
@@ -39,6 +42,7 @@ setup(
             "coverage[toml]>=7.4",
             "hypothesis>=6.100",
             "import-linter>=2.0",
+            "matplotlib>=3.8",
             "mypy>=1.10",
             "pytest>=8.0",
             "pytest-cov>=5.0",

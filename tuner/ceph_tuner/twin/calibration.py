@@ -39,6 +39,10 @@ LATENCY_DELTA = 0.15
 SPREADS = (0.7, 0.5, 0.35, 0.25)
 """How far places are drawn around the present one, round by round, in standard deviations of the prior."""
 
+POSTERIOR_SPREAD, POSTERIOR_PLACES = 0.5, 2
+"""Slopes of the posterior: over the width that it is likely to have, from so many times the places, because what chance
+adds to them is taken off their squares."""
+
 LARGEST_STEP = 1.5
 """In spreads: further out the lines are guesses."""
 
@@ -158,7 +162,7 @@ class Fitting:
             self._delta = self._own_error(self._mean(best))
             score = self._misfit(self._mean(best))
         self._report("the posterior", (total + 1) / (total + 2))
-        lines = self._lines(best, SPREADS[-1])
+        lines = self._lines(best, POSTERIOR_SPREAD, POSTERIOR_PLACES)
         predicted = self._mean(best)
         information = self._information(lines, np.ones(len(self.outputs), dtype=bool))
         covariance = np.linalg.inv(information + np.eye(len(best)))
@@ -189,8 +193,8 @@ class Fitting:
         count = self._effort.checks
         return np.asarray(self._rows([x] * count, range(101, 101 + count)).mean(axis=0))
 
-    def _lines(self, x: Array, spread: float) -> Lines:
-        count = self._effort.places_per_parameter * len(x) + 8
+    def _lines(self, x: Array, spread: float, times: int = 1) -> Lines:
+        count = times * (self._effort.places_per_parameter * len(x) + 8)
         # opposite pairs: what bends upwards on both sides then does not tilt the lines
         half = self._random.standard_normal(((count + 1) // 2, len(x)))
         places = self.prior.inside(x + spread * np.concatenate((half, -half)))

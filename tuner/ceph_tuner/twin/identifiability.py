@@ -1,8 +1,8 @@
 """What windows say of each parameter, in words: determined, only in combination with others, or not at all.
 
 In standard deviations of the prior the windows' information is a matrix (`Calibration.information`). Its diagonal is
-what they say of a parameter whose fellows are known; its eigenvectors with small values are combinations of which they
-say little. The posterior's share of the prior's variance says what is left when nothing is known of the fellows.
+what they say of a parameter whose fellows are known. What is left when nothing is known of the fellows is the
+posterior's deviation, and its correlations name the fellows.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ DETERMINED = 0.5
 SILENT = 1.0
 """Information below that of the prior: even with all else known, the windows say less than the description did."""
 
-PART = 0.35
-"""A parameter belongs to a combination when its share of the direction is this large."""
+TIED = 0.6
+"""A correlation of the posterior from which on two parameters are one combination: when one rises the other falls."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +65,15 @@ def identifiability(names: List[str], information: Array, covariance: Array) -> 
 
 
 def _groups(confused: List[int], covariance: Array) -> List[List[int]]:
-    """Parameters that make up the posterior's widest directions, joined where they share one."""
-    values, vectors = np.linalg.eigh(covariance)
+    """Parameters joined where the posterior ties two to each other."""
+    deviation = np.sqrt(np.diag(covariance))
+    tie = np.abs(covariance / np.outer(deviation, deviation))
     groups: List[List[int]] = []
-    for value, direction in zip(values[::-1], vectors.T[::-1]):
-        if value <= DETERMINED**2:
-            break
-        members = [n for n in confused if abs(direction[n]) >= PART]
-        if len(members) < 2:
-            continue
-        joined = [group for group in groups if set(group) & set(members)]
-        groups = [group for group in groups if group not in joined]
-        groups.append(sorted({n for group in [*joined, members] for n in group}))
+    for place, one in enumerate(confused):
+        for other in confused[place + 1 :]:
+            if tie[one, other] < TIED:
+                continue
+            joined = [group for group in groups if {one, other} & set(group)]
+            groups = [group for group in groups if group not in joined]
+            groups.append(sorted({one, other, *(member for group in joined for member in group)}))
     return groups

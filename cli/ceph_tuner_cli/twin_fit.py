@@ -1,0 +1,216 @@
+"""`ceph-tuner twin fit`: the model's parameters out of measured windows."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from dataclasses import asdict
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import typer
+from rich.console import Group
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from ceph_tuner.clusters import open_cluster
+from ceph_tuner.errors import InputError
+from ceph_tuner.files import cluster_file, fit_file, windows_file
+from ceph_tuner.history import History
+from ceph_tuner.journal import APPLIED
+from ceph_tuner.releases import Settings, parse_version
+from ceph_tuner.tuning.on_cluster import in_force
+from ceph_tuner.twin.calibration import Effort, Fitting
+from ceph_tuner.twin.fit import Fit
+from ceph_tuner.twin.lab_model import KNOWN, lab_model
+from ceph_tuner.twin.model import ClusterModel
+from ceph_tuner.twin.observations import Observation
+from ceph_tuner.twin.parameters import named
+from ceph_tuner.twin.past import past_of
+from ceph_tuner.twin.running import Runner
+from ceph_tuner_cli.cluster_option import say
+from ceph_tuner_cli.render import Format, FormatOption, emit, messages
+
+
+class Given(NamedTuple):
+    """Windows, and the cluster that they are of."""
+
+    observations: Sequence[Observation]
+    models: Mapping[str, ClusterModel]
+    settings: Settings
+    origin: Mapping[str, Any]
+    known: Tuple[str, ...]
+    skipped: Sequence[str]
+
+
+def fit(
+    windows: Optional[Path] = typer.Option(None, "--windows", "-w", help="A file of windows (docs/results/twin.md)."),
+    cluster: Optional[str] = typer.Option(
+        None, "--cluster", "-c", help="A cluster whose history has windows, or a lab."
+    ),
+    description: Optional[Path] = typer.Option(
+        None, "--cluster-file", help="The described cluster, where windows and lab do not describe it."
+    ),
+    scenario: Optional[str] = typer.Option(
+        None, "--scenario", help="The work under which a lab's history was measured."
+    ),
+    only: Optional[str] = typer.Option(None, "--only", help="Labels of the windows to fit on, with commas; else all."),
+    known: Optional[str] = typer.Option(None, "--known", help="Parameters that are right as described, with commas."),
+    save: Optional[Path] = typer.Option(None, "--save", "-o", help="Write the fit to a file, for `twin predict`."),
+    force: bool = typer.Option(False, "--force", help="Replace the file if there is one."),
+    seed: int = typer.Option(1, "--seed", min=0, max=2**31, help="The same seed gives the same fit."),
+    processes: Optional[int] = typer.Option(None, "--processes", min=1, help="Runs side by side; else one per core."),
+    effort: int = typer.Option(8, "--effort", min=2, max=64, help="Simulated places for each parameter and round."),
+    form: Format = FormatOption,
+) -> int:
+    """Find the model's parameters from measured windows: values, uncertainty, and what the twin does not explain.
+
+    Exit code 1 where the twin does not explain the cluster; the fit is written all the same.
+    """
+    if save is not None:
+        _check_free(save, force)
+    given = _given(windows, cluster, description, scenario)
+    say([f"left out: {reason}" for reason in given.skipped])
+    chosen = _chosen(given.observations, only)
+    fixed = (*given.known, *(parameter.name for parameter in named(_words(known), "--known")))
+    with FitProgress() as progress, Runner(processes) as runner:
+        fitting = Fitting(
+            chosen, given.models, runner, Effort(places_per_parameter=effort), fixed, report=progress.tell, seed=seed
+        )
+        found = fitting.fit()
+    result = Fit.of(found, given.models, settings=given.settings, origin=_origin(given, found.runs, chosen))
+    document = result.to_dict()
+    if save is not None:
+        fit_file.write(save, result, force)
+        document["saved"] = str(save)
+    emit(document, form, lambda: page(result))
+    if form is Format.table:
+        say(result.notes)
+        say(result.discrepancy.sentences() or ["the twin explains the cluster as far as choosing settings needs"])
+        if save is not None:
+            say([f"saved: {save}; `ceph-tuner twin predict --fit {save} --settings …` uses it"])
+    return 1 if result.discrepancy.unexplained() else 0
+
+
+def page(result: Fit) -> Group:
+    """Tables of parameters and of what remains."""
+    parameters = Table(box=None, pad_edge=False, header_style="bold", title_justify="left", title="parameters")
+    for name in ("parameter", "value", "90% interval", "described", "these windows say"):
+        parameters.add_column(name, justify="left" if name in ("parameter", "these windows say") else "right")
+    for entry in result.parameters:
+        low, high = entry.interval
+        parameters.add_row(
+            entry.name, f"{entry.value:.3g} {entry.unit}", f"{low:.3g} to {high:.3g}", f"{entry.described:.3g}",
+            entry.verdict,
+        )  # fmt: skip
+    remains = Table(box=None, pad_edge=False, header_style="bold", title_justify="left", title="\nwhat remains")
+    for name in ("metric", "windows", "median error", "over noise", "held out", "largest error"):
+        remains.add_column(name, justify="left" if name in ("metric", "largest error") else "right")
+    for metric, left in result.discrepancy.metrics.items():
+        remains.add_row(
+            metric, str(left.windows), f"{left.median_error:.0%}", f"{left.chi_square**0.5:.1f}",
+            f"±{left.deviation:.0%}", Text(f"{left.worst_error:.0%} in {left.worst}"),
+        )  # fmt: skip
+    return Group(parameters, remains)
+
+
+class FitProgress:
+    """What is being done, on one line of the terminal's."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=messages, transient=True
+        )
+        self._task = self._progress.add_task("compiling the model", total=1.0)
+
+    def __enter__(self) -> FitProgress:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def tell(self, text: str, share: float) -> None:
+        """Take a step's name, and how much is done."""
+        self._progress.update(self._task, description=text, completed=share)
+
+
+def _given(
+    windows: Optional[Path], cluster: Optional[str], description: Optional[Path], scenario: Optional[str]
+) -> Given:
+    if windows is not None and cluster is not None:
+        raise InputError("twin fit", "--windows and --cluster", "one of them")
+    described = None if description is None else cluster_file.read(description)
+    if windows is not None:
+        release = None if described is None else described.model.release
+        read = windows_file.read(windows, release)
+        models = dict(read.models)
+        if described is not None:
+            models = {entry.scenario: described.model for entry in read.observations}
+        if not models:
+            raise InputError(str(windows), "no description of a cluster", "--cluster-file beside it")
+        lab_known = KNOWN if described is None else ()
+        return Given(read.observations, models, read.settings, read.origin, lab_known, read.skipped)
+    if cluster is None:
+        raise InputError("twin fit", "neither --windows nor --cluster", "one of them")
+    return _from_cluster(cluster, described, scenario)
+
+
+def _from_cluster(cluster: str, described: Optional[cluster_file.ClusterFile], scenario: Optional[str]) -> Given:
+    with closing(open_cluster(cluster)) as opened:
+        now = in_force(opened, "osd")
+        known: Tuple[str, ...] = ()
+        if described is not None:
+            name, model = scenario or described.name, described.model
+        elif opened.lab is not None:
+            if scenario is None:
+                raise InputError("--scenario", "nothing", "the lab's load when its history was measured")
+            version, options = parse_version(opened.version), opened.lab.state.options
+            name, model, known = scenario, lab_model(options, now.hardware, scenario, opened.release, version), KNOWN
+        else:
+            raise InputError(
+                "--cluster-file", "nothing", f"a description of {cluster}, of which only a lab knows itself"
+            )
+        entries = [entry for entry in opened.applier().history() if entry.state == APPLIED and not entry.trial]
+        changed_at = max((entry.at for entry in entries), default=0.0)
+        found, skipped = past_of(History(opened.store), name, now.settings, changed_at, opened.release)
+    if not found:
+        raise InputError(
+            f"cluster {cluster}", "no windows in its history", "some: the plugin keeps them, `ceph-tuner tune` as well"
+        )
+    origin = {"ceph": opened.version, "hardware": asdict(now.hardware), "source": f"history of {cluster}"}
+    return Given(found, {name: model}, dict(now.settings), origin, known, skipped)
+
+
+def _chosen(observations: Sequence[Observation], only: Optional[str]) -> List[Observation]:
+    if only is None:
+        return list(observations)
+    labels = {entry.label for entry in observations}
+    wanted = _words(only)
+    for label in wanted:
+        if label not in labels:
+            raise InputError("--only", repr(label), f"one of {', '.join(sorted(labels))}")
+    if not wanted:
+        raise InputError("--only", repr(only), "labels of windows, with commas")
+    return [entry for entry in observations if entry.label in wanted]
+
+
+def _origin(given: Given, runs: int, chosen: Sequence[Observation]) -> Dict[str, Any]:
+    fitted = datetime.now(timezone.utc).strftime("%Y-%m-%d")
+    return {**given.origin, "fitted": fitted, "windows": len(chosen), "simulations": runs}
+
+
+def _words(text: Optional[str]) -> List[str]:
+    return [word.strip() for word in (text or "").split(",") if word.strip()]
+
+
+def _check_free(save: Path, force: bool) -> None:
+    """Say before the simulations, not after them, that the file cannot be written."""
+    if save.exists() and not force:
+        raise InputError(str(save), "a file of that name", "another name, or --force to replace it")
+    if not save.absolute().parent.is_dir():
+        raise InputError(str(save), f"no directory {save.parent}", "a directory that exists")
+    if not os.access(save.absolute().parent, os.W_OK):
+        raise InputError(str(save), "no permission to write there", "a directory to write to")

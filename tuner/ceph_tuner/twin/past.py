@@ -1,0 +1,62 @@
+"""Windows to fit on out of a cluster's own past: what trials measured, and what was seen since the last change."""
+
+from __future__ import annotations
+
+from typing import Any, List, Mapping, Optional, Tuple
+
+from ceph_tuner.history import History, merged
+from ceph_tuner.knobs import PROFILE
+from ceph_tuner.releases import Release, Settings
+from ceph_tuner.trial import Trial
+from ceph_tuner.twin.knobs_in_force import completed
+from ceph_tuner.twin.observations import Observation
+
+AT_ONCE = 10
+"""So many minutes of the history make one window, so that several show how far such windows differ."""
+
+SETTLED_S = 60.0
+"""After a change of settings, so long passes before a window counts."""
+
+IN_FORCE = "in force"
+
+
+def past_of(
+    history: History, scenario: str, in_force: Settings, changed_at: float, release: Release
+) -> Tuple[List[Observation], List[str]]:
+    """(windows, what was left out). `changed_at`: when settings were last written; earlier minutes had others."""
+    found: List[Observation] = []
+    skipped: List[str] = []
+    for record in history.trials():
+        trial = _trial(record)
+        if trial is None or trial.failed is not None or not trial.measures:
+            skipped.append(f"trial {record.get('label', '')}: {record.get('failed') or 'nothing measured'}")
+        elif not trial.run.settings and trial.at < changed_at:
+            skipped.append(f"trial {trial.run.label}: of settings in force before the last change")
+        else:
+            settings = _whole(trial.run.settings, in_force, release)
+            found.append(Observation(scenario, trial.run.label, settings, trial.measures))
+    minutes = [window for window in history.windows() if window.start >= changed_at + SETTLED_S]
+    for number in range(0, len(minutes), AT_ONCE):
+        together = merged(minutes[number : number + AT_ONCE])
+        if together is not None:
+            settings = _whole({}, in_force, release)
+            found.append(Observation(scenario, IN_FORCE, settings, together.measures, together.seconds, 30.0))
+    kept = [observation for observation in found if observation.metrics]
+    if len(kept) < len(found):
+        skipped.append(f"{len(found) - len(kept)} windows without any metric that the twin predicts")
+    return kept, skipped
+
+
+def _whole(own: Settings, in_force: Settings, release: Release) -> Settings:
+    base = {name: value for name, value in in_force.items() if not name.startswith("bluestore_throttle")}
+    if own.get(PROFILE) in release.profiles:
+        base.update(release.profiles[str(own[PROFILE])])
+    return completed({**base, **{name: value for name, value in own.items() if name != PROFILE}}, release)
+
+
+def _trial(record: Mapping[str, Any]) -> Optional[Trial]:
+    try:
+        return Trial.from_dict(record)
+    except (KeyError, TypeError, ValueError):
+        # written by another version: the past is not worth an error
+        return None
