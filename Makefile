@@ -1,3 +1,4 @@
+# make recommend  settings for a described cluster, found on the twin: needs no cluster and no root
 # make lab     a real Ceph cluster on this machine, with the plugin loaded (root on Debian or Ubuntu)
 # make tune    the main job on that lab: SLO in, tuned profile written back
 # make test    every test: unit, contract, real clusters
@@ -12,19 +13,24 @@ BIN := $(VENV)/bin
 export PYTHONPATH := $(CURDIR)/mgr_module
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup lab tune test test-unit check format reference docs clean
+.PHONY: help setup recommend lab tune test test-unit check format reference docs clean
 help:
-	@sed -n 's/^# //p' Makefile
+	@sed -n 's/^# make /make /p' Makefile
 
 setup: $(VENV)/.ready
 
-# a bare Debian has no ensurepip: as root it is installed, otherwise the message says what is missing
-$(VENV)/.ready: setup.py pyproject.toml
+$(VENV)/.ready: $(VENV)/.runs
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,docs]'
+	@touch $@
+
+# what the program itself needs; a bare Debian has no ensurepip: as root it is installed, otherwise the message says
+# what is missing
+$(VENV)/.runs: setup.py pyproject.toml
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -q && apt-get install -y -q python3-venv; } || { \
 	  echo "error: $(PYTHON): found no venv module, expected python3-venv to be installed" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,docs]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 
 # `ceph-tuner` is then on the PATH of root's shell, as an installed program would be
@@ -32,6 +38,12 @@ define LINK
 @if [ "$$(id -u)" = 0 ] && [ ! -e /usr/local/bin/ceph-tuner ]; then ln -s "$(CURDIR)/$(BIN)/ceph-tuner" /usr/local/bin/ceph-tuner; \
  else echo "ceph-tuner is $(CURDIR)/$(BIN)/ceph-tuner"; fi
 endef
+
+# CLUSTER=975-osds and CLUSTER=erasure-coded are the other examples
+CLUSTER ?= nvme-node
+
+recommend: $(VENV)/.runs
+	$(BIN)/ceph-tuner recommend examples/cluster-$(CLUSTER).yaml --slo examples/slo-$(CLUSTER).yaml
 
 lab: setup
 	$(BIN)/ceph-tuner lab up
