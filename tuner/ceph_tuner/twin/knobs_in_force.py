@@ -20,8 +20,8 @@ from ceph_tuner.twin.model import WPQ, ClusterModel
 WPQ_RECOVERY_COST, WPQ_SCRUB_COST, WPQ_SNAPTRIM_COST = 20 << 20, 50 << 20, 1 << 20
 """osd_recovery_cost, osd_scrub_cost, osd_snap_trim_cost."""
 
-WPQ_PRIORITIES = (63.0, 3.0, 5.0)
-"""osd_client_op_priority, osd_recovery_op_priority; osd_scrub_priority and osd_snap_trim_priority."""
+WPQ_PRIORITIES = (63.0, 3.0)
+"""osd_client_op_priority, osd_recovery_op_priority."""
 
 WPQ_REPLICA_PRIORITY = 127.0
 """A replica write's message names no priority, so it has the messenger's own (CEPH_MSG_PRIO_DEFAULT)."""

@@ -245,6 +245,8 @@ class ClusterModel:
     hosts: int = 0
     """Failure domains; 0: every OSD is one."""
     scheduler: str = MCLOCK
+    scrub_priority: float = 5.0
+    """WPQ only: `osd_scrub_priority`; a scrub that was asked for has `osd_requested_scrub_priority`, 120."""
     simulated_osds: int = field(default=0)
     """So many OSDs stand for all, with their share of the load and of the PGs; 0: all are simulated."""
 
@@ -255,6 +257,7 @@ class ClusterModel:
                 f"hosts(={self.hosts}) 0 or more"
             )
         _not_negative(network_s=self.network_s)
+        _positive(scrub_priority=self.scrub_priority)
         if self.scheduler not in (MCLOCK, WPQ):
             raise ValueError(f"scheduler(={self.scheduler!r}) must be {MCLOCK} or {WPQ}")
         names = [pool.name for pool in self.pools]

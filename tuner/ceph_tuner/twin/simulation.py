@@ -276,6 +276,10 @@ class Simulation:
             pool, (first, acting) = model.pool(work.pool), self._pools[work.pool]
             size = work.object_bytes / (pool.k or 1)
             kind = "recovery" if work.degraded else "backfill"
+            if not work.degraded and work.target is not None and pool.size > 1:
+                # an OSD without a PG's data does not lead it (pg_temp)
+                led = acting[:, 0] == work.target
+                acting[led, 0], acting[led, 1] = acting[led, 1], work.target
             cost, push, pull = recovery_costs(size, model)
             reads = class_of("erasure-code recovery read", model)
             targets = [
@@ -423,7 +427,7 @@ class Simulation:
             kernel.G_BACKOFF: SCRUB_BACKOFF,
             kernel.G_PRIORITY: WPQ_PRIORITIES[0],
             kernel.G_PRIORITY_1: WPQ_PRIORITIES[1],
-            kernel.G_PRIORITY_2: WPQ_PRIORITIES[2],
+            kernel.G_PRIORITY_2: model.scrub_priority,
             kernel.G_PRIORITY_4: WPQ_REPLICA_PRIORITY,
             kernel.G_SCRUB_EVENT: costs.scrub_event,
             kernel.G_HANDOVER: 0.0,
