@@ -1,0 +1,84 @@
+"""Compiled or plain, in one piece or in many: the same numbers, bit for bit."""
+
+from __future__ import annotations
+
+from typing import List, Tuple
+
+import numpy as np
+import pytest
+from drawn_models import models, settings
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from ceph_tuner.releases import Settings
+from ceph_tuner.twin import compiled, kernel
+from ceph_tuner.twin.model import ClusterModel
+from ceph_tuner.twin.simulation import Simulation
+
+pytestmark = pytest.mark.usefixtures("kernel_compiled")
+unhurried = hypothesis_settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+
+SECONDS = 0.06
+"""Plain Python does some thousand events meanwhile."""
+PIECES = st.lists(st.tuples(st.floats(0, SECONDS), settings()), min_size=1, max_size=3)
+
+
+def same_bits(one: Simulation, other: Simulation) -> bool:
+    floats = np.array_equal(one._floats.view(np.int64), other._floats.view(np.int64))
+    return floats and np.array_equal(one._ints, other._ints)
+
+
+@hypothesis_settings(unhurried, max_examples=60)
+@given(models(), settings(), PIECES, st.integers(0, 100))
+def test_compiled_and_plain_runs_agree_in_every_bit(
+    model: ClusterModel, first: Settings, pieces: List[Tuple[float, Settings]], seed: int
+) -> None:
+    quick, plain = Simulation(model, first, seed), Simulation(model, first, seed, compiled=False)
+    for seconds, changed in pieces:
+        for simulation in (quick, plain):
+            simulation.advance(seconds)
+            simulation.configure(changed)
+    for simulation in (quick, plain):
+        simulation.advance(SECONDS)
+    assert quick._functions.compiled
+    assert not plain._functions.compiled
+    assert same_bits(quick, plain)
+
+
+@hypothesis_settings(unhurried, max_examples=60)
+@given(models(), settings(), st.lists(st.floats(0, 1), max_size=4), st.integers(0, 100))
+def test_time_may_pass_in_pieces(model: ClusterModel, chosen: Settings, cuts: List[float], seed: int) -> None:
+    whole, pieces = Simulation(model, chosen, seed), Simulation(model, chosen, seed)
+    whole.advance(1.0)
+    for until in [*sorted(cuts), 1.0]:
+        pieces.advance(max(0.0, until - pieces.now))
+    pieces.advance(max(0.0, whole.now - pieces.now))
+    # the sum of the pieces may miss the end by a rounding: what happened is the same, but for the clock itself
+    assert pieces.now == pytest.approx(whole.now, abs=1e-9)
+    whole._floats[kernel.G_NOW] = pieces._floats[kernel.G_NOW]
+    assert same_bits(whole, pieces)
+
+
+@hypothesis_settings(unhurried, max_examples=25)
+@given(models(), settings(), st.integers(0, 100))
+def test_the_same_seed_gives_the_same_run(model: ClusterModel, chosen: Settings, seed: int) -> None:
+    one, again = Simulation(model, chosen, seed), Simulation(model, chosen, seed)
+    one.advance(1.0)
+    again.advance(0.5)
+    again.advance(0.5)
+    assert same_bits(one, again)
+
+
+def test_the_environment_switches_the_compiler_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CEPH_TUNER_NUMBA", "0")
+    compiled.functions.cache_clear()
+    try:
+        assert not compiled.available()
+        assert compiled.functions().run is kernel.run
+    finally:
+        compiled.functions.cache_clear()
+
+
+def test_every_function_that_is_called_rather_than_inlined_is_one_of_the_kernel() -> None:
+    assert set(vars(kernel)) >= compiled.SELDOM | set(compiled.ENTRIES)

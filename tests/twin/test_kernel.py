@@ -1,0 +1,178 @@
+"""What the kernel's small parts promise: the event heap, the drive's budgets, histograms, and queues that forget."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import List, Tuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ceph_tuner.twin import kernel
+from ceph_tuner.twin.model import ClusterModel, Device, OsdModel, Pool
+from ceph_tuner.twin.queue import CHECK_TIME_S, DmClockQueue, Served
+from ceph_tuner.twin.simulation import START_S, Simulation
+
+DEVICE = Device(1000.0, 1e6)
+
+
+def bare(device: Device = DEVICE, compiled: bool = False) -> Simulation:
+    """One OSD with one shard, and nothing to do."""
+    osd = OsdModel(device, shards=1)
+    return Simulation(ClusterModel(1, osd, (Pool("rbd", 1, 1),)), {}, compiled=compiled)
+
+
+@given(st.lists(st.floats(0, 100), max_size=200))
+def test_events_come_in_the_order_of_their_times(times: List[float]) -> None:
+    simulation = bare()
+    floats, ints = simulation._floats, simulation._ints
+    ints[kernel.C_HEAP] = 0
+    for number, time in enumerate(times):
+        kernel._schedule(floats, ints, time, kernel.E_WAKE, number)
+    came = []
+    while ints[kernel.C_HEAP]:
+        first = floats[ints[kernel.HT]]
+        code = int(kernel._next_event(floats, ints))
+        assert code & 7 == kernel.E_WAKE
+        came.append(code >> 3)
+        assert times[code >> 3] == first
+    assert sorted(came) == list(range(len(times)))
+    assert [times[number] for number in came] == sorted(times)
+
+
+@given(st.lists(st.floats(0, 10), min_size=1, max_size=60))
+def test_messages_keep_the_order_of_arrival_and_among_equals_that_of_sending(times: List[float]) -> None:
+    simulation = bare()
+    floats, ints = simulation._floats, simulation._ints
+    for item, time in enumerate(times):
+        kernel._send(floats, ints, item, time)
+    head, tail = int(ints[kernel.C_MSG_HEAD]), int(ints[kernel.C_MSG_TAIL])
+    order = [int(ints[ints[kernel.MI] + place]) for place in range(head, tail)]
+    assert order == sorted(range(len(times)), key=lambda item: times[item])
+
+
+REQUESTS = st.lists(st.tuples(st.floats(0, 0.3), st.integers(1, 3), st.integers(1, 100_000)), min_size=2, max_size=25)
+
+
+@settings(deadline=None, max_examples=60)
+@given(REQUESTS, st.sampled_from((0.0, 0.1)), st.sampled_from((0, 1)))
+def test_no_stretch_of_time_lets_more_through_than_the_drive_s_budgets(
+    requests: List[Tuple[float, int, int]], slice_s: float, channel: int
+) -> None:
+    iops, bandwidth = 100.0, 1e6
+    device = Device(iops, bandwidth, slice_s=slice_s, shared=False)
+    simulation = bare(device)
+    now, last, through = START_S, 0.0, []
+    for gap, ios, size in requests:
+        now += gap
+        at = kernel._transfer(simulation._floats, simulation._ints, channel, channel, now, float(ios), float(size))
+        assert at >= max(now, last)
+        last = at
+        through.append((now, at, ios, size))
+    # a slice's budget may be used at its beginning, and that of the slice before if nothing used it
+    burst_s = 2 * slice_s
+    for first in range(len(through)):
+        ios = size = 0
+        for arrived, at, more, longer in through[first:]:
+            ios, size = ios + more, size + longer
+            seconds = at - through[first][0] + burst_s
+            assert arrived <= at
+            assert ios <= iops * seconds + (3 if slice_s else 1e-6)
+            assert size <= bandwidth * seconds + (100_000 if slice_s else 1e-3)
+
+
+def test_a_busy_drive_uses_its_whole_budget() -> None:
+    for slice_s in (0.0, 0.1):
+        simulation = bare(Device(100.0, 1e9, slice_s=slice_s, shared=False))
+        for _ in range(1000):
+            at = kernel._transfer(simulation._floats, simulation._ints, 0, 0, START_S, 1.0, 4096.0)
+        assert at - START_S == pytest.approx(10.0, abs=0.2)
+
+
+@given(st.floats(1.001e-6, 1e3))
+def test_a_latency_falls_into_the_bucket_around_it(latency: float) -> None:
+    octave, part = divmod(kernel._bucket(latency), kernel.PER_OCTAVE)
+    low = 1e-6 * 2.0 ** (octave - 1) * (1 + part / kernel.PER_OCTAVE)
+    high = 1e-6 * 2.0 ** (octave - 1) * (1 + (part + 1) / kernel.PER_OCTAVE)
+    assert low * (1 - 1e-9) <= latency <= high * (1 + 1e-9)
+
+
+def test_latencies_beyond_the_histogram_fall_to_its_ends() -> None:
+    assert kernel._bucket(0.0) == 0
+    assert kernel._bucket(1e-9) == 0
+    assert kernel._bucket(1e30) == kernel.STREAM_BUCKETS - 1
+
+
+def test_a_spread_latency_keeps_its_mean_and_its_floor() -> None:
+    simulation = bare(Device(1000.0, 1e6, spread=0.3))
+    drawn = [kernel._spread(simulation._floats, simulation._ints, 2.0) for _ in range(kernel.TABLE)]
+    assert np.mean(drawn) == pytest.approx(2.0, rel=0.01)
+    assert min(drawn) >= 2.0 * 0.7
+    # 30% of it is exponential
+    assert np.std(drawn) == pytest.approx(0.3 * 2.0, rel=0.02)
+
+
+@pytest.mark.usefixtures("kernel_compiled")
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.lists(st.integers(0, 3), min_size=12, max_size=40))
+def test_a_simulation_s_queues_forget_at_the_age_at_which_the_queue_does(seed: int, minutes: List[int]) -> None:
+    """The marks that `run` keeps in a ring of ticks are those of DmClockQueue.clean."""
+    source = random.Random(seed)
+    simulation, queue = bare(compiled=True), DmClockQueue()
+    floats, ints = simulation._floats, simulation._ints
+    number = kernel.QUEUE_0
+    f, k = number * kernel.FLOATS, number * kernel.INTS
+    for c, parameters in enumerate(((5e5, 2, 0), (1e5, 1, 2e6), (0, 3, 1e6))):
+        queue.set_class(c, *parameters)
+        kernel.set_class(floats, ints, number, c, *parameters)
+    waiting: List[List[Tuple[float, float]]] = [[], [], []]
+    quiet = set()
+    now = START_S
+    for minute, busy in enumerate(minutes):
+        # some classes fall silent for a while, so that they become idle, then forgotten, and come back
+        if source.random() < 0.2:
+            quiet = {c for c in range(3) if source.random() < 0.6}
+        for _ in range(busy):
+            now += source.random() * 10.0
+            c = source.randrange(3)
+            if c not in quiet:
+                cost = float(source.randrange(1, 10**6))
+                queue.add(now, 0, c, cost)
+                kernel.add(floats, ints, number, c, now, cost)
+                waiting[c].append((now, cost))
+            kind, served, _ = kernel.choose(floats, ints, number, now)
+            answer = queue.pull(now)
+            assert isinstance(answer, Served) == (kind < kernel.FUTURE)
+            if isinstance(answer, Served):
+                assert answer.class_id == served
+                _, cost = waiting[served].pop(0)
+                arrived, price = waiting[served][0] if waiting[served] else (0.0, 0.0)
+                kernel.take(floats, ints, number, kind, served, cost, arrived, price)
+        now = START_S + (minute + 1) * CHECK_TIME_S
+        queue.clean(now)
+        simulation.advance(now - START_S - simulation.now)
+        assert np.array_equal(ints[k : k + kernel.INTS], queue._ints)
+        assert np.array_equal(floats[f : f + kernel.FLOATS], queue._floats)
+
+
+def test_a_class_becomes_idle_after_five_minutes_and_is_forgotten_after_ten() -> None:
+    simulation = bare()
+    floats, ints = simulation._floats, simulation._ints
+    known = kernel.QUEUE_0 * kernel.INTS + kernel.KNOWN
+    idle = kernel.QUEUE_0 * kernel.INTS + kernel.IDLE
+    kernel.add(floats, ints, kernel.QUEUE_0, 0, START_S, 1.0)
+    kernel.take(floats, ints, kernel.QUEUE_0, kernel.BY_WEIGHT, 0, 1.0, 0.0, 0.0)
+    states = []
+    for _ in range(13):
+        simulation.advance(60.0)
+        states.append((int(ints[known]), int(ints[idle])))
+    # the first mark is set after a minute; what was before it is as old as that mark
+    assert states == [(1, 0)] * 5 + [(1, 1)] * 5 + [(0, 1)] * 3
+
+
+def test_new_queues_have_nothing_to_serve() -> None:
+    floats, ints = kernel.new_queues(3)
+    assert [kernel.choose(floats, ints, q, 1.0) for q in range(3)] == [(kernel.NONE, -1, math.inf)] * 3

@@ -1,0 +1,235 @@
+"""Nothing is lost in the simulation, nothing is done twice, and what is counted is what happened."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import List, Tuple
+
+import numpy as np
+import pytest
+from audit import check
+from drawn_models import models, settings
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from ceph_tuner.releases import Settings
+from ceph_tuner.twin import kernel
+from ceph_tuner.twin.model import (
+    KIB,
+    MIB,
+    ClientStream,
+    ClusterModel,
+    DeleteWork,
+    Device,
+    OsdModel,
+    Pool,
+    RecoveryWork,
+    ScrubWork,
+    SnaptrimWork,
+)
+from ceph_tuner.twin.simulation import Simulation
+
+pytestmark = pytest.mark.usefixtures("kernel_compiled")
+unhurried = hypothesis_settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+
+PIECES = st.lists(st.tuples(st.floats(0, 2), settings()), min_size=1, max_size=4)
+
+
+@hypothesis_settings(unhurried, max_examples=40)
+@given(models(), settings(), PIECES, st.integers(0, 100))
+def test_every_item_and_operation_is_in_one_place_whatever_is_set_meanwhile(
+    model: ClusterModel, first: Settings, pieces: List[Tuple[float, Settings]], seed: int
+) -> None:
+    simulation = Simulation(model, first, seed)
+    check(simulation)
+    for seconds, changed in pieces:
+        simulation.advance(seconds)
+        check(simulation)
+        simulation.configure(changed)
+
+
+def all_objects(model: ClusterModel, simulation: Simulation, kind: str) -> int:
+    return sum(work.objects for work in simulation.work() if work.kind == kind)
+
+
+@hypothesis_settings(unhurried, max_examples=40)
+@given(models(endless=False), settings(), st.integers(0, 100))
+def test_finite_work_is_done_once_and_gives_back_what_it_held(model: ClusterModel, chosen: Settings, seed: int) -> None:
+    simulation = Simulation(model, chosen, seed)
+    for _ in range(40):
+        simulation.advance(20.0)
+        if not any(work.left for work in simulation.work()):
+            break
+    # what was in flight with the last object
+    simulation.advance(1.0)
+    audit = check(simulation)
+    counters = simulation.counters()
+    assert [work for work in simulation.work() if work.left] == []
+    moved = all_objects(model, simulation, "misplaced")
+    assert counters.recovery_ops.sum() == all_objects(model, simulation, "degraded") + moved
+    assert counters.backfill_ops.sum() == moved
+    assert counters.scrub_objects.sum() == all_objects(model, simulation, "scrub")
+    assert counters.trimmed.sum() == all_objects(model, simulation, "snaptrim")
+    deleted = simulation._named["NC"].reshape(-1, kernel.M_FLOATS)[:, kernel.M_DELETED]
+    assert deleted.sum() == all_objects(model, simulation, "deletion")
+    held = (
+        kernel.D_RECOVERING,
+        kernel.D_LOCAL,
+        kernel.D_REMOTE,
+        kernel.D_SCRUBS,
+        kernel.D_REMOTE_SCRUBS,
+        kernel.D_TRIMS,
+        kernel.D_DELETES,
+    )
+    assert not audit.osds[:, held].any()
+
+
+@hypothesis_settings(unhurried, max_examples=25)
+@given(models(clients=st.just(()), endless=False), settings(), st.integers(0, 100))
+def test_a_cluster_comes_to_rest_when_its_work_is_done(model: ClusterModel, chosen: Settings, seed: int) -> None:
+    simulation = Simulation(model, chosen, seed)
+    simulation.advance(4000.0)
+    audit = check(simulation)
+    assert len(audit.free(audit.items, kernel.C_FREE_ITEM, kernel.I_NEXT)) == len(audit.items)
+    assert len(audit.free(audit.operations, kernel.C_FREE_OP, kernel.O_NEXT)) == len(audit.operations)
+    assert not simulation.counters().waiting.any()
+    assert {event for event, _ in audit.events} <= {kernel.E_SCRUB, kernel.E_CLEAN, kernel.E_WAKE}
+    quiet = simulation.counters()
+    simulation.advance(100.0)
+    assert np.array_equal(simulation.counters().recovery_ops, quiet.recovery_ops)
+
+
+OSD = OsdModel(Device(1000.0, 200.0 * MIB), capacity_iops=1000.0, bandwidth_bytes_s=200.0 * MIB, shards=2)
+MODEL = ClusterModel(4, OSD, (Pool("rbd", 32),), clients=(ClientStream("rbd", depth=32, read_share=0.3),))
+
+
+def run(model: ClusterModel = MODEL, seconds: float = 20.0, seed: int = 1, **chosen: object) -> Simulation:
+    simulation = Simulation(model, chosen, seed)  # type: ignore[arg-type]
+    simulation.advance(seconds)
+    return simulation
+
+
+def test_another_seed_gives_another_run_of_about_the_same_cluster() -> None:
+    one, other = run(seed=1), run(seed=2)
+    first, second = one.clients()[0], other.clients()[0]
+    assert not np.array_equal(one._floats, other._floats)
+    assert first.operations != second.operations
+    assert second.operations == pytest.approx(first.operations, rel=0.15)
+
+
+def test_what_clients_count_is_what_osds_and_histograms_count() -> None:
+    simulation = run()
+    counters, client = simulation.counters(), simulation.clients()[0]
+    assert counters.read_ops.sum() + counters.write_ops.sum() == client.operations
+    assert counters.latency.sum() == client.operations
+    assert client.latency.sum() == client.operations
+    assert client.latency[0].sum() == counters.read_ops.sum()
+    assert counters.write_bytes.sum() == counters.write_ops.sum() * 4 * KIB
+    assert 0.25 < counters.read_ops.sum() / client.operations < 0.35
+
+
+def test_the_mean_of_a_stream_s_histogram_is_its_mean_latency() -> None:
+    client = run(seconds=60.0).clients()[0]
+    # 32 buckets to a doubling: their middles miss by 1.1% at most
+    octave, part = np.divmod(np.arange(kernel.STREAM_BUCKETS), kernel.PER_OCTAVE)
+    middles = 1e-6 * 2.0 ** (octave - 1.0) * (1.0 + (part + 0.5) / kernel.PER_OCTAVE)
+    mean = float((client.latency.sum(axis=0) * middles).sum() / client.operations)
+    assert mean == pytest.approx(client.seconds / client.operations, rel=0.011)
+
+
+def test_an_open_loop_within_capacity_is_answered_at_the_rate_offered() -> None:
+    model = replace(MODEL, clients=(ClientStream("rbd", rate=300.0, depth=64),))
+    assert run(model, 200.0).clients()[0].operations == pytest.approx(300.0 * 200.0, rel=0.03)
+
+
+def test_bytes_of_a_scrub_are_read_on_every_copy() -> None:
+    model = replace(MODEL, clients=(), scrub=(ScrubWork("rbd", 200, 1 * MIB, once=True),))
+    simulation = run(model, 400.0)
+    assert simulation.counters().scrub_objects.sum() == 200
+    assert simulation.counters().scrub_bytes.sum() == 200 * 3 * MIB
+    assert simulation.counters().scrubbing_pgs == 0
+
+
+def test_an_endless_scrub_begins_again() -> None:
+    model = replace(MODEL, clients=(), scrub=(ScrubWork("rbd", 200, 4 * KIB, deep=False),))
+    assert run(model, 2000.0).counters().scrub_objects.sum() > 3 * 200
+
+
+def test_work_begins_when_it_is_told_to() -> None:
+    model = replace(
+        MODEL,
+        clients=(),
+        recovery=(RecoveryWork("rbd", 50, 4 * KIB, start_s=5.0),),
+        snaptrim=(SnaptrimWork("rbd", 50, start_s=10.0),),
+        deletion=(DeleteWork("rbd", 50, start_s=5.0),),
+    )
+    simulation = run(model, 4.9)
+    assert {work.left == work.objects for work in simulation.work()} == {True}
+    simulation.advance(5.0)
+    assert simulation.counters().recovery_ops.sum() > 0
+    assert simulation.counters().trimmed.sum() == 0
+    simulation.advance(60.0)
+    assert simulation.counters().trimmed.sum() == 50
+
+
+def test_recovery_of_an_osd_that_came_back_reaches_only_its_pgs() -> None:
+    model = replace(MODEL, clients=(), recovery=(RecoveryWork("rbd", 300, 4 * KIB, target=2),))
+    simulation = Simulation(model, {}, 3)
+    acting = simulation.acting("rbd")
+    assert {2 in acting[work.pg] for work in simulation.work()} == {True}
+    simulation.advance(60.0)
+    assert simulation.counters().recovery_ops.sum() == 300
+    assert simulation.counters().degraded_left == 0
+
+
+@pytest.mark.parametrize(
+    ("knob", "work", "column"),
+    [
+        ("osd_max_scrubs", {"scrub": (ScrubWork("rbd", 3000, 1 * MIB),)}, kernel.D_SCRUBS),
+        ("osd_max_trimming_pgs", {"snaptrim": (SnaptrimWork("rbd", 60000),)}, kernel.D_TRIMS),
+        ("osd_max_backfills", {"recovery": (RecoveryWork("rbd", 9000),)}, kernel.D_LOCAL),
+        ("osd_recovery_max_active_ssd", {"recovery": (RecoveryWork("rbd", 9000),)}, kernel.D_RECOVERING),
+    ],
+)
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_concurrency_knob_is_a_bound_that_is_reached(knob: str, work: dict, column: int, most: int) -> None:
+    chosen = {
+        "osd_mclock_override_recovery_settings": True,
+        "osd_max_backfills": 20,
+        "osd_recovery_max_active_ssd": 20,
+        knob: most,
+    }
+    simulation = Simulation(replace(MODEL, pools=(Pool("rbd", 64, 2),), clients=(), **work), chosen, 1)
+    seen = []
+    for _ in range(200):
+        simulation.advance(0.1)
+        seen.append(simulation._named["OI"].reshape(-1, kernel.D_INTS)[:, column].max())
+    assert max(seen) == most
+
+
+def test_settings_of_one_osd_leave_the_others_alone() -> None:
+    simulation = Simulation(MODEL, {}, 1)
+    before = simulation.settings_of(1)
+    simulation.configure({"osd_max_scrubs": 1}, [0])
+    assert simulation.settings_of(0)["osd_max_scrubs"] == 1
+    assert simulation.settings_of(1) == before
+
+
+def test_time_does_not_run_backwards() -> None:
+    with pytest.raises(ValueError, match="seconds"):
+        Simulation(MODEL, {}).advance(-1.0)
+    with pytest.raises(ValueError, match="seconds"):
+        Simulation(MODEL, {}).advance(float("nan"))
+
+
+def test_a_part_of_a_cluster_stands_for_the_whole() -> None:
+    # 12 of 48 OSDs with a quarter of the clients' depth: what an OSD does stays the same
+    whole = replace(MODEL, osds=48, pools=(Pool("rbd", 4800),), clients=(ClientStream("rbd", depth=768),))
+    part = replace(whole, simulated_osds=12)
+    all_of_it, quarter = run(whole, 10.0), run(part, 10.0)
+    assert quarter.osds == 12
+    assert quarter.share == 0.25
+    per_osd = all_of_it.clients()[0].operations / 48
+    # the fullest of 48 OSDs is fuller than the fullest of 12, and a closed loop goes at its pace
+    assert quarter.clients()[0].operations / 12 == pytest.approx(per_osd, rel=0.08)
