@@ -1,6 +1,7 @@
 # make recommend  settings for a described cluster, found on the twin: needs no cluster and no root
 # make lab     a real Ceph cluster on this machine, with the plugin loaded (root on Debian or Ubuntu)
 # make tune    the main job on that lab: SLO in, tuned profile written back
+# make validate-twin   the twin against a lab: measures for two hours; with WINDOWS=file it only predicts
 # make test    every test: unit, contract, real clusters
 # make check   style, types, rules between the parts
 # make docs    the documentation as HTML, in build/docs
@@ -13,7 +14,7 @@ BIN := $(VENV)/bin
 export PYTHONPATH := $(CURDIR)/mgr_module
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup recommend lab tune test test-unit check format reference docs clean
+.PHONY: help setup recommend lab tune validate-twin test test-unit check format reference docs clean
 help:
 	@sed -n 's/^# make /make /p' Makefile
 
@@ -52,6 +53,19 @@ lab: setup
 
 tune: lab
 	$(BIN)/ceph-tuner tune --cluster lab --slo examples/slo-recovery.yaml --trials 8
+
+# what is measured is kept after every window: run it again to go on where it stopped
+WINDOWS ?=
+MEASURED := $(or $(WINDOWS),build/twin-windows.json)
+
+validate-twin: setup
+ifeq ($(WINDOWS),)
+	$(BIN)/ceph-tuner lab up
+	mkdir -p build
+	$(BIN)/python benchmarks/twin_windows.py --cluster lab --output $(MEASURED)
+endif
+	$(BIN)/python benchmarks/twin_on_lab.py --windows $(MEASURED) \
+	  --output docs/results/twin.json --plot docs/results/twin.svg
 
 test: setup
 	$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report=term

@@ -15,6 +15,7 @@ beside recovery, is right where the twin's stands still, and wrong where it does
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import math
 import statistics
@@ -26,6 +27,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from twin_windows import SHORT
 
+from ceph_tuner.errors import InputError, TunerError
 from ceph_tuner.files import fit_file, windows_file
 from ceph_tuner.twin.calibration import Effort, Fitting
 from ceph_tuner.twin.fit import Fit
@@ -41,7 +43,11 @@ UNITS = {"bytes_s": ("MB/s", 1e6), "objects_s": ("1/s", 1.0), "iops": ("1/s", 1.
 
 
 def read(path: Path) -> windows_file.Windows:
-    data = json.loads(path.read_text(encoding="utf-8"))
+    if not path.is_file():
+        raise InputError(str(path), "no such file", "what benchmarks/twin_windows.py writes, plain or gzip")
+    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+    with opened as stream:
+        data = json.load(stream)
     for window in data["windows"]:
         if window["mix"] == "client-snaptrim":
             # what the collector measured these with, where a file does not say
@@ -265,4 +271,9 @@ def main(given: Optional[List[str]] = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except TunerError as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
