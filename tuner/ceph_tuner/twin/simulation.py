@@ -189,8 +189,9 @@ class Simulation:
             known = completed(settings, self.model.release) if osds is None else {**self._settings[osd], **settings}
             self._settings[osd] = completed(known, self.model.release)
             self._write_limits(osd)
+            by_class = class_rates(self._settings[osd], self.model)
             for shard in range(osd * self.model.osd.shards, (osd + 1) * self.model.osd.shards):
-                for c, rates in enumerate(class_rates(self._settings[osd], self.model)):
+                for c, rates in enumerate(by_class):
                     kernel.set_class(self._floats, self._ints, kernel.QUEUE_0 + shard, c, *rates)
 
     def counters(self) -> Counters:
@@ -503,6 +504,9 @@ class Simulation:
                 task.endless, task.objects, 0, task.work, task.size, task.k,
             )  # fmt: skip
             numbers[n, :5] = (task.object_bytes, task.cost, task.push_cost, task.read_class, task.pull_cost)
+        self._led: List[List[int]] = [[] for _ in range(self._count)]
+        for n, task in enumerate(self._tasks):
+            self._led[int(acting[task.pg, 0])].append(n)
         groups: List[List[int]] = [[] for _ in range(5 * (self._count + 1))]
         for n, task in enumerate(self._tasks):
             groups[task.kind * (self._count + 1) + int(acting[task.pg, 0])].append(n)
@@ -539,11 +543,9 @@ class Simulation:
         row[kernel.N_TRIMMING_PGS], row[kernel.N_BACKFILLS] = limits.trimming_pgs, max(1, limits.max_backfills)
         row[kernel.N_RECOVERY_ACTIVE], row[kernel.N_DELETES] = min(1000, limits.recovery_active), 2
         numbers = self._named["TF"].reshape(-1, kernel.T_FLOATS)
-        acting = self._named["AC"].reshape(-1, self._width)
-        for n, task in enumerate(self._tasks):
-            if acting[task.pg, 0] != osd:
-                continue
-            settings = self._settings[osd]
+        settings = self._settings[osd]
+        for n in self._led[osd]:
+            task = self._tasks[n]
             if task.kind == kernel.SCRUB:
                 cost, fixed = scrub_cost(task.cost, task.object_bytes > 0, settings, self.model)
                 numbers[n, kernel.T_COST], numbers[n, kernel.T_PUSH_COST] = cost, fixed
