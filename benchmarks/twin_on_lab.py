@@ -45,9 +45,8 @@ UNITS = {"bytes_s": ("MB/s", 1e6), "objects_s": ("1/s", 1.0), "iops": ("1/s", 1.
 def read(path: Path) -> windows_file.Windows:
     if not path.is_file():
         raise InputError(str(path), "no such file", "what benchmarks/twin_windows.py writes, plain or gzip")
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as stream:
-        data = json.load(stream)
+    whole = path.read_bytes()
+    data = json.loads(gzip.decompress(whole) if path.suffix == ".gz" else whole)
     for window in data["windows"]:
         if window["mix"] == "client-snaptrim":
             # what the collector measured these with, where a file does not say
