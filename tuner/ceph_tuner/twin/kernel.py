@@ -354,7 +354,18 @@ O_OWNER, O_PENDING, O_PG, O_PHASE, O_NEXT, O_COUNT, O_INTS = 0, 1, 2, 3, 4, 5, 6
 O_ISSUED, O_ARRIVED, O_BYTES, O_FLOATS = 0, 1, 2, 4
 READING, WRITING, EC_FIRST, TRIMMING, EC_RECOVERY = range(5)
 
-S_IDLE, S_HEAD, S_TAIL, S_OSD, S_INTS = 0, 1, 6, 11, 12
+S_IDLE, S_HEAD, S_TAIL, S_OSD, S_ASLEEP, S_LOOKING, S_WOKEN, S_QUEUED = 0, 1, 6, 11, 12, 13, 14, 15
+S_FIRST, S_DURABLE, S_DURABLE_TAIL, S_TAKEN, S_FIRST_LOOKS, S_FRESH, S_INTS = 16, 17, 18, 19, 20, 21, 22
+# Threads without an item sleep until the queue is not empty any more, or wait for the moment that the queue named.
+# An item that comes into an empty queue wakes them all; into a queue that holds something, it wakes one, and only if
+# one waits for such a moment (OSD::ShardedOpWQ::_enqueue). So a queue that holds back a limited class can leave its
+# shard to a single thread, however many sleep, and what that thread waits for, everything waits for.
+#
+# The first thread of a shard also runs what follows a commit (S_DURABLE lists such transactions): it takes them, then
+# the next item if there is one, and runs them only when that item is done with (OSD::ShardedOpWQ::_process). So an
+# answer waits for a scrub's read, or for BlueStore's throttle, whenever the first thread does. S_FIRST is its item.
+# While it waits for a moment, the first transaction of a commit wakes it, and it goes back to waiting without a look at
+# those that came meanwhile: they lie until something else happens to wake it (S_FRESH: woken by a commit just now).
 S_WAKE, S_MARK, S_FLOATS = 0, 1, 4
 
 (
@@ -748,9 +759,7 @@ def _commit_begins(F: Floats, K: Ints, osd: int, now: float) -> None:
         K[oi + d + D_WAIT_HEAD] = following
         _admit(F, K, waiting, osd, now)
         if K[it + waiting * I_INTS + I_ROLE] != TRIM_LOCAL:
-            shard = K[sl + K[it + waiting * I_INTS + I_SLOT]]
-            K[sh + shard * S_INTS + S_IDLE] += 1
-            _dirty(F, K, shard)
+            _thread_free(F, K, K[sl + K[it + waiting * I_INTS + I_SLOT]], waiting, now)
         waiting = following
     if trims > 0:
         K[oi + d + D_SNAPS] -= trims
@@ -793,8 +802,7 @@ def _trims_go_on(F: Floats, K: Ints, osd: int, now: float) -> None:
             K[oi + d + D_SNAPS] += 1
             free = _submit(F, K, i, osd, now)
         if free:
-            K[sh + shard * S_INTS + S_IDLE] += 1
-            _dirty(F, K, shard)
+            _thread_free(F, K, shard, i, now)
 
 
 def _trim_clone(F: Floats, K: Ints, i: int, osd: int, now: float) -> None:
@@ -813,11 +821,35 @@ def _trim_clone(F: Floats, K: Ints, i: int, osd: int, now: float) -> None:
 
 
 def _commit_ends(F: Floats, K: Ints, osd: int, now: float) -> None:
-    """Transactions are durable: primaries and replicas say so."""
-    it, ix, ot, oi = K[IT], K[IX], K[OT], K[OI]
+    """Transactions are durable: their shards' first threads hear of it."""
+    it, ix, sh, oi, sl = K[IT], K[IX], K[SH], K[OI], K[SL]
     d = osd * D_INTS
     i = K[oi + d + D_COMMIT]
     K[oi + d + D_KV_BUSY] = 0
+    while i >= 0:
+        following = K[it + i * I_INTS + I_NEXT]
+        shard = K[sl + K[it + i * I_INTS + I_SLOT]]
+        h = sh + shard * S_INTS
+        K[it + i * I_INTS + I_NEXT] = -1
+        if K[h + S_DURABLE] < 0:
+            # whoever sleeps is woken, and looks at the queue as well
+            K[h + S_DURABLE] = i
+            K[h + S_WOKEN] = K[h + S_IDLE]
+            K[h + S_FIRST_LOOKS] = K[h + S_FRESH] = 1
+            _dirty(F, K, shard)
+        else:
+            K[it + K[h + S_DURABLE_TAIL] * I_INTS + I_NEXT] = i
+        K[h + S_DURABLE_TAIL] = i
+        i = following
+    if K[oi + d + D_KV_HEAD] >= 0:
+        done = F[ix + K[oi + d + D_KV_HEAD] * I_FLOATS + X_DONE]
+        _schedule(F, K, done if done > now else now, E_KV_START, osd)
+
+
+def _answer(F: Floats, K: Ints, first: int, now: float) -> None:
+    """What follows a commit, for a list of transactions: primaries and replicas say so."""
+    it, ot = K[IT], K[OT]
+    i = first
     while i >= 0:
         n = i * I_INTS
         following, role, argument = K[it + n + I_NEXT], K[it + n + I_ROLE], K[it + n + I_ARG]
@@ -826,16 +858,12 @@ def _commit_ends(F: Floats, K: Ints, osd: int, now: float) -> None:
             K[it + n + I_ROLE] = REPLY
             K[it + n + I_SLOT] = K[ot + argument * O_INTS + O_PG] * K[C_WIDTH]
             _send(F, K, i, now + F[G_NET])
+        elif role == WRITE or role == TRIM_LOCAL:
+            _part_done(F, K, argument)
+            _release(F, K, i)
         else:
-            if role == WRITE or role == TRIM_LOCAL:
-                _part_done(F, K, argument)
-                _release(F, K, i)
-            else:
-                _background_committed(F, K, i, role, argument, now)
+            _background_committed(F, K, i, role, argument, now)
         i = following
-    if K[oi + d + D_KV_HEAD] >= 0:
-        done = F[ix + K[oi + d + D_KV_HEAD] * I_FLOATS + X_DONE]
-        _schedule(F, K, done if done > now else now, E_KV_START, osd)
 
 
 # background work -----------------------------------------------------------------------------------------------------
@@ -1414,33 +1442,66 @@ def _enqueue(F: Floats, K: Ints, i: int, now: float) -> None:
         K[it + K[sh + s + S_TAIL + c] * I_INTS + I_NEXT] = i
     K[sh + s + S_TAIL + c] = i
     K[C_EVENTS] += 1
-    if K[sh + s + S_IDLE] > 0:
+    idle, asleep = K[sh + s + S_IDLE], K[sh + s + S_ASLEEP]
+    if K[sh + s + S_QUEUED] == 0:
+        K[sh + s + S_WOKEN] = idle
+        K[sh + s + S_FIRST_LOOKS] = 1
         _dirty(F, K, shard)
+    elif idle - asleep > K[sh + s + S_WOKEN] + K[sh + s + S_LOOKING]:
+        K[sh + s + S_WOKEN] += 1
+        if K[sh + s + S_FIRST] < 0 and _uniform(F, K) * idle < 1.0:
+            K[sh + s + S_FIRST_LOOKS] = 1
+        _dirty(F, K, shard)
+    K[sh + s + S_QUEUED] += 1
+
+
+def _thread_free(F: Floats, K: Ints, shard: int, i: int, now: float) -> None:
+    """A thread is through with its item and looks for the next one."""
+    sh = K[SH]
+    h = sh + shard * S_INTS
+    K[h + S_IDLE] += 1
+    K[h + S_LOOKING] += 1
+    if K[h + S_FIRST] == i:
+        K[h + S_FIRST] = -1
+        K[h + S_FIRST_LOOKS] = 1
+        taken = K[h + S_TAKEN]
+        if taken >= 0:
+            K[h + S_TAKEN] = -1
+            _answer(F, K, taken, now)
+    _dirty(F, K, shard)
 
 
 def _dispatch(F: Floats, K: Ints, shard: int, now: float) -> None:
-    """Idle threads of a shard take what the queue gives them."""
+    """The threads of a shard that look take what the queue gives them; the others sleep, or wait for a moment."""
     it, ix, sh, sx, nc = K[IT], K[IX], K[SH], K[SX], K[NC]
     s = shard * S_INTS
-    while K[sh + s + S_IDLE] > 0:
+    woken, asleep = K[sh + s + S_WOKEN], K[sh + s + S_ASLEEP]
+    # who has slept longest is woken first
+    K[sh + s + S_ASLEEP] = asleep - woken if asleep > woken else 0
+    looking = woken + K[sh + s + S_LOOKING]
+    looking = looking if looking < K[sh + s + S_IDLE] else K[sh + s + S_IDLE]
+    first_looks, fresh, future = K[sh + s + S_FIRST_LOOKS] == 1, K[sh + s + S_FRESH] == 1, False
+    K[sh + s + S_WOKEN] = K[sh + s + S_LOOKING] = K[sh + s + S_FIRST_LOOKS] = K[sh + s + S_FRESH] = 0
+    while looking > 0:
         c = HIGH
         i = K[sh + s + S_HEAD + HIGH]
         if i < 0:
             if K[C_WPQ] == 1:
                 c = _choose_wpq(F, K, shard)
                 if c < 0:
-                    return
+                    break
                 i = K[sh + s + S_HEAD + c]
             else:
                 kind, c, when = choose(F, K, QUEUE_0 + shard, now)
                 if kind == NONE:
-                    return
+                    break
                 if kind == FUTURE:
                     planned = F[sx + shard * S_FLOATS + S_WAKE]
                     if planned <= now or when < planned:
                         F[sx + shard * S_FLOATS + S_WAKE] = when
                         _schedule(F, K, when, E_WAKE, shard)
-                    return
+                    looking, future = 0, True
+                    break
                 i = K[sh + s + S_HEAD + c]
                 following = K[it + i * I_INTS + I_NEXT]
                 arrived, price = 0.0, 0.0
@@ -1451,9 +1512,30 @@ def _dispatch(F: Floats, K: Ints, shard: int, now: float) -> None:
         K[sh + s + S_HEAD + c] = K[it + i * I_INTS + I_NEXT]
         if c < HIGH:
             F[nc + K[sh + s + S_OSD] * M_FLOATS + M_WAIT + c] += now - F[ix + i * I_FLOATS + X_ARRIVED]
+        if first_looks and K[sh + s + S_FIRST] < 0:
+            if K[sh + s + S_DURABLE] >= 0 or _uniform(F, K) * looking < 1.0:
+                K[sh + s + S_FIRST] = i
+                K[sh + s + S_TAKEN] = _durable(F, K, shard, fresh)
         K[sh + s + S_IDLE] -= 1
+        K[sh + s + S_QUEUED] -= 1
+        looking -= 1
         K[C_SERVED] += 1
         _start(F, K, i, shard, now)
+    K[sh + s + S_ASLEEP] += looking
+    if first_looks and K[sh + s + S_FIRST] < 0 and K[sh + s + S_DURABLE] >= 0:
+        _answer(F, K, _durable(F, K, shard, fresh and future), now)
+
+
+def _durable(F: Floats, K: Ints, shard: int, only_first: bool) -> int:
+    """Take the list of durable transactions, or only the one that came first; -1 where there is none."""
+    it, sh = K[IT], K[SH]
+    h = sh + shard * S_INTS
+    first = K[h + S_DURABLE]
+    K[h + S_DURABLE] = -1
+    if first >= 0 and only_first:
+        K[h + S_DURABLE] = K[it + first * I_INTS + I_NEXT]
+        K[it + first * I_INTS + I_NEXT] = -1
+    return first
 
 
 def _thread_ends(F: Floats, K: Ints, i: int, now: float) -> None:
@@ -1494,8 +1576,7 @@ def _thread_ends(F: Floats, K: Ints, i: int, now: float) -> None:
                 _start(F, K, i, shard, now)
             return
     if action == 0 or _submit(F, K, i, osd, now):
-        K[sh + shard * S_INTS + S_IDLE] += 1
-        _dirty(F, K, shard)
+        _thread_free(F, K, shard, i, now)
 
 
 # the loops that Python calls -----------------------------------------------------------------------------------------
@@ -1539,7 +1620,7 @@ def _clean(F: Floats, K: Ints, shard: int, now: float) -> None:
 
 def run(F: Floats, K: Ints, until: float) -> None:
     """Let time pass up to `until` (s); C_FULL is then 1 where the arrays were too small to go on."""
-    ht, mt, mi, rt, rs, ot, xq = K[HT], K[MT], K[MI], K[RT], K[RS], K[OT], K[XQ]
+    ht, mt, mi, rt, rs, ot, sh, xq = K[HT], K[MT], K[MI], K[RT], K[RS], K[OT], K[SH], K[XQ]
     message_mask, turn_mask = K[C_MSG_MASK], K[C_TURN_MASK]
     while True:
         now = F[ht + 0] if K[C_HEAP] > 0 else math.inf
@@ -1576,6 +1657,9 @@ def run(F: Floats, K: Ints, until: float) -> None:
             elif event == E_ARRIVAL:
                 _arrive(F, K, index, now)
             elif event == E_WAKE:
+                # all that wait for a moment
+                K[sh + index * S_INTS + S_FIRST_LOOKS] = 1
+                K[sh + index * S_INTS + S_LOOKING] = K[sh + index * S_INTS + S_IDLE] - K[sh + index * S_INTS + S_ASLEEP]
                 _dirty(F, K, index)
             else:
                 _rare(F, K, event, index, now)

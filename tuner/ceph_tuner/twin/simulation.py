@@ -454,8 +454,9 @@ class Simulation:
             numbers = np.arange(len(own))[:, None] % shards
             self._named["SL"].reshape(-1, self._width)[first : first + len(own), : pool.size] = own * shards + numbers
         rows = self._named["SH"].reshape(-1, kernel.S_INTS)
-        rows[:, kernel.S_IDLE] = self.model.osd.threads_per_shard
+        rows[:, kernel.S_IDLE] = rows[:, kernel.S_ASLEEP] = self.model.osd.threads_per_shard
         rows[:, kernel.S_HEAD : kernel.S_TAIL] = -1
+        rows[:, kernel.S_FIRST] = rows[:, kernel.S_DURABLE] = rows[:, kernel.S_TAKEN] = -1
         rows[:, kernel.S_OSD] = np.arange(len(rows)) // shards
         osds = self._named["OI"].reshape(-1, kernel.D_INTS)
         for column in (
