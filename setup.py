@@ -35,6 +35,7 @@ setup(
         "scikit-learn>=1.3",
         "scikit-optimize>=0.10.2",
         "scipy>=1.11",
+        "threadpoolctl>=3.1",
         "typer>=0.12",
     ],
     extras_require={

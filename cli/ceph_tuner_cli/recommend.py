@@ -10,7 +10,7 @@ from typing import Any, Dict, Optional, Tuple
 import typer
 
 from ceph_tuner.errors import InputError
-from ceph_tuner.files import cluster_file, profile_file, slo_file
+from ceph_tuner.files import cluster_file, fit_file, profile_file, slo_file
 from ceph_tuner.knobs import MCLOCK_NINE
 from ceph_tuner.recommendation import Effort, Prediction, Question
 from ceph_tuner.recommendation.answer import Answer, answer, evidence, profile, rounded
@@ -21,6 +21,7 @@ from ceph_tuner.slo import evaluate
 from ceph_tuner.translate import from_release_units
 from ceph_tuner.tuning.interrupts import Interrupts
 from ceph_tuner.twin.compiled import available
+from ceph_tuner.twin.discrepancy import spread_and_freedom
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.recommend_page import RecommendProgress, page, what_to_do
 from ceph_tuner_cli.render import Format, FormatOption, console, emit, messages
@@ -53,7 +54,7 @@ def recommend(
     in_force = described.settings
     if MCLOCK_NINE[0] in in_force:
         in_force = from_release_units(in_force, release, hardware)
-    question = Question(described.model, wanted, in_force, _names(knobs))
+    question = _fitted(Question(described.model, wanted, in_force, _names(knobs)), described.calibration)
     with RecommendProgress(wanted) as progress, Interrupts(progress.interrupted) as interrupts, interrupts():
         found = search(question, replace(Effort(), trials=trials, seed=seed), progress, processes)
     # not again what took long, where somebody does not want to wait
@@ -70,6 +71,15 @@ def recommend(
     if found.interrupted:
         return INTERRUPTED
     return 0 if found.choice.better and not missed(found, found.winner) else 1
+
+
+def _fitted(question: Question, calibration: Optional[Path]) -> Question:
+    """Replace what a fit knows better: parameters of drive, OSD and clients, and how far off the twin is."""
+    if calibration is None:
+        return question
+    fit = fit_file.read(calibration)
+    errors = {metric: spread_and_freedom(entry) for metric, entry in fit.discrepancy.metrics.items()}
+    return replace(question, model=fit.applied(question.model), errors=errors)
 
 
 def _names(knobs: Optional[str]) -> Optional[Tuple[str, ...]]:

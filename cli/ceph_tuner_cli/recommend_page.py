@@ -46,7 +46,7 @@ class RecommendProgress:
     """`recommendation.Report` on the terminal: one moving line, and a line whenever something better is found."""
 
     def __init__(self, slo: Slo) -> None:
-        self._slo = slo
+        self._slo, self._headed = slo, False
         self._progress = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=16),
@@ -74,9 +74,14 @@ class RecommendProgress:
     def best(self, prediction: Prediction) -> None:
         """Leave a line behind."""
         means = prediction.candidate.means
-        metrics = dict.fromkeys(objective.metric for objective in self._slo.objectives)
-        seen = ", ".join(f"{metric} {amount(metric, means.get(metric))[0]}" for metric in metrics)
-        messages.print(f"best so far: {prediction.label}: {seen}", markup=False)
+        metrics = list(dict.fromkeys(objective.metric for objective in self._slo.objectives))
+        widths = [max(len(metric), 10) for metric in metrics]
+        if not self._headed:
+            self._headed = True
+            heading = "  ".join(metric.ljust(width) for metric, width in zip(metrics, widths))
+            messages.print(f"{'best so far':17}  {heading}".rstrip(), markup=False)
+        seen = [amount(metric, means.get(metric))[0].ljust(width) for metric, width in zip(metrics, widths)]
+        messages.print(f"{prediction.label:17}  {'  '.join(seen)}".rstrip(), markup=False)
 
     def interrupted(self) -> None:
         """Answer Ctrl-C at once."""
@@ -112,7 +117,7 @@ def what_to_do(found: Found, chosen: Answer, saved: Optional[str]) -> List[str]:
             f"  ceph-tuner apply {saved} --cluster ceph",
         ]
     else:
-        lines.append("--output FILE keeps it as a profile for `ceph-tuner apply`, which checks the effect.")
+        lines.append("--output FILE keeps it as a profile for `ceph-tuner apply`.")
     return lines
 
 
@@ -162,9 +167,10 @@ def _interval_note(found: Found) -> str:
     runs = len(found.winner.runs)
     if runs < 2:
         return ""
+    error = "is in it as the fit found it" if found.question.errors else "is not in it"
     return (
         f"Below each value: where {COVERAGE:.0%} of clusters like this fall, by {runs} runs with other PG placements. "
-        "How far the model itself is off is not in it."
+        f"How far the model itself is off {error}."
     )
 
 

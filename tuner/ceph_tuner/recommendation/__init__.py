@@ -30,6 +30,10 @@ COVERAGE = 0.9
 """Of like clusters, the share that an interval shall hold."""
 
 
+Error = Tuple[float, float]
+"""Scale of a t distribution of logarithms, and its degrees of freedom."""
+
+
 @dataclass(frozen=True)
 class Question:
     """What is asked. `in_force` holds what differs from the release's defaults, the nine values as fractions."""
@@ -39,6 +43,8 @@ class Question:
     in_force: Settings = field(default_factory=dict)
     knobs: Optional[Tuple[str, ...]] = None
     """Knobs to search; None: those of the work that is described."""
+    errors: Mapping[str, Error] = field(default_factory=dict)
+    """Metric -> the twin's own error, where a fit has found it."""
 
     @property
     def profile_in_force(self) -> Optional[str]:
@@ -106,6 +112,7 @@ class Prediction:
     settings: Settings
     runs: Tuple[Mapping[str, float], ...]
     why: str = ""
+    errors: Mapping[str, Error] = field(default_factory=dict)
 
     @property
     def candidate(self) -> Candidate:
@@ -125,8 +132,8 @@ class Prediction:
     def interval(self, metric: str) -> Optional[Tuple[float, float]]:
         """Where COVERAGE of clusters that fit the description fall, by the spread over seeds; None below two runs.
 
-        Student's prediction interval, of the logarithms where nothing is 0: rates and times are skewed. How well the
-        twin describes a real cluster is not in it.
+        Student's prediction interval, of the logarithms where nothing is 0: rates and times are skewed. The twin's own
+        error is in it where `errors` has it.
         """
         values = self.values(metric)
         if len(values) < 2:
@@ -137,6 +144,9 @@ class Prediction:
         reach = (
             float(stdtrit(len(scaled) - 1, (1 + COVERAGE) / 2)) * _deviation(scaled) * math.sqrt(1 + 1 / len(scaled))
         )
+        if positive and metric in self.errors:
+            scale, freedom = self.errors[metric]
+            reach = math.hypot(reach, float(stdtrit(freedom, (1 + COVERAGE) / 2)) * scale)
         low, high = mean - reach, mean + reach
         return (math.exp(low), math.exp(min(high, 700.0))) if positive else (max(0.0, low), high)
 

@@ -7,10 +7,11 @@ in for the results of a batch's earlier settings (they are still being simulated
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
@@ -132,7 +133,7 @@ class _Race:
         self._compared = len(profiles)
         started = {label: self._start(settings) for label, settings in profiles.items()}
         for label, runs in started.items():
-            self._take(Prediction(label, dict(profiles[label]), runs.collect()))
+            self._take(Prediction(label, dict(profiles[label]), runs.collect(), errors=self._question.errors))
 
     def search(self, search_for: SearchFor) -> None:
         """Ask, simulate, tell."""
@@ -145,13 +146,17 @@ class _Race:
             batch: List[Tuple[Proposal, Started]] = []
             for _ in range(min(self._effort.batch, self._effort.trials - trials)):
                 self._phase(f"search, settings {trials + len(batch) + 1} of {self._effort.trials}")
-                proposal = optimiser.ask()
+                # threads for matrices this small wait for each other, and take the cores from the runs
+                with threadpool_limits(1):
+                    proposal = optimiser.ask()
                 batch.append((proposal, self._start({**self._question.kept, **proposal.settings})))
                 optimiser.tell(proposal.settings, stand_in.measures)
             for proposal, started in batch:
                 trials += 1
                 settings = {**self._question.kept, **proposal.settings}
-                self._take(Prediction(f"trial {trials}", settings, started.collect(), proposal.why))
+                self._take(
+                    Prediction(f"trial {trials}", settings, started.collect(), proposal.why, self._question.errors)
+                )
                 self._phase(f"search, settings {trials} of {self._effort.trials}")
 
     def end(self, space: Space, interrupted: bool) -> Found:
@@ -185,7 +190,7 @@ class _Race:
         started = [(entry, self._runs.start(model, entry.settings, seeds)) for entry in compared]
         found = []
         for entry, runs in started:
-            found.append(Prediction(entry.label, entry.settings, runs.collect(), entry.why))
+            found.append(replace(entry, runs=runs.collect()))
             self._phase("the best again, on fresh seeds")
         return found
 

@@ -84,5 +84,10 @@ def functions(compile_them: bool = True) -> Functions:
             own.__module__ = kernel.__name__
             entry = name in ENTRIES
             inlined = not entry and name not in SELDOM
-            bound[name] = njit(own, error_model="numpy", _nrt=False, cache=entry, forceinline=inlined)
+            options = {"error_model": "numpy", "_nrt": False, "forceinline": inlined}
+            try:
+                bound[name] = njit(own, cache=entry, **options)
+            except RuntimeError:
+                # neither the source's directory nor the user's cache can be written: compiled anew in every process
+                bound[name] = njit(own, cache=False, **options)
     return Functions(True, bound["run"], bound["drive"])
