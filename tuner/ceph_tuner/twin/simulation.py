@@ -526,13 +526,17 @@ class Simulation:
             *((START_S + float(self._random.random()), kernel.E_SCRUB, osd) for osd in range(osds)),
             *((START_S + kernel.CLEAN_S, kernel.E_CLEAN, n) for n in range(self._count * self.model.osd.shards)),
         ]
+        turns: List[Tuple[float, int]] = []
         for n, client in enumerate(self.model.clients):
             if client.rate is not None:
                 gap = float(self._random.standard_exponential()) / (client.rate * self.share)
                 events.append((START_S + gap, kernel.E_ARRIVAL, n))
             else:
                 for _ in range(max(1, round(client.depth * self.share))):
-                    kernel._turn(self._floats, self._ints, n, START_S + float(self._random.random()) * 1e-3)
+                    turns.append((START_S + float(self._random.random()) * 1e-3, n))
+        # by time, or every one of them would move all others
+        for time, n in sorted(turns, key=lambda turn: turn[0]):
+            kernel._turn(self._floats, self._ints, n, time)
         for time, event, index in events:
             kernel._schedule(self._floats, self._ints, time, event, index)
 
