@@ -365,7 +365,7 @@ S_FIRST, S_DURABLE, S_DURABLE_TAIL, S_TAKEN, S_FIRST_LOOKS, S_FRESH, S_INTS = 16
 # the next item if there is one, and runs them only when that item is done with (OSD::ShardedOpWQ::_process). So an
 # answer waits for a scrub's read, or for BlueStore's throttle, whenever the first thread does. S_FIRST is its item.
 # While it waits for a moment, the first transaction of a commit wakes it, and it goes back to waiting without a look at
-# those that came meanwhile: they lie until something else happens to wake it (S_FRESH: woken by a commit just now).
+# those that came meanwhile: they lie until that moment has come (S_FRESH: woken by a commit just now).
 S_WAKE, S_MARK, S_FLOATS = 0, 1, 4
 
 (
@@ -1448,9 +1448,8 @@ def _enqueue(F: Floats, K: Ints, i: int, now: float) -> None:
         K[sh + s + S_FIRST_LOOKS] = 1
         _dirty(F, K, shard)
     elif idle - asleep > K[sh + s + S_WOKEN] + K[sh + s + S_LOOKING]:
+        # one of the others: the first thread comes back last from its answers, and so stands last in the line
         K[sh + s + S_WOKEN] += 1
-        if K[sh + s + S_FIRST] < 0 and _uniform(F, K) * idle < 1.0:
-            K[sh + s + S_FIRST_LOOKS] = 1
         _dirty(F, K, shard)
     K[sh + s + S_QUEUED] += 1
 
