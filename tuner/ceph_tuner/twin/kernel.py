@@ -1448,8 +1448,10 @@ def _enqueue(F: Floats, K: Ints, i: int, now: float) -> None:
         K[sh + s + S_FIRST_LOOKS] = 1
         _dirty(F, K, shard)
     elif idle - asleep > K[sh + s + S_WOKEN] + K[sh + s + S_LOOKING]:
-        # one of the others: the first thread comes back last from its answers, and so stands last in the line
+        # the first thread comes back last from its answers, and so stands last in the line
         K[sh + s + S_WOKEN] += 1
+        if idle == 1 and K[sh + s + S_FIRST] < 0:
+            K[sh + s + S_FIRST_LOOKS] = 1
         _dirty(F, K, shard)
     K[sh + s + S_QUEUED] += 1
 
