@@ -10,12 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from ceph_tuner.twin.replay import Replay, replay
-from ceph_tuner_cli import twin_fit, twin_predict
+from ceph_tuner_cli import twin_fit, twin_predict, twin_validate
 from ceph_tuner_cli.render import Format, FormatOption, emit
 
 app = typer.Typer(help="The model of Ceph's OSDs, and what it is held against.", no_args_is_help=True)
 app.command("fit")(twin_fit.fit)
 app.command("predict")(twin_predict.predict)
+app.command("validate")(twin_validate.validate)
 
 
 def _table(results: List[Replay], shown: int) -> Table:

@@ -1,0 +1,153 @@
+"""`ceph-tuner twin validate`: the twin beside measurements that others published."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional
+
+import typer
+from rich.console import Group, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.twin.published import TABLES
+from ceph_tuner.twin.published_models import ASSUMPTIONS
+from ceph_tuner.twin.validation import (
+    TARGET_ERROR,
+    Fitted,
+    Report,
+    Values,
+    compare,
+    fit_baseline,
+    measure_all,
+    nodes_of,
+    runs_of,
+)
+from ceph_tuner_cli.render import Format, FormatOption, emit, messages
+
+
+def validate(
+    table: Optional[List[str]] = typer.Option(
+        None, "--table", "-t", help="A1, A2, B1, B2, B3 or C1; all if not given."
+    ),
+    seeds: int = typer.Option(8, "--seeds", min=1, help="Placements of the PGs that results are averaged over."),
+    first_seed: int = typer.Option(0, "--first-seed", min=0, help="The first of them; same seeds, same results."),
+    quick: bool = typer.Option(False, "--quick", help="Simulate less: for a look, and for tests."),
+    processes: Optional[int] = typer.Option(
+        None, "--processes", min=1, help="Runs side by side; all cores if not given."
+    ),
+    form: Format = FormatOption,
+) -> None:
+    """Hold the twin against published tables: its device is fitted to their baseline rows alone.
+
+    Exits 0 where every ordering between profiles is as published and the median error is 15% or less, 1 where not.
+    """
+    tables = _chosen(table)
+    report = _run(tables, range(first_seed, first_seed + seeds), quick, processes)
+    emit(_document(report), form, lambda: _page(report))
+    if not report.met:
+        raise typer.Exit(1)
+
+
+def _chosen(table: Optional[List[str]]) -> List[str]:
+    unknown = [name for name in table or () if name.upper() not in TABLES]
+    if unknown:
+        raise InputError("--table", ", ".join(unknown), f"some of {', '.join(TABLES)}")
+    return [name for name in TABLES if not table or name in {given.upper() for given in table}]
+
+
+def _run(tables: List[str], seeds: range, quick: bool, processes: Optional[int]) -> Report:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=messages, transient=True) as bar:
+        fitted: Dict[str, Fitted] = {}
+        nodes = nodes_of(tables)
+        fitting = bar.add_task("baselines", total=len(nodes), visible=bool(nodes))
+        for name in nodes:
+            fitted[name] = fit_baseline(name, seeds)
+            bar.advance(fitting)
+        runs = runs_of(tables, fitted, seeds, quick)
+        running = bar.add_task("runs", total=len(runs))
+        values: List[Values] = []
+        for own in measure_all(runs, processes):
+            values.append(own)
+            bar.advance(running)
+    return compare(tables, runs, values, fitted)
+
+
+def _document(report: Report) -> Dict[str, Any]:
+    return {
+        "met": report.met,
+        "median_error": report.median_error,
+        "target_error": TARGET_ERROR,
+        "fitted": {
+            name: {
+                "commit_s_per_transaction": found.osd.kv_cpu_s,
+                "iops": found.baseline.iops,
+                "mean_ms": found.baseline.mean_ms,
+            }
+            for name, found in report.fitted.items()
+        },
+        "figures": [
+            {
+                "table": found.figure.table,
+                "case": found.figure.case,
+                "metric": found.figure.metric,
+                "published": found.figure.value,
+                "derived": found.figure.derived,
+                "predicted": found.predicted,
+                "deviation": found.deviation,
+                "error": found.error,
+            }
+            for found in report.comparisons
+        ],
+        "orderings": [
+            {
+                "table": check.ordering.table,
+                "metric": check.ordering.metric,
+                "between": "profiles" if check.ordering.between_profiles else "schedulers",
+                "falling": list(check.ordering.falling),
+                "predicted": list(check.predicted),
+                "holds": check.holds,
+            }
+            for check in report.checks
+        ],
+        "assumptions": [vars(assumption) for assumption in ASSUMPTIONS],
+    }
+
+
+def _page(report: Report) -> RenderableType:
+    figures = Table("table", "case", "metric", title="Published and predicted")
+    for name in ("published", "predicted", "±", "error"):
+        figures.add_column(name, justify="right")
+    for found in report.comparisons:
+        figure = found.figure
+        figures.add_row(
+            figure.table,
+            figure.case,
+            figure.metric,
+            _number(figure.value),
+            _number(found.predicted),
+            _number(found.deviation),
+            f"{found.error:+.0%}",
+        )
+    orderings = Table("table", "metric", "from highest to lowest, as published", "holds", title="Orderings")
+    for check in report.checks:
+        ran = zip(check.ordering.falling, check.predicted)
+        falling = " > ".join(f"{case} ({_number(value)})" for case, value in ran)
+        orderings.add_row(check.ordering.table, check.ordering.metric, falling, "yes" if check.holds else "no")
+    return Group(figures, orderings, _verdict(report))
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _verdict(report: Report) -> str:
+    between = [check for check in report.checks if check.ordering.between_profiles]
+    schedulers = [check for check in report.checks if not check.ordering.between_profiles]
+    return (
+        f"Median absolute error of {len(report.comparisons)} figures: {report.median_error:.1%} "
+        f"(target {TARGET_ERROR:.0%}). "
+        f"Orderings between profiles: {sum(check.holds for check in between)} of {len(between)} hold; "
+        f"with WPQ: {sum(check.holds for check in schedulers)} of {len(schedulers)}."
+    )

@@ -1,0 +1,156 @@
+"""Measurements that others published, which the twin is held against. Figures and orderings only, as data.
+
+Tables A1 and A2: "QoS in Quincy: Comparison of mClock and WPQ schedulers with background operations - Part 1", ceph.io,
+8 August 2022. Tables B1 to B3: Part 2 of the same, 10 August 2022. C1: "Ceph: A Journey to 1 TiB/s", ceph.io, 2024.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, Iterator, Tuple
+
+WPQ = "WPQ"
+CLIENT, BALANCED, RECOVERY = "high_client_ops", "balanced", "high_recovery_ops"
+PROFILES = (CLIENT, BALANCED, RECOVERY)
+TABLES = ("A1", "A2", "B1", "B2", "B3", "C1")
+
+TEN_SCRUBS = f"{CLIENT}, 10 scrubs"
+REQUESTED = "WPQ, requested scrub"
+CHEAP = {name: f"{name}, scrub cost 20 MiB" for name in PROFILES}
+READS, WRITES = "random reads", "random writes"
+PG_COUNTS = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+
+IOPS, MEAN_MS, BUSY_MS = "client IOPS", "client mean ms", "client mean ms in background"
+TRIM_RATE, TRIM_S = "trimmed objects/s", "trim s"
+RECOVERY_RATE, RECOVERY_S = "recovered objects/s", "recovery s"
+SCRUB_S, OF_WPQ_SCRUB_S, OF_WPQ_IOPS = "scrub s", "scrub s of WPQ's", "client IOPS of WPQ's"
+GAIN = "gain from 2 048 to 16 384 PGs"
+
+
+def with_pgs(kind: str, pgs: int) -> str:
+    """Name of a case of table C1."""
+    return f"{kind}, {pgs} PGs"
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Clients of a node without background work: what the device is fitted to, and the only thing."""
+
+    iops: float
+    mean_ms: float
+
+
+BASELINES: Dict[str, Baseline] = {
+    "A": Baseline(23_323.71, 2.747),
+    # the article names no latency: 64 operations under way, by Little's law
+    "B": Baseline(15_007.17, 64 / 15_007.17 * 1000),
+}
+"""By node. Fio, 4 KiB random writes, queue depth 64."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One published number."""
+
+    table: str
+    case: str
+    metric: str
+    value: float
+    derived: str = ""
+    """How it follows from what is printed, where it is not printed itself."""
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """Cases from the highest to the lowest, as published."""
+
+    table: str
+    metric: str
+    falling: Tuple[str, ...]
+
+    @property
+    def between_profiles(self) -> bool:
+        """Whether it compares mClock with mClock; the others compare with WPQ."""
+        return not any(case.startswith(WPQ) for case in self.falling)
+
+
+def _rows(table: str, metrics: Tuple[str, ...], rows: Dict[str, Tuple[float, ...]]) -> Iterator[Figure]:
+    for case, values in rows.items():
+        for metric, value in zip(metrics, values):
+            yield Figure(table, case, metric, value)
+
+
+FIGURES: Tuple[Figure, ...] = (
+    *_rows(
+        "A1",
+        (IOPS, MEAN_MS, BUSY_MS, TRIM_RATE, TRIM_S),
+        {
+            WPQ: (17_520.63, 3.280, 6.2, 671.0, 121.83),
+            CLIENT: (19_217.59, 3.323, 4.506, 747.0, 111.34),
+            BALANCED: (18_998.55, 3.364, 5.074, 804.0, 100.0),
+            RECOVERY: (18_293.20, 3.506, 5.270, 766.0, 108.0),
+        },
+    ),
+    *_rows(
+        "A2",
+        (IOPS, MEAN_MS, BUSY_MS),
+        {
+            WPQ: (12_939.71, 4.945, 7.385),
+            CLIENT: (13_651.66, 4.677, 8.020),
+            BALANCED: (10_541.26, 6.118, 8.223),
+            RECOVERY: (9_168.12, 6.998, 9.932),
+        },
+    ),
+    *_rows("A2", (TRIM_RATE, TRIM_S), {WPQ: (431.0, 164.24), CLIENT: (528.0, 133.59), BALANCED: (495.0,)}),
+    *_rows("A2", (RECOVERY_RATE, RECOVERY_S), {WPQ: (83.0, 224.0), BALANCED: (125.0, 144.0), RECOVERY: (140.0, 130.0)}),
+    Figure("A2", CLIENT, RECOVERY_RATE, 83.0, "about as WPQ"),
+    Figure("A2", CLIENT, RECOVERY_S, 224.0, "about as WPQ"),
+    Figure("B1", WPQ, IOPS, 0.73 * 15_007.17, "27% below the baseline"),
+    Figure("B1", CLIENT, IOPS, 0.76 * 15_007.17, "about 24% below the baseline"),
+    Figure("B1", CLIENT, MEAN_MS, 5.62),
+    Figure("B1", WPQ, MEAN_MS, 5.62 / 0.97, "high_client_ops is about 3% below it"),
+    Figure("B2", TEN_SCRUBS, OF_WPQ_SCRUB_S, 0.56, "44% shorter"),
+    Figure("B2", TEN_SCRUBS, OF_WPQ_IOPS, 0.94, "6% lower"),
+    Figure("B2", TEN_SCRUBS, BUSY_MS, 7.0, "about 7"),
+    Figure("B2", WPQ, BUSY_MS, 5.8),
+    *(Figure("B3", CHEAP[name], OF_WPQ_SCRUB_S, 1.0, "similar to WPQ's") for name in PROFILES),
+    Figure("C1", WRITES, GAIN, 1.0, "writes gain up to about 2 048 PGs"),
+)
+
+ORDERINGS: Tuple[Ordering, ...] = (
+    Ordering("A1", IOPS, (CLIENT, BALANCED, RECOVERY)),
+    Ordering("A1", MEAN_MS, (RECOVERY, BALANCED, CLIENT)),
+    Ordering("A1", BUSY_MS, (RECOVERY, BALANCED, CLIENT)),
+    Ordering("A1", TRIM_RATE, (BALANCED, RECOVERY, CLIENT)),
+    Ordering("A1", TRIM_S, (CLIENT, RECOVERY, BALANCED)),
+    Ordering("A1", IOPS, (RECOVERY, WPQ)),
+    Ordering("A1", BUSY_MS, (WPQ, RECOVERY)),
+    Ordering("A1", TRIM_RATE, (CLIENT, WPQ)),
+    Ordering("A2", IOPS, (CLIENT, BALANCED, RECOVERY)),
+    Ordering("A2", MEAN_MS, (RECOVERY, BALANCED, CLIENT)),
+    Ordering("A2", BUSY_MS, (RECOVERY, BALANCED, CLIENT)),
+    Ordering("A2", TRIM_RATE, (CLIENT, BALANCED, RECOVERY)),
+    Ordering("A2", RECOVERY_RATE, (RECOVERY, BALANCED, CLIENT)),
+    Ordering("A2", RECOVERY_S, (CLIENT, BALANCED, RECOVERY)),
+    Ordering("A2", IOPS, (CLIENT, WPQ, BALANCED)),
+    Ordering("A2", BUSY_MS, (CLIENT, WPQ)),
+    Ordering("A2", TRIM_RATE, (BALANCED, WPQ)),
+    Ordering("A2", RECOVERY_RATE, (BALANCED, WPQ)),
+    Ordering("B1", IOPS, (CLIENT, BALANCED)),
+    Ordering("B1", IOPS, (CLIENT, RECOVERY)),
+    Ordering("B1", SCRUB_S, (RECOVERY, BALANCED, CLIENT)),
+    Ordering("B1", IOPS, (BALANCED, WPQ)),
+    Ordering("B1", IOPS, (RECOVERY, WPQ)),
+    Ordering("B1", MEAN_MS, (WPQ, CLIENT)),
+    Ordering("B1", SCRUB_S, (CLIENT, WPQ)),
+    Ordering("B2", SCRUB_S, (CLIENT, TEN_SCRUBS)),
+    Ordering("B2", BUSY_MS, (TEN_SCRUBS, CLIENT)),
+    Ordering("B2", IOPS, (WPQ, TEN_SCRUBS)),
+    *(Ordering("B3", SCRUB_S, (name, CHEAP[name])) for name in PROFILES),
+    Ordering("B3", IOPS, (CHEAP[CLIENT], CHEAP[BALANCED])),
+    Ordering("B3", IOPS, (CHEAP[CLIENT], CHEAP[RECOVERY])),
+    *(Ordering("B3", IOPS, (CHEAP[name], REQUESTED)) for name in PROFILES),
+    Ordering("C1", IOPS, tuple(with_pgs(READS, pgs) for pgs in reversed(PG_COUNTS) if pgs >= 512)),
+    Ordering("C1", IOPS, tuple(with_pgs(WRITES, pgs) for pgs in (2048, 512, 128))),
+    Ordering("C1", GAIN, (READS, WRITES)),
+)

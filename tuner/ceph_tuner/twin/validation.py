@@ -1,0 +1,243 @@
+"""Runs the published tables on the twin, and says how far off it is.
+
+A run simulates the phases of a test, not its whole length: clients alone, clients with background work until that is
+done (or at its steady rate), and puts the published averages together from them. Background work is cut to a part of
+the objects, since rates do not depend on how many there are; unevenness of the PGs stays as it is.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from statistics import mean, median, stdev
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ceph_tuner.twin import published as p
+from ceph_tuner.twin.model import OsdModel
+from ceph_tuner.twin.prediction import Job, mean_of, predict, predict_all
+from ceph_tuner.twin.published_models import NODES, Case, cases, node
+from ceph_tuner.twin.simulation import Simulation
+
+TARGET_ERROR = 0.15
+"""Median absolute error that the comparison may have."""
+
+STEP_S, LONGEST_S = 0.05, 90.0
+SCRUB_SETTLE_S, SCRUB_WINDOW_S = 6.0, 6.0
+"""OSDs begin one scrub a second at most: the number that runs is steady after some seconds."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A node's OSD, fitted to its baseline row, and what the twin's clients get there alone."""
+
+    osd: OsdModel
+    baseline: p.Baseline
+
+
+class Run(NamedTuple):
+    """One row with one placement of the PGs."""
+
+    case: Case
+    seed: int
+
+
+Values = Dict[str, float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A published figure and the twin's."""
+
+    figure: p.Figure
+    predicted: float
+    deviation: float
+    """Standard deviation over the seeds: placements of the PGs."""
+
+    @property
+    def error(self) -> float:
+        """Relative."""
+        return self.predicted / self.figure.value - 1.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """A published ordering and what the twin has for it, in the published order."""
+
+    ordering: p.Ordering
+    predicted: Tuple[float, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether the twin's values fall as well."""
+        return all(one > other for one, other in zip(self.predicted, self.predicted[1:]))
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that was compared."""
+
+    fitted: Mapping[str, Fitted]
+    comparisons: Sequence[Comparison]
+    checks: Sequence[Check]
+
+    @property
+    def median_error(self) -> float:
+        """Of the absolute errors; 0 where nothing was compared."""
+        return median(abs(found.error) for found in self.comparisons) if self.comparisons else 0.0
+
+    @property
+    def missed(self) -> List[Check]:
+        """Orderings between profiles that the twin has otherwise."""
+        return [check for check in self.checks if check.ordering.between_profiles and not check.holds]
+
+    @property
+    def met(self) -> bool:
+        """Whether every ordering between profiles holds and the median error is within its target."""
+        return not self.missed and self.median_error <= TARGET_ERROR
+
+
+def fit_baseline(name: str, seeds: Sequence[int], rounds: int = 12) -> Fitted:
+    """Bisect the commit thread's time for a transaction until the node's clients get the published baseline."""
+    wanted = p.BASELINES[name].iops
+    low, high = 1e-6, 1e-3
+    for _ in range(rounds):
+        middle = math.sqrt(low * high)
+        if _alone(NODES[name](middle), seeds).iops > wanted:
+            low = middle
+        else:
+            high = middle
+    osd = NODES[name](math.sqrt(low * high))
+    return Fitted(osd, _alone(osd, seeds))
+
+
+def _alone(osd: OsdModel, seeds: Sequence[int]) -> p.Baseline:
+    windows = list(predict_all([Job(node(osd), {}, 1.0, 0.3, seed) for seed in seeds], processes=1))
+    iops, latency = mean_of(windows, "client.iops"), mean_of(windows, "client.mean_ms")
+    if iops is None or latency is None:
+        raise ValueError("the baseline has no clients")
+    return p.Baseline(iops, latency)
+
+
+def runs_of(
+    tables: Sequence[str], fitted: Mapping[str, Fitted], seeds: Sequence[int], quick: bool = False
+) -> List[Run]:
+    """Every row of the tables with every seed."""
+    osds = {name: found.osd for name, found in fitted.items()}
+    baselines = {name: found.baseline for name, found in fitted.items()}
+    return [Run(case, seed) for table in tables for case in cases(table, osds, baselines, quick) for seed in seeds]
+
+
+def nodes_of(tables: Sequence[str]) -> List[str]:
+    """Nodes to fit for some tables."""
+    return sorted({table[0] for table in tables} & set(NODES))
+
+
+def measure(run: Run) -> Values:
+    """What the article would have reported of a run."""
+    case = run.case
+    if case.model.snaptrim or case.model.recovery:
+        return _drained(case, run.seed)
+    if case.model.scrub:
+        return _scrubbed(case, run.seed)
+    window = predict(Job(case.model, case.settings, 0.15, 0.05, run.seed))
+    return {p.IOPS: window.measures["client.iops"].mean}
+
+
+def measure_all(runs: Sequence[Run], processes: Optional[int] = None) -> Iterator[Values]:
+    """The values of independent runs, in their order, spread over the cores (None: all of them)."""
+    workers = min(processes or os.cpu_count() or 1, len(runs))
+    if workers <= 1:
+        yield from map(measure, runs)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        yield from pool.map(measure, runs)
+
+
+def _drained(case: Case, seed: int) -> Values:
+    """Clients with background work until that is done."""
+    simulation = Simulation(case.model, case.settings, seed)
+    simulation.advance(1.0)
+    before = simulation.clients()[0]
+    passed, trim_s, recovery_s = 0.0, math.inf, math.inf
+    while passed < LONGEST_S and max(trim_s, recovery_s) == math.inf:
+        simulation.advance(STEP_S)
+        passed += STEP_S
+        left = simulation.counters()
+        if left.clones_left == 0 and trim_s == math.inf:
+            trim_s = passed
+        if left.misplaced_left == 0 and recovery_s == math.inf:
+            recovery_s = passed
+    after = simulation.clients()[0]
+    operations, seconds = after.operations - before.operations, after.seconds - before.seconds
+    values = _averaged(case, passed * case.scale, operations / passed, seconds / operations * 1000)
+    if case.model.snaptrim and trim_s < math.inf:
+        values[p.TRIM_S] = trim_s * case.scale
+        values[p.TRIM_RATE] = case.model.snaptrim[0].clones / trim_s
+    if case.model.recovery and recovery_s < math.inf:
+        values[p.RECOVERY_S] = recovery_s * case.scale
+        values[p.RECOVERY_RATE] = case.model.recovery[0].objects / recovery_s
+    return values
+
+
+def _scrubbed(case: Case, seed: int) -> Values:
+    window = predict(Job(case.model, case.settings, SCRUB_WINDOW_S, SCRUB_SETTLE_S, seed))
+    seconds = case.model.scrub[0].objects / window.measures["scrub.objects_s"].mean
+    iops, latency = window.measures["client.iops"].mean, window.measures["client.mean_ms"].mean
+    return {**_averaged(case, seconds, iops, latency), p.SCRUB_S: seconds}
+
+
+def _averaged(case: Case, busy_s: float, iops: float, latency_ms: float) -> Values:
+    """Means over fio's whole time: with background work while it lasts, without it before and after."""
+    busy_s = min(busy_s, case.clients_s - case.before_s)
+    quiet_s = case.clients_s - busy_s
+    quiet, busy = case.baseline.iops * quiet_s, iops * busy_s
+    return {
+        p.IOPS: (quiet + busy) / case.clients_s,
+        p.MEAN_MS: (quiet * case.baseline.mean_ms + busy * latency_ms) / (quiet + busy),
+        p.BUSY_MS: latency_ms,
+    }
+
+
+def compare(
+    tables: Sequence[str], runs: Sequence[Run], values: Sequence[Values], fitted: Mapping[str, Fitted]
+) -> Report:
+    """Set the runs beside what was published. Orderings of cases that did not run are left out."""
+    found: Dict[Tuple[str, str], List[Values]] = {}
+    for run, own in zip(runs, values):
+        found.setdefault((run.case.table, run.case.name), []).append(own)
+    _relate(found)
+    comparisons, checks = [], []
+    for figure in p.FIGURES:
+        own_values = _of(found, figure.table, figure.case, figure.metric) if figure.table in tables else []
+        if own_values:
+            spread = stdev(own_values) if len(own_values) > 1 else 0.0
+            comparisons.append(Comparison(figure, mean(own_values), spread))
+    for ordering in p.ORDERINGS:
+        if ordering.table not in tables:
+            continue
+        of_cases = [_of(found, ordering.table, case, ordering.metric) for case in ordering.falling]
+        ran = tuple((case, mean(own)) for case, own in zip(ordering.falling, of_cases) if own)
+        if len(ran) > 1:
+            falling = p.Ordering(ordering.table, ordering.metric, tuple(case for case, _ in ran))
+            checks.append(Check(falling, tuple(value for _, value in ran)))
+    return Report(fitted, comparisons, checks)
+
+
+def _of(found: Mapping[Tuple[str, str], Sequence[Values]], table: str, case: str, metric: str) -> List[float]:
+    return [values[metric] for values in found.get((table, case), ()) if metric in values]
+
+
+def _relate(found: Dict[Tuple[str, str], List[Values]]) -> None:
+    """Add what is published as a ratio: to WPQ with the same placement, and over the PG count."""
+    for (table, _), own in found.items():
+        reference = found.get((table, p.REQUESTED if table == "B3" else p.WPQ))
+        if table[0] == "B" and reference:
+            for values, other in zip(own, reference):
+                values[p.OF_WPQ_SCRUB_S] = values[p.SCRUB_S] / other[p.SCRUB_S]
+                values[p.OF_WPQ_IOPS] = values[p.IOPS] / other[p.IOPS]
+    for kind in (p.READS, p.WRITES):
+        few, many = (found.get(("C1", p.with_pgs(kind, pgs))) for pgs in (2048, 16384))
+        if few and many:
+            found["C1", kind] = [{p.GAIN: high[p.IOPS] / low[p.IOPS]} for low, high in zip(few, many)]
