@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from typing import Dict, List
+
+import pytest
+
+from ceph_tuner.releases import QUINCY_EARLY
+from ceph_tuner.twin import published as p
+from ceph_tuner.twin.knobs_in_force import class_rates, completed
+from ceph_tuner.twin.published_models import Case, cases, node, osd_a, trim_price
+from ceph_tuner.twin.validation import (
+    TARGET_ERROR,
+    Check,
+    Comparison,
+    Fitted,
+    Report,
+    Run,
+    Values,
+    compare,
+    fit_baseline,
+    measure,
+    nodes_of,
+    runs_of,
+)
+
+SEEDS = (0, 1)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Fitted:
+    return fit_baseline("A", SEEDS, rounds=9)
+
+
+@pytest.fixture(scope="module")
+def report(fitted: Fitted) -> Report:
+    """Table A1, a thirtieth of its clones."""
+    runs = runs_of(["A1"], {"A": fitted}, SEEDS, quick=True)
+    return compare(["A1"], runs, [measure(run) for run in runs], {"A": fitted})
+
+
+def test_a_figure_is_published_once() -> None:
+    keys = [(figure.table, figure.case, figure.metric) for figure in p.FIGURES]
+
+    assert len(set(keys)) == len(keys)
+    assert {figure.table for figure in p.FIGURES} == set(p.TABLES)
+    assert all(figure.value > 0 for figure in p.FIGURES)
+
+
+def test_orderings_agree_with_the_figures_that_they_rank() -> None:
+    values = {(figure.table, figure.case, figure.metric): figure.value for figure in p.FIGURES}
+    ranked = 0
+    for ordering in p.ORDERINGS:
+        for higher, lower in combinations(ordering.falling, 2):
+            both = [values.get((ordering.table, case, ordering.metric)) for case in (higher, lower)]
+            if both[0] is not None and both[1] is not None:
+                assert both[0] > both[1], (ordering, higher, lower)
+                ranked += 1
+    assert ranked > 40
+
+
+def test_client_figures_of_a_closed_loop_obey_littles_law_but_for_one_known_row() -> None:
+    values = {(figure.table, figure.case, figure.metric): figure.value for figure in p.FIGURES}
+    broken = [
+        (table, case)
+        for (table, case, metric), iops in values.items()
+        if metric == p.IOPS and (table, case, p.MEAN_MS) in values
+        if abs(iops * values[table, case, p.MEAN_MS] / 64_000 - 1) > 0.05
+    ]
+
+    # 17 520 IOPS at 3.28 ms are 57 operations under way, not 64
+    assert broken == [("A1", p.WPQ)]
+
+
+def test_every_published_row_is_run() -> None:
+    osds = {"A": osd_a(50e-6), "B": osd_a(50e-6)}
+    for table in p.TABLES:
+        ran = {case.name for case in cases(table, osds, p.BASELINES, quick=False)}
+        if table == "C1":
+            ran |= {p.READS, p.WRITES}
+        wanted = {figure.case for figure in p.FIGURES if figure.table == table}
+        wanted |= {case for ordering in p.ORDERINGS if ordering.table == table for case in ordering.falling}
+
+        assert wanted <= ran, table
+
+
+def test_a_clone_is_charged_as_twelve_small_writes() -> None:
+    assert trim_price() == 12
+
+
+def test_profiles_are_the_articles_own_and_not_the_releases() -> None:
+    own = {case.name: case for case in cases("A1", {"A": osd_a(50e-6)}, p.BASELINES, quick=True)}
+    case = own[p.CLIENT]
+    rates = class_rates(completed(case.settings, QUINCY_EARLY), case.model)
+
+    # 30% of 21 500 IOPS on 8 shards
+    assert rates[2] == pytest.approx((0.25 * 21_500 / 8, 1.0, 0.3 * 21_500 / 8))
+
+
+def test_the_commit_thread_alone_is_fitted_and_meets_the_baseline(fitted: Fitted) -> None:
+    assert fitted.baseline.iops == pytest.approx(p.BASELINES["A"].iops, rel=0.02)
+    assert fitted.baseline.mean_ms == pytest.approx(p.BASELINES["A"].mean_ms, rel=0.03)
+    assert fitted.osd == osd_a(fitted.osd.kv_cpu_s)
+
+
+def test_a_longer_commit_makes_slower_clients() -> None:
+    quick, slow = (measure(Run(_alone(seconds), 0))[p.IOPS] for seconds in (20e-6, 80e-6))
+
+    assert quick > 1.5 * slow
+
+
+def _alone(seconds: float) -> Case:
+    case = cases("C1", {}, {}, quick=True)[-1]
+    return replace(case, model=node(osd_a(seconds)), settings={})
+
+
+def test_snaptrim_profiles_are_ordered_as_published_by_their_limits(report: Report) -> None:
+    rates = [check for check in report.checks if check.ordering.metric in (p.TRIM_RATE, p.TRIM_S)]
+    between = [check for check in rates if check.ordering.between_profiles]
+
+    assert len(between) == 2
+    assert all(check.holds for check in between)
+
+
+def test_snaptrim_is_predicted_within_the_target(report: Report) -> None:
+    assert len(report.comparisons) == 20
+    assert report.median_error < TARGET_ERROR
+
+
+def test_clients_suffer_from_trims_as_much_as_published(report: Report) -> None:
+    errors = {
+        found.figure.case: found.error
+        for found in report.comparisons
+        if found.figure.metric == p.BUSY_MS and found.figure.case in p.PROFILES
+    }
+
+    assert set(errors) == set(p.PROFILES)
+    assert all(abs(error) < 0.25 for error in errors.values()), errors
+
+
+def test_the_same_seed_gives_the_same_values(fitted: Fitted) -> None:
+    run = runs_of(["A1"], {"A": fitted}, [3], quick=True)[1]
+
+    assert measure(run) == measure(run)
+
+
+def _ran(values: Dict[str, Values]) -> List[Run]:
+    own = {case.name: case for case in cases("A1", {"A": osd_a(50e-6)}, p.BASELINES, quick=True)}
+    return [Run(own[name], 0) for name in values]
+
+
+def test_a_missed_ordering_and_a_large_error_are_misses() -> None:
+    published = {(figure.case, figure.metric): figure.value for figure in p.FIGURES if figure.table == "A1"}
+    right: Dict[str, Values] = {
+        name: {metric: published[name, metric] for metric in (p.IOPS, p.BUSY_MS)} for name in p.PROFILES
+    }
+    swapped = {p.CLIENT: right[p.RECOVERY], p.BALANCED: right[p.BALANCED], p.RECOVERY: right[p.CLIENT]}
+    halved = {name: {metric: value / 2 for metric, value in own.items()} for name, own in right.items()}
+
+    assert compare(["A1"], _ran(right), list(right.values()), {}).met
+    assert len(compare(["A1"], _ran(swapped), list(swapped.values()), {}).missed) == 2
+    off = compare(["A1"], _ran(halved), list(halved.values()), {})
+    assert off.missed == []
+    assert off.median_error == 0.5
+    assert not off.met
+
+
+def test_an_ordering_with_equal_values_does_not_hold() -> None:
+    assert not Check(p.Ordering("A1", p.IOPS, ("a", "b")), (1.0, 1.0)).holds
+    assert Comparison(p.Figure("A1", "a", p.IOPS, 2.0), 3.0, 0.0).error == 0.5
+
+
+def test_tables_name_the_nodes_to_fit() -> None:
+    assert nodes_of(["A2", "B3", "C1"]) == ["A", "B"]
+    assert nodes_of(["C1"]) == []
