@@ -74,6 +74,9 @@ class Audit:
         ):  # fmt: skip
             heads = [row[head] for row in self.osds if head != k.D_COMMIT or row[k.D_KV_BUSY]]
             where[name] = [i for first in heads for i in self.chain(first)]
+        # what a commit made durable waits for a shard's first thread, then goes with that thread's item
+        for name, head in (("durable", k.S_DURABLE), ("taken", k.S_TAKEN)):
+            where[name] = [i for row in self.shards for i in self.chain(row[head])]
         return where
 
     def operations_of(self, stream: int) -> int:
