@@ -186,7 +186,7 @@ def test_recovery_of_an_osd_that_came_back_reaches_only_its_pgs() -> None:
 @pytest.mark.parametrize(
     ("knob", "work", "column"),
     [
-        ("osd_max_scrubs", {"scrub": (ScrubWork("rbd", 3000, 1 * MIB),)}, kernel.D_SCRUBS),
+        ("osd_max_scrubs", {"scrub": (ScrubWork("rbd", 60_000, 1 * MIB),)}, kernel.D_SCRUBS),
         ("osd_max_trimming_pgs", {"snaptrim": (SnaptrimWork("rbd", 60000),)}, kernel.D_TRIMS),
         ("osd_max_backfills", {"recovery": (RecoveryWork("rbd", 9000),)}, kernel.D_LOCAL),
         ("osd_recovery_max_active_ssd", {"recovery": (RecoveryWork("rbd", 9000),)}, kernel.D_RECOVERING),
