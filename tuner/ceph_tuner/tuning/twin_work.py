@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.clusters.twin import TwinCluster
-from ceph_tuner.clusters.twin_samples import Look, look, sample_between
 from ceph_tuner.errors import RetryLater
 from ceph_tuner.sample import Measure, Sample, window_of
 from ceph_tuner.twin.model import ClusterModel
+from ceph_tuner.twin.samples import Look, look, sample_between
 from ceph_tuner.twin.simulation import Simulation
 
 LIVE_S = 5.0

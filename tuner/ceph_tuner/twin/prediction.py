@@ -7,10 +7,10 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Iterator, List, Mapping, Optional, Sequence
 
-from ceph_tuner.clusters.twin_samples import look, sample_between
 from ceph_tuner.releases import Value
 from ceph_tuner.sample import Window, window_of
 from ceph_tuner.twin.model import ClusterModel
+from ceph_tuner.twin.samples import look, sample_between
 from ceph_tuner.twin.simulation import Simulation
 
 SAMPLES = 5

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from ceph_tuner.clusters.twin_samples import look, sample_between
 from ceph_tuner.sample import Sample, window_of
 from ceph_tuner.twin.model import MIB, ClientStream, ClusterModel, Pool, RecoveryWork, ScrubWork, SnaptrimWork
+from ceph_tuner.twin.samples import look, sample_between
 from ceph_tuner.twin.simulation import Simulation
 from twins import small_model
 
