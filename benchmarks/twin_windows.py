@@ -167,9 +167,12 @@ def plan(settings: List[Tuple[str, Settings]]) -> List[Tuple[str, str, Settings]
     """(mix, label, settings) in the order of measuring; the profile in force has no settings to write."""
     steps: List[Tuple[str, str, Settings]] = [("client", "in-force", {})]
     steps += [(mix, "in-force", {}) for mix in MIXES]
-    for place, (label, own) in enumerate(settings):
-        turned = MIXES[place % len(MIXES) :] + MIXES[: place % len(MIXES)]
-        steps += [(mix, label, own) for mix in turned]
+    to_fit = [pair for pair in settings if pair[0].startswith("fit")]
+    steps += [(mix, label, own) for label, own in to_fit for mix in MIXES]
+    # every setting in one mix, then every setting in the next one: a run that is cut short has seen all settings
+    others = [pair for pair in settings if pair not in to_fit]
+    for turn in range(len(MIXES)):
+        steps += [(MIXES[(place + turn) % len(MIXES)], label, own) for place, (label, own) in enumerate(others)]
     steps += [("client", "in-force-again", {}), *((mix, "in-force-again", {}) for mix in MIXES)]
     return steps
 
@@ -227,17 +230,30 @@ def measure(arguments: argparse.Namespace) -> None:
                 except LabFailed as failed:
                     print(f"{mix} {label}: {failed}", file=sys.stderr)
                     continue
-                document["windows"].append(_entry(mix, trial.to_dict(), chosen, work.beside, load))
+                document["windows"].append(_entry(mix, timing, trial.to_dict(), chosen, work.beside, load))
             new = arguments.output.with_suffix(".new")
             new.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
             os.replace(new, arguments.output)
 
 
 def _entry(
-    mix: str, trial: Mapping[str, Any], options: Mapping[str, Any], beside: Mapping[str, float], load: float
+    mix: str,
+    timing: Timing,
+    trial: Mapping[str, Any],
+    options: Mapping[str, Any],
+    beside: Mapping[str, float],
+    load: float,
 ) -> Dict[str, Any]:
     rounded = {name: round(value, 4) for name, value in beside.items() if name != "host.load"}
-    return {"mix": mix, "options": dict(options), **trial, "beside": rounded, "machine_load": load}
+    return {
+        "mix": mix,
+        "options": dict(options),
+        **trial,
+        "window_s": timing.window,
+        "settle_s": timing.settle,
+        "beside": rounded,
+        "machine_load": load,
+    }
 
 
 def main() -> None:
