@@ -108,6 +108,7 @@ def _document(report: Report) -> Dict[str, Any]:
                 "falling": list(check.ordering.falling),
                 "predicted": list(check.predicted),
                 "holds": check.holds,
+                "contradicted": check.contradicted,
             }
             for check in report.checks
         ],
@@ -134,7 +135,8 @@ def _page(report: Report) -> RenderableType:
     for check in report.checks:
         ran = zip(check.ordering.falling, check.predicted)
         falling = " > ".join(f"{case} ({_number(value)})" for case, value in ran)
-        orderings.add_row(check.ordering.table, check.ordering.metric, falling, "yes" if check.holds else "no")
+        answer = "yes" if check.holds else ("no" if check.contradicted else "no, within chance")
+        orderings.add_row(check.ordering.table, check.ordering.metric, falling, answer)
     return Group(figures, orderings, _verdict(report))
 
 

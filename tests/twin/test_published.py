@@ -166,6 +166,14 @@ def test_a_missed_ordering_and_a_large_error_are_misses() -> None:
     assert not off.met
 
 
+def test_a_miss_within_the_spread_of_placements_is_no_contradiction() -> None:
+    ordering = p.Ordering("A1", p.IOPS, ("a", "b"))
+
+    assert not Check(ordering, (1.0, 1.1), ((-0.1, 0.06),)).contradicted
+    assert Check(ordering, (1.0, 1.2), ((-0.2, 0.06),)).contradicted
+    assert not Check(ordering, (1.2, 1.0), ((0.2, 0.06),)).contradicted
+
+
 def test_an_ordering_with_equal_values_does_not_hold() -> None:
     assert not Check(p.Ordering("A1", p.IOPS, ("a", "b")), (1.0, 1.0)).holds
     assert Comparison(p.Figure("A1", "a", p.IOPS, 2.0), 3.0, 0.0).error == 0.5

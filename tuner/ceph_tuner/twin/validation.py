@@ -67,11 +67,18 @@ class Check:
 
     ordering: p.Ordering
     predicted: Tuple[float, ...]
+    steps: Tuple[Tuple[float, float], ...] = ()
+    """From each value to the next: how far it falls with the same placement, and the standard error of that."""
 
     @property
     def holds(self) -> bool:
         """Whether the twin's values fall as well."""
         return all(one > other for one, other in zip(self.predicted, self.predicted[1:]))
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether one rises by more than twice its standard error; otherwise a miss may be chance."""
+        return any(fall < -2.0 * error for fall, error in self.steps)
 
 
 @dataclass(frozen=True)
@@ -219,10 +226,17 @@ def compare(
             continue
         of_cases = [_of(found, ordering.table, case, ordering.metric) for case in ordering.falling]
         ran = tuple((case, mean(own)) for case, own in zip(ordering.falling, of_cases) if own)
+        of_ran = [own for own in of_cases if own]
         if len(ran) > 1:
             falling = p.Ordering(ordering.table, ordering.metric, tuple(case for case, _ in ran))
-            checks.append(Check(falling, tuple(value for _, value in ran)))
+            steps = tuple(_step(one, other) for one, other in zip(of_ran, of_ran[1:]))
+            checks.append(Check(falling, tuple(value for _, value in ran), steps))
     return Report(fitted, comparisons, checks)
+
+
+def _step(one: Sequence[float], other: Sequence[float]) -> Tuple[float, float]:
+    falls = [high - low for high, low in zip(one, other)]
+    return mean(falls), stdev(falls) / math.sqrt(len(falls)) if len(falls) > 1 else 0.0
 
 
 def _of(found: Mapping[Tuple[str, str], Sequence[Values]], table: str, case: str, metric: str) -> List[float]:
