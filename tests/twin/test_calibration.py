@@ -10,7 +10,7 @@ from ceph_tuner.errors import InputError
 from ceph_tuner.releases import TENTACLE, Settings
 from ceph_tuner.sample import Measure
 from ceph_tuner.twin.calibration import Calibration, Effort, Fitting
-from ceph_tuner.twin.fit import SILENT, Fit, identify
+from ceph_tuner.twin.fit import DETERMINED, SILENT, Fit, identify
 from ceph_tuner.twin.forecast import forecast, metrics_of
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.twin.model import (
@@ -24,7 +24,7 @@ from ceph_tuner.twin.model import (
     RecoveryWork,
     SnaptrimWork,
 )
-from ceph_tuner.twin.observations import Observation, Run, simulated
+from ceph_tuner.twin.observations import RATES, Observation, Run, simulated
 from ceph_tuner.twin.parameters import Parameter, Prior, fittable, named, value_of, with_values
 from ceph_tuner.twin.running import Runner
 
@@ -37,15 +37,15 @@ def small_cluster(**work: Any) -> ClusterModel:
     osd = OsdModel(
         device, 1000, 60 * MIB, shards=1, threads_per_shard=4, kv_ios=2.0, kv_latency_s=1e-3, throttle_bytes=256 * KIB
     )
-    pools = (Pool("client", 16, 3), Pool("background", 16, 3))
+    pools = (Pool("client", 16, 3), Pool("background", 64, 3))
     clients = (ClientStream("client", rate=120, depth=64, latency_s=2e-4),)
     return ClusterModel(3, osd, pools, clients, network_s=1e-4, **work)
 
 
 MODELS: Dict[str, ClusterModel] = {
     "client": small_cluster(),
-    "recovery": small_cluster(recovery=(RecoveryWork("background", 20_000, MIB, target=2),)),
-    "snaptrim": small_cluster(snaptrim=(SnaptrimWork("background", 20_000, MIB // 4),)),
+    "recovery": small_cluster(recovery=(RecoveryWork("background", 600, MIB, target=2),)),
+    "snaptrim": small_cluster(snaptrim=(SnaptrimWork("background", 4000, MIB // 4),)),
 }
 
 
@@ -72,7 +72,9 @@ def windows(
             seed += 1
             metrics = metrics_of(truth[scenario])
             values = simulated(Run(truth[scenario], TRIED[label], 10.0, 3.0, seed, metrics))
-            measures = {name: Measure(float(value), 0.05 * float(value), 5) for name, value in zip(metrics, values)}
+            # in ten seconds latencies differ by as much from seed to seed
+            spread = {name: 0.05 if name in RATES else 0.25 for name in metrics}
+            measures = {n: Measure(float(value), spread[n] * float(value), 5) for n, value in zip(metrics, values)}
             found.append(Observation(scenario, label, TRIED[label], measures, 10.0, 3.0))
     return found
 
@@ -94,14 +96,17 @@ TRUE_VALUES = {"osd.kv_ios": 3.2, "osd.kv_latency_s": 2.2e-3, "osd.trim_ios": 2.
 def recovered() -> Calibration:
     truth = {name: with_values(model, TRUE_VALUES) for name, model in MODELS.items()}
     observations = windows(truth, list(MODELS), list(TRIED))
-    return fitted(observations, MODELS, list(TRUE_VALUES))
+    return fitted(observations, MODELS, list(TRUE_VALUES), Effort(8, 1, 8, 3))
 
 
 def test_parameters_are_recovered_from_windows_that_the_twin_itself_made(recovered: Calibration) -> None:
     for fit_of in Fit.of(recovered, MODELS).parameters:
         error = abs(np.log(fit_of.value / TRUE_VALUES[fit_of.name]))
         assert error < max(0.12, 2.6 * fit_of.deviation), (fit_of.name, fit_of.value, fit_of.deviation)
-        assert fit_of.deviation < 0.6 * fit_of.described_deviation, fit_of.name
+    # the commits' requests hide their flush, and the fit says so; what it says to know, it knows
+    known = {entry.name: entry for entry in Fit.of(recovered, MODELS).parameters if entry.verdict == DETERMINED}
+    assert {"osd.kv_ios", "osd.trim_ios"} <= set(known)
+    assert all(entry.deviation <= 0.5 * entry.described_deviation for entry in known.values())
 
 
 def test_a_twin_that_made_the_windows_explains_them(recovered: Calibration) -> None:

@@ -93,6 +93,8 @@ class Calibration:
     outputs: Outputs
     predicted: Array
     """z at x, mean over seeds."""
+    held_out: Array
+    """z where the window's setting was held out of the fit."""
     discrepancy: Discrepancy
     lines: Lines
     runs: int = 0
@@ -166,10 +168,19 @@ class Fitting:
         predicted = self._mean(best)
         information = self._information(lines, np.ones(len(self.outputs), dtype=bool))
         covariance = np.linalg.inv(information + np.eye(len(best)))
-        discrepancy = self._held_out(best, lines, predicted)
+        held, discrepancy = self._held_out(best, lines, predicted)
         self._report("done", 1.0)
         return Calibration(
-            self.prior, best, covariance, information, self.outputs, predicted, discrepancy, lines, self._runner.runs
+            self.prior,
+            best,
+            covariance,
+            information,
+            self.outputs,
+            predicted,
+            held,
+            discrepancy,
+            lines,
+            self._runner.runs,
         )
 
     # simulations -----------------------------------------------------------------------------------------------------
@@ -258,8 +269,8 @@ class Fitting:
             found[places] = np.sqrt(max(excess + 2.0 * first**2, 0.25 * first**2) / (len(places) + 2.0))
         return found
 
-    def _held_out(self, x: Array, lines: Lines, predicted: Array) -> Discrepancy:
-        """Residuals of each setting's windows where the fit did without them; those of the fit with one setting."""
+    def _held_out(self, x: Array, lines: Lines, predicted: Array) -> Tuple[Array, Discrepancy]:
+        """Outputs and residuals of each setting in turn where the fit did without it; the fit's if there is one."""
         labels = np.asarray([self.outputs.observations[n].same[1] for n, _ in self.outputs.names])
         everything = list(dict.fromkeys(labels))
         held, variance = np.array(predicted), np.square(lines.scatter)
@@ -274,7 +285,7 @@ class Fitting:
                 rows = self._rows([self.prior.inside(p) for p in places], range(301, 301 + count))
                 held[~without] = np.median(rows, axis=0)[~without]
                 variance[~without] = rows.var(axis=0, ddof=1)[~without]
-        return Discrepancy.of(self.outputs, predicted, held, variance, len(everything))
+        return held, Discrepancy.of(self.outputs, predicted, held, variance, len(everything))
 
 
 def residual_rms(calibration: Calibration) -> float:

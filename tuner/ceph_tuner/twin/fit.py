@@ -193,7 +193,7 @@ def _verdict(name: str, judged: Identifiability) -> str:
 
 def _evidence(found: Calibration) -> List[Dict[str, Any]]:
     outputs = found.outputs
-    measured, predicted = outputs.values(outputs.z), outputs.values(found.predicted)
+    measured, predicted, held = (outputs.values(z) for z in (outputs.z, found.predicted, found.held_out))
     entries: List[Dict[str, Any]] = []
     for n, window in enumerate(outputs.observations):
         places = [place for place, (owner, _) in enumerate(outputs.names) if owner == n]
@@ -204,6 +204,7 @@ def _evidence(found: Calibration) -> List[Dict[str, Any]]:
                 "settings": dict(window.settings),
                 "measured": {outputs.names[place][1]: float(measured[place]) for place in places},
                 "predicted": {outputs.names[place][1]: float(predicted[place]) for place in places},
+                "held_out": {outputs.names[place][1]: float(held[place]) for place in places},
             }
         )
     return entries

@@ -9,7 +9,7 @@ from ceph_tuner.errors import InputError
 from ceph_tuner.lab.loads import recovery as recovery_load
 from ceph_tuner.lab.loads import snaptrim as snaptrim_load
 from ceph_tuner.lab.options import LabOptions
-from ceph_tuner.lab.recipes import RECIPES
+from ceph_tuner.lab.recipes import RECIPES, RECOVERY_SHARE
 from ceph_tuner.releases import Release, Version
 from ceph_tuner.twin.model import (
     KIB,
@@ -37,8 +37,12 @@ THREADS, THROTTLE = 5, 256 * KIB
 OPEN_DEPTH = 256
 """Operations that an open-loop client lets wait at most."""
 
-PLENTY = 10
-"""Times the work that a window takes: a window is measured for as long as work lasts, and the twin's must not end."""
+PLENTY = 1.3
+"""Times the lab's own work: a window is measured for as long as work lasts, and the twin's should not end before.
+
+Not more: PGs are recovered and trimmed one after the other, and one that lasted for the whole window would make its own
+placement the result.
+"""
 
 
 def lab_model(
@@ -61,20 +65,20 @@ def lab_model(
     if scenario in ("client-recovery", "mixed"):
         pools.append(Pool("recovery", recovery_load.PGS, min(2, options.osds)))
         object_bytes = int(chosen["object_bytes"])
-        objects = int(PLENTY * float(chosen["seconds"]) * options.bandwidth / object_bytes)
+        objects = int(PLENTY * RECOVERY_SHARE * float(chosen["seconds"]) * options.bandwidth / object_bytes)
         # the OSD that was away misses every object
         recovery = (RecoveryWork("recovery", objects, object_bytes, target=options.osds - 1),)
     if scenario == "client-backfill":
         pools.append(Pool("backfill", 32, size))
         recovery = (
-            RecoveryWork("backfill", PLENTY * int(chosen["objects"]), int(chosen["object_bytes"]), degraded=False),
+            RecoveryWork("backfill", int(PLENTY * chosen["objects"]), int(chosen["object_bytes"]), degraded=False),
         )
     if scenario in ("client-scrub", "mixed"):
         pools.append(Pool("scrub", SCRUB_PGS, size))
         scrub = (ScrubWork("scrub", int(chosen["scrub_objects"]), int(chosen["scrub_object_bytes"])),)
     if scenario in ("client-snaptrim", "mixed"):
         pools.append(Pool("snaptrim", snaptrim_load.PGS, size))
-        snaptrim = (SnaptrimWork("snaptrim", PLENTY * int(chosen["clones"]), int(chosen["clone_bytes"])),)
+        snaptrim = (SnaptrimWork("snaptrim", int(PLENTY * chosen["clones"]), int(chosen["clone_bytes"])),)
     client = ClientStream(
         "client",
         rate=float(chosen["rate"]) if "rate" in chosen else None,

@@ -16,11 +16,11 @@ from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 
-from ceph_tuner.clusters.twin_samples import look, sample_between
 from ceph_tuner.releases import Settings
 from ceph_tuner.sample import Measure
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.parameters import Array
+from ceph_tuner.twin.samples import look, sample_between
 from ceph_tuner.twin.simulation import Simulation
 
 RATES = ("client.iops", "recovery.bytes_s", "backfill.objects_s", "scrub.bytes_s", "snaptrim.objects_s")
@@ -137,9 +137,13 @@ class Outputs:
         return np.asarray(np.maximum(np.exp(z) - self.floors, 0.0))
 
     def runs(self, models: Mapping[str, ClusterModel], seed: int) -> List[Run]:
-        """Simulations whose values, one after the other, are the row."""
+        """Simulations whose values, one after the other, are the row; each has a seed of its own.
+
+        With one seed for all, chance would bend all windows alike, and pass for what they have in common.
+        """
         return [
-            Run(models[o.scenario], o.settings, o.seconds, o.settle, seed, tuple(o.metrics)) for o in self.observations
+            Run(models[o.scenario], o.settings, o.seconds, o.settle, seed * 1009 + number, tuple(o.metrics))
+            for number, o in enumerate(self.observations)
         ]
 
     def chosen(self, metric: str) -> Array:
