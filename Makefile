@@ -65,7 +65,7 @@ ifeq ($(WINDOWS),)
 	$(BIN)/python benchmarks/twin_windows.py --cluster lab --output $(MEASURED)
 endif
 	$(BIN)/python benchmarks/twin_on_lab.py --windows $(MEASURED) \
-	  --output docs/results/twin.json --plot docs/results/twin.svg
+	  --output docs/results/twin.json --plot docs/results/twin.png
 
 test: setup
 	$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report=term

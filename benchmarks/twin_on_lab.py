@@ -1,6 +1,6 @@
 """Holds the twin against a lab: fitted on at most four settings, it predicts a dozen others that it has not seen.
 
-    python benchmarks/twin_on_lab.py --windows windows.json --output docs/results/twin.json --plot docs/results/twin.svg
+    python benchmarks/twin_on_lab.py --windows windows.json --output docs/results/twin.json --plot docs/results/twin.png
 
 `windows.json` comes from benchmarks/twin_windows.py. The windows labelled in-force and fit-N are fitted on, those
 labelled random-NN predicted, and in-force-again says how far two windows of the same settings differ. Prints Markdown:
@@ -219,7 +219,7 @@ def draw(document: Mapping[str, Any], path: Path) -> None:
     mpl.use("Agg")
     # the same data give the same file
     mpl.rcParams["svg.hashsalt"] = "ceph-tuner"
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     rows = document["rows"]
     metrics = [metric for metric in FITTED if any(row["metric"] == metric for row in rows)]
@@ -242,15 +242,19 @@ def draw(document: Mapping[str, Any], path: Path) -> None:
         axis.plot([low, high], [low, high], color="black", lw=0.6)
         axis.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low / 2, high * 2))
         axis.set_title(f"{metric.replace('_ms', '')} ({unit})", fontsize=9)
+        for side in (axis.xaxis, axis.yaxis):
+            side.set_major_locator(ticker.LogLocator(subs=(1, 2, 5), numticks=8))
+            side.set_major_formatter(ticker.FuncFormatter(lambda value, place: f"{value:g}"))
+            side.set_minor_formatter(ticker.NullFormatter())
         axis.tick_params(labelsize=7)
     for axis in axes.flat[len(metrics) :]:
         axis.axis("off")
     for scenario in scenarios:
         axes.flat[-1].plot([], [], "o", ms=4, color=colours[scenario], label=scenario)
-    figure.legend(loc="lower right", fontsize=8, ncols=len(scenarios), frameon=False)
+    axes.flat[-1].legend(loc="center", fontsize=9, frameon=False)
     figure.supxlabel("measured on the lab", fontsize=9)
     figure.supylabel("predicted by the twin, with 90 % intervals", fontsize=9)
-    figure.tight_layout(rect=(0.01, 0.02, 1, 1))
+    figure.tight_layout()
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
