@@ -156,7 +156,8 @@ def _shifts(apart: Array, scenarios: Array) -> Dict[str, float]:
         own = apart[scenarios == scenario]
         middle = float(np.median(own))
         astray = float(np.median(np.abs(own - middle))) * 1.4826 / math.sqrt(len(own))
-        certain = middle**2 / (middle**2 + astray**2) if middle else 0.0
+        # James and Stein's rule: what may be chance is not followed
+        certain = max(0.0, 1.0 - (astray / middle) ** 2) if middle else 0.0
         found[scenario] = middle * _share(len(own)) * certain
     return found
 
