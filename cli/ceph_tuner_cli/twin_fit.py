@@ -20,11 +20,11 @@ from ceph_tuner.errors import InputError
 from ceph_tuner.files import cluster_file, fit_file, windows_file
 from ceph_tuner.history import History
 from ceph_tuner.journal import APPLIED
+from ceph_tuner.lab.twin_model import KNOWN, lab_model
 from ceph_tuner.releases import Settings, parse_version
 from ceph_tuner.tuning.on_cluster import in_force
 from ceph_tuner.twin.calibration import Effort, Fitting
 from ceph_tuner.twin.fit import Fit
-from ceph_tuner.twin.lab_model import KNOWN, lab_model
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.observations import Observation
 from ceph_tuner.twin.parameters import named

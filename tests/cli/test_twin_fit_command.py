@@ -37,7 +37,7 @@ def windows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Windows of a lab that the twin plays, with commits that take longer than described."""
     from ceph_tuner.cost import Hardware
     from ceph_tuner.lab.options import LabOptions
-    from ceph_tuner.twin.lab_model import lab_model
+    from ceph_tuner.lab.twin_model import lab_model
     from ceph_tuner.twin.parameters import with_values
 
     path = tmp_path_factory.mktemp("windows") / "windows.json"

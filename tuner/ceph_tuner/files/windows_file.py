@@ -23,12 +23,12 @@ from ceph_tuner.cost import Hardware
 from ceph_tuner.errors import InputError, PermissionRefused
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.lab.options import LabOptions
+from ceph_tuner.lab.twin_model import lab_model
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.releases import Release, Settings, parse_version, release_named, release_of
 from ceph_tuner.sample import Measure
 from ceph_tuner.settings import check_settings
 from ceph_tuner.twin.knobs_in_force import completed
-from ceph_tuner.twin.lab_model import lab_model
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.observations import Observation
 

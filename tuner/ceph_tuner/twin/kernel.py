@@ -729,7 +729,7 @@ def _submit(F: Floats, K: Ints, i: int, osd: int, now: float) -> bool:
 
 def _commit_begins(F: Floats, K: Ints, osd: int, now: float) -> None:
     """The commit thread takes every transaction whose data are written; the throttle lets others in already."""
-    it, ix, sh, oi, of, sl = K[IT], K[IX], K[SH], K[OI], K[OF], K[SL]
+    it, ix, oi, of, sl = K[IT], K[IX], K[OI], K[OF], K[SL]
     d = osd * D_INTS
     first = i = K[oi + d + D_KV_HEAD]
     if K[oi + d + D_KV_BUSY] == 1 or i < 0 or F[ix + i * I_FLOATS + X_DONE] > now:
@@ -784,7 +784,7 @@ def _wait_for_snaps(F: Floats, K: Ints, i: int, osd: int) -> None:
 
 def _trims_go_on(F: Floats, K: Ints, osd: int, now: float) -> None:
     """The table of snapshots is free: the next thread that waits for it."""
-    it, ix, sh, oi, sl = K[IT], K[IX], K[SH], K[OI], K[SL]
+    it, ix, oi, sl = K[IT], K[IX], K[OI], K[SL]
     d = osd * D_INTS
     while K[oi + d + D_SNAPS] == 0 and K[oi + d + D_SNAP_HEAD] >= 0:
         i = K[oi + d + D_SNAP_HEAD]
@@ -1513,10 +1513,10 @@ def _dispatch(F: Floats, K: Ints, shard: int, now: float) -> None:
         K[sh + s + S_HEAD + c] = K[it + i * I_INTS + I_NEXT]
         if c < HIGH:
             F[nc + K[sh + s + S_OSD] * M_FLOATS + M_WAIT + c] += now - F[ix + i * I_FLOATS + X_ARRIVED]
-        if first_looks and K[sh + s + S_FIRST] < 0:
-            if K[sh + s + S_DURABLE] >= 0 or _uniform(F, K) * looking < 1.0:
-                K[sh + s + S_FIRST] = i
-                K[sh + s + S_TAKEN] = _durable(F, K, shard, fresh)
+        free = first_looks and K[sh + s + S_FIRST] < 0
+        if free and (K[sh + s + S_DURABLE] >= 0 or _uniform(F, K) * looking < 1.0):
+            K[sh + s + S_FIRST] = i
+            K[sh + s + S_TAKEN] = _durable(F, K, shard, fresh)
         K[sh + s + S_IDLE] -= 1
         K[sh + s + S_QUEUED] -= 1
         looking -= 1
@@ -1541,7 +1541,7 @@ def _durable(F: Floats, K: Ints, shard: int, only_first: bool) -> int:
 
 def _thread_ends(F: Floats, K: Ints, i: int, now: float) -> None:
     """A thread is through with an item."""
-    it, ix, ot, sh, ac, sl, st = K[IT], K[IX], K[OT], K[SH], K[AC], K[SL], K[ST]
+    it, ix, ot, ac, sl, st = K[IT], K[IX], K[OT], K[AC], K[SL], K[ST]
     n = i * I_INTS
     role, slot, argument = K[it + n + I_ROLE], K[it + n + I_SLOT], K[it + n + I_ARG]
     osd, shard = K[ac + slot], K[sl + slot]

@@ -270,6 +270,9 @@ class ClusterModel:
         for work in works:
             if work.pool not in names:
                 raise ValueError(f"work on the pool {work.pool!r}, which is none of {', '.join(names)}")
+        for work in self.recovery:
+            if self.pool(work.pool).size < 2:
+                raise ValueError(f"recovery in the pool {work.pool!r}, which has no second copy to recover from")
 
     def pool(self, name: str) -> Pool:
         """The pool of that name."""

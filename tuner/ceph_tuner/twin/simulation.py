@@ -344,8 +344,10 @@ class Simulation:
         # what one event may bring about
         reserve = flying + len(self._tasks) * (self._width + 1) + 256
         items, operations = items + reserve, operations + reserve
-        if items >= kernel.SCRATCH * 64:
-            raise InputError("twin", f"{items} requests at a time", f"fewer than {kernel.SCRATCH * 64}")
+        # one event may bring about as much as this at once
+        if max(flying, len(self._tasks)) >= kernel.SCRATCH:
+            found = f"{flying} client operations at a time and {len(self._tasks)} PGs with background work"
+            raise InputError("twin", found, f"fewer than {kernel.SCRATCH} of each, or simulated_osds")
         room = 1 << int(items + 1).bit_length()
         turns = 1 << int(flying + 1).bit_length()
         threads = shards * model.osd.threads_per_shard
@@ -532,8 +534,8 @@ class Simulation:
                 gap = float(self._random.standard_exponential()) / (client.rate * self.share)
                 events.append((START_S + gap, kernel.E_ARRIVAL, n))
             else:
-                for _ in range(max(1, round(client.depth * self.share))):
-                    turns.append((START_S + float(self._random.random()) * 1e-3, n))
+                depth = max(1, round(client.depth * self.share))
+                turns += [(START_S + float(self._random.random()) * 1e-3, n) for _ in range(depth)]
         # by time, or every one of them would move all others
         for time, n in sorted(turns, key=lambda turn: turn[0]):
             kernel._turn(self._floats, self._ints, n, time)
