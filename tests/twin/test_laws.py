@@ -95,8 +95,8 @@ def test_no_class_with_work_falls_below_its_reservation(shares: List[Shares], co
     for c, (reservation, _, _) in enumerate(shares):
         for first in (0.0, 1.3, 3.1):
             for seconds in (0.5, 1.0, 1.9):
-                # of each class one request may be in the way
-                least = reservation * CAPACITY * seconds - sum(costs) - costs[c]
+                # of each class one request may be in the way, and one of its own reaches over either end
+                least = reservation * CAPACITY * seconds - sum(costs) - 2 * costs[c]
                 assert served(turns, c, first, first + seconds) >= least
 
 
