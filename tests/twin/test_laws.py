@@ -29,6 +29,11 @@ from ceph_tuner.twin.simulation import Simulation
 CAPACITY = 1e6
 """Bytes a second."""
 
+BACKLOG = 50
+"""Requests of each class that wait at any time. A tag is never earlier than its request's arrival, so what a class
+could not have while others were served, it gets afterwards only for requests that were there already: with 4 waiting,
+one of 5 000 bytes beside others of 50 000 got 0.335 of the capacity instead of the 0.4 reserved for it."""
+
 Shares = Tuple[float, int, float]
 """Reservation and limit as fractions of the capacity (0: none), weight between them."""
 
@@ -46,7 +51,7 @@ def serve(shares: List[Shares], costs: List[float], seconds: float, rate: float 
     queue, begin = DmClockQueue(), 1000.0
     for c, (reservation, weight, limit) in enumerate(shares):
         queue.set_class(c, reservation * CAPACITY, weight, limit * CAPACITY)
-        for number in range(4):
+        for number in range(BACKLOG):
             queue.add(begin, number, c, costs[c])
     now, turns, waited = begin, [], 0.0
     while now < begin + seconds:
