@@ -338,6 +338,8 @@ QUEUE_0 = HEADER // INTS
     G_STRIDE, G_KV_EACH, G_KV_TRIM,
 ) = range(29)  # fmt: skip
 
+MESSAGES, TURNS = range(2)
+
 # items: what they are
 (
     WRITE, SUBWRITE, REPLY, READ, SUBREAD, EC_READ, RECOVER, PULL, PUSH, PUSHED, PULLED, SCRUB_STEP, SCRUB_CHUNK,
@@ -497,32 +499,29 @@ def _release(F: Floats, K: Ints, i: int) -> None:
     K[C_FREE_ITEM] = i
 
 
-def _send(F: Floats, K: Ints, i: int, time: float) -> None:
-    """An item is on its way to its OSD and arrives at that time; messages are kept in the order of their arrival."""
-    mt, mi = K[MT], K[MI]
-    tail = K[C_MSG_TAIL]
-    K[C_MSG_TAIL] = tail + 1
-    mask = K[C_MSG_MASK]
-    while tail > K[C_MSG_HEAD] and F[mt + ((tail - 1) & mask)] > time:
-        F[mt + (tail & mask)] = F[mt + ((tail - 1) & mask)]
-        K[mi + (tail & mask)] = K[mi + ((tail - 1) & mask)]
+def _line_up(F: Floats, K: Ints, line: int, number: int, time: float) -> None:
+    """Put a number into one of the two lines (MESSAGES, TURNS), which are in the order of their times."""
+    times, numbers = K[MT if line == MESSAGES else RT], K[MI if line == MESSAGES else RS]
+    head, end = (C_MSG_HEAD, C_MSG_TAIL) if line == MESSAGES else (C_TURN_HEAD, C_TURN_TAIL)
+    mask = K[C_MSG_MASK if line == MESSAGES else C_TURN_MASK]
+    tail = K[end]
+    K[end] = tail + 1
+    while tail > K[head] and F[times + ((tail - 1) & mask)] > time:
+        F[times + (tail & mask)] = F[times + ((tail - 1) & mask)]
+        K[numbers + (tail & mask)] = K[numbers + ((tail - 1) & mask)]
         tail -= 1
-    F[mt + (tail & mask)] = time
-    K[mi + (tail & mask)] = i
+    F[times + (tail & mask)] = time
+    K[numbers + (tail & mask)] = number
+
+
+def _send(F: Floats, K: Ints, i: int, time: float) -> None:
+    """An item is on its way to its OSD and arrives at that time."""
+    _line_up(F, K, MESSAGES, i, time)
 
 
 def _turn(F: Floats, K: Ints, stream: int, time: float) -> None:
     """A client will have its next operation at the primary at that time."""
-    rt, rs = K[RT], K[RS]
-    tail = K[C_TURN_TAIL]
-    K[C_TURN_TAIL] = tail + 1
-    mask = K[C_TURN_MASK]
-    while tail > K[C_TURN_HEAD] and F[rt + ((tail - 1) & mask)] > time:
-        F[rt + (tail & mask)] = F[rt + ((tail - 1) & mask)]
-        K[rs + (tail & mask)] = K[rs + ((tail - 1) & mask)]
-        tail -= 1
-    F[rt + (tail & mask)] = time
-    K[rs + (tail & mask)] = stream
+    _line_up(F, K, TURNS, stream, time)
 
 
 def _new(F: Floats, K: Ints, i: int) -> None:

@@ -25,7 +25,7 @@ from ceph_tuner.twin.knobs_in_force import (
     scrub_cost,
     trim_cost,
 )
-from ceph_tuner.twin.model import WPQ, ClientStream, ClusterModel
+from ceph_tuner.twin.model import WPQ, ClusterModel
 from ceph_tuner.twin.placement import placed
 
 Array = NDArray[Any]
@@ -567,8 +567,3 @@ def _position(acting: Sequence[int], osd: Optional[int]) -> int:
         return 0
     found = np.flatnonzero(np.asarray(acting) == osd)
     return int(found[0]) if len(found) else -1
-
-
-def per_second(client: ClientStream) -> float:
-    """What a stream offers; endless for a closed loop."""
-    return client.rate if client.rate is not None else float("inf")
