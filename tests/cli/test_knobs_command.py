@@ -1,28 +1,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any, Callable, List, Tuple
 
 import pytest
 
 from ceph_tuner.knobs import KNOBS
 from ceph_tuner.releases import RELEASES
-from ceph_tuner_cli.main import main
 
 Run = Callable[..., Tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def running(*arguments: str) -> Tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["ceph-tuner", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return running
 
 
 def document(out: str) -> List[Any]:

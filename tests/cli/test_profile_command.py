@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Callable, Iterator, Tuple
 
@@ -14,22 +14,14 @@ from ceph_tuner.knobs import PROFILE
 from ceph_tuner.lab.cluster import Lab
 from ceph_tuner.profile import Profile
 from ceph_tuner.releases import TENTACLE, nine
-from ceph_tuner_cli.main import main
 
 Run = Callable[..., Tuple[int, str, str]]
 TUNED = nine((0.5, 8, 0.0), (0.2, 1, 0.5), (0.05, 1, 0.3))
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def running(*arguments: str) -> Tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["ceph-tuner", "profile", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return running
+def run(run: Run) -> Run:
+    return partial(run, "profile")
 
 
 @pytest.fixture

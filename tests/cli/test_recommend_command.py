@@ -22,7 +22,6 @@ from ceph_tuner.recommendation.searching import Found, search
 from ceph_tuner.releases import MCLOCK_NINE
 from ceph_tuner.twin.discrepancy import Discrepancy
 from ceph_tuner.twin.fit import Fit, Fitted
-from ceph_tuner_cli.main import main
 
 CLUSTER = """\
 schema: 1
@@ -53,18 +52,6 @@ def files(tmp_path: Path) -> Callable[..., List[str]]:
         return ["recommend", str(tmp_path / "cluster.yaml"), "--slo", str(tmp_path / "slo.yaml")]
 
     return write
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def running(*arguments: str) -> Tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["ceph-tuner", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return running
 
 
 def few(arguments: List[str], trials: int = 6) -> List[str]:
