@@ -1,0 +1,99 @@
+"""What the optimisers are compared on: a noisy black box with constraints, started from settings in force.
+
+A suite is a function `(seeds) -> iterable of Problem`; see `constrained_suite.py` and `scenarios.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import nan
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
+
+import numpy as np
+from skopt.space import Dimension, Real
+
+Settings = Dict[str, Any]
+
+
+class Reading(NamedTuple):
+    """A metric as one trial shows it: its mean, and that mean's standard error (nan: unknown)."""
+
+    mean: float
+    error: float = nan
+
+
+class Constraint(NamedTuple):
+    """A bound that the metric of this name is to keep."""
+
+    name: str
+    comparison: str
+    """`<=` or `>=`"""
+    bound: float
+
+    def excess(self, value: float) -> float:
+        """By how much the bound is missed, in the metric's unit; 0 or less when it is kept."""
+        return value - self.bound if self.comparison == "<=" else self.bound - value
+
+
+class CubeSpace(Protocol):
+    """A space that is given by its own map from the unit cube, as `ceph_tuner.bayesian.Space` is."""
+
+    @property
+    def size(self) -> int: ...
+    def decode(self, point: Sequence[float]) -> Mapping[str, Any]: ...
+    def encode(self, settings: Mapping[str, Any]) -> Sequence[float]: ...
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One search: the objective is minimised, every constraint is to hold; metrics go by their names."""
+
+    name: str
+    """Unique within its suite and the same on every machine: noise and seeds are drawn from it."""
+    space: Union[Sequence[Dimension], CubeSpace]
+    """Dimensions with names, which are the settings' names; or a map from the unit cube, on which the peers search."""
+    start: Settings
+    objective: str
+    constraints: Tuple[Constraint, ...]
+    measure: Callable[[Settings, np.random.Generator], Mapping[str, Reading]]
+    """One trial: noisy, and repeated exactly with the same generator."""
+    truth: Callable[[Settings], Mapping[str, float]]
+    """The same metrics without noise; nobody but the judge asks for it."""
+    scale: Mapping[str, float]
+    """What is much in each metric, > 0: gains are counted in it, and penalties are."""
+    budget: int
+    """Trials, the start included."""
+    priors: Tuple[Any, ...] = ()
+    """`ceph_tuner.bayesian.Prior`s; no peer can use them."""
+    designs: Mapping[str, Settings] = field(default_factory=dict)
+    """Settings to hold the optimisers against, such as the built-in profiles."""
+    feasible: Optional[bool] = None
+    """Whether any settings meet every constraint; None: not known."""
+
+    def violated(self, settings: Settings) -> bool:
+        """Whether a constraint is truly missed, by more than rounding."""
+        truth = self.truth(settings)
+        return any(c.excess(truth[c.name]) > 1e-9 * self.scale[c.name] for c in self.constraints)
+
+    def unsafe(self, settings: Settings) -> bool:
+        """Whether trying these settings does harm: a missed constraint, unless a suite knows better."""
+        return self.violated(settings)
+
+    @property
+    def dimensions(self) -> List[Dimension]:
+        """The box on which peers search."""
+        if isinstance(self.space, Sequence):
+            return list(self.space)
+        return [Real(0.0, 1.0, name=f"x{place}") for place in range(self.space.size)]
+
+    def settings(self, point: Sequence[Any]) -> Settings:
+        """Of a point in `dimensions`."""
+        if isinstance(self.space, Sequence):
+            return {dimension.name: value for dimension, value in zip(self.space, point)}
+        return dict(self.space.decode(point))
+
+    def point(self, settings: Settings) -> List[Any]:
+        """In `dimensions`, of settings."""
+        if isinstance(self.space, Sequence):
+            return [settings[dimension.name] for dimension in self.space]
+        return list(self.space.encode(settings))
