@@ -1,0 +1,180 @@
+"""What the trials say about every metric, and the probabilities that follow.
+
+Each metric is modelled in a unit of its own: logarithms where the options say so, the metric's unit otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ceph_tuner.bayesian.acquisition import log_feasibility
+from ceph_tuner.bayesian.contract import Array, Constraint, Options, Prior, Space
+from ceph_tuner.bayesian.history import Trial, logarithms
+from ceph_tuner.bayesian.margins import inflation
+from ceph_tuner.bayesian.surrogate import Data, Surrogate, scale_of
+
+_NEAR_FAILURE = 0.15
+"""Distance in the cube over which a failed trial makes its neighbours suspect."""
+
+_PRIOR_POINTS = 256
+"""Points at which it is seen how much the priors say that a metric varies."""
+
+_MARGINS = 2.0
+"""How much a constraint varies over the cube where nothing is known, in margins of the start."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """A constraint in its model's unit: `goal` is what is wanted, `hold` what no trial may be worse than."""
+
+    name: str
+    sign: float
+    goal: float
+    hold: float
+
+
+class Model:
+    """Surrogates of the objective and of all constrained metrics. `start` is a point of the cube."""
+
+    def __init__(
+        self,
+        space: Space,
+        metrics: Sequence[str],
+        constraints: Sequence[Constraint],
+        start: Array,
+        options: Options,
+        priors: Sequence[Prior],
+        trials: Sequence[Trial],
+    ) -> None:
+        self._options, self._priors, self._start, self._trials = options, priors, start, trials
+        self.points = np.array([space.encode(trial.settings) for trial in trials], dtype=float).reshape(-1, space.size)
+        self._failures = self.points[[trial.failed is not None for trial in trials]]
+        self._prior_at_start = [prior.predict(start[None, :]) for prior in priors]
+        # the first rows are the trials: one call of each prior for all of them
+        cube = np.random.default_rng(0).random((_PRIOR_POINTS if priors else 0, space.size))
+        beforehand = self.prior(np.vstack([self.points, cube]))
+        self.surrogates: Dict[str, Surrogate] = {}
+        self._inflation: Dict[str, float] = {}
+        for name in metrics:
+            rows, means, errors = self._seen(name)
+            columns = [np.asarray(table[name]) for table in beforehand if name in table]
+            spread = float(np.mean([column[len(trials) :].std() for column in columns])) if columns else 0.0
+            own = [constraint.bound for constraint in constraints if constraint.name == name]
+            scale = spread or scale_of(self.points[rows], means, self._scale_beforehand(name, own))
+            inputs = self._inputs(self.points[rows], [column[rows] for column in columns])
+            self.surrogates[name] = Surrogate(Data(inputs, space.size, means, errors), scale)
+            self._inflation[name] = inflation(self.surrogates[name].surprises)
+        self._at_trials: Optional[View] = None
+        at_start = self.at(start[None, :])
+        self.bounds = [self._bounds(constraint, at_start) for constraint in constraints]
+
+    @property
+    def has_priors(self) -> bool:
+        """Whether something was believed before anything was measured."""
+        return bool(self._priors)
+
+    def at(self, points: Array) -> View:
+        """Look at points of the cube, shape (n, size)."""
+        return View(self, points)
+
+    @property
+    def at_trials(self) -> View:
+        """Look at what was tried."""
+        if self._at_trials is None:
+            self._at_trials = self.at(self.points)
+        return self._at_trials
+
+    def predict(self, name: str, points: Array, beforehand: List[Mapping[str, Array]]) -> Tuple[Array, Array]:
+        """Give mean and calibrated deviation of a metric in its model's unit, each of shape (n,)."""
+        inputs = self._inputs(points, [table[name] for table in beforehand if name in table])
+        mean, deviation = self.surrogates[name].predict(inputs)
+        return mean, self._inflation[name] * deviation
+
+    def log_no_failure(self, points: Array) -> Array:
+        """Logarithm of the probability that a trial does not fail, shape (n,)."""
+        squared = np.sum((points[:, None, :] - self._failures[None, :, :]) ** 2, axis=2)
+        near = np.exp(-0.5 * squared / _NEAR_FAILURE**2)
+        healthy: Array = np.sum(np.log1p(-np.minimum(near, 1 - 1e-9)), axis=1)
+        return healthy
+
+    def prior(self, points: Array) -> List[Mapping[str, Array]]:
+        """Ask each prior about points: how far from what it says about the start, in the models' units."""
+        return [
+            {name: self._unit(name, values) - self._unit(name, start[name]) for name, values in found.items()}
+            for found, start in zip((prior.predict(points) for prior in self._priors), self._prior_at_start)
+        ]
+
+    def _inputs(self, points: Array, columns: List[Array]) -> Array:
+        return np.hstack([points - self._start, *(column[:, None] for column in columns)])
+
+    def _unit(self, name: str, values: Array) -> Array:
+        logs = name in self._options.log_metrics
+        return np.log(np.maximum(values, 1e-12)) if logs else np.asarray(values, dtype=float)
+
+    def _bounds(self, constraint: Constraint, at_start: View) -> Bounds:
+        sign = 1.0 if constraint.comparison == "<=" else -1.0
+        logs = constraint.name in self._options.log_metrics
+        goal = constraint.bound
+        if logs:
+            goal = math.log(goal) if goal > 0 else -1e3
+        now = float(at_start.metric(constraint.name)[0][0])
+        if sign * (now - goal) <= 0:
+            return Bounds(constraint.name, sign, goal, goal)
+        slack = math.log1p(self._options.tolerance) if logs else self._options.tolerance * abs(now)
+        return Bounds(constraint.name, sign, goal, now + sign * slack)
+
+    def _seen(self, name: str) -> Tuple[List[int], Array, Array]:
+        """Give the rows of the trials that saw a metric, its means and their errors."""
+        found = []
+        for row, trial in enumerate(self._trials):
+            value = trial.values.get(name)
+            entry = None if value is None else (value.mean, value.error)
+            if value is not None and name in self._options.log_metrics:
+                entry = logarithms(value)
+            if entry is not None:
+                found.append((row, *entry))
+        if not found:
+            raise ValueError(f"{name} was not seen in any trial")
+        rows, means, errors = zip(*found)
+        return list(rows), np.array(means), np.array(errors)
+
+    def _scale_beforehand(self, name: str, bounds: List[float]) -> Optional[float]:
+        first = next((trial.values[name].mean for trial in self._trials if name in trial.values), None)
+        if first is None or not bounds:
+            return None
+        return 1.0 if name in self._options.log_metrics else _MARGINS * max(abs(bounds[0] - first), 1e-9)
+
+
+class View:
+    """The model at some points, each metric asked for once."""
+
+    def __init__(self, model: Model, points: Array) -> None:
+        self.points = points
+        self._model = model
+        self._beforehand = model.prior(points)
+        self._known: Dict[str, Tuple[Array, Array]] = {}
+
+    def metric(self, name: str) -> Tuple[Array, Array]:
+        """Give mean and deviation, each of shape (n,)."""
+        if name not in self._known:
+            self._known[name] = self._model.predict(name, self.points, self._beforehand)
+        return self._known[name]
+
+    def log_feasible(self) -> Array:
+        """Logarithm of the probability that every constraint is met, shape (n,)."""
+        return self._log_all([bounds.goal for bounds in self._model.bounds])
+
+    def log_safe(self) -> Array:
+        """Logarithm of the probability that no constraint is broken which the start keeps, nor another made worse."""
+        return self._log_all([bounds.hold for bounds in self._model.bounds])
+
+    def _log_all(self, limits: List[float]) -> Array:
+        total = self._model.log_no_failure(self.points)
+        for bounds, limit in zip(self._model.bounds, limits):
+            mean, deviation = self.metric(bounds.name)
+            total = total + log_feasibility(bounds.sign * (mean - limit), deviation)
+        return total

@@ -1,0 +1,220 @@
+"""Ask and tell: constrained Bayesian optimisation that tries nothing which is not probably safe.
+
+    space = MixedSpace([Real(0, 1, name="share"), Integer(1, 64, prior="log-uniform", name="weight")])
+    search = SafeOptimiser(space, "cost", [Constraint("latency", "<=", 20.0)], start={"share": 0.5, "weight": 1})
+    for _ in range(20):
+        (proposal,) = search.ask()
+        search.tell(proposal.settings, measure(proposal.settings))
+    print(search.best())
+
+Everything follows from the seed, what was told and what was asked since: told the same again, on whatever machine, it
+proposes the same.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ceph_tuner.bayesian.contract import (
+    Constraint,
+    Measured,
+    Options,
+    Prior,
+    Proposal,
+    Recommendation,
+    Space,
+    Values,
+    Verdict,
+)
+from ceph_tuner.bayesian.history import Trial, measured
+from ceph_tuner.bayesian.model import Model
+from ceph_tuner.bayesian.proposing import FEASIBLE, Step, next_step
+
+_RECOMMENDED = 0.98
+"""Probability from which tried settings may be recommended."""
+
+_EVIDENCE, _HOPELESS = 4, 0.02
+"""Trials before a set of constraints is called infeasible, and the probability below which it is."""
+
+
+class SafeOptimiser:
+    """Minimises a metric of a mixed space under noisy constraints, from a start that is in use already."""
+
+    def __init__(
+        self,
+        space: Space,
+        objective: str,
+        constraints: Sequence[Constraint],
+        start: Mapping[str, Any],
+        *,
+        seed: int = 0,
+        options: Optional[Options] = None,
+        priors: Sequence[Prior] = (),
+    ) -> None:
+        self._space, self._objective, self._constraints = space, objective, tuple(constraints)
+        self._start = np.asarray(space.encode(start), dtype=float)
+        self._start_settings = dict(start)
+        self._seed, self._options, self._priors = seed, options or Options(), tuple(priors)
+        self._trials: List[Trial] = []
+        self._pending: List[Proposal] = []
+        self._model: Optional[Model] = None
+        self._model_pending = 0
+        self._step: Optional[Step] = None
+
+    @property
+    def trials(self) -> Tuple[Trial, ...]:
+        """What was told."""
+        return tuple(self._trials)
+
+    def tell(
+        self, settings: Mapping[str, Any], values: Values, failed: Optional[str] = None, old: bool = False
+    ) -> None:
+        """Take what settings gave: complete, or until it was stopped (`failed` says why).
+
+        Any settings are welcome, also repeats, and those that nobody asked for; `old` ones are of an earlier search.
+        """
+        self._trials.append(Trial(dict(settings), measured(values), failed, old))
+        self._pending = [proposal for proposal in self._pending if proposal.settings != dict(settings)]
+        self._model, self._step = None, None
+
+    def ask(self, count: int = 1) -> List[Proposal]:
+        """Give settings to try next, side by side. Fewer than `count`, or none, where no more are safe (`verdict`).
+
+        What was asked for and not told yet counts as under way: nothing is proposed twice.
+        """
+        proposals: List[Proposal] = []
+        for _ in range(count):
+            proposal = None if self._frozen else self._next()
+            if proposal is None:
+                break
+            proposals.append(proposal)
+            self._pending.append(proposal)
+            self._step = None
+        return proposals
+
+    def verdict(self) -> Verdict:
+        """Say whether to go on."""
+        options, own = self._options, self._own
+        if not own:
+            return Verdict("searching", "nothing was tried yet")
+        if self._frozen:
+            broken = sum(self._violated())
+            return Verdict("frozen", f"{broken} trials broke a constraint, {options.violation_budget} may")
+        step = self._stepped()
+        if step.met and step.gain < options.least_gain:
+            return Verdict("satisfied", f"every constraint holds; another trial would gain {100 * step.gain:.1f}%")
+        if options.trials is not None and len(own) > options.trials:
+            return Verdict("budget", f"all {options.trials} trials are made")
+        if not step.met and len(own) >= _EVIDENCE and step.reachable < _HOPELESS:
+            chance = f"{100 * step.reachable:.1f}%"
+            return Verdict("infeasible", f"the most likely settings meet every constraint with {chance} probability")
+        if step.point is None:
+            return Verdict("nothing safe", f"no untried settings are safe with {100 * options.safe_probability:g}%")
+        return Verdict("searching", step.why)
+
+    def best(self) -> Recommendation:
+        """Give the best settings that were tried: by the models' upper bounds, among those that are surely feasible.
+
+        Raises ValueError where nothing was told.
+        """
+        model, view = self._fitted(), self._fitted().at_trials
+        # what is under way comes after what was told
+        told = len(self._trials)
+        feasible = np.exp(view.log_feasible())[:told]
+        whole = np.array([trial.failed is None for trial in self._trials])
+        mean, deviation = (values[:told] for values in view.metric(self._objective))
+        sure = whole & (feasible >= _RECOMMENDED)
+        row = int(np.argmin(np.where(sure, mean + deviation, np.inf) if sure.any() else -feasible * whole))
+        names = list(model.surrogates)
+        return Recommendation(
+            dict(self._trials[row].settings),
+            {name: self._plain(name, float(view.metric(name)[0][row])) for name in names},
+            {name: float(view.metric(name)[1][row]) for name in names},
+            float(feasible[row]),
+        )
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give all that another instance needs to go on, ready for JSON."""
+        pending = [{"settings": p.settings, "why": p.why, "safe": p.safe} for p in self._pending]
+        return {"version": 1, "trials": [trial.to_dict() for trial in self._trials], "pending": pending}
+
+    def restore(self, document: Mapping[str, Any]) -> None:
+        """Go on from `to_dict`. Raises ValueError for what is none."""
+        try:
+            if document["version"] != 1:
+                raise ValueError(f"version (={document['version']!r}) must be 1")
+            trials = [Trial.from_dict(entry) for entry in document["trials"]]
+            pending = [Proposal(dict(p["settings"]), str(p["why"]), float(p["safe"])) for p in document["pending"]]
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"no history of a search: {error!r}") from error
+        self._trials, self._pending = trials, pending
+        self._model, self._step = None, None
+
+    @property
+    def _own(self) -> List[Trial]:
+        return [trial for trial in self._trials if not trial.old]
+
+    @property
+    def _frozen(self) -> bool:
+        budget = self._options.violation_budget
+        return budget is not None and bool(self._own) and sum(self._violated()) > budget
+
+    def _next(self) -> Optional[Proposal]:
+        if not any(trial.failed is None for trial in self._trials):
+            return Proposal(dict(self._start_settings), "what is in use: everything is compared with it", 1.0)
+        if self._confirming():
+            return Proposal(self.best().settings, "the best once more, before it is recommended", 1.0)
+        step = self._stepped()
+        return None if step.point is None else Proposal(self._space.decode(list(step.point)), step.why, step.safe)
+
+    def _confirming(self) -> bool:
+        if self._options.trials is None:
+            return False
+        left = self._options.trials + 1 - len(self._own) - len(self._pending)
+        return 0 < left <= min(self._options.confirm, self._options.trials // 4)
+
+    def _fitted(self) -> Model:
+        """What was told, and for what is under way what is expected of it."""
+        if self._model is None or self._model_pending != len(self._pending):
+            trials = list(self._trials)
+            names = list(dict.fromkeys([self._objective, *(constraint.name for constraint in self._constraints)]))
+
+            def fitted() -> Model:
+                with threadpool_limits(1):
+                    # matrices this small are slower on two threads than on one
+                    return Model(
+                        self._space, names, self._constraints, self._start, self._options, self._priors, trials
+                    )
+
+            self._model = fitted()
+            for proposal in self._pending:
+                view = self._model.at(np.array([self._space.encode(proposal.settings)]))
+                expected = {name: Measured(self._plain(name, float(view.metric(name)[0][0]))) for name in names}
+                trials.append(Trial(proposal.settings, expected))
+                self._model = fitted()
+            self._model_pending = len(self._pending)
+        return self._model
+
+    def _violated(self) -> List[bool]:
+        """Whether each trial of this search broke a constraint, as it is seen now."""
+        view = self._fitted().at_trials
+        return [
+            bool(log < math.log(FEASIBLE))
+            for log, trial in zip(view.log_safe(), self._trials)
+            if not trial.old and trial.settings != self._start_settings
+        ]
+
+    def _plain(self, name: str, value: float) -> float:
+        return math.exp(min(value, 700.0)) if name in self._options.log_metrics else value
+
+    def _stepped(self) -> Step:
+        if self._step is None:
+            model = self._fitted()
+            with threadpool_limits(1):
+                entropy = [self._seed, len(self._trials), len(self._pending)]
+                self._step = next_step(self._space, self._objective, model, self._violated(), self._options, entropy)
+        return self._step
