@@ -88,6 +88,11 @@ class Measure:
         if self.count < 1:
             raise ValueError(f"count must be >= 1, got {self.count}")
 
+    @property
+    def error(self) -> float:
+        """Standard error of the mean; NaN where there is one sample."""
+        return self.deviation / math.sqrt(self.count) if self.count > 1 else math.nan
+
 
 @dataclass(frozen=True)
 class Window:

@@ -31,15 +31,24 @@ Windows repeat to about 10% (docs/ceph-behaviour.md), means of two to about 7%."
 
 def loss(verdicts: Sequence[Verdict]) -> float:
     """Give the loss of a measurement; finite, smaller is better."""
+    return min(_weighed(verdicts, HARD_WEIGHT), LOSS_CEILING)
+
+
+def preference(verdicts: Sequence[Verdict]) -> float:
+    """Give the loss without what hard objectives are missed by: what is left to wish for where all of them hold."""
+    return min(_weighed(verdicts, 0.0), LOSS_CEILING)
+
+
+def _weighed(verdicts: Sequence[Verdict], hard_weight: float) -> float:
     total = 0.0
     for verdict in verdicts:
         margin = -UNSEEN_VIOLATION if verdict.margin is None else verdict.margin
         violation, headroom = max(0.0, -margin), max(0.0, margin)
-        weight = HARD_WEIGHT if verdict.objective.hard else SOFT_WEIGHT
+        weight = hard_weight if verdict.objective.hard else SOFT_WEIGHT
         # headroom / (1 + headroom), written so that an infinite headroom gives 1
         gathered = 1.0 - 1.0 / (1.0 + headroom)
         total += verdict.objective.priority * (weight * math.log1p(violation) - HEADROOM_WEIGHT * gathered)
-    return min(total, LOSS_CEILING)
+    return total
 
 
 def rank(verdicts: Sequence[Verdict]) -> Tuple[bool, float]:

@@ -20,6 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ceph_tuner.bayesian.contract import (
+    Array,
     Constraint,
     Measured,
     Options,
@@ -54,11 +55,14 @@ class SafeOptimiser:
         seed: int = 0,
         options: Optional[Options] = None,
         priors: Sequence[Prior] = (),
+        suggestions: Optional[Mapping[str, Mapping[str, Any]]] = None,
     ) -> None:
+        """`suggestions`: label -> settings that are worth a look, such as what served elsewhere."""
         self._space, self._objective, self._constraints = space, objective, tuple(constraints)
-        self._start = np.asarray(space.encode(start), dtype=float)
+        self._start = _point(space, start)
         self._start_settings = dict(start)
         self._seed, self._options, self._priors = seed, options or Options(), tuple(priors)
+        self._suggestions = {label: _point(space, settings) for label, settings in (suggestions or {}).items()}
         self._trials: List[Trial] = []
         self._pending: List[Proposal] = []
         self._model: Optional[Model] = None
@@ -218,3 +222,7 @@ class SafeOptimiser:
                 entropy = [self._seed, len(self._trials), len(self._pending)]
                 self._step = next_step(self._space, self._objective, model, self._violated(), self._options, entropy)
         return self._step
+
+
+def _point(space: Space, settings: Mapping[str, Any]) -> Array:
+    return np.asarray(space.encode(settings), dtype=float)

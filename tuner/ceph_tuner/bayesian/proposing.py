@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import List, Optional, Sequence
+from typing import List, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -63,11 +63,18 @@ class _Worth:
 
 
 def next_step(
-    space: Space, objective: str, model: Model, violated: Sequence[bool], options: Options, entropy: Sequence[int]
+    space: Space,
+    objective: str,
+    model: Model,
+    violated: Sequence[bool],
+    options: Options,
+    suggestions: Mapping[str, Array],
+    entropy: Sequence[int],
 ) -> Step:
     """Find the best safe settings to try.
 
-    `violated` says of each trial whether it broke a constraint; `entropy` seeds what is random in the looking.
+    `violated` says of each trial whether it broke a constraint; `suggestions` are points to look at wherever the region
+    is; `entropy` seeds what is random in the looking.
     """
     view, generator = model.at_trials, np.random.default_rng(entropy)
     met = view.log_feasible() >= math.log(FEASIBLE)
@@ -76,14 +83,18 @@ def next_step(
     centre = model.points[int(np.argmax(tried))]
     first = options.step_limit if model.has_priors else options.first_step
     half = half_side(_successes(tried), first, options.step_limit)
-    allowed = math.log1p(-risk(violated, 1 - options.safe_probability))
+    allowed = math.log(max(1 - risk(violated, 1 - options.safe_probability), 1e-300))
+    within = {label: u for label, u in suggestions.items() if np.max(np.abs(u - centre)) <= options.step_limit}
     point = None
     for shrink in range(_SHRINKS):
         region = Region.around(centre, half * 0.5**shrink)
-        point = _best_safe(space, model, region, worth, allowed, generator)
+        point = _best_safe(space, model, region, worth, allowed, list(within.values()), generator)
         if point is not None:
             break
     why = "most gain that is expected" if met.any() else "most likely to meet every constraint"
+    for label, suggested in within.items():
+        if point is not None and np.array_equal(point, suggested):
+            why = f"{label}: {why}"
     if point is None and np.sum(np.all(model.points == centre, axis=1)) < _REPEATS:
         point, why = centre, "the best again: nothing else is safe, as far as is known"
     safe, gain = 0.0, 0.0
@@ -92,15 +103,21 @@ def next_step(
         safe = float(np.exp(here.log_safe()[0]))
         why = f"{why} (feasible with {100 * float(np.exp(here.log_feasible()[0])):.0f}%)"
         gain = float(np.exp(worth.of(here)[0])) / model.surrogates[objective].scale if met.any() else 0.0
-    surely = bool(np.any(view.log_feasible() >= math.log(options.safe_probability)))
+    surely = bool(np.any(view.log_feasible() >= math.log(max(options.safe_probability, FEASIBLE))))
     everywhere = model.at(np.vstack([generator.random((_EVERYWHERE, space.size)), model.points]))
     return Step(point, why, safe, surely, gain, float(np.exp(np.max(everywhere.log_feasible()))))
 
 
 def _best_safe(
-    space: Space, model: Model, region: Region, worth: _Worth, allowed: float, generator: np.random.Generator
+    space: Space,
+    model: Model,
+    region: Region,
+    worth: _Worth,
+    allowed: float,
+    suggestions: Sequence[Array],
+    generator: np.random.Generator,
 ) -> Optional[Array]:
-    points = candidates(region, model.points, generator)
+    points = np.vstack([candidates(region, model.points, generator), *suggestions])
     for number in range(_ROUNDS + 1):
         view = model.at(points)
         safe = view.log_safe()

@@ -82,9 +82,6 @@ class Surrogate:
         centres, widths = _centres(data.size, priors, scale)
         kernel = PlaneAndCurve(np.exp(centres[data.size :]), np.exp(centres[: data.size]))
         known = np.where(np.isnan(data.errors), 0.0, data.errors / scale)
-        if not np.isnan(data.errors).all():
-            # what was measured says itself how much it varies
-            centres[data.size + NOISE] = 2 * math.log(0.1 * _NOISE)
         self._gp = _Regressor(kernel, known**2 + 1e-8, centres, widths)
         self._offset = float(np.median(self._residuals(data)))
         with warnings.catch_warnings():
