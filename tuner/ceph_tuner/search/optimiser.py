@@ -6,8 +6,9 @@ Whoever measures (a live trial, the twin) stands between `ask` and `tell`; the o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Mapping, Protocol, Union
+from typing import Mapping, Optional, Protocol, Union
 
+from ceph_tuner.bayesian.contract import Verdict
 from ceph_tuner.releases import Settings
 from ceph_tuner.sample import Measure
 
@@ -35,8 +36,14 @@ class Proposal:
 class Optimiser(Protocol):
     """Any search. The same seed and the same tells give the same asks."""
 
-    def ask(self) -> Proposal:
-        """Give the settings to try next. Asking twice without a tell between gives the same."""
+    def ask(self) -> Optional[Proposal]:
+        """Give settings to try next; None where nothing more may be tried (`verdict` says why).
+
+        What was asked for and not told yet is under way: it is not proposed again.
+        """
 
     def tell(self, settings: Settings, result: Result) -> None:
         """Take what the settings gave; repeats of the same settings are welcome, in any order."""
+
+    def verdict(self) -> Verdict:
+        """Say whether another trial is worth its cost."""

@@ -1,0 +1,134 @@
+"""The search over knobs for an SLO: hard objectives are constraints, the rest is what to better.
+
+The optimiser itself knows nothing of Ceph (`ceph_tuner.bayesian`). Here its metrics get their meaning: each hard
+objective's metric has a surrogate of its own, and one more is the preference (`winner.preference`) among settings that
+keep all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Dict, List, Mapping, Optional, Sequence
+
+import numpy as np
+
+from ceph_tuner.bayesian import Constraint, Measured, Options, Prior, SafeOptimiser, Verdict
+from ceph_tuner.bayesian.contract import Array
+from ceph_tuner.metrics import METRICS
+from ceph_tuner.releases import Settings
+from ceph_tuner.search.optimiser import Failed, Proposal, Result
+from ceph_tuner.search.space import Space
+from ceph_tuner.slo import Slo, evaluate
+from ceph_tuner.winner import preference
+
+PREFERENCE = "preference"
+
+_LEAST = 1e-3
+"""Share of its bound that a rate of 0 counts as: the logarithm of a standstill."""
+
+
+class KnobSearch:
+    """An `Optimiser`. What was in force is told first: it is the start, and relative bounds refer to it."""
+
+    def __init__(
+        self,
+        space: Space,
+        slo: Slo,
+        in_force: Settings,
+        seed: int,
+        options: Optional[Options] = None,
+        priors: Sequence[Prior] = (),
+        suggestions: Sequence[Proposal] = (),
+        opening: Sequence[Proposal] = (),
+    ) -> None:
+        """`suggestions` are tried where they are safe and promising, `opening` in any case, before the models are asked.
+
+        An opening is for searches that cost and risk nothing.
+        """
+        self._space, self._slo, self._in_force, self._seed = space, slo, dict(in_force), seed
+        self._options, self._priors = options or Options(), priors
+        self._opening = list(opening)
+        self._suggestions = {proposal.why: proposal.settings for proposal in suggestions}
+        self._search: Optional[SafeOptimiser] = None
+        self._constraints: List[Constraint] = []
+        self._baseline: Mapping[str, float] = {}
+
+    def ask(self) -> Optional[Proposal]:
+        """Give settings to try next; None where no more are safe (`verdict` says why). Nothing is proposed twice."""
+        if self._search is None:
+            return Proposal(dict(self._in_force), "what is in force")
+        if self._opening:
+            return self._opening.pop(0)
+        found = self._search.ask()
+        return Proposal(found[0].settings, found[0].why) if found else None
+
+    def tell(self, settings: Settings, result: Result, old: bool = False) -> None:
+        """Take a result, of any settings; `old` ones are of an earlier search."""
+        values = result.seen if isinstance(result, Failed) else {name: m.mean for name, m in result.items()}
+        if self._search is None:
+            self._begin(values)
+        assert self._search is not None
+        errors = {} if isinstance(result, Failed) else {name: m.error for name, m in result.items()}
+        told: Dict[str, Measured] = {
+            name: Measured(self._bounded(name, value), errors.get(name, math.nan)) for name, value in values.items()
+        }
+        if not isinstance(result, Failed):
+            told[PREFERENCE] = Measured(preference(evaluate(self._slo, values, self._baseline)))
+        failed = result.reason if isinstance(result, Failed) else None
+        self._search.tell(settings, told, failed, old)
+
+    def verdict(self) -> Verdict:
+        """Say whether another trial is worth its cost."""
+        if self._search is None:
+            return Verdict("searching", "nothing was tried yet")
+        return self._search.verdict()
+
+    @property
+    def safe_optimiser(self) -> SafeOptimiser:
+        """The search itself, once the baseline was told. Raises ValueError before."""
+        if self._search is None:
+            raise ValueError("the baseline was not told yet")
+        return self._search
+
+    def _begin(self, baseline: Mapping[str, float]) -> None:
+        self._baseline = {name: value for name, value in baseline.items() if math.isfinite(value)}
+        for verdict in evaluate(self._slo, self._baseline, self._baseline):
+            objective = verdict.objective
+            # a relative bound whose metric the baseline does not have cannot be held
+            if objective.hard and verdict.bound is not None:
+                self._constraints.append(Constraint(objective.metric, objective.comparison, verdict.bound))
+        metrics = [objective.metric for objective in self._slo.objectives]
+        logs = frozenset(name for name in metrics if METRICS[name].unit != "1")
+        options = replace(self._options, log_metrics=self._options.log_metrics | logs)
+        priors = [_WithPreference(prior, self._slo, self._baseline) for prior in self._priors]
+        self._search = SafeOptimiser(
+            self._space,
+            PREFERENCE,
+            self._constraints,
+            self._in_force,
+            seed=self._seed,
+            options=options,
+            priors=priors,
+            suggestions=self._suggestions,
+        )
+
+    def _bounded(self, name: str, value: float) -> float:
+        bounds = [constraint.bound for constraint in self._constraints if constraint.name == name]
+        return max(value, _LEAST * bounds[0]) if bounds and METRICS[name].unit != "1" else value
+
+
+class _WithPreference:
+    """A prior of the metrics that also says what the preference would be."""
+
+    def __init__(self, prior: Prior, slo: Slo, baseline: Mapping[str, float]) -> None:
+        self._prior, self._slo, self._baseline = prior, slo, baseline
+
+    def predict(self, points: Array) -> Mapping[str, Array]:
+        """Give metrics at points, shape (n, size) -> metric -> shape (n,)."""
+        found = dict(self._prior.predict(points))
+        names = [objective.metric for objective in self._slo.objectives if objective.metric in found]
+        rows = zip(*(found[name].tolist() for name in names))
+        seen = (dict(zip(names, row)) for row in rows)
+        found[PREFERENCE] = np.array([preference(evaluate(self._slo, values, self._baseline)) for values in seen])
+        return found
