@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ceph_tuner.bayesian.contract import Array
+from ceph_tuner.bayesian.contract import Array, Space
 
 CANDIDATES = 1500
 """Of the first round."""
@@ -65,3 +65,8 @@ def refined(region: Region, points: Array, score: Array, round_number: int, gene
     few = generator.random((len(best), _CHILDREN, 1)) < 0.5
     steps = np.where(few & (generator.random(steps.shape) < 0.7), 0.0, steps)
     return np.vstack([best, region.inside((best[:, None, :] + steps).reshape(-1, points.shape[1]))])
+
+
+def rounded(space: Space, points: Array) -> Array:
+    """Move points to where the settings are that they stand for, shape (n, size)."""
+    return np.array([space.encode(space.decode(list(point))) for point in points]).reshape(-1, space.size)

@@ -94,6 +94,25 @@ class Model:
         mean, deviation = self.surrogates[name].predict(inputs)
         return mean, self._inflation[name] * deviation
 
+    def draws(
+        self,
+        name: str,
+        points: Array,
+        beforehand: List[Mapping[str, Array]],
+        count: int,
+        generator: np.random.Generator,
+    ) -> Array:
+        """Give a metric by functions that fit what was seen, as far apart as `predict` says, shape (count, n)."""
+        inputs = self._inputs(points, [table[name] for table in beforehand if name in table])
+        surrogate = self.surrogates[name]
+        away = surrogate.departures(inputs, count, generator)
+        drawn: Array = surrogate.predict(inputs)[0] + self._inflation[name] * away
+        return drawn
+
+    def plain(self, name: str, values: Array) -> Array:
+        """Translate a metric from its model's unit to its own."""
+        return np.exp(np.minimum(values, 700.0)) if name in self._options.log_metrics else values
+
     def log_no_failure(self, points: Array) -> Array:
         """Logarithm of the probability that a trial does not fail, shape (n,)."""
         squared = np.sum((points[:, None, :] - self._failures[None, :, :]) ** 2, axis=2)
@@ -164,6 +183,16 @@ class View:
             self._known[name] = self._model.predict(name, self.points, self._beforehand)
         return self._known[name]
 
+    def draws(self, name: str, count: int, generator: np.random.Generator) -> Array:
+        """Give a metric by functions that fit what was seen, shape (count, n)."""
+        return self._model.draws(name, self.points, self._beforehand, count, generator)
+
+    def log_meets(self) -> Array:
+        """Logarithm of the probability that each constraint is met, shape (constraints, n)."""
+        return np.array([self._log_meets(bounds, bounds.goal) for bounds in self._model.bounds]).reshape(
+            -1, len(self.points)
+        )
+
     def log_feasible(self) -> Array:
         """Logarithm of the probability that every constraint is met, shape (n,)."""
         return self._log_all([bounds.goal for bounds in self._model.bounds])
@@ -175,6 +204,9 @@ class View:
     def _log_all(self, limits: List[float]) -> Array:
         total = self._model.log_no_failure(self.points)
         for bounds, limit in zip(self._model.bounds, limits):
-            mean, deviation = self.metric(bounds.name)
-            total = total + log_feasibility(bounds.sign * (mean - limit), deviation)
+            total = total + self._log_meets(bounds, limit)
         return total
+
+    def _log_meets(self, bounds: Bounds, limit: float) -> Array:
+        mean, deviation = self.metric(bounds.name)
+        return log_feasibility(bounds.sign * (mean - limit), deviation)

@@ -33,6 +33,12 @@ class MixedSpace:
         """Dimensions of the cube."""
         return int(self._space.transformed_n_dims)
 
+    @property
+    def names(self) -> List[str]:
+        """Of each side of the cube, the dimension that it belongs to."""
+        sides = ((dimension.name, dimension.transformed_size) for dimension in self._space)
+        return [str(name) for name, count in sides for _ in range(count)]
+
     def decode(self, point: Sequence[float]) -> Settings:
         """Give the settings of a point."""
         inside = np.clip(np.asarray([point], dtype=float), 0.0, 1.0)

@@ -18,6 +18,7 @@ from skopt.learning import GaussianProcessRegressor
 
 from ceph_tuner.bayesian.contract import Array
 from ceph_tuner.bayesian.kernel import CONSTANT, CURVE, NOISE, SLOPE, VARIANCES, PlaneAndCurve
+from ceph_tuner.bayesian.paths import departures
 
 _LENGTH = 1.0
 """Centre of the length scales for one dimension; it grows by the square root of their number (Hvarfner et al.,
@@ -98,6 +99,10 @@ class Surrogate:
         variance = np.maximum(self._gp.kernel_.diag(inputs) - np.sum(half**2, axis=0), 1e-12)
         prior = inputs[:, self._size :] @ self._weights
         return prior + self._offset + self.scale * mean, self.scale * np.sqrt(variance)
+
+    def departures(self, inputs: Array, count: int, generator: np.random.Generator) -> Array:
+        """Give how far functions that fit what was seen are from `predict`'s mean, shape (count, n)."""
+        return self.scale * departures(self._gp, inputs, count, generator)
 
     @property
     def surprises(self) -> Array:
