@@ -141,6 +141,12 @@ class SafeOptimiser:
             float(feasible[row]),
         )
 
+    def trust(self) -> Dict[str, Tuple[float, ...]]:
+        """Metric -> how far each prior was right about it: 1 as predicted, 0 of no use; empty before the first tell."""
+        if not self._trials or not self._priors:
+            return {}
+        return {name: tuple(float(scale) for scale in s.trust) for name, s in self._fitted().surrogates.items()}
+
     def to_dict(self) -> Dict[str, Any]:
         """Give all that another instance needs to go on, ready for JSON."""
         pending = [{"settings": p.settings, "why": p.why, "safe": p.safe} for p in self._pending]
@@ -220,7 +226,9 @@ class SafeOptimiser:
             model = self._fitted()
             with threadpool_limits(1):
                 entropy = [self._seed, len(self._trials), len(self._pending)]
-                self._step = next_step(self._space, self._objective, model, self._violated(), self._options, entropy)
+                self._step = next_step(
+                    self._space, self._objective, model, self._violated(), self._options, self._suggestions, entropy
+                )
         return self._step
 
 
