@@ -39,6 +39,8 @@ setup(
         "typer>=0.12",
     ],
     extras_require={
+        # peers of benchmarks/search.py; those that need torch and botorch are left out where these are not installed
+        "bench": ["coco-experiment>=2.8", "optuna>=4.9"],
         "dev": [
             "coverage[toml]>=7.4",
             "hypothesis>=6.100",

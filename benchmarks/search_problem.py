@@ -6,42 +6,13 @@ A suite is a function `(seeds) -> iterable of Problem`; see `constrained_suite.p
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import nan
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
+from typing import Any, Callable, FrozenSet, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from skopt.space import Dimension, Real
 
-Settings = Dict[str, Any]
-
-
-class Reading(NamedTuple):
-    """A metric as one trial shows it: its mean, and that mean's standard error (nan: unknown)."""
-
-    mean: float
-    error: float = nan
-
-
-class Constraint(NamedTuple):
-    """A bound that the metric of this name is to keep."""
-
-    name: str
-    comparison: str
-    """`<=` or `>=`"""
-    bound: float
-
-    def excess(self, value: float) -> float:
-        """By how much the bound is missed, in the metric's unit; 0 or less when it is kept."""
-        return value - self.bound if self.comparison == "<=" else self.bound - value
-
-
-class CubeSpace(Protocol):
-    """A space that is given by its own map from the unit cube, as `ceph_tuner.bayesian.Space` is."""
-
-    @property
-    def size(self) -> int: ...
-    def decode(self, point: Sequence[float]) -> Mapping[str, Any]: ...
-    def encode(self, settings: Mapping[str, Any]) -> Sequence[float]: ...
+from ceph_tuner.bayesian.contract import Constraint, Measured, Prior, Settings, Space
+from ceph_tuner.bayesian.space import MixedSpace
 
 
 @dataclass(frozen=True)
@@ -50,12 +21,12 @@ class Problem:
 
     name: str
     """Unique within its suite and the same on every machine: noise and seeds are drawn from it."""
-    space: Union[Sequence[Dimension], CubeSpace]
-    """Dimensions with names, which are the settings' names; or a map from the unit cube, on which the peers search."""
+    space: Union[Sequence[Dimension], Space]
+    """Dimensions with names, which are the settings' names; or a map from the unit cube."""
     start: Settings
     objective: str
     constraints: Tuple[Constraint, ...]
-    measure: Callable[[Settings, np.random.Generator], Mapping[str, Reading]]
+    measure: Callable[[Settings, np.random.Generator], Mapping[str, Measured]]
     """One trial: noisy, and repeated exactly with the same generator."""
     truth: Callable[[Settings], Mapping[str, float]]
     """The same metrics without noise; nobody but the judge asks for it."""
@@ -63,12 +34,14 @@ class Problem:
     """What is much in each metric, > 0: gains are counted in it, and penalties are."""
     budget: int
     """Trials, the start included."""
-    priors: Tuple[Any, ...] = ()
-    """`ceph_tuner.bayesian.Prior`s; no peer can use them."""
+    priors: Tuple[Prior, ...] = ()
+    """What is believed beforehand; no peer can use it."""
     designs: Mapping[str, Settings] = field(default_factory=dict)
     """Settings to hold the optimisers against, such as the built-in profiles."""
     feasible: Optional[bool] = None
     """Whether any settings meet every constraint; None: not known."""
+    log_metrics: FrozenSet[str] = frozenset()
+    """Metrics that are positive and vary by factors."""
 
     def violated(self, settings: Settings) -> bool:
         """Whether a constraint is truly missed, by more than rounding."""
@@ -80,8 +53,13 @@ class Problem:
         return self.violated(settings)
 
     @property
+    def cube(self) -> Space:
+        """The space for optimisers that search the unit cube."""
+        return MixedSpace(self.space) if isinstance(self.space, Sequence) else self.space
+
+    @property
     def dimensions(self) -> List[Dimension]:
-        """The box on which peers search."""
+        """The space for optimisers that have dimensions of their own."""
         if isinstance(self.space, Sequence):
             return list(self.space)
         return [Real(0.0, 1.0, name=f"x{place}") for place in range(self.space.size)]

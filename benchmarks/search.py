@@ -1,0 +1,215 @@
+"""Holds the search against other optimisers: the same problems, starts, noise and number of trials.
+
+    python benchmarks/search.py --output search.jsonl --table search.md
+    python benchmarks/search.py --output search.jsonl --suite constrained --optimiser ours --rerun ours
+
+Suites: `constrained` is COCO's, a seed being an instance of 9 functions; `tuning` is scenarios on the twin; `mistaken`
+is the same with a prior that is wrong by a factor of two in capacity, for the optimiser that has priors.
+
+Every run is appended to `--output` as one line, and what is there already is not run again, so that a comparison goes
+on after it was stopped. `--rerun` drops an optimiser's lines first. Optimisers whose package is not installed get a
+row that says so. Prints Markdown tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import time
+import zlib
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Set, Tuple
+
+# before numpy: each run is to have one core, whatever else runs
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+
+import numpy as np
+from search_peers import ALL, NEEDS
+from search_problem import Problem
+from search_table import tables
+
+from ceph_tuner.bayesian.contract import Settings
+
+Result = Dict[str, Any]
+"""One line of the output."""
+
+
+def constrained(seeds: Iterable[int]) -> Iterable[Problem]:
+    from constrained_suite import problems
+
+    return problems(seeds)
+
+
+def tuning(seeds: Iterable[int]) -> Iterable[Problem]:
+    from scenarios import scenarios
+
+    return scenarios(seeds)
+
+
+def mistaken(seeds: Iterable[int]) -> Iterable[Problem]:
+    from scenarios import scenarios
+
+    return scenarios(seeds, infeasible=(False,), capacity_error=2.0)
+
+
+SUITES: Dict[str, Callable[[Iterable[int]], Iterable[Problem]]] = {
+    "constrained": constrained,
+    "tuning": tuning,
+    "mistaken": mistaken,
+}
+
+
+def suits(suite: str, problem: Problem, optimiser: str) -> bool:
+    """Whether a run would say anything that no other run says."""
+    if optimiser == "designs":
+        return suite != "mistaken" and bool(problem.designs)
+    if optimiser == "ours-no-prior":
+        return suite != "mistaken" and bool(problem.priors)
+    return suite != "mistaken" or optimiser == "ours"
+
+
+class Task(NamedTuple):
+    """One optimiser on the problems of one seed."""
+
+    suite: str
+    seed: int
+    optimiser: str
+    finished: Tuple[str, ...]
+    """Problems that are not to be run again."""
+
+
+def judge(suite: str, problem: Problem, optimiser: str) -> Result:
+    """One run, with what is true of every trial and of what was recommended."""
+    name = problem.name.encode()
+    peer = ALL[optimiser](problem, zlib.crc32(name) % 2**31)
+    scale = problem.scale[problem.objective]
+    objectives: List[float] = []
+    violated: List[bool] = []
+    unsafe: List[bool] = []
+    seconds: List[float] = []
+    for trial in range(problem.budget):
+        begin = time.process_time()
+        settings = peer.ask()
+        asked = time.process_time()
+        if settings is None:
+            break
+        assert trial or settings == problem.start
+        # the same noise for every optimiser: drawn from the run and the trial's number alone
+        values = problem.measure(settings, np.random.default_rng([zlib.crc32(name), trial]))
+        measured = time.process_time()
+        peer.tell(settings, values)
+        seconds.append(asked - begin + time.process_time() - measured)
+        objectives.append(problem.truth(settings)[problem.objective] / scale)
+        violated.append(problem.violated(settings))
+        unsafe.append(problem.unsafe(settings))
+    recommended: Settings = peer.recommend()
+    return {
+        "suite": suite,
+        "problem": problem.name,
+        "optimiser": optimiser,
+        "feasible": problem.feasible,
+        "objectives": [round(value, 9) for value in objectives],
+        "violated": [int(value) for value in violated],
+        "unsafe": [int(value) for value in unsafe],
+        "recommended": problem.truth(recommended)[problem.objective] / scale,
+        "recommended_violates": problem.violated(recommended),
+        "verdict": peer.verdict,
+        "cpu_s": [round(value, 3) for value in seconds],
+    }
+
+
+def run(task: Task) -> Iterator[Result]:
+    for problem in SUITES[task.suite]([task.seed]):
+        if problem.name not in task.finished and suits(task.suite, problem, task.optimiser):
+            yield judge(task.suite, problem, task.optimiser)
+
+
+def run_all(task: Task) -> List[Result]:
+    return list(run(task))
+
+
+def read(path: Path) -> List[Result]:
+    """Every run of the file; a last line that was cut short by a kill is left out."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def keep(path: Path, results: Iterable[Result]) -> None:
+    """Replace the file by these runs."""
+    part = path.with_suffix(path.suffix + ".part")
+    part.write_text("".join(json.dumps(result) + "\n" for result in results), encoding="utf-8")
+    part.replace(path)
+
+
+def seeds(text: str) -> List[int]:
+    """`1-4,7` -> [1, 2, 3, 4, 7]."""
+    ends = [part.partition("-") for part in text.split(",")]
+    return [seed for first, _, last in ends for seed in range(int(first), int(last or first) + 1)]
+
+
+def missing(optimisers: Iterable[str]) -> Set[str]:
+    """Optimisers whose packages are not installed."""
+    return {name for name in optimisers if any(importlib.util.find_spec(need) is None for need in NEEDS.get(name, ()))}
+
+
+def tasks(suites: Sequence[str], chosen: Sequence[int], names: Iterable[str], done: Iterable[Result]) -> List[Task]:
+    finished: Dict[Tuple[str, str], List[str]] = {}
+    for result in done:
+        finished.setdefault((result["suite"], result["optimiser"]), []).append(result["problem"])
+    return [
+        Task(suite, seed, name, tuple(finished.get((suite, name), ())))
+        for suite in suites
+        for name in names
+        for seed in chosen
+    ]
+
+
+def work(todo: Sequence[Task], processes: int) -> Iterator[Result]:
+    if processes == 1:
+        for task in todo:
+            yield from run(task)
+        return
+    # spawned, as libraries with threads of their own do not survive a fork
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        for future in as_completed([pool.submit(run_all, task) for task in todo]):
+            yield from future.result()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--suite", choices=SUITES, action="append", help="may be repeated; all by default")
+    parser.add_argument("--seeds", "--instances", type=seeds, help="such as 1-4; by default 1-4, and 1-30 for tuning")
+    parser.add_argument("--optimiser", choices=ALL, action="append", help="may be repeated; all by default")
+    parser.add_argument("--output", type=Path, required=True, help="JSON lines, appended to")
+    parser.add_argument("--rerun", choices=ALL, action="append", default=[], help="run again what is there already")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--table", type=Path, help="a Markdown file for the tables")
+    parser.add_argument("--render", action="store_true", help="only print the tables of what is there")
+    given = parser.parse_args()
+    suites = given.suite or list(SUITES)
+    absent = missing(ALL)
+    done = read(given.output)
+    if not given.render:
+        fresh = [result for result in done if result["suite"] not in suites or result["optimiser"] not in given.rerun]
+        keep(given.output, fresh)
+        names = [name for name in given.optimiser or ALL if name not in absent]
+        for suite in suites:
+            chosen = given.seeds or seeds("1-4" if suite == "constrained" else "1-30")
+            for result in work(tasks([suite], chosen, names, fresh), given.processes):
+                with given.output.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(result) + "\n")
+                spent, trials = sum(result["cpu_s"]), len(result["objectives"])
+                print(f"{suite} {result['problem']}: {result['optimiser']}, {trials} trials, {spent:.1f} s", flush=True)
+        done = read(given.output)
+    text = tables([result for result in done if result["suite"] in suites], absent)
+    print(text)
+    if given.table:
+        given.table.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
