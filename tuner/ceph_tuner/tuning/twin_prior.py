@@ -1,0 +1,172 @@
+"""What the twin says of settings, quickly enough to be asked about thousands: the prior of a search.
+
+A run of the twin takes some tens of milliseconds, so a design is simulated once and every metric is emulated between
+its points by extremely randomised trees (Geurts et al. 2006). They pass through the points of the design, and of the
+emulators that were tried they err least on points that they have not seen (docs/results/search.md).
+
+Glossary
+    point    settings as a point of the space's unit cube
+    z        log(value + negligible): what is too small to matter counts alike (`twin/observations.py`)
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from contextlib import ExitStack
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+from scipy.stats import qmc
+from sklearn.ensemble import ExtraTreesRegressor
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.metrics import METRICS
+from ceph_tuner.recommendation import Effort
+from ceph_tuner.recommendation.runs import run_length_s
+from ceph_tuner.releases import CLASSES, Settings
+from ceph_tuner.search.designs import informed_designs
+from ceph_tuner.search.space import Space
+from ceph_tuner.settings import shares
+from ceph_tuner.twin.forecast import metrics_of
+from ceph_tuner.twin.model import ClusterModel
+from ceph_tuner.twin.observations import Run, negligible, simulated
+from ceph_tuner.twin.parameters import Array
+from ceph_tuner.twin.running import Runner
+
+SEEDS = 2
+"""Runs of each point, on the same seeds for all. Where the PGs lie does more to a result than the length of a run."""
+
+EVENTS, SHORTEST_S, SHORTEST_SCRUB_S, LONGEST_S = 4e5, 2.0, 5.0, 40.0
+"""Of a run. An OSD throws its coin for a scrub once a second, so that scrubs take some seconds to begin."""
+
+LOCAL_SHARE, LOCAL_REACH = 0.25, 0.15
+"""Of the design, the part that lies around the settings in force, and its deviation in each dimension."""
+
+TREES = 200
+
+NEVER_S = 30 * 86400.0
+"""Times to finish are cut off here: ten years, as samples say of work that stands still, would be all that counts."""
+
+_NOT_SEEN = ("scrub.pgs_late", "snaptrim.queue")
+"""Metrics that the twin has nothing to say about."""
+
+_NO_LIMIT = 1.2
+
+
+class TwinPrior:
+    """Implements `ceph_tuner.bayesian.Prior`. Same arguments, same predictions."""
+
+    def __init__(
+        self,
+        model: ClusterModel,
+        space: Space,
+        kept: Settings,
+        metrics: Sequence[str],
+        seed: int,
+        designs: int = 192,
+        runs: Optional[Runner] = None,
+    ) -> None:
+        """Simulate the design: the settings in force, built-in profiles, informed designs, and a Latin hypercube.
+
+        `kept` is what stays beside a point's settings. Metrics of work that the model lacks are left out. `runs` says
+        on how many cores; None: on this one. An interrupt is passed on.
+        """
+        if designs < 1:
+            raise ValueError(f"designs(={designs}) must be 1 or more")
+        kinds = {name.split(".")[0] for name in metrics_of(model)}
+        self.metrics = tuple(name for name in metrics if name.split(".")[0] in kinds and name not in _NOT_SEEN)
+        self._model, self._space, self._kept, self._seed = model, space, dict(kept), seed
+        shortest = SHORTEST_SCRUB_S if model.scrub else SHORTEST_S
+        self._effort = Effort(seed=seed, events=EVENTS, shortest_s=shortest, longest_s=LONGEST_S)
+        self._seconds = run_length_s(model, {**self._kept, **space.decode(space.encode({}))}, self._effort)
+        self._floors = np.asarray([negligible(name, model) for name in self.metrics])
+        self.points: Array = _design(model, space, designs, seed, sorted(kinds))
+        self._z = self._simulate(self.points, runs)
+        self._trees = self._fit()
+
+    def predict(self, points: Any) -> Mapping[str, Array]:
+        """Give every metric in its own unit, above 0; points have the shape (n, size), metrics (n,)."""
+        known = np.asarray([_features(self._space.decode(point)) for point in np.asarray(points, dtype=float)])
+        return {
+            name: np.maximum(np.exp(trees.predict(known)) - floor, max(floor, 1e-9))
+            for name, floor, trees in zip(self.metrics, self._floors, self._trees)
+        }
+
+    def with_points(self, points: Any, runs: Optional[Runner] = None) -> TwinPrior:
+        """Give a prior that has simulated these points as well, and predicts there what the simulation gave."""
+        added = np.asarray(points, dtype=float).reshape(-1, self._space.size)
+        other = copy.copy(self)
+        other.points, other._z = np.vstack([self.points, added]), np.vstack([self._z, self._simulate(added, runs)])
+        other._trees = other._fit()
+        return other
+
+    def _fit(self) -> List[ExtraTreesRegressor]:
+        known = np.asarray([_features(self._space.decode(point)) for point in self.points])
+        return [ExtraTreesRegressor(TREES, random_state=self._seed).fit(known, column) for column in self._z.T]
+
+    def _simulate(self, points: Array, runs: Optional[Runner]) -> Array:
+        """Give z, shape (n, metrics): the mean over the seeds."""
+        settle = self._seconds * self._effort.settle_share
+        jobs = [
+            Run(self._model, settings, self._seconds - settle, settle, self._seed * 1009 + number, self.metrics)
+            for settings in ({**self._kept, **self._space.decode(point)} for point in points)
+            for number in range(SEEDS)
+        ]
+        with ExitStack() as stack:
+            runner = stack.enter_context(Runner(1)) if runs is None else runs
+            values = np.asarray(_values(jobs, runner)).reshape(len(points), SEEDS, len(self.metrics))
+        for place, name in enumerate(self.metrics):
+            if METRICS[name].unit == "s":
+                # an interval is absent while nothing is scrubbed, which `simulated` gives as 0
+                never = name == "scrub.interval_s"
+                values[..., place] = np.where(never & (values[..., place] <= 0), NEVER_S, values[..., place])
+                values[..., place] = np.minimum(values[..., place], NEVER_S)
+        z: Array = np.log(np.maximum(values + self._floors, 1e-9)).mean(axis=1)
+        return z
+
+
+def _design(model: ClusterModel, space: Space, count: int, seed: int, kinds: Sequence[str]) -> Array:
+    """Points, shape (n, size): those that mean something first, then around the settings in force, then everywhere."""
+    origin = np.asarray(space.encode({}))
+    meant = [space.encode(nine) for nine in model.release.profiles.values()]
+    meant += [space.encode(proposal.settings) for proposal in informed_designs(space, kinds)]
+    named = np.unique(np.vstack([origin, *meant]), axis=0)
+    local = round(LOCAL_SHARE * max(0, count - len(named)))
+    random = np.random.default_rng(seed)
+    around = np.clip(origin + LOCAL_REACH * random.standard_normal((local, space.size)), 0.0, 1.0)
+    cube = qmc.LatinHypercube(space.size, seed=random).random(max(0, count - len(named) - local))
+    return np.vstack([named, around, cube])
+
+
+def _features(settings: Settings) -> List[float]:
+    """What the queue sees of settings: of the cube's own axes, each means something else at every reservation."""
+    found: List[float] = []
+    logs: Dict[str, float] = {}
+    by_class: Mapping[str, Tuple[float, int, float]] = {}
+    if f"osd_mclock_scheduler_{CLASSES[0]}_res" in settings:
+        by_class = shares(settings)
+    for name, (reservation, weight, limit) in by_class.items():
+        found += [reservation, limit if limit > 0 else _NO_LIMIT]
+        logs[name] = math.log(weight)
+    found += list(logs.values())
+    found += [logs[one] - logs[other] for one, other in zip(CLASSES, CLASSES[1:]) if logs]
+    counts = (value for name, value in sorted(settings.items()) if not name.startswith("osd_mclock_scheduler_"))
+    return found + [math.log(value) for value in counts if isinstance(value, (int, float)) and value > 0]
+
+
+def simulated_as_far(run: Run) -> Array:
+    """Values of a run; where more waits than the twin has room for, of its first half, or that one's, and so on."""
+    try:
+        return simulated(run)
+    except InputError:
+        if run.seconds < 0.01:
+            raise
+        return simulated_as_far(run._replace(seconds=run.seconds / 2, settle=run.settle / 2))
+
+
+def _values(jobs: Sequence[Run], runner: Runner) -> List[Array]:
+    try:
+        return runner(jobs)
+    except InputError:
+        return [simulated_as_far(job) for job in jobs]
