@@ -49,7 +49,7 @@ def test_the_profile_in_force_is_the_baseline_and_not_measured_twice() -> None:
     assert opening_runs(TENTACLE.profiles, "balanced")[0].settings == {}
 
 
-def test_the_best_two_are_measured_again_beside_the_best_that_exists_already() -> None:
+def test_the_best_two_are_measured_again_in_turns_with_what_exists_already() -> None:
     trials = [
         trial("baseline", IN_FORCE, 98, why="balanced"),
         trial("profile", "high_client_ops", 95),
@@ -59,7 +59,10 @@ def test_the_best_two_are_measured_again_beside_the_best_that_exists_already() -
         trial("trial", "trial 4", 75, osd_max_scrubs=4),
     ]
     runs = repeat_runs(SLO, {}, trials, Budget(trials=4, repeats=2))
-    assert [run.label for run in runs] == ["trial 2", "trial 4", "high_client_ops"] * 2
+    assert [run.label for run in runs] == [
+        *["trial 2", "trial 4", IN_FORCE, "high_client_ops"],
+        *["trial 4", IN_FORCE, "high_client_ops", "trial 2"],
+    ]
     assert runs[0].settings == {"osd_max_scrubs": 2}
     assert {run.kind for run in runs} == {"repeat"}
 

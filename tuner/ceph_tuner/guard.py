@@ -9,12 +9,15 @@ Background work that is too slow for half a minute hurts nobody, so its objectiv
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, Mapping, Optional
+from typing import Dict, List, Mapping, Optional
 
 from ceph_tuner.metrics import METRICS
-from ceph_tuner.slo import Slo
+from ceph_tuner.slo import Objective, Slo, evaluate
 
 HEALTH_ERR = "HEALTH_ERR"
+
+TOLERANCE = 0.05
+"""Share by which a hard objective that the settings in force miss may get worse in a trial."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,28 @@ class Sight:
     values: Mapping[str, float] = field(default_factory=dict)
     words: str = ""
     """What Ceph says about its health, for people."""
+
+
+def must_hold(slo: Slo, baseline: Mapping[str, float]) -> Dict[Objective, float]:
+    """Hard objective -> the bound that no trial may be beyond.
+
+    It is the objective's own where the settings in force keep it; where they miss it, what they give is.
+    """
+    held: Dict[Objective, float] = {}
+    for verdict in evaluate(slo, baseline, baseline):
+        if verdict.objective.hard and verdict.bound is not None and verdict.seen is not None:
+            worse = 1 + TOLERANCE if verdict.objective.comparison == "<=" else 1 - TOLERANCE
+            held[verdict.objective] = verdict.bound if verdict.met else verdict.seen * worse
+    return held
+
+
+def broken(slo: Slo, baseline: Mapping[str, float], means: Mapping[str, float]) -> List[Objective]:
+    """Give the hard objectives that a window broke although it had to hold them."""
+    return [
+        objective
+        for objective, bound in must_hold(slo, baseline).items()
+        if objective.metric in means and objective.margin(means[objective.metric], bound) < 0
+    ]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ passed on from here.
 
 from __future__ import annotations
 
+import math
 from typing import Callable, Dict, List, Mapping, Tuple
 
 from ceph_tuner.errors import InputError
@@ -21,6 +22,7 @@ __all__ = [
     "Settings",
     "Value",
     "check_settings",
+    "fitting_reservations",
     "format_settings",
     "notes_on",
     "parse_settings",
@@ -55,6 +57,17 @@ def shares(settings: Mapping[str, Value]) -> Dict[str, Tuple[float, int, float]]
 def reservation_sum(settings: Mapping[str, Value]) -> float:
     """Sum of the three reservations; Ceph does not check it (20.2.3's own profiles sum to 1.05)."""
     return sum(reservation for reservation, _, _ in shares(settings).values())
+
+
+def fitting_reservations(settings: Mapping[str, Value]) -> Settings:
+    """All nine values with reservations that a custom profile may have: 20.2.3's own profiles sum to 1.05.
+
+    On a saturated OSD they are kept in proportion, so in proportion they are lowered, to whole hundredths.
+    """
+    total = reservation_sum(settings)
+    names = [name for name in MCLOCK_NINE if name.endswith("_res")]
+    fitting = {name: math.floor(100 * float(settings[name]) / total) / 100 for name in names} if total > 1 else {}
+    return {**settings, **fitting}
 
 
 def check_settings(

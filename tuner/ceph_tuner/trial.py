@@ -1,20 +1,20 @@
 """A trial and what came of it, and what to measure next.
 
-A tuning run goes through four stages: the settings in force (the baseline) and the release's built-in profiles; the
-trials that the search asks for; the best candidates once more, side by side with the best built-in profile; and the
-choice by the mean (`winner.py`).
+A tuning run goes through four stages: the settings in force (the baseline), and the release's built-in profiles where
+they are wanted for comparison; the trials that the search asks for; the best candidates once more, in turns with the
+settings in force and the best built-in profile; and the choice by means and upper bounds (`winner.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.releases import Settings
 from ceph_tuner.sample import Measure
-from ceph_tuner.slo import Slo
-from ceph_tuner.winner import Candidate, best_of, candidate, finalists
+from ceph_tuner.slo import Slo, all_met, evaluate
+from ceph_tuner.winner import Candidate, best_of, candidate, finalists, rank
 
 KINDS = ("baseline", "profile", "trial", "repeat", "check")
 IN_FORCE = "settings in force"
@@ -37,7 +37,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Trial:
-    """A run that was carried out: measured, or failed with the reason and what was seen until then."""
+    """A run that was carried out: measured, or failed with the reason and what was seen until then.
+
+    `hopeless` ones were well, and ended early because more of them would have been wasted: their measures count.
+    """
 
     run: Run
     at: float
@@ -45,6 +48,7 @@ class Trial:
     measures: Mapping[str, Measure] = field(default_factory=dict)
     failed: Optional[str] = None
     notes: Tuple[str, ...] = ()
+    hopeless: bool = False
 
     @property
     def means(self) -> Dict[str, float]:
@@ -63,6 +67,7 @@ class Trial:
             "measures": {name: [m.mean, m.deviation, m.count] for name, m in self.measures.items()},
             "failed": self.failed,
             "notes": list(self.notes),
+            "hopeless": self.hopeless,
         }
 
     @classmethod
@@ -83,16 +88,20 @@ class Trial:
             measures,
             None if failed is None else str(failed),
             tuple(str(note) for note in document.get("notes", ())),
+            bool(document.get("hopeless", False)),
         )
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much may be measured. `repeats` is how often the finalists are measured again."""
+    """How much may be measured."""
 
     trials: int = 8
     finalists: int = 2
     repeats: int = 1
+    """How often the finalists, and what they are held against, are measured again."""
+    hours: Optional[float] = None
+    """Time for all of it; None: as long as it takes."""
 
     def __post_init__(self) -> None:
         if self.trials < 1 or self.finalists < 1 or self.repeats < 0:
@@ -100,10 +109,12 @@ class Budget:
                 f"trials (={self.trials}) and finalists (={self.finalists}) must be at least 1, "
                 f"repeats (={self.repeats}) at least 0"
             )
+        if self.hours is not None and not self.hours > 0:
+            raise ValueError(f"hours (={self.hours}) must be above 0")
 
 
 def opening_runs(profiles: Mapping[str, Settings], profile_in_force: Optional[str]) -> List[Run]:
-    """Give the runs before the search: the baseline, then each built-in profile that is not in force already."""
+    """Give the runs before the search: the baseline, then each of these profiles that is not in force already."""
     runs = [Run("baseline", IN_FORCE, {}, profile_in_force or "")]
     runs += [Run("profile", name, {PROFILE: name}) for name in profiles if name != profile_in_force]
     return runs
@@ -115,25 +126,73 @@ def candidates_of(trials: Sequence[Trial], kinds: Sequence[str] = KINDS) -> List
     for trial in trials:
         groups.setdefault(trial.run.label, []).append(trial)
     return [
-        candidate(label, [trial.means for trial in group])
+        candidate(
+            label,
+            [trial.means for trial in group],
+            [{name: measure.deviation for name, measure in trial.measures.items()} for trial in group],
+        )
         for label, group in groups.items()
         if group[0].run.kind in kinds and all(trial.failed is None for trial in group)
     ]
 
 
-def repeat_runs(slo: Slo, baseline: Mapping[str, float], trials: Sequence[Trial], budget: Budget) -> List[Run]:
-    """Give the runs that decide: the best tried settings again, interleaved with the best of what exists already.
+def repeat_runs(
+    slo: Slo, baseline: Mapping[str, float], trials: Sequence[Trial], budget: Budget, recommended: Optional[str] = None
+) -> List[Run]:
+    """Give the runs that decide: the best tried settings again, in turns with what exists already.
 
-    Interleaved, so that a drift of the load meets all of them alike.
+    These are what is in force, and the best profile that was measured. In turns, each round in another order, so that a
+    drift of the load meets all of them alike. `recommended`: a label that the search's models think best, luck aside.
+    Nothing where no tried settings did better than what is in force.
     """
-    tried = finalists(slo, baseline, candidates_of(trials, ("trial",)), budget.finalists)
-    known = best_of(slo, baseline, candidates_of(trials, ("baseline", "profile")))
-    first = {trial.run.label: trial.run for trial in reversed(trials)}
-    if not tried:
+    tried, (now,) = candidates_of(trials, ("trial",)), candidates_of(trials, ("baseline",))
+    before = rank(evaluate(slo, now.means, baseline))
+    better = [entry for entry in tried if rank(evaluate(slo, entry.means, baseline)) < before]
+    chosen = [entry.label for entry in better if entry.label == recommended]
+    best = finalists(slo, baseline, better, budget.finalists)
+    chosen += [entry.label for entry in best if entry.label not in chosen][: budget.finalists - len(chosen)]
+    if not chosen:
         return []
-    chosen = [*(entry.label for entry in tried), *([known.label] if known else [])]
+    known = best_of(slo, baseline, candidates_of(trials, ("profile",)))
+    chosen += [IN_FORCE, *([known.label] if known else [])]
+    first = {trial.run.label: trial.run for trial in reversed(trials)}
     runs = [Run("repeat", label, first[label].settings, first[label].why) for label in chosen]
-    return runs * budget.repeats
+    turns = [number % len(runs) for number in range(budget.repeats)]
+    return [run for turn in turns for run in runs[turn:] + runs[:turn]]
+
+
+def standing(
+    slo: Slo, baseline: Mapping[str, float], trials: Sequence[Trial], place: int
+) -> Optional[Tuple[bool, float]]:
+    """Give the rank of the settings in that place, 1 being the best so far; None where there are fewer."""
+    ordered = finalists(slo, baseline, candidates_of(trials), place)
+    return rank(evaluate(slo, ordered[-1].means, baseline)) if len(ordered) == place else None
+
+
+def at_fault(slo: Slo, baseline: Mapping[str, float], trials: Sequence[Trial]) -> List[str]:
+    """Say which hard objectives stand in the way: those that nothing met, else those that were not met together.
+
+    Empty where something that was measured meets all of them.
+    """
+    entries = candidates_of(trials)
+    tables = {entry.label: evaluate(slo, entry.means, baseline) for entry in entries}
+    nearest = best_of(slo, baseline, entries)
+    if nearest is None or all_met(tables[nearest.label], hard_only=True):
+        return []
+    alone = []
+    for place, objective in enumerate(slo.objectives):
+        seen = [(table[place].margin, label) for label, table in tables.items()]
+        margin, label = max(((known, label) for known, label in seen if known is not None), default=(0.0, ""))
+        if objective.hard and margin < 0:
+            alone.append(f"{objective.text} was met by nothing: {label} came nearest, {-100 * margin:.0f}% off")
+    hard = [verdict for verdict in tables[nearest.label] if verdict.objective.hard]
+    kept = " and ".join(verdict.objective.metric for verdict in hard if verdict.met)
+    return alone or [
+        f"{verdict.objective.text} was not met together with {kept}: {nearest.label} came nearest, "
+        f"{-100 * verdict.margin:.0f}% off"
+        for verdict in hard
+        if verdict.margin is not None and verdict.margin < 0
+    ]
 
 
 def best_built_in(slo: Slo, baseline: Mapping[str, float], trials: Sequence[Trial]) -> Optional[Candidate]:
@@ -143,5 +202,5 @@ def best_built_in(slo: Slo, baseline: Mapping[str, float], trials: Sequence[Tria
     if base and base[0].run.why:
         # the settings in force are a built-in profile: its name says more
         of_baseline = candidates_of([t for t in trials if t.run.label == IN_FORCE])
-        entries += [Candidate(base[0].run.why, entry.means, entry.repeats) for entry in of_baseline]
+        entries += [replace(entry, label=base[0].run.why) for entry in of_baseline]
     return best_of(slo, baseline, entries)
