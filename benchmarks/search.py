@@ -139,10 +139,12 @@ def read(path: Path) -> List[Result]:
 
 
 def keep(path: Path, results: Iterable[Result]) -> None:
-    """Replace the file by these runs."""
-    part = path.with_suffix(path.suffix + ".part")
-    part.write_text("".join(json.dumps(result) + "\n" for result in results), encoding="utf-8")
-    part.replace(path)
+    """Let the file hold these runs and no others; one that does is left alone, as somebody may be appending to it."""
+    text = "".join(json.dumps(result) + "\n" for result in results)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        part = path.with_suffix(path.suffix + ".part")
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
 
 
 def seeds(text: str) -> List[int]:
@@ -186,6 +188,7 @@ def main() -> None:
     parser.add_argument("--optimiser", choices=ALL, action="append", help="may be repeated; all by default")
     parser.add_argument("--output", type=Path, required=True, help="JSON lines, appended to")
     parser.add_argument("--rerun", choices=ALL, action="append", default=[], help="run again what is there already")
+    parser.add_argument("--beside", type=Path, action="append", default=[], help="another output, for the tables only")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--table", type=Path, help="a Markdown file for the tables")
     parser.add_argument("--render", action="store_true", help="only print the tables of what is there")
@@ -205,6 +208,7 @@ def main() -> None:
                 spent, trials = sum(result["cpu_s"]), len(result["objectives"])
                 print(f"{suite} {result['problem']}: {result['optimiser']}, {trials} trials, {spent:.1f} s", flush=True)
         done = read(given.output)
+    done += [result for path in given.beside for result in read(path)]
     text = tables([result for result in done if result["suite"] in suites], absent)
     print(text)
     if given.table:

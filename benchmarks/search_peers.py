@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from operator import itemgetter
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
@@ -140,7 +141,8 @@ def _distribution(dimension: Dimension) -> Any:
 class BoTorch(Peer):
     """qLogNEI with constraints: one Gaussian process a metric, all at their defaults, after scrambled Sobol points.
 
-    It searches the unit cube; integers and categories are rounded.
+    It searches the unit cube; integers and categories are rounded. 64 samples of the posterior, 4 restarts of 50 steps
+    keep it near a second an `ask`.
     """
 
     def __init__(self, problem: Problem, seed: int) -> None:
@@ -169,8 +171,8 @@ class BoTorch(Peer):
         from botorch.fit import fit_gpytorch_mll
         from botorch.models import SingleTaskGP
         from botorch.models.transforms import Standardize
-        from botorch.optim import optimize_acqf
-        from botorch.sampling import SobolQMCNormalSampler
+        from botorch.optim.optimize import optimize_acqf
+        from botorch.sampling.normal import SobolQMCNormalSampler
         from gpytorch.mlls import ExactMarginalLogLikelihood
 
         tensor, problem = self._torch.tensor, self.problem
@@ -186,7 +188,7 @@ class BoTorch(Peer):
             x,
             sampler=SobolQMCNormalSampler(self._torch.Size([64]), seed=self.seed),
             objective=LinearMCObjective(tensor([-1.0] + [0.0] * (len(columns) - 1), dtype=self._torch.double)),
-            constraints=[lambda samples, c=c: samples[..., c] for c in columns[1:]],
+            constraints=[itemgetter((..., c)) for c in columns[1:]],
             prune_baseline=True,
         )
         best, _ = optimize_acqf(acquisition, self._cube, q=1, num_restarts=4, raw_samples=128, options={"maxiter": 50})

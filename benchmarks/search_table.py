@@ -69,7 +69,7 @@ def interval(values: Sequence[float], statistic: Callable[..., Any], form: str =
     middle = f"{statistic(values):{form}}"
     if len(values) < 2:
         return middle
-    drawn = stats.bootstrap((values,), statistic, method="percentile", rng=np.random.default_rng(1), vectorized=False)
+    drawn = stats.bootstrap((values,), statistic, method="percentile", rng=np.random.default_rng(1))
     return f"{middle} [{drawn.confidence_interval.low:{form}}, {drawn.confidence_interval.high:{form}}]"
 
 
