@@ -276,8 +276,8 @@ def test_a_client_operation_costs_what_we_say(cluster: Cluster, any_lab: Lab, co
     for size in (4096, 3 * 2**20):
         expected = f"item_cost: {size} scaled_cost: {item_cost(size, hardware, cluster.release)}"
         assert until(
-            lambda text=expected: text in costs_logged(),  # type: ignore[misc]
-            ask=lambda size=size: put(any_lab, "knob-cost", size),  # type: ignore[misc]
+            lambda text=expected: text in costs_logged(),
+            ask=lambda size=size: put(any_lab, "knob-cost", size),
         ), expected
     # a read counts nothing, whatever its size
     nothing = f"item_cost: 0 scaled_cost: {item_cost(0, hardware, cluster.release)}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
 import typer
+from rich.console import Group
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.files import cluster_file, fit_file, profile_file, slo_file
@@ -16,6 +18,7 @@ from ceph_tuner.recommendation import Effort, Prediction, Question
 from ceph_tuner.recommendation.answer import Answer, answer, evidence, profile, rounded
 from ceph_tuner.recommendation.demand import demand
 from ceph_tuner.recommendation.limits import Missed, missed_objectives
+from ceph_tuner.recommendation.rebuild_plan import plan_rebuild
 from ceph_tuner.recommendation.searching import Found, missed, search
 from ceph_tuner.slo import evaluate
 from ceph_tuner.translate import from_release_units
@@ -23,6 +26,7 @@ from ceph_tuner.tuning.interrupts import Interrupts
 from ceph_tuner.twin.compiled import available
 from ceph_tuner.twin.discrepancy import spread_and_freedom
 from ceph_tuner.twin.knobs_in_force import completed
+from ceph_tuner_cli import recommend_rebuild
 from ceph_tuner_cli.recommend_page import RecommendProgress, page, what_to_do
 from ceph_tuner_cli.render import Format, FormatOption, console, emit, messages
 
@@ -38,6 +42,7 @@ def recommend(
     processes: Optional[int] = typer.Option(None, "--processes", min=1, help="Runs side by side; else one per core."),
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="Write the winner as a profile file."),
     force: bool = typer.Option(False, "--force", help="Replace the profile file if there is one."),
+    live_only: bool = typer.Option(False, "--live-only", help="No plan for what needs a restart or moves data."),
     form: Format = FormatOption,
 ) -> int:
     """Search settings for a described cluster on the twin: no cluster is needed, and none is touched.
@@ -55,20 +60,34 @@ def recommend(
     if MCLOCK_NINE[0] in in_force:
         in_force = from_release_units(in_force, release, hardware)
     question = _fitted(Question(described.model, wanted, in_force, _names(knobs)), described.calibration)
-    with RecommendProgress(wanted) as progress, Interrupts(progress.interrupted) as interrupts, interrupts():
-        found = search(question, replace(Effort(), trials=trials, seed=seed), progress, processes)
+    with RecommendProgress(wanted) as progress, Interrupts(progress.interrupted) as interrupts:
+        with interrupts():
+            found = search(question, replace(Effort(), trials=trials, seed=seed), progress, processes)
+        plan, cut_short = None, found.interrupted
+        # what is found is shown, whatever becomes of the plan
+        with suppress(KeyboardInterrupt):
+            cut_short = True
+            with interrupts():
+                plan = (
+                    None
+                    if live_only or not found.confirmed
+                    else plan_rebuild(found, described.stored, progress, processes)
+                )
+            cut_short = found.interrupted
     # not again what took long, where somebody does not want to wait
-    why = [] if found.interrupted else missed_objectives(found, processes)
+    why = [] if cut_short else missed_objectives(found, processes)
     chosen = answer(found)
-    document = _document(found, chosen, why, described.name)
+    document = {**_document(found, chosen, why, described.name), "beyond_live_knobs": recommend_rebuild.document(plan)}
     if output is not None and found.choice.better:
         profile_file.write(output, profile(found, described.name), force)
         document["saved"] = str(output)
-    emit(document, form, lambda: page(found, chosen, why))
+    beyond = [] if plan is None else recommend_rebuild.section(plan)
+    emit(document, form, lambda: Group(page(found, chosen, why), *beyond))
     if form is Format.table:
-        for line in what_to_do(found, chosen, document.get("saved")):
+        lines = what_to_do(found, chosen, document.get("saved"))
+        for line in lines if plan is None else [*lines, *recommend_rebuild.commands(plan)]:
             console.print(line, markup=False, soft_wrap=True)
-    if found.interrupted:
+    if cut_short:
         return INTERRUPTED
     return 0 if found.choice.better and not missed(found, found.winner) else 1
 

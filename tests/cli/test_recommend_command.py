@@ -55,7 +55,7 @@ def files(tmp_path: Path) -> Callable[..., List[str]]:
 
 
 def few(arguments: List[str], trials: int = 6) -> List[str]:
-    return [*arguments, "--trials", str(trials), "--processes", "1"]
+    return [*arguments, "--trials", str(trials), "--processes", "1", "--live-only"]
 
 
 def by_label(document: Dict[str, Any]) -> Dict[str, Any]:
@@ -272,3 +272,18 @@ def test_nothing_of_the_lab_is_needed() -> None:
     code = "import sys, ceph_tuner.recommendation.limits, ceph_tuner.files.cluster_file\n"
     code += "assert not [name for name in sys.modules if name.startswith('ceph_tuner.lab')]"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_lies_beyond_live_knobs_is_planned_and_never_among_the_commands(
+    files: Callable[..., List[str]], run: Run, tmp_path: Path
+) -> None:
+    output = tmp_path / "found.yaml"
+    arguments = [*files(), "--trials", "2", "--processes", "1", "--format", "json", "--output", str(output)]
+    document = json.loads(run(*arguments)[1])
+    beyond = document["beyond_live_knobs"]
+    assert beyond["tried"] > 5
+    assert {entry["kind"] for entry in (*beyond["changes"], *beyond["not_worth_it"])} == {"restart", "moves data"}
+    assert not [command for command in document["commands"] if "osd_op_num" in command or "pg_num" in command]
+    if output.exists():
+        assert not set(profile_file.read(output).settings) & {"pg_num", "osd_op_num_shards_ssd"}
+    assert json.loads(run(*few(files(), 2), "--format", "json")[1])["beyond_live_knobs"] is None

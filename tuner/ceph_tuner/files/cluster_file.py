@@ -59,6 +59,8 @@ class ClusterFile:
     description: str = ""
     calibration: Optional[Path] = None
     """The fit whose parameters replace those of the drive and the OSD."""
+    stored: Mapping[str, float] = field(default_factory=dict)
+    """Bytes that clients stored in each pool, where the file says."""
 
 
 def read(path: Union[str, Path]) -> ClusterFile:
@@ -86,6 +88,11 @@ def _from(document: yaml_document.Document, path: Path) -> ClusterFile:
         _settings(data.get("settings", {}), release, place),
         data.get("description", "").strip(),
         calibration,
+        {
+            pool["name"]: quantity(pool["stored"], "size", place("pools", index, "stored"))
+            for index, pool in enumerate(data["pools"])
+            if "stored" in pool
+        },
     )
 
 

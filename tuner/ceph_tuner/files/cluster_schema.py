@@ -51,7 +51,13 @@ _OSD = _mapping(
 )
 
 _POOLS = _list(
-    {"name": _TEXT, "pgs": _WHOLE, "size": _WHOLE, "erasure_code": _mapping({"k": _WHOLE, "m": _WHOLE}, ["k", "m"])},
+    {
+        "name": _TEXT,
+        "pgs": _WHOLE,
+        "size": _WHOLE,
+        "erasure_code": _mapping({"k": _WHOLE, "m": _WHOLE}, ["k", "m"]),
+        "stored": _AMOUNT,
+    },
     ["name", "pgs"],
 )
 

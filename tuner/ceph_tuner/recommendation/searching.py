@@ -108,6 +108,11 @@ def search(
             return race.end(space, interrupted=True)
 
 
+def fresh_seeds(effort: Effort) -> range:
+    """Seeds that the search never sees: those of the last round."""
+    return range(_FRESH * effort.seed, _FRESH * effort.seed + effort.fresh)
+
+
 def profiles_of(question: Question) -> Dict[str, Settings]:
     """What is compared with: what is in force first, then the release's other profiles; label -> settings."""
     name = question.profile_in_force
@@ -185,8 +190,7 @@ class _Race:
 
     def _again(self, compared: Sequence[Prediction]) -> List[Prediction]:
         self._phase("the best again, on fresh seeds")
-        seeds = range(_FRESH * self._effort.seed, _FRESH * self._effort.seed + self._effort.fresh)
-        model = self._question.model
+        seeds, model = fresh_seeds(self._effort), self._question.model
         started = [(entry, self._runs.start(model, entry.settings, seeds)) for entry in compared]
         found = []
         for entry, runs in started:

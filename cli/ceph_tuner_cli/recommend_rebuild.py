@@ -1,0 +1,209 @@
+"""The part of a recommendation that is beyond live knobs: restarts and moves of data, as a page and for programs."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from rich.console import RenderableType
+from rich.filesize import decimal
+from rich.table import Table
+from rich.text import Text
+
+from ceph_tuner.knobs import KNOBS
+from ceph_tuner.metrics import METRICS
+from ceph_tuner.recommendation import COVERAGE
+from ceph_tuner.recommendation.answer import rounded
+from ceph_tuner.recommendation.rebuild import RESTART, Step
+from ceph_tuner.recommendation.rebuild_cost import LOG_ENTRY_BYTES, RESTART_S, Cost
+from ceph_tuner.recommendation.rebuild_plan import Effect, Plan, Planned
+from ceph_tuner_cli.recommend_page import amount
+
+TITLE = "Beyond live knobs"
+
+
+def section(plan: Plan) -> List[RenderableType]:
+    """Lay out a plan, or what speaks against one."""
+    parts: List[RenderableType] = [Text("")]
+    if plan.changes:
+        parts.append(Text(f"{TITLE}, as a plan that nobody but you carries out:"))
+    else:
+        parts.append(Text(f"{TITLE}: nothing that needs a restart or moves data is worth it."))
+    for number, entry in enumerate(plan.changes, 1):
+        parts += [Text(f"{number}. {_named(entry)}"), _effects(entry)]
+        parts += [Text(line) for line in _cost(entry)]
+    for entry in plan.rejected:
+        seen = "; ".join(_change(effect) for effect in entry.effects)
+        parts.append(Text(f"Not worth it: {_named(entry)}, the best of its kind ({seen})."))
+    if any(entry.change.kind == RESTART for entry in plan.changes):
+        parts.append(
+            Text("Note: the twin knows no limit of the CPU. Restart one OSD with other threads first, and look.")
+        )
+    return parts
+
+
+def commands(plan: Plan) -> List[str]:
+    """Lines with the plan's commands, to be printed unwrapped."""
+    lines: List[str] = []
+    for number, entry in enumerate(plan.changes, 1):
+        lines += ["", f"{TITLE}, step {number}: {_named(entry)}"]
+        lines += _steps(entry.change.steps(entry.before.settings))
+        lines += ["To take it back, at the same cost:"]
+        lines += _steps(entry.change.undo(entry.before.settings, entry.model))
+    return lines
+
+
+def document(plan: Optional[Plan]) -> Optional[Dict[str, Any]]:
+    """For programs; None where nobody looked."""
+    if plan is None:
+        return None
+    return {
+        "changes": [_document(entry) for entry in plan.changes],
+        "not_worth_it": [_document(entry) for entry in plan.rejected],
+        "tried": plan.tried,
+        "runs": plan.runs,
+    }
+
+
+def _named(entry: Planned) -> str:
+    return f"{'restart all OSDs' if entry.change.kind == RESTART else 'move data'}, {entry.change.label}"
+
+
+def _effects(entry: Planned) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in ("   metric", "before", "after", f"change ({COVERAGE:.0%} of cases)"):
+        table.add_column(heading, no_wrap=True)
+    for effect in entry.effects:
+        before, after = (amount(effect.metric, value)[0] for value in (effect.before, effect.after))
+        table.add_row(f"   {effect.metric}", before, after, _change(effect, named=False), style=_style(effect))
+    return table
+
+
+def _change(effect: Effect, named: bool = True) -> str:
+    if effect.ratio is None:
+        words = f"{amount(effect.metric, effect.before)[0]} to {amount(effect.metric, effect.after)[0]}"
+    else:
+        mean, low, high = (f"{part - 1:+.0%}" for part in effect.ratio)
+        words = f"{mean} ({low} to {high})"
+    return f"{effect.metric} {words}" if named else words
+
+
+def _style(effect: Effect) -> str:
+    """Green and red for what is more than chance."""
+    if effect.ratio is None or effect.ratio[1] <= 1 <= effect.ratio[2]:
+        return ""
+    falls = effect.ratio[2] < 1
+    return "green" if falls == METRICS[effect.metric].lower_is_better else "red"
+
+
+def _cost(entry: Planned) -> List[str]:
+    cost = entry.cost
+    if cost is None:
+        return []
+    lines = [f"   Cost: {_restarts(entry, cost) if cost.rounds else _moved(cost)}."]
+    meanwhile = _meanwhile(entry, cost)
+    if meanwhile:
+        lines.append(f"   Meanwhile: {meanwhile}.")
+    lines.append(f"   Memory: {_memory(cost)}.")
+    return lines
+
+
+def _restarts(entry: Planned, cost: Cost) -> str:
+    what = "host" if entry.model.hosts else "OSD"
+    words = f"{cost.restarts} OSDs restarted, one {what} at a time ({cost.rounds} in all)"
+    if cost.round_s is None or cost.time_s is None:
+        return f"{words}; under these settings what is written meanwhile would never be recovered"
+    least = amount("recovery.finish_s", RESTART_S * cost.rounds)[0]
+    if cost.round_s == RESTART_S:
+        return f"{words}; {least}"
+    return (
+        f"{words}; {least}, and {amount('recovery.finish_s', cost.time_s)[0]} where every write of that time "
+        "missed another object"
+    )
+
+
+def _moved(cost: Cost) -> str:
+    words = f"{cost.moved_share:.0%} of the pool's copies move"
+    if cost.moved_bytes is not None:
+        words += f", {decimal(round(cost.moved_bytes))}"
+    if not cost.rate_bytes_s:
+        return f"{words}; under these settings they would never arrive"
+    words += f", at {amount('recovery.bytes_s', cost.rate_bytes_s)[0]}"
+    if cost.time_s is None:
+        return f"{words} (`stored` in the description says how long that takes)"
+    return f"{words}: {amount('backfill.finish_s', cost.time_s)[0]}"
+
+
+def _meanwhile(entry: Planned, cost: Cost) -> str:
+    means: Mapping[str, float] = cost.meanwhile.candidate.means if cost.meanwhile else {}
+    wanted = [effect.metric for effect in entry.effects if effect.metric.split(".")[0] in ("client", "scrub")]
+    return ", ".join(f"{metric} {amount(metric, means[metric])[0]}" for metric in wanted if metric in means)
+
+
+def _memory(cost: Cost) -> str:
+    (entries, more), (dups, more_dups) = cost.log_entries, cost.log_dups
+    if (entries, dups) == (more, more_dups):
+        return f"an OSD's PG logs keep their {entries} entries"
+    words = f"an OSD's PG logs go from {entries} to {more} entries and from {dups} to {more_dups} dups"
+    return f"{words}, entries of {LOG_ENTRY_BYTES} B or more"
+
+
+def _steps(steps: Tuple[Step, ...]) -> List[str]:
+    lines = []
+    for step in steps:
+        indent = ""
+        if step.each:
+            lines.append(f"  for one {step.each} after the other:")
+            indent = "  "
+        lines.append(f"  {indent}{step.command}")
+        if step.until:
+            lines.append(f"  {indent}# wait until {step.until}")
+    return lines
+
+
+def _document(entry: Planned) -> Dict[str, Any]:
+    return {
+        "change": entry.change.label,
+        "kind": entry.change.kind,
+        "pool": entry.change.pool,
+        "knobs": {
+            name: {"before": before, "after": after, "unit": KNOBS[name].unit}
+            for name, (before, after) in entry.change.values.items()
+        },
+        "steps": [_step(step) for step in entry.change.steps(entry.before.settings)],
+        "undo": [_step(step) for step in entry.change.undo(entry.before.settings, entry.model)],
+        "effects": [_effect(effect) for effect in entry.effects],
+        "gain": {"mean": rounded(entry.gain[0]), "at_least": rounded(entry.gain[1])},
+        "cost": None if entry.cost is None else _cost_document(entry.cost),
+    }
+
+
+def _step(step: Step) -> Dict[str, str]:
+    return {"command": step.command, "for_each": step.each, "wait_until": step.until}
+
+
+def _effect(effect: Effect) -> Dict[str, Any]:
+    ratio = None if effect.ratio is None else [rounded(part) for part in effect.ratio]
+    return {
+        "metric": effect.metric,
+        "before": rounded(effect.before),
+        "after": rounded(effect.after),
+        "ratio": None if ratio is None else ratio[0],
+        "interval": None if ratio is None else ratio[1:],
+    }
+
+
+def _cost_document(cost: Cost) -> Dict[str, Any]:
+    means = cost.meanwhile.candidate.means if cost.meanwhile else {}
+    return {
+        "moved_share": rounded(cost.moved_share),
+        "moved_bytes": cost.moved_bytes,
+        "rate_bytes_s": cost.rate_bytes_s,
+        "osds_restarted": cost.restarts,
+        "failure_domains": cost.rounds,
+        "seconds_each": cost.round_s,
+        "seconds": cost.time_s,
+        "log_entries": list(cost.log_entries),
+        "log_dups": list(cost.log_dups),
+        "memory_bytes": cost.memory_bytes,
+        "meanwhile": {name: rounded(value) for name, value in means.items()},
+    }
