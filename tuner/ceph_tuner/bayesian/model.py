@@ -109,9 +109,13 @@ class Model:
         drawn: Array = surrogate.predict(inputs)[0] + self._inflation[name] * away
         return drawn
 
+    def is_log(self, name: str) -> bool:
+        """Whether a metric's unit in its model is the logarithm."""
+        return name in self._options.log_metrics
+
     def plain(self, name: str, values: Array) -> Array:
         """Translate a metric from its model's unit to its own."""
-        return np.exp(np.minimum(values, 700.0)) if name in self._options.log_metrics else values
+        return np.exp(np.minimum(values, 700.0)) if self.is_log(name) else values
 
     def log_no_failure(self, points: Array) -> Array:
         """Logarithm of the probability that a trial does not fail, shape (n,)."""

@@ -31,8 +31,8 @@ def departures(regressor: Any, inputs: Array, count: int, generator: np.random.G
     drawn = _before(kernel, np.vstack([seen, inputs]), count, generator)
     noise = np.sqrt(kernel.variances[NOISE] + np.broadcast_to(regressor.alpha, len(seen)))
     told = drawn[: len(seen)] + noise[:, None] * generator.standard_normal((len(seen), count))
-    away: Array = drawn[len(seen) :] - kernel(inputs, seen) @ cho_solve((regressor.L_, True), told)
-    return away.T
+    away: Array = (drawn[len(seen) :] - kernel(inputs, seen) @ cho_solve((regressor.L_, True), told)).T
+    return away
 
 
 def _before(kernel: PlaneAndCurve, inputs: Array, count: int, generator: np.random.Generator) -> Array:
