@@ -7,7 +7,7 @@ import pytest
 from known_functions import learnt
 from skopt.space import Categorical, Integer, Real
 
-from ceph_tuner.bayesian import Constraint, Measured, MixedSpace, Options
+from ceph_tuner.bayesian import Constraint, Measured, MixedSpace, Options, SafeOptimiser
 from ceph_tuner.bayesian.candidates import Region
 from ceph_tuner.bayesian.explaining import Importance, Influence, convergence, importance, partial_dependence
 from ceph_tuner.bayesian.history import Trial, measured
@@ -181,3 +181,23 @@ def test_convergence_counts_only_what_is_feasible_and_whole() -> None:
     assert found[2].feasible < 0.1 < 0.9 < found[0].feasible
     assert [entry.failed for entry in found][3] == "stopped"
     assert all(entry.low < entry.mean < entry.high for entry in found)
+
+
+def test_a_search_explains_itself_and_the_same_each_time() -> None:
+    constraint = Constraint("heat", "<=", 0.2)
+    search = SafeOptimiser(CUBE, "y", [constraint], {"a": 0.5, "b": 0.5, "c": 0.5})
+    with pytest.raises(ValueError, match="not seen"):
+        search.explain()
+    for a, b in ((0.5, 0.5), (0.8, 0.1), (0.1, 0.9), (0.9, 0.8), (0.2, 0.3)):
+        search.tell({"a": a, "b": b, "c": 0.5}, {"y": Measured(a, 0.01), "heat": Measured(1 + b, 0.01)})
+    told = search.explain()
+    assert told.metrics == ["y", "heat"]
+    assert told.importance(CUBE.names)["heat"].influences[0].name == "b"
+    assert told.importance(CUBE.names, {"a": 0.1, "b": 0.5, "c": 0.5}, 0.1)["y"].influences[0].name == "a"
+    assert [entry.best for entry in told.convergence()] == [None] * 5
+    assert told.limiting().conflicts == (frozenset({constraint}),)
+    assert told.reach().exists < 0.2
+    assert told.nearest_feasible().relaxed[0].bound > 0.9
+    again = search.explain()
+    assert again.nearest_feasible() == told.nearest_feasible()
+    assert again.partial_dependence("y", "a") == told.partial_dependence("y", "a")

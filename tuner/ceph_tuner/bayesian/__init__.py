@@ -15,11 +15,13 @@ from ceph_tuner.bayesian.contract import (
     Values,
     Verdict,
 )
+from ceph_tuner.bayesian.explanation import Explanation
 from ceph_tuner.bayesian.optimiser import SafeOptimiser
 from ceph_tuner.bayesian.space import MixedSpace
 
 __all__ = [
     "Constraint",
+    "Explanation",
     "Measured",
     "MixedSpace",
     "Options",

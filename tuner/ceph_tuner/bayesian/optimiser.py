@@ -31,6 +31,7 @@ from ceph_tuner.bayesian.contract import (
     Values,
     Verdict,
 )
+from ceph_tuner.bayesian.explanation import Explanation
 from ceph_tuner.bayesian.history import Trial, measured
 from ceph_tuner.bayesian.model import Model
 from ceph_tuner.bayesian.proposing import FEASIBLE, Step, next_step
@@ -146,6 +147,12 @@ class SafeOptimiser:
         if not self._trials or not self._priors:
             return {}
         return {name: tuple(float(scale) for scale in s.trust) for name, s in self._fitted().surrogates.items()}
+
+    def explain(self) -> Explanation:
+        """Give what was learnt, for people. Raises ValueError where nothing was told."""
+        return Explanation(
+            self._fitted(), self._space, self._objective, self._constraints, tuple(self._trials), self._seed
+        )
 
     def to_dict(self) -> Dict[str, Any]:
         """Give all that another instance needs to go on, ready for JSON."""
