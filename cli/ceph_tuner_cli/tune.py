@@ -6,29 +6,23 @@ import os
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import typer
 
 from ceph_tuner.applier import Applier
+from ceph_tuner.bayesian import Options
 from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.clusters.sampler import ClusterSampler
 from ceph_tuner.errors import InputError
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.guard import Limits
 from ceph_tuner.history import History
-from ceph_tuner.knobs import PROFILE
 from ceph_tuner.lab.recipes import options_for_window
 from ceph_tuner.lab.scenarios import scenario as make_scenario
-from ceph_tuner.lock import Lock
-from ceph_tuner.profile import Profile
-from ceph_tuner.search.designs import informed_designs
-from ceph_tuner.search.objective import Score
-from ceph_tuner.search.optimiser import Optimiser
-from ceph_tuner.search.skopt_optimiser import SkoptOptimiser
 from ceph_tuner.search.space import Space, space_for
+from ceph_tuner.settings import fitting_reservations
 from ceph_tuner.translate import to_release_units
 from ceph_tuner.trial import Budget, Trial
 from ceph_tuner.tuning import Work
@@ -38,19 +32,40 @@ from ceph_tuner.tuning.loop import Outcome, Task
 from ceph_tuner.tuning.loop import tune as run_tuning
 from ceph_tuner.tuning.measuring import Measuring, Timing
 from ceph_tuner.tuning.on_cluster import ClusterLookout, InForce, JournalledWriter, in_force
+from ceph_tuner.tuning.past import Heading, Lesson, lessons, past_runs, to_resume
+from ceph_tuner.tuning.searching import TuningSearch
 from ceph_tuner_cli.render import Format, FormatOption, console, emit, messages
-from ceph_tuner_cli.tune_page import TuneProgress, page, what_to_do
+from ceph_tuner_cli.tune_page import TuneProgress, announcement, page, what_to_do
+from ceph_tuner_cli.tune_prior import Believed, believed
+from ceph_tuner_cli.tune_profile import tuned_profile
 
 
 def tune(
     cluster: str = typer.Option(..., "--cluster", "-c", help="A lab, a path of a ceph.conf, or `ceph`."),
     slo: Path = typer.Option(..., "--slo", "-s", help="The SLO file (docs/slo.md)."),
     trials: int = typer.Option(8, "--trials", "-n", min=1, max=200, help="Settings to try."),
+    hours: Optional[float] = typer.Option(None, "--hours", min=0.01, help="Time for all of it."),
     target: str = typer.Option("osd", "--target", "-t", help="osd, osd/class:…, osd/host:…, osd/rack:… or osd.N."),
     window: float = typer.Option(25.0, "--window", min=5, max=3600, help="Seconds of a measurement."),
     settle: float = typer.Option(5.0, "--settle", min=0, max=600, help="Seconds between a write and its measurement."),
     repeats: int = typer.Option(1, "--repeats", min=0, max=10, help="How often the best are measured again."),
+    profiles: bool = typer.Option(False, "--profiles", help="Measure the built-in profiles as well, to compare with."),
     knobs: Optional[str] = typer.Option(None, "--knobs", help="Knobs to search, with commas; by default the SLO's."),
+    safe_probability: float = typer.Option(
+        Options.safe_probability, "--safe-probability", help="How surely a trial must keep every hard objective."
+    ),
+    step_limit: float = typer.Option(
+        Options.step_limit, "--step-limit", help="Furthest step from the best so far, as a share of a knob's range."
+    ),
+    violation_budget: int = typer.Option(
+        2, "--violation-budget", min=0, help="Trials that may break a hard objective before the search freezes."
+    ),
+    model: Optional[Path] = typer.Option(
+        None, "--model", help="The cluster's description (docs/recommend.md): the twin is asked first."
+    ),
+    prior: bool = typer.Option(True, "--prior/--no-prior", help="Whether the twin is asked first; a lab has its own."),
+    past: bool = typer.Option(True, "--past/--no-past", help="Whether to learn from earlier runs on this target."),
+    resume: bool = typer.Option(False, "--resume", help="Go on with the last run on this target, from its history."),
     scenario: Optional[str] = typer.Option(None, "--scenario", help="A lab's load; by default the SLO file's."),
     gross: float = typer.Option(2.0, "--gross", help="A client objective missed by this factor ends a trial."),
     seed: int = typer.Option(1, "--seed", min=0, help="The same seed proposes the same for the same measurements."),
@@ -60,62 +75,90 @@ def tune(
     yes: bool = typer.Option(False, "--yes", "-y", help="Consent to writes on a cluster that is no lab."),
     form: Format = FormatOption,
 ) -> int:
-    """Try settings under load, keep the best: measured, guarded, every trial taken back, the winner written back."""
+    """Try safe settings under load, keep the best: measured, guarded, every trial taken back, the winner written back.
+
+    Exit code 1 where nothing is better than what is in force.
+    """
     wanted = slo_file.read(slo)
-    limits = _limits(gross)
+    limits, options = _limits(gross), _options(safe_probability, step_limit, violation_budget)
     if save is not None:
         _check_free(save, force)
+    if scenario is not None:
+        wanted = replace(wanted, scenario=scenario)
+    budget, timing = Budget(trials, repeats=repeats, hours=hours), Timing(settle, window)
+
     with ExitStack() as stack:
         opened = open_cluster(cluster)
         stack.callback(opened.close)
         now = in_force(opened, target)
-        space = space_for(opened.release, wanted.slo.work, now.settings, _names(knobs))
-        if scenario is not None:
-            wanted = replace(wanted, scenario=scenario)
-        task = Task(
-            wanted.slo,
-            opened.release.profiles,
-            now.settings,
-            now.profile,
-            Budget(trials, repeats=repeats),
-            write_back,
-        )
-        timing = Timing(settle, window)
-        if opened.lab is None and not yes and write_back:
-            messages.print(_announcement(cluster, task, timing, space), markup=False, soft_wrap=True)
+        space = _space(opened, wanted, now, knobs)
+        if opened.lab is None and not yes:
+            task = _task(wanted, opened, now, budget, write_back, profiles)
+            messages.print(announcement(cluster, task, timing, space, options), markup=False, soft_wrap=True)
             return 0
-        clock = SystemClock()
-        lock = Lock(opened.store, clock, this_process(), may_live)
-        applier = Applier(opened.config, opened.store, clock, lock, opened.release, "ceph-tuner tune")
+        lock = opened.lock()
+        applier = opened.applier(lock, "ceph-tuner tune")
         # held for the whole run: two tuners would measure each other's trials
         stack.enter_context(lock)
         for undone in applier.recover():
             messages.print(f"taken back what an interrupted run left: change {undone.entry.number}", markup=False)
-        work = _work(opened, wanted, timing, clock, stack)
+        # now that no trial of an interrupted run is in force any more
+        now = in_force(opened, target)
+        space = _space(opened, wanted, now, knobs)
+        task = _task(wanted, opened, now, budget, write_back, profiles)
+        known = believed(opened, wanted, now, timing, model) if prior else Believed()
+        heading = Heading(
+            wanted.slo.to_dict(),
+            target,
+            wanted.scenario if opened.lab is not None else "",
+            space.free,
+            seed,
+            now.settings,
+            known.name,
+        )
+        history = History(opened.store)
+        runs = past_runs(history)
+        resumed = to_resume(runs, heading) if resume else None
+        began = opened.clock.now() if resumed is None else resumed.began
         progress = stack.enter_context(TuneProgress(wanted.slo))
         interrupts = stack.enter_context(Interrupts(progress.interrupted))
+        with interrupts():
+            priors = known.priors(space, wanted.slo, now, seed)
+        search = TuningSearch(space, wanted.slo, task.in_force, opened.release.profiles, seed, options, priors)
+        work = _work(opened, wanted, timing, stack)
         writer = JournalledWriter(applier, target, opened.release, now.hardware, f"tune {wanted.slo.name}")
-        lookout = ClusterLookout(opened.commander, clock)
-        measuring = Measuring(wanted.slo, work, lookout, writer, clock, progress, interrupts, timing, limits)
-        history = History(opened.store)
-
-        def optimiser_for(baseline: Mapping[str, float]) -> Optimiser:
-            return SkoptOptimiser(space, Score(wanted.slo, baseline), informed_designs(space, wanted.slo.work), seed)
+        lookout = ClusterLookout(opened.commander, opened.clock)
+        measuring = Measuring(wanted.slo, work, lookout, writer, opened.clock, progress, interrupts, timing, limits)
+        earlier = [run for run in runs if run.began < began] if past else []
 
         def record(trial: Trial) -> None:
-            history.add_trial({**trial.to_dict(), "slo": wanted.slo.to_dict(), "target": target})
+            history.add_trial(heading.record(began, trial))
 
-        outcome = run_tuning(task, measuring, optimiser_for, record)
+        def learn(baseline: Mapping[str, float]) -> Sequence[Lesson]:
+            return lessons(earlier, heading, baseline, began, search.nearest, opened.release)
+
+        outcome = run_tuning(task, measuring, search, record, resumed.trials if resumed else (), learn)
         commands = [] if outcome.written else _commands(applier, target, outcome, opened, now)
     document: Dict[str, Any] = {**outcome.to_dict(), "cluster": cluster, "target": target, "commands": commands}
     if save is not None and outcome.choice.better:
-        profile_file.write(save, _profile(outcome, wanted, opened, now), force)
+        profile_file.write(save, tuned_profile(outcome, wanted, opened, now), force)
         document["saved"] = str(save)
     emit(document, form, lambda: page(outcome, opened.release, now))
     if form is Format.table:
         for line in what_to_do(outcome, cluster, commands, document.get("saved")):
             console.print(line, markup=False, soft_wrap=True)
     return 0 if outcome.choice.better and not outcome.withdrawn else 1
+
+
+def _space(opened: Cluster, wanted: slo_file.SloFile, now: InForce, knobs: Optional[str]) -> Space:
+    return space_for(opened.release, wanted.slo.work, fitting_reservations(now.settings), _names(knobs))
+
+
+def _task(
+    wanted: slo_file.SloFile, opened: Cluster, now: InForce, budget: Budget, write_back: bool, compare: bool
+) -> Task:
+    settings = fitting_reservations(now.settings)
+    return Task(wanted.slo, opened.release.profiles, settings, now.profile, budget, write_back, compare)
 
 
 def _names(knobs: Optional[str]) -> Optional[List[str]]:
@@ -134,6 +177,14 @@ def _limits(gross: float) -> Limits:
         raise InputError("--gross", f"{gross:g}", "a factor above 1") from None
 
 
+def _options(safe_probability: float, step_limit: float, violation_budget: int) -> Options:
+    if not 0 <= safe_probability < 1:
+        raise InputError("--safe-probability", f"{safe_probability:g}", "at least 0 and below 1")
+    if not 0 < step_limit <= 1:
+        raise InputError("--step-limit", f"{step_limit:g}", "above 0 and at most 1")
+    return Options(safe_probability=safe_probability, step_limit=step_limit, violation_budget=violation_budget)
+
+
 def _check_free(save: Path, force: bool) -> None:
     """Say before the trials, not after them, that the file cannot be written."""
     if save.exists() and not force:
@@ -144,25 +195,13 @@ def _check_free(save: Path, force: bool) -> None:
         raise InputError(str(save), "no permission to write there", "a directory to write to")
 
 
-def _work(opened: Cluster, wanted: slo_file.SloFile, timing: Timing, clock: SystemClock, stack: ExitStack) -> Work:
+def _work(opened: Cluster, wanted: slo_file.SloFile, timing: Timing, stack: ExitStack) -> Work:
     if opened.lab is not None and wanted.scenario:
         options = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
         return stack.enter_context(make_scenario(wanted.scenario, opened.lab, **options))
     if wanted.scenario and opened.lab is None:
         messages.print(f"{opened.name} is no lab: its own load is measured, no scenario is started", markup=False)
-    return LiveWork(ClusterSampler(opened.commander, clock.now), clock)
-
-
-def _announcement(cluster: str, task: Task, timing: Timing, space: Space) -> str:
-    profiles = [name for name in task.profiles if name != task.profile_in_force]
-    runs = 1 + len(profiles) + task.budget.trials + (task.budget.finalists + 1) * task.budget.repeats + 1
-    minutes = runs * (timing.settle + timing.window + 5) / 60
-    return (
-        f"{cluster} is no lab, so nothing was changed. With --yes this measures the settings in force and "
-        f"{', '.join(profiles)}, tries {task.budget.trials} settings of {len(space.free)} knobs "
-        f"({', '.join(space.free)}), one after the other and each taken back, and writes the winner: "
-        f"about {minutes:.0f} minutes under the cluster's own load. --no-write-back takes the winner back as well."
-    )
+    return LiveWork(ClusterSampler(opened.commander, opened.clock.now), opened.clock)
 
 
 def _commands(applier: Applier, target: str, outcome: Outcome, opened: Cluster, now: InForce) -> List[str]:
@@ -170,36 +209,3 @@ def _commands(applier: Applier, target: str, outcome: Outcome, opened: Cluster, 
     if not outcome.choice.better or not outcome.settings:
         return []
     return applier.plan(target, to_release_units(outcome.settings, opened.release, now.hardware)).commands
-
-
-def _profile(outcome: Outcome, wanted: slo_file.SloFile, opened: Cluster, now: InForce) -> Profile:
-    """Make a profile of the winner, with what was measured as its evidence."""
-    named = outcome.settings.get(PROFILE)
-    built_in = named in opened.release.profiles
-    settings = opened.release.profiles[str(named)] if built_in else outcome.settings
-    best = outcome.best_built_in
-    evidence: Dict[str, Any] = {
-        "measured": _rounded(outcome.choice.winner.means),
-        "repeats": outcome.choice.winner.repeats,
-        "before": _rounded(outcome.baseline),
-        "verdicts": [f"{v.objective.text}: {'met' if v.met else 'missed'}" for v in outcome.choice.verdicts],
-    }
-    if best is not None:
-        evidence["best_built_in"] = {"profile": best.label, "measured": _rounded(best.means)}
-    return Profile.make(
-        str(named) if built_in else f"tuned-{wanted.slo.name}"[:64],
-        opened.release,
-        {name: value for name, value in settings.items() if name != PROFILE},
-        version=opened.version,
-        built_in=built_in,
-        description=f"{outcome.choice.reason} ({outcome.choice.winner.label})",
-        hardware=now.hardware,
-        osds=now.osds,
-        workload=wanted.scenario or "the cluster's own",
-        slos=(wanted.slo.to_dict(),),
-        evidence=(evidence,),
-    )
-
-
-def _rounded(means: Mapping[str, float]) -> Dict[str, float]:
-    return {name: float(f"{value:.4g}") for name, value in means.items()}

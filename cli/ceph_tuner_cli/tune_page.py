@@ -10,14 +10,19 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from ceph_tuner.bayesian import Options
 from ceph_tuner.cost import allocation
+from ceph_tuner.guard import TOLERANCE
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.releases import Release, Settings
+from ceph_tuner.search.space import Space
 from ceph_tuner.slo import Slo, Verdict, evaluate
 from ceph_tuner.trial import Run, Trial
-from ceph_tuner.tuning.loop import Outcome
+from ceph_tuner.tuning.loop import Outcome, Task
+from ceph_tuner.tuning.measuring import Timing
 from ceph_tuner.tuning.on_cluster import InForce
+from ceph_tuner.winner import Choice
 from ceph_tuner_cli.knobs import shown
 from ceph_tuner_cli.render import messages
 
@@ -84,7 +89,7 @@ class TuneProgress:
             else f"{number} of {total}  {trial.run.label}: "
         )
         if trial.failed is not None:
-            line += f"stopped: {trial.failed}"
+            line += f"{'ended early' if trial.hopeless else 'stopped'}: {trial.failed}"
         else:
             metrics = dict.fromkeys(objective.metric for objective in self._slo.objectives)
             line += ", ".join(f"{metric} {quantity(metric, trial.means.get(metric))}" for metric in metrics)
@@ -97,9 +102,35 @@ class TuneProgress:
         messages.print("interrupted: the trial is being taken back and the load stopped", markup=False)
 
 
+def announcement(cluster: str, task: Task, timing: Timing, space: Space, options: Options) -> str:
+    """Say what would be done to a cluster, and what is promised."""
+    budget, compared = task.budget, [run.label for run in task.opening[1:]]
+    minutes = task.most_runs * (timing.settle + timing.window + 5) / 60
+    most = f"about {minutes:.0f} minutes at most" if budget.hours is None else f"at most {budget.hours:g} hours"
+    end = "writes the winner" if task.write_back else "leaves nothing in place"
+    return "\n".join(
+        [
+            f"{cluster} is no lab, so nothing was changed. With --yes this, under the cluster's own load,",
+            f"- measures {', '.join(['the settings in force', *compared])};",
+            f"- tries up to {budget.trials} settings of {len(space.free)} knobs ({', '.join(space.free)}), one after the "
+            "other and each taken back;",
+            f"- measures the best again, in turns with the settings in force, and {end}: {most}.",
+            "What is promised:",
+            f"- nothing is tried that is not expected, with {100 * options.safe_probability:g}% probability, to keep "
+            f"every hard objective that is kept now and to make none of the others worse by more than "
+            f"{100 * TOLERANCE:.0f}%;",
+            f"- no knob moves further than {100 * options.step_limit:g}% of its range from the best so far;",
+            f"- after more than {options.violation_budget} trials that broke a hard objective after all, none follows;",
+            "- a trial ends at once where an OSD goes down, PGs become inactive, operations get slow or a client "
+            "objective is grossly missed.",
+        ]
+    )
+
+
 def page(outcome: Outcome, release: Release, now: InForce) -> RenderableType:
     """Lay out a tuning run's result."""
     parts: List[RenderableType] = [Text(_headline(outcome)), Text(""), _objectives(outcome)]
+    parts += [Text(""), *(Text(line) for line in _search(outcome))]
     if outcome.choice.better:
         parts += [Text(""), _settings(outcome, release, now), *_accounting(outcome, release, now)]
     return Group(*parts)
@@ -131,17 +162,36 @@ def _headline(outcome: Outcome) -> str:
     return line
 
 
+def _search(outcome: Outcome) -> List[str]:
+    """Say how the search went: why it ended, what it cost, what it was told beforehand."""
+    lines = [f"The search ended ({outcome.verdict.state}): {outcome.verdict.reason}."]
+    lines += [f"In the way: {words}." for words in outcome.at_fault]
+    tried = [trial for trial in outcome.trials if trial.run.kind == "trial"]
+    hopeless = sum(trial.hopeless for trial in tried)
+    stopped = sum(trial.failed is not None and not trial.hopeless for trial in tried)
+    lines.append(
+        f"{len(tried)} trials: {len(outcome.unsafe)} broke a hard objective that they had to hold, {stopped} were "
+        f"stopped or could not be measured, {hopeless} ended early as hopeless."
+    )
+    if outcome.trust:
+        scales = (f"{metric} {', '.join(f'{scale:.2g}' for scale in own)}" for metric, own in outcome.trust.items())
+        lines.append(f"The twin was trusted (1: as it predicted, 0: not at all): {'; '.join(scales)}.")
+    if outcome.lessons:
+        lines.append(f"{outcome.lessons} windows of earlier runs were taken into account.")
+    return lines
+
+
 def _objectives(outcome: Outcome) -> Table:
     built_in = outcome.best_built_in
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("objective", "before", *([f"best built-in ({built_in.label})"] if built_in else []), "winner"):
         table.add_column(heading, no_wrap=heading == "objective")
-    before = evaluate(outcome.slo, outcome.baseline, outcome.baseline)
+    before = evaluate(outcome.slo, outcome.choice.in_force.means, outcome.baseline)
     best = evaluate(outcome.slo, built_in.means, outcome.baseline) if built_in else []
     for index, verdict in enumerate(outcome.choice.verdicts):
         kind = "" if verdict.objective.hard else " (soft)"
-        cells = [before[index], *([best[index]] if built_in else []), verdict]
-        table.add_row(verdict.objective.text + kind, *(_seen(cell) for cell in cells))
+        cells = [_seen(cell) for cell in [before[index], *([best[index]] if built_in else []), verdict]]
+        table.add_row(verdict.objective.text + kind, *cells[:-1], cells[-1] + _at_worst(outcome.choice, verdict))
     if outcome.check is not None and outcome.check.failed is None:
         seen = outcome.check.means
         metrics = dict.fromkeys(objective.metric for objective in outcome.slo.objectives)
@@ -157,6 +207,14 @@ def _seen(verdict: Verdict) -> str:
         return quantity(verdict.objective.metric, verdict.seen)
     met = "met" if verdict.met else "missed"
     return f"{quantity(verdict.objective.metric, verdict.seen)}, {met} by {100 * abs(verdict.margin):.0f}%"
+
+
+def _at_worst(choice: Choice, verdict: Verdict) -> str:
+    """The winner's mean, if chance was kind to it."""
+    if not choice.better or verdict.objective.metric not in choice.bounds:
+        return ""
+    side = "at most" if verdict.objective.comparison == "<=" else "at least"
+    return f" ({side} {quantity(verdict.objective.metric, choice.bounds[verdict.objective.metric])})"
 
 
 def _settings(outcome: Outcome, release: Release, now: InForce) -> Table:

@@ -2,45 +2,45 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import Callable, Optional
+from typing import Callable, Optional, Sequence
 
 import pytest
 from fake_cluster import FakeCluster, no_interrupts
 
+from ceph_tuner.bayesian import Options
 from ceph_tuner.errors import CommandFailed, LabFailed, Locked, NotQuiet, RetryLater
 from ceph_tuner.releases import TENTACLE, Settings
-from ceph_tuner.search.designs import informed_designs
-from ceph_tuner.search.objective import Score
-from ceph_tuner.search.optimiser import Failed, Optimiser, Proposal
-from ceph_tuner.search.skopt_optimiser import SkoptOptimiser
+from ceph_tuner.search.optimiser import Failed
 from ceph_tuner.search.space import space_for
 from ceph_tuner.slo import Slo, parse_slo
 from ceph_tuner.trial import Budget, Run, Trial
 from ceph_tuner.tuning.interrupts import Interrupts
-from ceph_tuner.tuning.loop import Outcome, Task, tune
+from ceph_tuner.tuning.loop import Lessons, Outcome, Task, tune
 from ceph_tuner.tuning.measuring import Measuring, Timing
+from ceph_tuner.tuning.searching import TuningSearch
 
 SLO = parse_slo({"name": "recovery", "objectives": ["client.p95_ms <= 85 ms", "recovery.bytes_s >= 8 MB/s"]})
 PROFILES = TENTACLE.profiles
 
 
-class Spy:
-    """Passes asks and tells on, and keeps them."""
+class Spy(TuningSearch):
+    """Keeps what it was told."""
 
-    def __init__(self, inner: Optimiser) -> None:
-        self.inner, self.told = inner, []
+    told: list
 
-    def ask(self) -> Proposal:
-        return self.inner.ask()
-
-    def tell(self, settings: Settings, result: object) -> None:
-        self.told.append((settings, result))
-        self.inner.tell(settings, result)
+    def tell(self, settings: Settings, result: object, old: bool = False) -> None:
+        self.told = [*getattr(self, "told", []), (settings, result, old)]
+        super().tell(settings, result, old)  # type: ignore[arg-type]
 
 
 def task(slo: Slo = SLO, **changes: object) -> Task:
-    values = {"budget": Budget(trials=3), "in_force": PROFILES["balanced"], "profile_in_force": "balanced", **changes}
+    values = {"budget": Budget(trials=3), "in_force": PROFILES["balanced"], "profile_in_force": "balanced"}
+    values = {**values, "compare": True, **changes}
     return Task(slo, PROFILES, **values)
+
+
+# as a cluster whose operator is bold: what the search is careful about has tests of its own
+BOLD = Options(safe_probability=0.5, first_step=0.3)
 
 
 def run(
@@ -49,21 +49,20 @@ def run(
     interruptible: object = no_interrupts,
     spies: Optional[list] = None,
     record: Callable[[Trial], None] = lambda trial: None,
+    options: Options = BOLD,
+    past: Sequence[Trial] = (),
+    lessons: Lessons = lambda baseline: (),
+    window: float = 10,
 ) -> Outcome:
     wanted = wanted or task()
     measuring = Measuring(
-        wanted.slo, cluster, cluster, cluster, cluster, cluster, interruptible, Timing(settle=2, window=10)
+        wanted.slo, cluster, cluster, cluster, cluster, cluster, interruptible, Timing(settle=2, window=window)
     )
     space = space_for(TENTACLE, wanted.slo.work, wanted.in_force)
-
-    def optimiser_for(baseline: dict) -> Spy:
-        score = Score(wanted.slo, baseline)
-        spy = Spy(SkoptOptimiser(space, score, informed_designs(space, wanted.slo.work), 1))
-        if spies is not None:
-            spies.append(spy)
-        return spy
-
-    return tune(wanted, measuring, optimiser_for, record)
+    search = Spy(space, wanted.slo, wanted.in_force, PROFILES, 1, options)
+    if spies is not None:
+        spies.append(search)
+    return tune(wanted, measuring, search, record, past, lessons)
 
 
 def test_a_winner_that_meets_what_the_profiles_miss_is_written_back_and_checked() -> None:

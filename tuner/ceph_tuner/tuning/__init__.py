@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Mapping, Optional, Protocol, Sequence
+from typing import Mapping, Optional, Protocol, Sequence, Tuple
 
+from ceph_tuner.bayesian.contract import Verdict
 from ceph_tuner.guard import Sight
 from ceph_tuner.releases import Settings
 from ceph_tuner.sample import Measure
+from ceph_tuner.search.optimiser import Proposal, Result
 from ceph_tuner.trial import Run, Trial
 
 
@@ -24,7 +26,7 @@ class Work(Protocol):
         """Read the counters, about once a second; give what is known right now (may be nothing)."""
 
     def measure(self, start: float, end: float) -> Mapping[str, Measure]:
-        """Metrics of that stretch of time. A metric that was not seen is absent."""
+        """Metrics of that stretch of time; also of a part of the window, while it lasts. Not seen is absent."""
 
     def remarks(self) -> Sequence[str]:
         """What spoiled the last measurement, if anything."""
@@ -51,6 +53,31 @@ class Writer(Protocol):
 
     def keep(self) -> None:
         """Let the last `apply` stay when this process ends."""
+
+
+class Search(Protocol):
+    """Proposes what to try. The settings in force are told first; the same tells give the same asks."""
+
+    def nearest(self, settings: Settings) -> Optional[Settings]:
+        """Give the settings, as the search would write them, that stand for these; None where none do."""
+
+    def ask(self) -> Optional[Proposal]:
+        """Give settings to try next; None where nothing more may be tried (`verdict` says why)."""
+
+    def tell(self, settings: Settings, result: Result, old: bool = False) -> None:
+        """Take a result, of any settings; `old` ones are of an earlier run."""
+
+    def forget_pending(self) -> None:
+        """Let what was asked for and could not be measured be asked for again."""
+
+    def verdict(self) -> Verdict:
+        """Say whether another trial is worth its cost."""
+
+    def best(self) -> Settings:
+        """Give the settings that are thought best of all that were tried, luck aside."""
+
+    def trust(self) -> Mapping[str, Tuple[float, ...]]:
+        """Metric -> how far each model that was believed beforehand was right: 1 as predicted, 0 of no use."""
 
 
 class Report(Protocol):

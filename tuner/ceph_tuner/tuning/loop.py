@@ -1,30 +1,37 @@
-"""The whole of `ceph-tuner tune`: baseline, built-in profiles, trials, the best again, choice, write-back, check."""
+"""The whole of `ceph-tuner tune`: baseline, trials, the best again beside the baseline, choice, write-back, check."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Mapping, Optional
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ceph_tuner.bayesian.contract import Verdict
 from ceph_tuner.errors import LabFailed, Locked, RetryLater
+from ceph_tuner.guard import broken
+from ceph_tuner.knobs import PROFILE
 from ceph_tuner.releases import Settings
-from ceph_tuner.search.optimiser import Failed, Optimiser
+from ceph_tuner.search.optimiser import Failed
 from ceph_tuner.slo import Slo, evaluate
 from ceph_tuner.trial import (
     IN_FORCE,
     Budget,
     Run,
     Trial,
+    at_fault,
     best_built_in,
     candidates_of,
     opening_runs,
     repeat_runs,
+    standing,
 )
+from ceph_tuner.tuning import Search
 from ceph_tuner.tuning.measuring import Measuring
+from ceph_tuner.tuning.past import Lesson, Past
 from ceph_tuner.winner import Candidate, Choice, choose, rank
 
-OptimiserFor = Callable[[Mapping[str, float]], Optimiser]
-"""Makes the optimiser once the baseline's means are known: relative bounds need them."""
-
+Lessons = Callable[[Mapping[str, float]], Sequence[Lesson]]
+"""Gives what earlier runs measured, once the baseline's means are known."""
 
 NOT_MEASURED = "not measured: "
 
@@ -40,6 +47,20 @@ class Task:
     """Name of the built-in profile in force; None for a custom one."""
     budget: Budget = field(default_factory=Budget)
     write_back: bool = True
+    compare: bool = False
+    """Whether the profiles are measured up front, whatever they do: for comparison."""
+
+    @property
+    def opening(self) -> List[Run]:
+        """What is measured before the search."""
+        return opening_runs(self.profiles if self.compare else {}, self.profile_in_force)
+
+    @property
+    def most_runs(self) -> int:
+        """Windows that are measured where nothing ends the search before its last trial."""
+        opening, budget = self.opening, self.budget
+        finalists = budget.finalists + 1 + (len(opening) > 1)
+        return len(opening) + budget.trials + finalists * budget.repeats + self.write_back
 
 
 @dataclass(frozen=True)
@@ -54,10 +75,28 @@ class Outcome:
     """Of the winner; empty where the settings in force won."""
     best_built_in: Optional[Candidate]
     written: bool
+    verdict: Verdict
+    """Why the search ended."""
+    trust: Mapping[str, Tuple[float, ...]] = field(default_factory=dict)
+    """Metric -> how far each model that was believed beforehand was right."""
+    lessons: int = 0
+    """Windows of earlier runs that were told to the search."""
     check: Optional[Trial] = None
     """The window measured after the winner was written back."""
     withdrawn: str = ""
     """Why a winner that was written back was taken back again."""
+
+    @property
+    def at_fault(self) -> List[str]:
+        """Which hard objectives stand in the way, where nothing that was measured meets all."""
+        return at_fault(self.slo, self.baseline, self.trials)
+
+    @property
+    def unsafe(self) -> List[Trial]:
+        """Trials that broke a hard objective which they had to hold."""
+        return [
+            trial for trial in self.trials if trial.run.kind == "trial" and broken(self.slo, self.baseline, trial.means)
+        ]
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, for programs."""
@@ -78,6 +117,16 @@ class Outcome:
                 "verdicts": [v.to_dict() for v in evaluate(self.slo, built_in.means, self.baseline)],
             },
             "baseline": dict(self.baseline),
+            "in_force": {"means": dict(self.choice.in_force.means), "repeats": self.choice.in_force.repeats},
+            "search": {
+                "state": self.verdict.state,
+                "reason": self.verdict.reason,
+                "at_fault": self.at_fault,
+                "unsafe": [trial.run.label for trial in self.unsafe],
+                "hopeless": [trial.run.label for trial in self.trials if trial.hopeless],
+                "trust": {name: list(scales) for name, scales in self.trust.items()},
+                "lessons": self.lessons,
+            },
             "written": self.written,
             "withdrawn": self.withdrawn,
             "check": None if self.check is None else self.check.to_dict(),
@@ -85,88 +134,170 @@ class Outcome:
         }
 
 
-def tune(task: Task, measuring: Measuring, optimiser_for: OptimiserFor, record: Callable[[Trial], None]) -> Outcome:
+def tune(
+    task: Task,
+    measuring: Measuring,
+    search: Search,
+    record: Callable[[Trial], None],
+    past: Sequence[Trial] = (),
+    lessons: Lessons = lambda baseline: (),
+) -> Outcome:
     """Tune. Every trial is undone before the next one; only the winner stays, and only where it is better.
 
-    `record` keeps each trial's outcome. Raises RetryLater where the baseline itself cannot be measured.
+    `record` keeps each trial's outcome; `past` is what an interrupted run has kept, and is not measured again.
+    Raises RetryLater where the baseline itself cannot be measured.
     """
-    opening = opening_runs(task.profiles, task.profile_in_force)
-    repeats = (task.budget.finalists + 1) * task.budget.repeats
-    total = len(opening) + task.budget.trials + repeats + (1 if task.write_back else 0)
-    trials: List[Trial] = []
+    return _Tuning(task, measuring, search, record, Past(past)).run(lessons)
 
-    def again(run: Run, number: int, baseline: Mapping[str, float], keep: bool) -> Trial:
-        try:
-            return measuring.run(run, number, total, baseline, keep)
-        except Locked:
-            raise
-        except (RetryLater, LabFailed) as error:
-            if run.kind == "baseline" or (trials and _not_measured(trials[-1])):
-                raise
-            return Trial(run, trials[-1].at + trials[-1].seconds, 0.0, {}, f"{NOT_MEASURED}{error}")
 
-    def carry_out(run: Run, baseline: Mapping[str, float], keep: bool = False) -> Trial:
-        number = len(trials) + 1
+class _Tuning:
+    """One tuning run."""
+
+    def __init__(
+        self, task: Task, measuring: Measuring, search: Search, record: Callable[[Trial], None], past: Past
+    ) -> None:
+        self._task, self._measuring, self._search = task, measuring, search
+        self._record, self._past = record, past
+        self._began = measuring.clock.now()
+        self._trials: List[Trial] = []
+        self._baseline: Mapping[str, float] = {}
+        self._known: Dict[str, Run] = {}
+
+    def run(self, lessons: Lessons) -> Outcome:
+        task, search = self._task, self._search
+        opening = task.opening
+        first = self._carry_out(opening[0])
+        missing = [o.metric for o in task.slo.objectives if o.metric not in first.means]
+        if missing:
+            raise RetryLater(f"the baseline's window shows no {', '.join(missing)}: is that work running?")
+        # the baseline's means get better with each repeat; the bounds relative to it were stated on the first
+        self._baseline = first.means
+        self._tell(self._written_out(first.run.settings), first)
+        for run in opening[1:]:
+            self._tell(self._written_out(run.settings), self._carry_out(run))
+        learnt = list(lessons(self._baseline))
+        for settings, measures in learnt:
+            search.tell(settings, measures, old=True)
+        verdict = self._search_on()
+        trust = search.trust()
+        for run in repeat_runs(task.slo, self._baseline, self._trials, task.budget, self._recommended()):
+            self._carry_out(run)
+        candidates = candidates_of(self._trials)
+        in_force = next(entry for entry in candidates if entry.label == IN_FORCE)
+        choice = choose(task.slo, self._baseline, in_force, [c for c in candidates if c is not in_force])
+        built_in = best_built_in(task.slo, self._baseline, self._trials)
+        settings = next((t.run.settings for t in self._trials if t.run.label == choice.winner.label), {})
+        outcome = Outcome(
+            task.slo, self._trials, self._baseline, choice, settings, built_in, False, verdict, trust, len(learnt)
+        )
+        return self._written_back(outcome) if choice.better and task.write_back else outcome
+
+    def _search_on(self) -> Verdict:
+        """Try settings until the search, the trials or the time are at an end; say which."""
+        budget = self._task.budget
+        for number in range(1, budget.trials + 1):
+            before = self._past.take("trial")
+            if before is not None:
+                self._tell(self._written_out(before.run.settings), self._carry_out(before.run, before))
+                continue
+            verdict = self._search.verdict()
+            if verdict.go_on and budget.hours is not None and self._time_is_over(budget.hours):
+                return Verdict("budget", f"the {budget.hours:g} hours are over after {number - 1} trials")
+            proposal = self._search.ask() if verdict.go_on else None
+            if proposal is None:
+                return self._search.verdict() if verdict.go_on else verdict
+            known = self._known.get(_key(proposal.settings))
+            run = Run(
+                "trial",
+                f"trial {number}" if known is None else known.label,
+                proposal.settings if known is None else known.settings,
+                proposal.why,
+            )
+            self._tell(proposal.settings, self._carry_out(run))
+        verdict = self._search.verdict()
+        return Verdict("budget", f"all {budget.trials} trials are made") if verdict.go_on else verdict
+
+    def _written_back(self, outcome: Outcome) -> Outcome:
+        choice = outcome.choice
+        check = self._carry_out(Run("check", choice.winner.label, outcome.settings, "written back"), keep=True)
+        withdrawn = _withdrawn(outcome.slo, self._baseline, check, choice.in_force)
+        if not withdrawn:
+            self._measuring.keep()
+        elif check.failed is None:
+            self._measuring.take_back(check.run, len(self._trials), len(self._trials))
+        return replace(outcome, written=not withdrawn, check=check, withdrawn=withdrawn)
+
+    def _carry_out(self, run: Run, before: Optional[Trial] = None, keep: bool = False) -> Trial:
+        number, total = len(self._trials) + 1, max(len(self._trials) + 1, self._task.most_runs)
+        before = before or (None if keep else self._past.take(run.kind, run.label))
+        if before is not None:
+            self._measuring.measured_before(before, number, total)
+            trial = before
+        else:
+            trial = self._measured(run, number, total, keep)
+            self._record(trial)
+        self._trials.append(trial)
+        return trial
+
+    def _measured(self, run: Run, number: int, total: int, keep: bool) -> Trial:
+        """Measure, a second time where the load did not come up: that says nothing about the settings."""
+        finalists = self._task.budget.finalists
+        to_beat = standing(self._task.slo, self._baseline, self._trials, finalists) if run.kind == "trial" else None
         try:
-            trial = measuring.run(run, number, total, baseline, keep)
+            return self._measuring.run(run, number, total, self._baseline, keep, to_beat)
         except Locked:
             raise
         except (RetryLater, LabFailed):
-            # a load that did not come up says nothing about the settings; twice in a row is no chance
-            trial = again(run, number, baseline, keep)
-        trials.append(trial)
-        record(trial)
-        return trial
+            pass
+        try:
+            return self._measuring.run(run, number, total, self._baseline, keep, to_beat)
+        except Locked:
+            raise
+        except (RetryLater, LabFailed) as error:
+            # twice in a row, and for the second run, is no chance
+            if run.kind == "baseline" or _not_measured(self._trials[-1]):
+                raise
+            return Trial(run, self._measuring.clock.now(), 0.0, {}, f"{NOT_MEASURED}{error}")
 
-    first = carry_out(opening[0], {})
-    baseline = first.means
-    missing = [o.metric for o in task.slo.objectives if o.metric not in baseline]
-    if missing:
-        raise RetryLater(f"the baseline's window shows no {', '.join(missing)}: is that work running?")
-    optimiser = optimiser_for(baseline)
-    optimiser.tell(task.in_force, first.measures)
-    for run in opening[1:]:
-        _tell(optimiser, task.profiles[run.label], carry_out(run, baseline))
-    for number in range(1, task.budget.trials + 1):
-        proposal = optimiser.ask()
-        trial = carry_out(Run("trial", f"trial {number}", proposal.settings, proposal.why), baseline)
-        _tell(optimiser, proposal.settings, trial)
-    for run in repeat_runs(task.slo, baseline, trials, task.budget):
-        carry_out(run, baseline)
-    in_force = _in_force(trials)
-    # the baseline's means get better with each repeat; the bounds relative to it were stated on the first
-    choice = choose(task.slo, baseline, in_force, [c for c in candidates_of(trials) if c.label != IN_FORCE])
-    built_in = best_built_in(task.slo, baseline, trials)
-    settings = _settings_of(choice, trials)
-    if not choice.better or not task.write_back:
-        return Outcome(task.slo, trials, baseline, choice, settings, built_in, written=False)
-    check = carry_out(Run("check", choice.winner.label, settings, "written back"), baseline, keep=True)
-    withdrawn = _withdrawn(task.slo, baseline, check, in_force)
-    if not withdrawn:
-        measuring.keep()
-    elif check.failed is None:
-        measuring.take_back(check.run, total, total)
-    return Outcome(task.slo, trials, baseline, choice, settings, built_in, not withdrawn, check, withdrawn)
+    def _written_out(self, settings: Settings) -> Settings:
+        """Values in place of a profile's name, or of nothing for what is in force."""
+        return self._task.profiles.get(str(settings.get(PROFILE)), settings) if settings else self._task.in_force
+
+    def _tell(self, settings: Settings, trial: Trial) -> None:
+        """Tell the search, and remember what stands for these settings."""
+        stands_for = self._search.nearest(settings)
+        if stands_for is None:
+            # differs in what is not searched: measured for comparison alone
+            return
+        self._known.setdefault(_key(stands_for), trial.run)
+        if trial.failed is None or trial.hopeless:
+            # of a hopeless one everything that was seen counts as well; its error says how short it was
+            self._search.tell(stands_for, trial.measures)
+        elif _not_measured(trial):
+            self._search.forget_pending()
+        else:
+            self._search.tell(stands_for, Failed(trial.failed, trial.means))
+
+    def _recommended(self) -> Optional[str]:
+        """Label of what the models think best of all that was tried."""
+        run = self._known.get(_key(self._search.best()))
+        return None if run is None else run.label
+
+    def _time_is_over(self, hours: float) -> bool:
+        """Whether another trial, the finalists and the check would take longer than that."""
+        budget, took = self._task.budget, [trial.seconds for trial in self._trials if trial.seconds > 0]
+        after = 1 + (budget.finalists + 1 + self._task.compare) * budget.repeats + self._task.write_back
+        elapsed = self._measuring.clock.now() - self._began
+        return bool(elapsed + after * sum(took) / max(1, len(took)) > hours * 3600)
 
 
-def _tell(optimiser: Optimiser, settings: Settings, trial: Trial) -> None:
-    if trial.failed is None:
-        optimiser.tell(settings, trial.measures)
-    elif not _not_measured(trial):
-        optimiser.tell(settings, Failed(trial.failed, trial.means))
+def _key(settings: Settings) -> str:
+    return json.dumps(settings, sort_keys=True)
 
 
 def _not_measured(trial: Trial) -> bool:
     """Whether a run failed for reasons that say nothing about its settings."""
     return trial.failed is not None and trial.failed.startswith(NOT_MEASURED)
-
-
-def _in_force(trials: List[Trial]) -> Candidate:
-    return next(entry for entry in candidates_of(trials, ("baseline",)) if entry.label == IN_FORCE)
-
-
-def _settings_of(choice: Choice, trials: List[Trial]) -> Settings:
-    return next((trial.run.settings for trial in trials if trial.run.label == choice.winner.label), {})
 
 
 def _withdrawn(slo: Slo, baseline: Mapping[str, float], check: Trial, in_force: Candidate) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Dict, Mapping, Optional
+from dataclasses import dataclass, replace
+from typing import Dict, Mapping, Optional, Tuple
 
-from ceph_tuner.errors import RetryLater, TunerError
+from ceph_tuner.errors import LabFailed, RetryLater, TunerError
 from ceph_tuner.guard import Breach, Guard, Limits, Sight
 from ceph_tuner.ports import Clock
 from ceph_tuner.sample import Measure
 from ceph_tuner.slo import Slo
 from ceph_tuner.trial import Run, Trial
 from ceph_tuner.tuning import Interruptible, Lookout, Report, Work, Writer
+from ceph_tuner.tuning.hopeless import STRETCH_S, Hopeless
 
 OBSERVE_S, LOOK_S = 1.0, 3.0
 """Seconds between two readings of the load's counters, and between two looks of the guard."""
@@ -38,6 +39,14 @@ class _StoppedError(Exception):
         self.breach = breach
 
 
+class _HopelessError(Exception):
+    """More of the window would be wasted."""
+
+    def __init__(self, reason: str, measures: Mapping[str, Measure]) -> None:
+        super().__init__(reason)
+        self.reason, self.measures = reason, measures
+
+
 class Measuring:
     """Carries runs out, one at a time."""
 
@@ -57,15 +66,28 @@ class Measuring:
         self._clock, self._report, self._interruptible, self._timing = clock, report, interruptible, timing
         self._limits = limits or Limits()
 
-    def run(self, run: Run, number: int, total: int, baseline: Mapping[str, float], keep: bool = False) -> Trial:
+    def run(
+        self,
+        run: Run,
+        number: int,
+        total: int,
+        baseline: Mapping[str, float],
+        keep: bool = False,
+        to_beat: Optional[Tuple[bool, float]] = None,
+    ) -> Trial:
         """Carry a run out. Whatever happens, the settings are undone (`keep`: unless it went well), the load stopped.
 
-        A breach of the guard, and settings that the cluster refuses, make a failed trial; a lock that somebody else
-        holds, a load that cannot be started and an interrupt are raised.
+        A breach of the guard, and settings that the cluster refuses, make a failed trial; so do those of kind `trial`
+        that turn out hopeless, `to_beat` being the rank that they must reach. A lock that somebody else holds, a load
+        that cannot be started and an interrupt are raised.
         """
         began = self._clock.now()
         seen: Dict[str, float] = {}
         failed: Optional[str] = None
+        # the settings in force may be measured again as a trial: these are needed whole
+        may_end = run.kind == "trial" and bool(run.settings)
+        hopeless = Hopeless(self._slo, baseline, to_beat, self._timing.window) if may_end else None
+        ended_early = False
         measures: Mapping[str, Measure] = {}
         with ExitStack() as cleanup:
             cleanup.callback(self._work.stop)
@@ -81,7 +103,9 @@ class Measuring:
                 if failed is None:
                     # after the write: what there is to recover must not be gone before it is measured
                     self._work.start()
-                    measures = self._measured(run, number, total, guard, seen)
+                    measures = self._measured(run, number, total, guard, seen, hopeless)
+            except _HopelessError as ended:
+                failed, measures, ended_early = ended.reason, ended.measures, True
             except _StoppedError as stopped:
                 failed = stopped.breach.reason
                 measures = {name: Measure(value, 0.0, 1) for name, value in seen.items()}
@@ -89,7 +113,7 @@ class Measuring:
             if keep and failed is None:
                 cleanup.pop_all()
                 self._work.stop()
-        trial = Trial(run, began, self._clock.now() - began, measures, failed, notes)
+        trial = Trial(run, began, self._clock.now() - began, measures, failed, notes, ended_early)
         self._report.done(trial, number, total)
         return trial
 
@@ -105,7 +129,13 @@ class Measuring:
         return None
 
     def _measured(
-        self, run: Run, number: int, total: int, guard: Guard, seen: Dict[str, float]
+        self,
+        run: Run,
+        number: int,
+        total: int,
+        guard: Guard,
+        seen: Dict[str, float],
+        hopeless: Optional[Hopeless],
     ) -> Mapping[str, Measure]:
         # the settings in force are no trial: there is nothing to undo, so the guard only looks on
         armed = guard if run.settings else None
@@ -114,11 +144,14 @@ class Measuring:
             self._watch(self._timing.settle, armed, seen)
             self._report.phase(run, number, total, "measuring", self._timing.window)
             start = self._clock.now()
-            self._watch(self._timing.window, armed, seen)
+            self._watch(self._timing.window, armed, seen, hopeless)
         return self._work.measure(start, self._clock.now())
 
-    def _watch(self, seconds: float, guard: Optional[Guard], seen: Dict[str, float]) -> None:
-        end = self._clock.now() + seconds
+    def _watch(
+        self, seconds: float, guard: Optional[Guard], seen: Dict[str, float], hopeless: Optional[Hopeless] = None
+    ) -> None:
+        start = stretch = self._clock.now()
+        end = start + seconds
         look_at = self._clock.now()
         at_the_load: Dict[str, float] = {}
         while self._clock.now() < end:
@@ -134,7 +167,30 @@ class Measuring:
                 breach = guard.watch(sight) if guard is not None else None
                 if breach is not None:
                     raise _StoppedError(breach)
+            now = self._clock.now()
+            if hopeless is not None and now - stretch >= STRETCH_S and now < end:
+                self._ask(hopeless, start, stretch, now)
+                stretch = now
             self._clock.sleep(max(0.0, min(OBSERVE_S, end - self._clock.now())))
+
+    def _ask(self, hopeless: Hopeless, start: float, stretch: float, now: float) -> None:
+        try:
+            last, so_far = self._work.measure(stretch, now), self._work.measure(start, now)
+        except (RetryLater, LabFailed):
+            # some work ran out: whether it lasted for long enough is seen at the end
+            return
+        reason = hopeless.watch(last, so_far)
+        if reason is not None:
+            raise _HopelessError(reason, so_far)
+
+    @property
+    def clock(self) -> Clock:
+        """The cluster's time."""
+        return self._clock
+
+    def measured_before(self, trial: Trial, number: int, total: int) -> None:
+        """Tell of a run that an interrupted process has measured."""
+        self._report.done(replace(trial, notes=(*trial.notes, "measured before the interruption")), number, total)
 
     def keep(self) -> None:
         """Let settings that a run left in place stay for good."""

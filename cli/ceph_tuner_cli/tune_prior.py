@@ -1,0 +1,63 @@
+"""What is believed before `ceph-tuner tune` measures anything: the twin, where the cluster is known well enough."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import List, Optional
+
+from ceph_tuner.bayesian import Prior
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.errors import InputError
+from ceph_tuner.files import cluster_file, fit_file, slo_file
+from ceph_tuner.knobs import PROFILE
+from ceph_tuner.lab.recipes import options_for_window
+from ceph_tuner.lab.twin_model import SCENARIOS, lab_model
+from ceph_tuner.releases import parse_version
+from ceph_tuner.search.space import Space
+from ceph_tuner.slo import Slo
+from ceph_tuner.tuning.measuring import Timing
+from ceph_tuner.tuning.on_cluster import InForce
+from ceph_tuner.tuning.twin_prior import TwinPrior
+from ceph_tuner.twin.model import ClusterModel
+from ceph_tuner.twin.running import Runner
+
+
+@dataclass(frozen=True)
+class Believed:
+    """A model of the cluster, and a name that is another one for another model; None where there is none."""
+
+    name: str = ""
+    model: Optional[ClusterModel] = None
+
+    def priors(self, space: Space, slo: Slo, now: InForce, seed: int) -> List[Prior]:
+        """Simulate a design on the twin, on every core: some tens of seconds. An interrupt is passed on."""
+        if self.model is None:
+            return []
+        metrics = list(dict.fromkeys(objective.metric for objective in slo.objectives))
+        kept = {name: value for name, value in now.settings.items() if name != PROFILE}
+        with Runner(None) as runs:
+            prior = TwinPrior(self.model, space, kept, metrics, seed, runs=runs)
+        return [prior] if prior.metrics else []
+
+
+def believed(
+    opened: Cluster, wanted: slo_file.SloFile, now: InForce, timing: Timing, model: Optional[Path]
+) -> Believed:
+    """Give the model of a described cluster, or the lab's own. Raises InputError for one of another release."""
+    if model is not None:
+        described = cluster_file.read(model)
+        if described.model.release.name != opened.release.name:
+            raise InputError(str(model), f"a cluster of {described.model.release.title}", opened.release.title)
+        fitted = described.model
+        if described.calibration is not None:
+            fitted = fit_file.read(described.calibration).applied(fitted)
+        digest = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
+        return Believed(f"{described.name} {digest}", fitted)
+    if opened.lab is None or wanted.scenario not in SCENARIOS:
+        return Believed()
+    options, version = opened.lab.state.options, parse_version(opened.version)
+    work = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
+    known = lab_model(options, now.hardware, wanted.scenario, opened.release, version, work)
+    return Believed("lab", known)

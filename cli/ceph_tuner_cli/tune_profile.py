@@ -1,0 +1,45 @@
+"""A tuning run's winner as a profile, with what was measured as its evidence."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping
+
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.files import slo_file
+from ceph_tuner.knobs import PROFILE
+from ceph_tuner.profile import Profile
+from ceph_tuner.tuning.loop import Outcome
+from ceph_tuner.tuning.on_cluster import InForce
+
+
+def tuned_profile(outcome: Outcome, wanted: slo_file.SloFile, opened: Cluster, now: InForce) -> Profile:
+    """Make the profile."""
+    named = outcome.settings.get(PROFILE)
+    built_in = named in opened.release.profiles
+    settings = opened.release.profiles[str(named)] if built_in else outcome.settings
+    best = outcome.best_built_in
+    evidence: Dict[str, Any] = {
+        "measured": _rounded(outcome.choice.winner.means),
+        "repeats": outcome.choice.winner.repeats,
+        "before": _rounded(outcome.choice.in_force.means),
+        "verdicts": [f"{v.objective.text}: {'met' if v.met else 'missed'}" for v in outcome.choice.verdicts],
+    }
+    if best is not None:
+        evidence["best_built_in"] = {"profile": best.label, "measured": _rounded(best.means)}
+    return Profile.make(
+        str(named) if built_in else f"tuned-{wanted.slo.name}"[:64],
+        opened.release,
+        {name: value for name, value in settings.items() if name != PROFILE},
+        version=opened.version,
+        built_in=built_in,
+        description=f"{outcome.choice.reason} ({outcome.choice.winner.label})",
+        hardware=now.hardware,
+        osds=now.osds,
+        workload=wanted.scenario or "the cluster's own",
+        slos=(wanted.slo.to_dict(),),
+        evidence=(evidence,),
+    )
+
+
+def _rounded(means: Mapping[str, float]) -> Dict[str, float]:
+    return {name: float(f"{value:.4g}") for name, value in means.items()}
