@@ -30,12 +30,13 @@ def request(**changes: object) -> dict:
     return {**copy.deepcopy(REQUEST), **changes}
 
 
-def failed_history(count: int) -> list:
-    history = []
-    for _ in range(count):
-        proposal = answer(request(told=REQUEST["told"] + history))["proposals"][0]
-        history.append({"settings": proposal["settings"], "failed": "an OSD went down"})
-    return history
+def history(count: int) -> list:
+    trials: list = []
+    for index in range(count):
+        proposal = answer(request(told=REQUEST["told"] + trials))["proposals"][0]
+        values = {"client.p95_ms": 97.0 - 2 * index, "recovery.bytes_s": 25e6}
+        trials.append({"settings": proposal["settings"], "values": values})
+    return trials
 
 
 def test_as_a_process_it_answers_one_request_with_one_line_of_json() -> None:
@@ -91,10 +92,9 @@ def test_what_is_no_request_is_answered_too(text: str) -> None:
 
 
 def test_the_same_request_gives_the_same_answer_and_another_seed_another_one() -> None:
-    history = failed_history(5)
-    told = REQUEST["told"] + history
+    told = REQUEST["told"] + history(3)
     first = answer(request(told=told))
-    assert first["proposals"][0]["why"] == "proposed by the model"
+    assert first["verdict"]["state"] == "searching"
     assert answer(request(told=told)) == first
     assert answer(request(told=told, seed=4))["proposals"] != first["proposals"]
 
@@ -110,10 +110,31 @@ def test_nan_and_infinity_in_what_was_seen_count_as_not_seen() -> None:
 
 def test_values_beyond_the_searched_range_are_told_all_the_same() -> None:
     wild = {**TENTACLE.profiles["balanced"], "osd_mclock_scheduler_client_wgt": 900, "osd_max_scrubs": 10}
-    told = [*REQUEST["told"], *failed_history(5), {"settings": wild, "values": {"client.p95_ms": 60.0}}]
+    told = [*REQUEST["told"], *history(3), {"settings": wild, "values": {"client.p95_ms": 60.0}}]
     result, code = serve(json.dumps(request(told=told)))
     assert code == 0
     check_settings(result["proposals"][0]["settings"], TENTACLE)
+
+
+def test_what_failed_is_not_proposed_again_nor_is_anything_like_it() -> None:
+    told = list(REQUEST["told"])
+    for _ in range(4):
+        (proposal,) = answer(request(told=told))["proposals"]
+        assert proposal["settings"] not in [entry.get("settings") for entry in told if "failed" in entry]
+        told.append({"settings": proposal["settings"], "failed": "an OSD went down"})
+
+
+def test_without_a_baseline_it_is_asked_for_first() -> None:
+    result = answer(request(baseline=None, told=[]))
+    assert {name: result["proposals"][0]["settings"][name] for name in MCLOCK_NINE} == dict(
+        TENTACLE.profiles["balanced"]
+    )
+
+
+@pytest.mark.parametrize("share", [0, 1, "much", True])
+def test_a_share_that_is_none_is_refused(share: object) -> None:
+    result, code = serve(json.dumps(request(safe_probability=share)))
+    assert (result["kind"], code) == ("request", 2)
 
 
 def test_several_proposals_are_all_different() -> None:

@@ -79,7 +79,7 @@ def next_step(
     view, generator = model.at_trials, np.random.default_rng(entropy)
     met = view.log_feasible() >= math.log(FEASIBLE)
     worth = _Worth(objective, float(np.min(view.metric(objective)[0][met])) if met.any() else None)
-    tried = worth.of_trials(view)
+    tried = np.where(model.failed, -np.inf, worth.of_trials(view))
     centre = model.points[int(np.argmax(tried))]
     first = options.step_limit if model.has_priors else options.first_step
     half = half_side(_successes(tried), first, options.step_limit)

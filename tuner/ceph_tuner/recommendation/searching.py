@@ -1,7 +1,6 @@
 """From a question to a recommendation: built-in profiles, a search on the twin, the best again on fresh seeds.
 
-Any `Optimiser` does the search. It is made anew for each batch and told everything that is known, so that what stands
-in for the results of a batch's earlier settings (they are still being simulated) is forgotten again.
+Any `Optimiser` does the search. A batch is asked for at once, to be simulated side by side.
 """
 
 from __future__ import annotations
@@ -11,24 +10,24 @@ from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from ceph_tuner.bayesian import Options
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
 from ceph_tuner.recommendation import IN_FORCE, Effort, Prediction, Question, Report
 from ceph_tuner.recommendation.runs import Runs, Started, run_length_s
 from ceph_tuner.releases import Settings
+from ceph_tuner.sample import Measure
 from ceph_tuner.search.designs import informed_designs
-from ceph_tuner.search.objective import Score
+from ceph_tuner.search.knob_search import KnobSearch
 from ceph_tuner.search.optimiser import Optimiser, Proposal
-from ceph_tuner.search.skopt_optimiser import SkoptOptimiser
 from ceph_tuner.search.space import Space, space_for
 from ceph_tuner.settings import reservation_sum
 from ceph_tuner.slo import evaluate
 from ceph_tuner.winner import Candidate, Choice, choose, finalists
 
-SearchFor = Callable[[Mapping[str, float]], Optimiser]
-"""Makes an optimiser that knows nothing yet; relative bounds need the baseline's means."""
+SearchFor = Callable[[], Optimiser]
+"""Makes an optimiser that knows nothing yet."""
 
 _FRESH = 1_000_000
 """Seeds of the last runs begin here, far from those of the search."""
@@ -142,26 +141,26 @@ class _Race:
 
     def search(self, search_for: SearchFor) -> None:
         """Ask, simulate, tell."""
+        optimiser = search_for()
+        # the first of what is known is what is in force: relative bounds refer to it
+        for known in self.tried:
+            optimiser.tell(self._told(known.settings), _compared(known))
         trials = 0
         while trials < self._effort.trials:
-            optimiser = search_for(self._baseline)
-            for known in self.tried:
-                optimiser.tell(self._told(known.settings), known.measures)
-            stand_in = self._order(self.tried)[len(self.tried) // 2]
             batch: List[Tuple[Proposal, Started]] = []
             for _ in range(min(self._effort.batch, self._effort.trials - trials)):
                 self._phase(f"search, settings {trials + len(batch) + 1} of {self._effort.trials}")
-                # threads for matrices this small wait for each other, and take the cores from the runs
-                with threadpool_limits(1):
-                    proposal = optimiser.ask()
-                batch.append((proposal, self._start({**self._question.kept, **proposal.settings})))
-                optimiser.tell(proposal.settings, stand_in.measures)
+                proposal = optimiser.ask()
+                if proposal is not None:
+                    batch.append((proposal, self._start({**self._question.kept, **proposal.settings})))
+            if not batch:
+                break
             for proposal, started in batch:
                 trials += 1
                 settings = {**self._question.kept, **proposal.settings}
-                self._take(
-                    Prediction(f"trial {trials}", settings, started.collect(), proposal.why, self._question.errors)
-                )
+                found = Prediction(f"trial {trials}", settings, started.collect(), proposal.why, self._question.errors)
+                self._take(found)
+                optimiser.tell(proposal.settings, _compared(found))
                 self._phase(f"search, settings {trials} of {self._effort.trials}")
 
     def end(self, space: Space, interrupted: bool) -> Found:
@@ -237,11 +236,13 @@ def _search_for(question: Question, space: Space, effort: Effort) -> SearchFor:
     # a third of the trials looks everywhere: on the twin a wild setting costs nothing
     points = np.random.default_rng(effort.seed).random((max(0, effort.trials // 2 - len(designs)), space.size))
     designs += [Proposal(space.decode([float(u) for u in point]), "drawn at random") for point in points]
+    free = Options(safe_probability=0.0, first_step=0.25)
+    return lambda: KnobSearch(space, question.slo, _fitting(question.before), effort.seed, free, opening=designs)
 
-    def make(baseline: Mapping[str, float]) -> Optimiser:
-        return SkoptOptimiser(space, Score(question.slo, baseline), designs, effort.seed)
 
-    return make
+def _compared(prediction: Prediction) -> Dict[str, Measure]:
+    """Means alone: all settings run on the same seeds, so that the spread over these is nothing that they differ by."""
+    return {name: Measure(mean, 0.0, 1) for name, mean in prediction.candidate.means.items()}
 
 
 def _fitting(settings: Settings) -> Settings:

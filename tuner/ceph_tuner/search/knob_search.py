@@ -20,7 +20,7 @@ from ceph_tuner.releases import Settings
 from ceph_tuner.search.optimiser import Failed, Proposal, Result
 from ceph_tuner.search.space import Space
 from ceph_tuner.slo import Slo, evaluate
-from ceph_tuner.winner import preference
+from ceph_tuner.winner import HEADROOM_WEIGHT, SOFT_WEIGHT, preference
 
 PREFERENCE = "preference"
 
@@ -42,9 +42,10 @@ class KnobSearch:
         suggestions: Sequence[Proposal] = (),
         opening: Sequence[Proposal] = (),
     ) -> None:
-        """`suggestions` are tried where they are safe and promising, `opening` in any case, before the models are asked.
+        """Nothing is measured yet.
 
-        An opening is for searches that cost and risk nothing.
+        `suggestions` are tried where they are safe and promising. An `opening` is tried in any case, before the models
+        are asked: for searches that risk nothing.
         """
         self._space, self._slo, self._in_force, self._seed = space, slo, dict(in_force), seed
         self._options, self._priors = options or Options(), priors
@@ -56,19 +57,21 @@ class KnobSearch:
 
     def ask(self) -> Optional[Proposal]:
         """Give settings to try next; None where no more are safe (`verdict` says why). Nothing is proposed twice."""
+        return next(iter(self.ask_many(1)), None)
+
+    def ask_many(self, count: int) -> List[Proposal]:
+        """Give settings to try side by side: `count`, or fewer where no more are safe."""
         if self._search is None:
-            return Proposal(dict(self._in_force), "what is in force")
+            return [Proposal(dict(self._in_force), "what is in force")][:count]
         if self._opening:
-            return self._opening.pop(0)
-        found = self._search.ask()
-        return Proposal(found[0].settings, found[0].why) if found else None
+            given, self._opening = self._opening[:count], self._opening[count:]
+            return given
+        return [Proposal(found.settings, found.why) for found in self._search.ask(count)]
 
     def tell(self, settings: Settings, result: Result, old: bool = False) -> None:
         """Take a result, of any settings; `old` ones are of an earlier search."""
         values = result.seen if isinstance(result, Failed) else {name: m.mean for name, m in result.items()}
-        if self._search is None:
-            self._begin(values)
-        assert self._search is not None
+        search = self._search or self._begin(values)
         errors = {} if isinstance(result, Failed) else {name: m.error for name, m in result.items()}
         told: Dict[str, Measured] = {
             name: Measured(self._bounded(name, value), errors.get(name, math.nan)) for name, value in values.items()
@@ -76,7 +79,7 @@ class KnobSearch:
         if not isinstance(result, Failed):
             told[PREFERENCE] = Measured(preference(evaluate(self._slo, values, self._baseline)))
         failed = result.reason if isinstance(result, Failed) else None
-        self._search.tell(settings, told, failed, old)
+        search.tell(settings, told, failed, old)
 
     def verdict(self) -> Verdict:
         """Say whether another trial is worth its cost."""
@@ -85,18 +88,23 @@ class KnobSearch:
         return self._search.verdict()
 
     @property
+    def constraints(self) -> Sequence[Constraint]:
+        """The hard objectives, with their bounds in the metrics' units."""
+        return tuple(self._constraints)
+
+    @property
     def safe_optimiser(self) -> SafeOptimiser:
         """The search itself, once the baseline was told. Raises ValueError before."""
         if self._search is None:
             raise ValueError("the baseline was not told yet")
         return self._search
 
-    def _begin(self, baseline: Mapping[str, float]) -> None:
+    def _begin(self, baseline: Mapping[str, float]) -> SafeOptimiser:
         self._baseline = {name: value for name, value in baseline.items() if math.isfinite(value)}
         for verdict in evaluate(self._slo, self._baseline, self._baseline):
             objective = verdict.objective
-            # a relative bound whose metric the baseline does not have cannot be held
-            if objective.hard and verdict.bound is not None:
+            # what the baseline does not show cannot be held
+            if objective.hard and verdict.bound is not None and verdict.seen is not None:
                 self._constraints.append(Constraint(objective.metric, objective.comparison, verdict.bound))
         metrics = [objective.metric for objective in self._slo.objectives]
         logs = frozenset(name for name in metrics if METRICS[name].unit != "1")
@@ -112,6 +120,7 @@ class KnobSearch:
             priors=priors,
             suggestions=self._suggestions,
         )
+        return self._search
 
     def _bounded(self, name: str, value: float) -> float:
         bounds = [constraint.bound for constraint in self._constraints if constraint.name == name]
@@ -127,8 +136,14 @@ class _WithPreference:
     def predict(self, points: Array) -> Mapping[str, Array]:
         """Give metrics at points, shape (n, size) -> metric -> shape (n,)."""
         found = dict(self._prior.predict(points))
-        names = [objective.metric for objective in self._slo.objectives if objective.metric in found]
-        rows = zip(*(found[name].tolist() for name in names))
-        seen = (dict(zip(names, row)) for row in rows)
-        found[PREFERENCE] = np.array([preference(evaluate(self._slo, values, self._baseline)) for values in seen])
+        total = np.zeros(len(points))
+        for verdict in evaluate(self._slo, self._baseline, self._baseline):
+            objective = verdict.objective
+            if objective.metric in found and verdict.bound is not None:
+                # `winner.preference` for many settings at once
+                margin = np.asarray(objective.margin(found[objective.metric], verdict.bound))  # type: ignore[arg-type]
+                soft = 0.0 if objective.hard else SOFT_WEIGHT
+                gathered = 1.0 - 1.0 / (1.0 + np.maximum(margin, 0.0))
+                total += objective.priority * (soft * np.log1p(np.maximum(-margin, 0.0)) - HEADROOM_WEIGHT * gathered)
+        found[PREFERENCE] = total
         return found

@@ -15,6 +15,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
+import numpy as np
+
+from ceph_tuner.bayesian.contract import Array
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import KNOBS, searchable
 from ceph_tuner.releases import CLASSES, MCLOCK_NINE, Release, Settings, Value
@@ -42,11 +45,11 @@ class Count:
         if not 0 < self.low < self.high:
             raise ValueError(f"{self.name}: low (={self.low}) must be above 0 and below high (={self.high})")
 
-    def decode(self, u: float) -> int:
-        """Share of the range -> value."""
-        if self.log_scale:
-            return round(self.low * math.pow(self.high / self.low, u))
-        return round(self.low + (self.high - self.low) * u)
+    def decode(self, u: Array) -> Array:
+        """Shares of the range -> whole values, shape (n,)."""
+        values = self.low * (self.high / self.low) ** u if self.log_scale else self.low + (self.high - self.low) * u
+        whole: Array = np.rint(values)
+        return whole
 
     def encode(self, value: float) -> float:
         """Value -> share of the range; values beyond the range go to its ends."""
@@ -97,29 +100,46 @@ class Space:
 
     def decode(self, point: Sequence[float]) -> Settings:
         """Give the settings of a point: every free knob, and all nine mClock values where one of them is free."""
-        if len(point) != self.size:
-            raise ValueError(f"a point has {self.size} numbers (={len(point)})")
-        u = {name: min(max(float(value), 0.0), 1.0) for name, value in zip(self.free, point)}
         settings: Settings = dict(self.always)
-        if any(name in MCLOCK_NINE for name in self.free):
-            reservations = self._reservations(u)
-            for service_class in CLASSES:
-                settings.update(self._class(service_class, reservations[service_class], u))
-        for name in self.free:
-            if name in self.counts:
-                settings[name] = self.counts[name].decode(u[name])
+        for name, values in self.columns(np.asarray([point], dtype=float)).items():
+            value = float(values[0])
+            settings[name] = int(value) if name in self.counts or name.endswith("_wgt") else value
         return settings
+
+    def columns(self, points: Array) -> Dict[str, Array]:
+        """Give the settings of many points, shape (n, size) -> knob -> shape (n,), without `always`."""
+        if points.shape[1] != self.size:
+            raise ValueError(f"a point has {self.size} numbers (={points.shape[1]})")
+        u = dict(zip(self.free, np.clip(points, 0.0, 1.0).T))
+        found: Dict[str, Array] = {}
+        if any(name in MCLOCK_NINE for name in self.free):
+            # a fixed value is passed on untouched, also where it has more digits than our steps
+            found = {name: np.full(len(points), self.origin[name]) for name in MCLOCK_NINE}
+            left: Array = np.full(len(points), self._free_stick(self.origin), dtype=float)
+            for service_class in CLASSES:
+                res, wgt, lim = _names(service_class)
+                taken = np.full(len(points), float(_hundredths(self.origin[res])))
+                if res in u:
+                    taken = np.rint(u[res] * self._cap(service_class, left, self.origin))
+                    left = left - taken
+                    found[res] = taken / STEPS
+                if wgt in u:
+                    found[wgt] = _weight().decode(u[wgt])
+                if lim in u:
+                    found[lim] = _decode_limit(u[lim], taken)
+        found.update({name: self.counts[name].decode(u[name]) for name in self.free if name in self.counts})
+        return found
 
     def encode(self, settings: Mapping[str, object]) -> Point:
         """Give the nearest point; inverse of `decode` for whatever that gives. Absent knobs are as in `origin`."""
         known = {**self.origin, **{name: _number(settings[name]) for name in self._read if name in settings}}
         u: Dict[str, float] = {}
-        left = self._free_stick(known)
+        left = float(self._free_stick(known))
         for service_class in CLASSES:
             res, wgt, lim = _names(service_class)
-            reservation = _hundredths(known.get(res, 0.0))
+            reservation = float(_hundredths(known.get(res, 0.0)))
             if res in self.free:
-                cap = self._cap(service_class, left, known)
+                cap = float(self._cap(service_class, np.float64(left), known))
                 reservation = min(reservation, cap)
                 u[res] = reservation / cap if cap else 0.0
                 left -= reservation
@@ -136,36 +156,16 @@ class Space:
         """Give the settings of the space that are closest to these."""
         return self.decode(self.encode(settings))
 
-    def _reservations(self, u: Mapping[str, float]) -> Dict[str, int]:
-        left, taken = self._free_stick(self.origin), {}
-        for service_class in CLASSES:
-            res = _names(service_class)[0]
-            if res in self.free:
-                taken[service_class] = round(u[res] * self._cap(service_class, left, self.origin))
-                left -= taken[service_class]
-            else:
-                taken[service_class] = _hundredths(self.origin[res])
-        return taken
-
     def _free_stick(self, known: Mapping[str, float]) -> int:
         """Hundredths that fixed reservations leave."""
         fixed = [_names(service_class)[0] for service_class in CLASSES if _names(service_class)[0] not in self.free]
         return max(0, STEPS - sum(_hundredths(known.get(name, 0.0)) for name in fixed))
 
-    def _cap(self, service_class: str, left: int, known: Mapping[str, float]) -> int:
-        """Give the highest reservation: what is left of the stick, and no more than a limit that stays as it is."""
+    def _cap(self, service_class: str, left: Array, known: Mapping[str, float]) -> Array:
+        """Give the highest reservations: what is left of the stick, and no more than a limit that stays as it is."""
         lim = _names(service_class)[2]
         fixed = 0 if lim in self.free else _hundredths(known.get(lim, 0.0))
-        return min(left, fixed) if fixed else left
-
-    def _class(self, service_class: str, reservation: int, u: Mapping[str, float]) -> Settings:
-        res, wgt, lim = _names(service_class)
-        return {
-            # a fixed value is passed on untouched, also where it has more digits than our steps
-            res: reservation / STEPS if res in self.free else self.origin[res],
-            wgt: _weight().decode(u[wgt]) if wgt in self.free else int(self.origin[wgt]),
-            lim: _decode_limit(u[lim], reservation) if lim in self.free else self.origin[lim],
-        }
+        return np.minimum(left, fixed) if fixed else left
 
 
 def space_for(
@@ -217,14 +217,13 @@ def _weight() -> Count:
     return Count("weight", 1, WEIGHT_MAX)
 
 
-def _decode_limit(u: float, reservation: int) -> float:
-    if u > _NO_LIMIT_FROM:
-        return 0.0
-    low = max(reservation, LIMIT_MIN)
-    return (low + round(min(1.0, u / _LIMIT_SPAN) * (STEPS - low))) / STEPS
+def _decode_limit(u: Array, reservation: Array) -> Array:
+    low = np.maximum(reservation, LIMIT_MIN)
+    limit = (low + np.rint(np.minimum(1.0, u / _LIMIT_SPAN) * (STEPS - low))) / STEPS
+    return np.where(u > _NO_LIMIT_FROM, 0.0, limit)
 
 
-def _encode_limit(limit: float, reservation: int) -> float:
+def _encode_limit(limit: float, reservation: float) -> float:
     if limit <= 0 or limit > 1:
         return 1.0
     low = max(reservation, LIMIT_MIN)

@@ -13,16 +13,19 @@ Request
     in_force  the settings in force, reservations and limits as fractions whatever the release: the nine mClock
               values, or osd_mclock_profile with a built-in profile's name; other knobs where they differ from the
               release's default
-    baseline  metric -> mean under the settings in force, or null (then relative bounds count as not seen)
+    baseline  metric -> mean under the settings in force, or null: then these are what is to be measured first
     told      list of what was tried: {"settings": {…} or "profile": NAME, and "values": {metric: mean} or
               "failed": REASON (with the "values" seen until then)}
     knobs     names of the knobs to search, or null for those that the objectives are about
     seed      an integer; the same request gives the same answer
-    ask       how many proposals (1 to 16, default 1)
+    ask       how many proposals, to be tried side by side (0 to 16, default 1)
+    safe_probability, step_limit
+              how bold it may be (`bayesian.Options`); absent: the defaults
 
 Answer
     {"version": 1, "ok": true,
-     "proposals": [{"settings": {…}, "why": TEXT}, …],
+     "proposals": [{"settings": {…}, "why": TEXT}, …], fewer or none where no more are safe,
+     "verdict": {"state": "searching" | "satisfied" | "nothing safe" | "infeasible" | …, "reason": TEXT},
      "best": {"settings": {…}, "values": {…}, "repeats": N, "loss": X, "verdicts": […]} or null,
      "searched": [knob, …]}
     {"version": 1, "ok": false, "kind": "request" | "unavailable" | "internal", "error": ONE LINE}
@@ -40,7 +43,6 @@ from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.releases import Release, Settings, release_of
 from ceph_tuner.sample import Measure
 from ceph_tuner.search.designs import informed_designs
-from ceph_tuner.search.objective import Score
 from ceph_tuner.search.optimiser import Failed, Result
 from ceph_tuner.search.space import Space, space_for
 from ceph_tuner.slo import Slo, evaluate, parse_slo
@@ -68,34 +70,44 @@ def answer(request: object) -> Dict[str, Any]:
     if knobs is not None and not (isinstance(knobs, list) and all(isinstance(name, str) for name in knobs)):
         raise InputError("request.knobs", repr(knobs), "a list of names, or null")
     space = space_for(release, slo.work, in_force, knobs)
+    proposals, verdict = _proposals(space, slo, in_force, baseline, told, document)
     return {
         "version": VERSION,
         "ok": True,
-        "proposals": _proposals(space, Score(slo, baseline), told, _seed(document), _count(document)),
+        "proposals": proposals,
+        "verdict": verdict,
         "best": _best(told, slo, baseline),
         "searched": list(space.free),
     }
 
 
-def _proposals(space: Space, score: Score, told: List[Told], seed: int, count: int) -> List[Dict[str, Any]]:
-    # numpy comes with it: a request that is wrong is answered without
-    from ceph_tuner.search.skopt_optimiser import replayed
+def _proposals(
+    space: Space,
+    slo: Slo,
+    in_force: Settings,
+    baseline: Optional[Mapping[str, float]],
+    told: List[Told],
+    document: Mapping[str, Any],
+) -> Tuple[List[Dict[str, Any]], Dict[str, str]]:
+    """Give proposals, and the search's verdict."""
+    # numpy and scikit-optimize come with it: a request that is wrong is answered without
+    from ceph_tuner.bayesian.contract import Options
+    from ceph_tuner.search.knob_search import KnobSearch
+    from ceph_tuner.search.shares_prior import SharesPrior
 
-    told = told[-TOLD_MAX:]
-    optimiser = replayed(space, score, informed_designs(space, score.slo.work), seed, told)
-    proposals = []
-    for _ in range(count):
-        proposal = optimiser.ask()
-        proposals.append({"settings": proposal.settings, "why": proposal.why})
-        if len(proposals) < count:
-            # a proposal that is not measured yet is believed to give what the middle of all gave
-            optimiser.tell(proposal.settings, _middle(told))
-    return proposals
-
-
-def _middle(told: List[Told]) -> Result:
-    measured = [result for _, result in told if not isinstance(result, Failed)]
-    return measured[len(measured) // 2] if measured else {}
+    options = Options(
+        safe_probability=_share(document, "safe_probability", 0.95), step_limit=_share(document, "step_limit", 0.5)
+    )
+    suggestions = informed_designs(space, slo.work)
+    prior = SharesPrior(space, [objective.metric for objective in slo.objectives], slo.work)
+    search = KnobSearch(space, slo, in_force, _seed(document), options, [prior], suggestions)
+    if baseline is not None:
+        search.tell(in_force, {name: Measure(value, 0.0, 1) for name, value in baseline.items()})
+        for settings, result in told[-TOLD_MAX:]:
+            search.tell(settings, result)
+    found = [{"settings": proposal.settings, "why": proposal.why} for proposal in search.ask_many(_count(document))]
+    verdict = search.verdict()
+    return found, {"state": verdict.state, "reason": verdict.reason}
 
 
 def _best(told: List[Told], slo: Slo, baseline: Optional[Mapping[str, float]]) -> Optional[Dict[str, Any]]:
@@ -197,6 +209,13 @@ def _seed(document: Mapping[str, Any]) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise InputError("request.seed", repr(seed), "a whole number from 0 to 2**63 - 1")
     return seed
+
+
+def _share(document: Mapping[str, Any], key: str, default: float) -> float:
+    value = document.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+        raise InputError(f"request.{key}", repr(value), "a number above 0 and below 1")
+    return float(value)
 
 
 def _count(document: Mapping[str, Any]) -> int:

@@ -1,0 +1,86 @@
+"""What anybody who knows mClock expects of settings, where no twin of the cluster is at hand: a prior in a page.
+
+Each class gets its reservation, then what is left by weight, up to its limit; background work asks for all that it may
+have. What the background gets is its rate; what it and the clients get together is how busy the device is, and the
+clients wait as in a queue that is so busy. Only differences between settings count: a search learns how far to trust
+them (`bayesian.kernel`).
+"""
+
+from __future__ import annotations
+
+from typing import Dict, FrozenSet, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from ceph_tuner.bayesian.contract import Array
+from ceph_tuner.metrics import METRICS
+from ceph_tuner.releases import CLASSES
+from ceph_tuner.search.space import Space
+
+CLIENT, RECOVERY, BEST_EFFORT = CLASSES
+
+CLIENT_DEMAND = 0.4
+"""Share of the capacity that clients ask for, where nothing is known of it."""
+
+_BUSIEST = 0.95
+_LEAST = 0.01
+_ROUNDS = 4
+
+_BEST_EFFORT_WORK = frozenset({"scrub", "snaptrim", "backfill"})
+
+_CONCURRENCY: Mapping[str, Sequence[str]] = {
+    "scrub": ("osd_max_scrubs", "osd_scrub_chunk_max"),
+    "snaptrim": ("osd_pg_max_concurrent_snap_trims", "osd_max_trimming_pgs"),
+}
+"""Knobs that a kind of work runs faster with, and that clients wait longer for."""
+
+_FASTER, _WAIT = 0.3, 0.1
+"""Exponents of these knobs in the rate and in the clients' latency: small, for the scheduler bounds both."""
+
+
+class SharesPrior:
+    """Implements `ceph_tuner.bayesian.Prior` for latencies, rates and times to finish."""
+
+    def __init__(self, space: Space, metrics: Iterable[str], work: Iterable[str]) -> None:
+        """`work`: kinds that run: recovery, backfill, scrub, snaptrim."""
+        self._space, self._work = space, frozenset(work)
+        self._metrics = [name for name in metrics if METRICS[name].unit != "1"]
+
+    def predict(self, points: Array) -> Mapping[str, Array]:
+        """Give metrics up to a factor of their own, shape (n, size) -> metric -> shape (n,)."""
+        fixed = {name: np.full(len(points), value) for name, value in self._space.origin.items()}
+        knobs = {**fixed, **self._space.columns(points)}
+        got = allocation(knobs, self._work)
+        busy = np.minimum(sum(got.values()), _BUSIEST)
+        rates = {"client": got[CLIENT], "recovery": got[RECOVERY], **dict.fromkeys(_BEST_EFFORT_WORK, got[BEST_EFFORT])}
+        # where clients get less than they ask for, they wait for their share
+        wait = CLIENT_DEMAND / np.maximum(got[CLIENT], _LEAST) / (1.0 - busy)
+        for kind, names in _CONCURRENCY.items():
+            for at_once in (knobs[name] for name in names if name in knobs):
+                rates[kind] = rates[kind] * at_once**_FASTER
+                wait = wait * (at_once**_WAIT if kind in self._work else 1.0)
+        found = {}
+        for name in self._metrics:
+            rate = np.maximum(rates.get(name.split(".")[0], np.ones(len(points))), _LEAST)
+            found[name] = wait if name.endswith("_ms") else 1.0 / rate if METRICS[name].unit == "s" else rate
+        return found
+
+
+def allocation(knobs: Mapping[str, Array], work: FrozenSet[str]) -> Dict[str, Array]:
+    """Give the share of the capacity that each class gets, class -> shape (n,); together at most 1."""
+    demand = {
+        CLIENT: CLIENT_DEMAND,
+        RECOVERY: 1.0 if "recovery" in work else 0.0,
+        BEST_EFFORT: 1.0 if work & _BEST_EFFORT_WORK else 0.0,
+    }
+    res, wgt, lim = (
+        np.array([knobs[f"osd_mclock_scheduler_{c}_{stem}"] for c in CLASSES]) for stem in ("res", "wgt", "lim")
+    )
+    cap = np.minimum(np.array([demand[c] for c in CLASSES])[:, None], np.where(lim > 0, lim, 1.0))
+    got = np.minimum(res, cap)
+    got = got / np.maximum(got.sum(axis=0), 1.0)
+    for _ in range(_ROUNDS):
+        weights = np.where(got < cap - 1e-9, wgt, 0.0)
+        left = np.maximum(1.0 - got.sum(axis=0), 0.0)
+        got = np.minimum(cap, got + left * weights / np.maximum(weights.sum(axis=0), 1e-9))
+    return dict(zip(CLASSES, got))
