@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import List, Mapping
+from typing import List, Mapping, Sequence
 
 import pytest
 from fake_cluster import no_interrupts
 
+from ceph_tuner.bayesian import Prior
 from ceph_tuner.clusters.sampler import ClusterSampler
 from ceph_tuner.clusters.twin import TwinCluster, twin_cluster
 from ceph_tuner.errors import RetryLater
 from ceph_tuner.history import History
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.releases import REEF, TENTACLE, Release
-from ceph_tuner.search.designs import informed_designs
-from ceph_tuner.search.objective import Score
-from ceph_tuner.search.optimiser import Optimiser
-from ceph_tuner.search.skopt_optimiser import SkoptOptimiser
 from ceph_tuner.search.space import space_for
 from ceph_tuner.slo import Slo, parse_slo
 from ceph_tuner.trial import Budget, Run, Trial
@@ -25,6 +22,8 @@ from ceph_tuner.tuning.live_work import LiveWork
 from ceph_tuner.tuning.loop import Outcome, Task, tune
 from ceph_tuner.tuning.measuring import Measuring, Timing
 from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter, in_force
+from ceph_tuner.tuning.searching import TuningSearch
+from ceph_tuner.tuning.twin_prior import TwinPrior
 from ceph_tuner.tuning.twin_work import TwinWork
 from ceph_tuner.twin.model import KIB, MIB, ClientStream, ClusterModel, Device, OsdModel, Pool, RecoveryWork, ScrubWork
 
@@ -66,7 +65,15 @@ class Heard:
         pass
 
 
-def tuned(cluster: TwinCluster, work: TwinWork, slo: Slo = SLO, trials: int = 4, write_back: bool = True) -> Outcome:
+def tuned(
+    cluster: TwinCluster,
+    work: TwinWork,
+    slo: Slo = SLO,
+    trials: int = 4,
+    write_back: bool = True,
+    compare: bool = True,
+    priors: Sequence[Prior] = (),
+) -> Outcome:
     now = in_force(cluster, "osd")
     applier = cluster.applier(who="the test")
     writer = JournalledWriter(applier, "osd", cluster.release, now.hardware, "tune")
@@ -76,15 +83,20 @@ def tuned(cluster: TwinCluster, work: TwinWork, slo: Slo = SLO, trials: int = 4,
     )
     space = space_for(cluster.release, slo.work, now.settings)
     history = History(cluster.store)
-
-    def optimiser_for(baseline: Mapping[str, float]) -> Optimiser:
-        return SkoptOptimiser(space, Score(slo, baseline), informed_designs(space, slo.work), 1)
+    search = TuningSearch(space, slo, now.settings, cluster.release.profiles, 1, priors=priors)
 
     def record(trial: Trial) -> None:
         history.add_trial(trial.to_dict())
 
-    task = Task(slo, cluster.release.profiles, now.settings, now.profile, Budget(trials=trials), write_back)
-    return tune(task, measuring, optimiser_for, record)
+    profiles = cluster.release.profiles
+    task = Task(slo, profiles, now.settings, now.profile, Budget(trials=trials), write_back, compare)
+    return tune(task, measuring, search, record)
+
+
+def prior_of(work: ClusterModel, cluster: TwinCluster, slo: Slo = SLO) -> TwinPrior:
+    now = in_force(cluster, "osd")
+    space = space_for(cluster.release, slo.work, now.settings)
+    return TwinPrior(work, space, now.settings, [o.metric for o in slo.objectives], seed=1, designs=64)
 
 
 @pytest.mark.parametrize("release", [TENTACLE, REEF], ids=str)

@@ -8,6 +8,7 @@ from fake_cluster import FakeCluster
 from rich.console import Console
 from test_loop import SLO, run, task
 
+from ceph_tuner.bayesian import Options
 from ceph_tuner.cost import Hardware
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.releases import TENTACLE
@@ -16,8 +17,8 @@ from ceph_tuner.slo import parse_slo
 from ceph_tuner.tuning.loop import Outcome
 from ceph_tuner.tuning.measuring import Timing
 from ceph_tuner.tuning.on_cluster import InForce
-from ceph_tuner_cli.tune import _announcement, _profile
-from ceph_tuner_cli.tune_page import page, quantity, what_to_do
+from ceph_tuner_cli.tune_page import announcement, page, quantity, what_to_do
+from ceph_tuner_cli.tune_profile import tuned_profile
 
 NOW = InForce(dict(TENTACLE.profiles["balanced"]), "balanced", Hardware(935.0, 62914560.0, 1), 3)
 
@@ -50,11 +51,15 @@ def test_a_winner_that_was_not_left_in_place_comes_with_its_commands() -> None:
 
 def test_on_a_cluster_that_is_no_lab_it_says_first_what_it_would_do() -> None:
     space = space_for(TENTACLE, SLO.work, NOW.settings)
-    text = _announcement("ceph", task(), Timing(), space)
+    text = announcement("ceph", task(), Timing(), space, Options(violation_budget=2))
     assert "nothing was changed" in text
-    assert "tries 3 settings of 9 knobs" in text
-    assert "high_client_ops, high_recovery_ops" in text
+    assert "tries up to 3 settings of 9 knobs" in text
+    assert "settings in force, high_client_ops, high_recovery_ops;" in text
+    assert "with 95% probability" in text
+    assert "50% of its range" in text
+    assert "more than 2 trials that broke" in text
     assert "--yes" in text
+    assert "high_client_ops" not in announcement("ceph", task(compare=False), Timing(), space, Options())
 
 
 def test_where_nothing_is_better_the_page_says_so_and_proposes_nothing() -> None:
@@ -69,7 +74,7 @@ def test_the_winner_can_be_saved_as_a_profile_with_its_evidence(tmp_path: Path) 
         release, version = TENTACLE, "20.2.4"
 
     outcome = run(FakeCluster())
-    profile = _profile(outcome, slo_file.SloFile(SLO, scenario="client-recovery"), Opened, NOW)  # type: ignore[arg-type]
+    profile = tuned_profile(outcome, slo_file.SloFile(SLO, scenario="client-recovery"), Opened, NOW)  # type: ignore[arg-type]
     profile_file.write(tmp_path / "tuned.yaml", profile)
     found = profile_file.read(tmp_path / "tuned.yaml")
     assert found == profile
