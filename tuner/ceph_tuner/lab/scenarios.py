@@ -26,6 +26,7 @@ from ceph_tuner.lab.loads.session import Session
 from ceph_tuner.lab.loads.snaptrim import SnaptrimLoad
 from ceph_tuner.lab.quiet import Quiet, wait_until_quiet
 from ceph_tuner.lab.recipes import RECIPES
+from ceph_tuner.lab.uninterrupted import uninterrupted
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.sample import Measure
 
@@ -174,10 +175,14 @@ class Scenario:
             self.stop()
 
     def stop(self) -> None:
-        """Stop every load and clear its flags. Stopping what does not run is no error."""
+        """Stop every load and clear its flags. Stopping what does not run is no error; what failed is tried again.
+
+        An interrupt strikes at its end: it may come while another one's consequences are cleaned up.
+        """
         if self._running or self._prepared:
-            self._running = self._prepared = False
-            self._stop_loads(list(self.loads))
+            with uninterrupted():
+                self._stop_loads(list(self.loads))
+                self._running = self._prepared = False
 
     def cleanup(self) -> None:
         """Remove pools, images and flags, also those of an interrupted run."""
@@ -208,12 +213,12 @@ class Scenario:
 
     def _stop_loads(self, loads: List[Load]) -> None:
         """Stop all of them, whatever fails on the way; then raise the first failure."""
-        failures: List[BaseException] = []
+        failures: List[Exception] = []
         results: List[LoadResult] = []
         for load in loads:
             try:
                 results.append(load.stop())
-            except (TunerError, OSError, KeyboardInterrupt) as error:  # noqa: PERF203 - the others must be stopped
+            except (TunerError, OSError) as error:  # noqa: PERF203 - the others must be stopped
                 failures.append(error)
         self.results = tuple(results)
         if failures:

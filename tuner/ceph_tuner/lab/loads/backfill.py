@@ -13,6 +13,7 @@ from ceph_tuner.lab.loads import LabUnderLoad
 from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, total, wait_for
 from ceph_tuner.lab.loads.pools import LoadPool, Tell, silent, write_in_batches
 from ceph_tuner.lab.loads.session import Session
+from ceph_tuner.lab.uninterrupted import uninterrupted
 
 PGS = 4
 LOG_KEY = "osd_target_pg_log_entries_per_osd"
@@ -100,8 +101,9 @@ class BackfillLoad(BackgroundLoad):
                 if self._trimmed():
                     return
         finally:
-            for osd in self.lab.osds:
-                self.session.osd(osd, "config unset", var=LOG_KEY)
+            with uninterrupted():
+                for osd in self.lab.osds:
+                    self.session.osd(osd, "config unset", var=LOG_KEY)
         raise LabFailed(f"the logs of {self.pool.name} still hold every write: give it more objects")
 
     def _trimmed(self) -> bool:

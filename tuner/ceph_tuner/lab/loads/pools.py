@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
-from ceph_tuner.errors import CommandFailed, LabFailed
+from ceph_tuner.errors import CommandFailed, LabFailed, TunerError
 from ceph_tuner.lab.loads.session import Session
 
 Tell = Callable[[str], None]
@@ -107,26 +107,34 @@ class Flags:
     def set(self, flag: str) -> None:
         """Set it, and remember whether it was ours."""
         if flag not in self._now():
-            self._session.mon("osd set", key=flag)
+            # remembered first: an interrupt may strike once the cluster has it and before its answer is here
             self._ours.append(flag)
+            self._session.mon("osd set", key=flag)
 
     def clear(self, flag: str) -> None:
         """Clear one that was set by `set`, or that an operator had set: `restore` sets that one again."""
         if flag in self._now():
-            self._session.mon("osd unset", key=flag)
-            if flag in self._ours:
-                self._ours.remove(flag)
-            else:
+            if flag not in self._ours:
                 self._taken.append(flag)
+            self._session.mon("osd unset", key=flag)
+            self._ours = [ours for ours in self._ours if ours != flag]
 
     def restore(self) -> None:
-        """All flags as they were before."""
-        while self._ours:
-            self._session.mon("osd unset", key=self._ours[-1])
-            self._ours.pop()
-        while self._taken:
-            self._session.mon("osd set", key=self._taken[-1])
-            self._taken.pop()
+        """All flags as they were before. Each is tried, and those that failed once more; then it raises the failure."""
+        failures = self._restored() and self._restored()
+        if failures:
+            raise failures[0]
+
+    def _restored(self) -> List[TunerError]:
+        failures: List[TunerError] = []
+        for command, flags in (("osd unset", self._ours), ("osd set", self._taken)):
+            for flag in list(flags):
+                try:
+                    self._session.mon(command, key=flag)
+                    flags.remove(flag)
+                except TunerError as error:  # noqa: PERF203 - the others must be tried
+                    failures.append(error)
+        return failures
 
     def drop(self, flag: str) -> None:
         """Clear one whoever set it: for flags that an interrupted run left behind."""

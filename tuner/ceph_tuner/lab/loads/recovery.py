@@ -89,9 +89,11 @@ class RecoveryLoad(BackgroundLoad):
 
     def halt(self) -> None:
         """Flags as they were before; what is left recovers by itself."""
-        self.flags.restore()
-        if self.osd not in self._up():
-            self.lab.start_osd(self.osd)
+        try:
+            self.flags.restore()
+        finally:
+            if self.osd not in self._up():
+                self.lab.start_osd(self.osd)
 
     def cleanup(self) -> None:
         """Also the flags of a run that did not live to clear them."""

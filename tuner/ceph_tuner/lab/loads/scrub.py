@@ -94,16 +94,18 @@ class ScrubLoad(BackgroundLoad):
 
     def halt(self) -> None:
         """End running scrubs and take back the dates, so that none begins by itself."""
-        if self.pool.pgids:
-            for flag in ("noscrub", "nodeep-scrub"):
-                self.flags.set(flag)
-            for pgid in self.pool.pgids:
-                # Tentacle can abort a requested scrub; elsewhere it runs to its end
-                ignore_refusal(partial(self.session.pg, pgid, "scrub-abort"))
-                if self.kind == "periodic":
-                    self._date(pgid, JUST_NOW_S)
-            wait_for("the scrubs have ended", self._at_rest, timeout=120)
-        self.flags.restore()
+        try:
+            if self.pool.pgids:
+                for flag in ("noscrub", "nodeep-scrub"):
+                    self.flags.set(flag)
+                for pgid in self.pool.pgids:
+                    # Tentacle can abort a requested scrub; elsewhere it runs to its end
+                    ignore_refusal(partial(self.session.pg, pgid, "scrub-abort"))
+                    if self.kind == "periodic":
+                        self._date(pgid, JUST_NOW_S)
+                wait_for("the scrubs have ended", self._at_rest, timeout=120)
+        finally:
+            self.flags.restore()
 
     def cleanup(self) -> None:
         """Remove the pool: its scrubs end with it. Whether an interrupted run had found noscrub set, nobody knows."""
