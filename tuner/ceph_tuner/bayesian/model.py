@@ -52,8 +52,9 @@ class Model:
     ) -> None:
         self._options, self._priors, self._start, self._trials = options, priors, start, trials
         self.points = np.array([space.encode(trial.settings) for trial in trials], dtype=float).reshape(-1, space.size)
-        self.failed = np.array([trial.failed is not None for trial in trials], dtype=bool)
-        self._failures = self.points[self.failed]
+        self._failures = self.points[[trial.failed is not None for trial in trials]]
+        # settings that failed once are out, however often they went well
+        self.failed = np.array([bool((self._failures == point).all(axis=1).any()) for point in self.points], dtype=bool)
         self._prior_at_start = [prior.predict(start[None, :]) for prior in priors]
         # the first rows are the trials: one call of each prior for all of them
         cube = np.random.default_rng(0).random((_PRIOR_POINTS if priors else 0, space.size))

@@ -77,7 +77,7 @@ def next_step(
     is; `entropy` seeds what is random in the looking.
     """
     view, generator = model.at_trials, np.random.default_rng(entropy)
-    met = view.log_feasible() >= math.log(FEASIBLE)
+    met = (view.log_feasible() >= math.log(FEASIBLE)) & ~model.failed
     worth = _Worth(objective, float(np.min(view.metric(objective)[0][met])) if met.any() else None)
     tried = np.where(model.failed, -np.inf, worth.of_trials(view))
     centre = model.points[int(np.argmax(tried))]
@@ -95,7 +95,8 @@ def next_step(
     for label, suggested in within.items():
         if point is not None and np.array_equal(point, suggested):
             why = f"{label}: {why}"
-    if point is None and np.sum(np.all(model.points == centre, axis=1)) < _REPEATS:
+    repeats = int(np.sum(np.all(model.points == centre, axis=1)))
+    if point is None and repeats < _REPEATS and not model.failed.all():
         point, why = centre, "the best again: nothing else is safe, as far as is known"
     safe, gain = 0.0, 0.0
     if point is not None:
