@@ -168,7 +168,7 @@ def test_an_optimiser_without_its_package_has_a_row_that_says_so(monkeypatch):
     absent = search.missing(["random", "botorch"])
     assert absent == {"botorch"}
     run = {"suite": "constrained", "optimiser": "random", "unsafe": [0], "violated": [0], "cpu_s": [0.0]}
-    assert "BoTorch qLogNEI, constraints: not installed." in search_table.tables([{**result("a", 1.0), **run}], absent)
+    assert "| BoTorch qLogNEI, constraints | not installed |" in search_table.tables([{**result("a", 1.0), **run}], absent)
 
 
 def test_seeds_are_numbers_and_ranges():
