@@ -6,7 +6,7 @@ are placed unevenly, so that the fullest OSD needs more. Sums above 1 cannot be 
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Mapping, Optional
+from typing import Dict, Mapping, Optional, Sequence
 
 from ceph_tuner.releases import CLASSES
 from ceph_tuner.settings import Settings
@@ -59,7 +59,7 @@ def _client(model: ClusterModel, bounds: Mapping[str, Optional[float]], seen: Ma
 
 def _recovery(
     kind: str,
-    works: Iterable[RecoveryWork],
+    works: Sequence[RecoveryWork],
     model: ClusterModel,
     bounds: Mapping[str, Optional[float]],
     seen: Mapping[str, float],
@@ -75,7 +75,17 @@ def _recovery(
         bounds.get(f"{kind}.objects_s"),
         (bounds.get(f"{kind}.bytes_s") or 0.0) / size,
     )
-    return (rate or seen.get(f"{kind}.objects_s", 0.0)) * sum(recovery_costs(size, model))
+    one = sum(work.objects * _recovered_object(work, model) for work in works) / objects
+    return (rate or seen.get(f"{kind}.objects_s", 0.0)) * one
+
+
+def _recovered_object(work: RecoveryWork, model: ClusterModel) -> float:
+    """Cost of everything that is queued for an object, on all its OSDs."""
+    pool = model.pool(work.pool)
+    start, push, pull = recovery_costs(work.object_bytes / (pool.k or 1), model)
+    # an OSD that came back empty leads its part of the PGs, and pulls what it lacks; others are pushed to
+    pulled = 1 / pool.size if work.degraded and work.target is not None and not pool.k else 0.0
+    return start + push + pulled * (pull + start) + (1 - pulled) * client_costs(0, model).least
 
 
 def _scrub(
