@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from concurrent.futures import Future, ProcessPoolExecutor
-from types import TracebackType
-from typing import Dict, List, Optional, Sequence, Tuple, Type
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from ceph_tuner.recommendation import Effort
 from ceph_tuner.releases import Settings
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.prediction import Job, predict
 from ceph_tuner.twin.simulation import Simulation
+from ceph_tuner.twin.workers import Workers
 
 Means = Dict[str, float]
 
@@ -38,43 +35,30 @@ class Runs:
     def __init__(self, effort: Effort, seconds: float, processes: Optional[int] = None) -> None:
         """`processes` of None: one for each core; 1: in this process, when a run is collected."""
         self._effort, self.seconds = effort, seconds
-        workers = processes or len(os.sched_getaffinity(0))
-        # workers leave Ctrl-C to this process, which ends them
-        self._pool = ProcessPoolExecutor(workers, initializer=_deaf) if workers > 1 else None
+        self._workers = Workers(processes)
         self.done = 0
 
     def __enter__(self) -> Runs:
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+    def __exit__(self, *_: object) -> None:
+        self._workers.__exit__()
 
     def start(self, model: ClusterModel, settings: Settings, seeds: Sequence[int]) -> Started:
         """Run settings on these seeds."""
         settle = self.seconds * self._effort.settle_share
         jobs = [Job(model, settings, self.seconds - settle, settle, seed) for seed in seeds]
-        if self._pool is None:
-            return Started(self, jobs, [])
-        return Started(self, jobs, [self._pool.submit(means_of, job) for job in jobs])
+        return Started(self, [self._workers.start(means_of, job) for job in jobs])
 
 
 class Started:
     """Runs under way."""
 
-    def __init__(self, runs: Runs, jobs: List[Job], futures: List[Future[Means]]) -> None:
-        self._runs, self._jobs, self._futures = runs, jobs, futures
+    def __init__(self, runs: Runs, waiting: List[Callable[[], Means]]) -> None:
+        self._runs, self._waiting = runs, waiting
 
     def collect(self) -> Tuple[Means, ...]:
         """Wait for them."""
-        found = tuple(future.result() for future in self._futures) or tuple(means_of(job) for job in self._jobs)
+        found = tuple(wait() for wait in self._waiting)
         self._runs.done += len(found)
         return found
-
-
-def _deaf() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # the parent's handler came along with the fork
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)

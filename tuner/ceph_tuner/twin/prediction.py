@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Iterator, List, Mapping, Optional, Sequence
 
@@ -12,6 +10,7 @@ from ceph_tuner.sample import Window, window_of
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.samples import look, sample_between
 from ceph_tuner.twin.simulation import Simulation
+from ceph_tuner.twin.workers import Workers
 
 SAMPLES = 5
 """A window is cut into so many samples, whose spread is its deviation."""
@@ -50,14 +49,8 @@ def predict(job: Job) -> Window:
 
 def predict_all(jobs: Sequence[Job], processes: Optional[int] = None) -> Iterator[Window]:
     """The windows of independent runs, in their order, spread over the cores (`processes`; None: all of them)."""
-    workers = min(processes or os.cpu_count() or 1, len(jobs))
-    if workers <= 1:
-        yield from map(predict, jobs)
-        return
-    # the first compiles the kernel where that is to be done; the others find it in the cache
-    yield predict(jobs[0])
-    with ProcessPoolExecutor(workers) as pool:
-        yield from pool.map(predict, jobs[1:], chunksize=max(1, (len(jobs) - 1) // (4 * workers)))
+    with Workers(processes) as workers:
+        yield from workers.map(predict, jobs)
 
 
 def mean_of(windows: Sequence[Window], metric: str) -> Optional[float]:

@@ -8,8 +8,6 @@ the objects, since rates do not depend on how many there are; unevenness of the 
 from __future__ import annotations
 
 import math
-import os
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from statistics import mean, median, stdev
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -19,6 +17,7 @@ from ceph_tuner.twin.model import OsdModel
 from ceph_tuner.twin.prediction import Job, mean_of, predict, predict_all
 from ceph_tuner.twin.published_models import NODES, Case, cases, node
 from ceph_tuner.twin.simulation import Simulation
+from ceph_tuner.twin.workers import Workers
 
 TARGET_ERROR = 0.15
 """Median absolute error that the comparison may have."""
@@ -154,12 +153,8 @@ def measure(run: Run) -> Values:
 
 def measure_all(runs: Sequence[Run], processes: Optional[int] = None) -> Iterator[Values]:
     """The values of independent runs, in their order, spread over the cores (None: all of them)."""
-    workers = min(processes or os.cpu_count() or 1, len(runs))
-    if workers <= 1:
-        yield from map(measure, runs)
-        return
-    with ProcessPoolExecutor(workers) as pool:
-        yield from pool.map(measure, runs)
+    with Workers(processes) as workers:
+        yield from workers.map(measure, runs)
 
 
 def _drained(case: Case, seed: int) -> Values:
