@@ -112,7 +112,7 @@ def judge(suite: str, problem: Problem, optimiser: str) -> Result:
         "problem": problem.name,
         "optimiser": optimiser,
         "feasible": problem.feasible,
-        "objectives": [round(value, 9) for value in objectives],
+        "objectives": objectives,
         "violated": [int(value) for value in violated],
         "unsafe": [int(value) for value in unsafe],
         "recommended": problem.truth(recommended)[problem.objective] / scale,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 from scipy import stats
@@ -11,6 +11,9 @@ from search_peers import TITLES
 Result = Mapping[str, Any]
 By = Dict[str, Dict[str, Result]]
 """Optimiser -> problem -> its run; optimisers in the order of TITLES."""
+
+LEAST_GAIN = 0.001
+"""In the objective's scale, of the best optimiser: below it, shares of it say nothing."""
 
 
 def gain(result: Result) -> float:
@@ -46,13 +49,13 @@ def compared(by: By) -> List[str]:
 
 
 def relative(by: By, measure: Callable[[Result], float]) -> Dict[str, List[float]]:
-    """Optimiser -> its share of the best optimiser's, for each problem on which one of them gained."""
+    """Optimiser -> its share of the best optimiser's, 0 for a loss, where one of them gained at least LEAST_GAIN."""
     found: Dict[str, List[float]] = {name: [] for name in by}
     for problem in compared(by):
         values = {name: measure(runs[problem]) for name, runs in by.items()}
         best = max(values.values())
-        for name, value in values.items() if best > 0 else ():
-            found[name].append(value / best)
+        for name, value in values.items() if best >= LEAST_GAIN else ():
+            found[name].append(max(0.0, value) / best)
     return found
 
 
@@ -73,16 +76,19 @@ def interval(values: Sequence[float], statistic: Callable[..., Any], form: str =
     return f"{middle} [{drawn.confidence_interval.low:{form}}, {drawn.confidence_interval.high:{form}}]"
 
 
-def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+class Table(NamedTuple):
+    """A suite's, and what its columns mean."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str
 
 
 def _seconds(runs: Sequence[Result]) -> str:
     return f"{np.mean([second for run in runs for second in run['cpu_s']]):.2f}"
 
 
-def constrained(by: By) -> str:
+def constrained(by: By) -> Table:
     shares, seen, places = relative(by, gain), relative(by, best_seen), ranks(by)
     rows = []
     for name, of_problem in by.items():
@@ -109,12 +115,13 @@ def constrained(by: By) -> str:
     note = (
         "Gain: the start's true objective less the recommended point's; 0 where that truly misses a constraint. "
         f"Comparisons (best = 1, ranks) are over the {count} runs that every optimiser in the table has finished. "
+        f"Shares count a loss as 0, and leave out runs in which nobody gained {LEAST_GAIN} or more. "
         "Brackets: 95% of the bootstrap over runs."
     )
-    return f"{_markdown(heads, rows)}\n\n{note}"
+    return Table(heads, rows, note)
 
 
-def tuning(by: By) -> str:
+def tuning(by: By) -> Table:
     rows = []
     for name, of_problem in by.items():
         runs = list(of_problem.values())
@@ -146,10 +153,10 @@ def tuning(by: By) -> str:
         "Gain: in the objective's scale, 0 where the recommended settings truly miss an SLO. "
         "Brackets: 95% of the bootstrap over scenarios."
     )
-    return f"{_markdown(heads, rows)}\n\n{note}"
+    return Table(heads, rows, note)
 
 
-SHOWN: Dict[str, Callable[[By], str]] = {"constrained": constrained, "tuning": tuning, "mistaken": tuning}
+SHOWN: Dict[str, Callable[[By], Table]] = {"constrained": constrained, "tuning": tuning, "mistaken": tuning}
 
 
 def tables(results: Sequence[Result], absent: Collection[str]) -> str:
@@ -158,6 +165,9 @@ def tables(results: Sequence[Result], absent: Collection[str]) -> str:
     for suite in dict.fromkeys(result["suite"] for result in results):
         own = [result for result in results if result["suite"] == suite]
         by = {name: {run["problem"]: run for run in own if run["optimiser"] == name} for name in TITLES}
-        parts.append(f"## {suite}\n\n{SHOWN[suite]({name: runs for name, runs in by.items() if runs})}")
-        parts += [f"{TITLES[name]}: not installed." for name in TITLES if name in absent and not by[name]]
+        heads, rows, note = SHOWN[suite]({name: runs for name, runs in by.items() if runs})
+        empty = [""] * (len(heads) - 2)
+        lacking = [[TITLES[name], "not installed", *empty] for name in TITLES if name in absent and not by[name]]
+        lines = [heads, ["---"] * len(heads), *rows, *lacking]
+        parts.append("\n".join([f"## {suite}", "", *(f"| {' | '.join(line)} |" for line in lines), "", note]))
     return "\n\n".join(parts)

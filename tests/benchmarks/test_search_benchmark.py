@@ -98,15 +98,15 @@ def test_noise_is_the_same_for_every_optimiser(monkeypatch):
 
 def test_runs_are_compared_where_every_optimiser_has_been():
     by = {
-        "random": {"a": result("a", 1.0), "b": result("b", 2.0), "c": result("c", 9.0)},
-        "ours": {"a": result("a", 4.0), "b": result("b", 2.0)},
+        "random": {"a": result("a", 1.0), "b": result("b", 2.0), "c": result("c", 9.0), "d": result("d", -1.0)},
+        "ours": {"a": result("a", 4.0), "b": result("b", 2.0), "d": result("d", 0.5)},
     }
-    assert search_table.relative(by, search_table.gain) == {"random": [0.25, 1.0], "ours": [1.0, 1.0]}
-    assert search_table.ranks(by) == {"random": [2.0, 1.5], "ours": [1.0, 1.5]}
+    assert search_table.relative(by, search_table.gain) == {"random": [0.25, 1.0, 0.0], "ours": [1.0, 1.0, 1.0]}
+    assert search_table.ranks(by) == {"random": [2.0, 1.5, 2.0], "ours": [1.0, 1.5, 1.0]}
 
 
 def test_a_problem_on_which_nobody_gained_says_nothing_of_shares():
-    by = {"random": {"a": result("a", -1.0)}, "ours": {"a": result("a", 0.0)}}
+    by = {"random": {"a": result("a", -1.0)}, "ours": {"a": result("a", 1e-9)}}
     assert search_table.relative(by, search_table.gain) == {"random": [], "ours": []}
 
 
@@ -168,7 +168,8 @@ def test_an_optimiser_without_its_package_has_a_row_that_says_so(monkeypatch):
     absent = search.missing(["random", "botorch"])
     assert absent == {"botorch"}
     run = {"suite": "constrained", "optimiser": "random", "unsafe": [0], "violated": [0], "cpu_s": [0.0]}
-    assert "| BoTorch qLogNEI, constraints | not installed |" in search_table.tables([{**result("a", 1.0), **run}], absent)
+    table = search_table.tables([{**result("a", 1.0), **run}], absent)
+    assert "| BoTorch qLogNEI, constraints | not installed |" in table
 
 
 def test_seeds_are_numbers_and_ranges():
