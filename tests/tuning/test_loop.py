@@ -7,13 +7,13 @@ from typing import Callable, Optional, Sequence
 import pytest
 from fake_cluster import FakeCluster, no_interrupts
 
-from ceph_tuner.bayesian import Options
+from ceph_tuner.bayesian import Options, Verdict
 from ceph_tuner.errors import CommandFailed, LabFailed, Locked, NotQuiet, RetryLater
 from ceph_tuner.releases import TENTACLE, Settings
 from ceph_tuner.search.optimiser import Failed
 from ceph_tuner.search.space import space_for
 from ceph_tuner.slo import Slo, parse_slo
-from ceph_tuner.trial import Budget, Run, Trial
+from ceph_tuner.trial import IN_FORCE, Budget, Run, Trial
 from ceph_tuner.tuning.interrupts import Interrupts
 from ceph_tuner.tuning.loop import Lessons, Outcome, Task, tune
 from ceph_tuner.tuning.measuring import Measuring, Timing
@@ -75,7 +75,7 @@ def test_a_winner_that_meets_what_the_profiles_miss_is_written_back_and_checked(
     assert not cluster.working
     assert outcome.check is not None
     kinds = [trial.run.kind for trial in outcome.trials]
-    assert kinds == ["baseline", "profile", "profile", *["trial"] * 3, *["repeat"] * 3, "check"]
+    assert kinds == ["baseline", "profile", "profile", *["trial"] * 3, *["repeat"] * 4, "check"]
     assert len(spies[0].told) == 6
 
 
@@ -179,7 +179,7 @@ def test_an_osd_that_goes_down_ends_the_trial_at_once_and_it_is_told_as_failed()
     failed = [trial for trial in outcome.trials if trial.failed]
     assert [trial.run.label for trial in failed] == ["trial 2"]
     assert "1 OSDs down" in str(failed[0].failed)
-    (result,) = [result for _, result in spies[0].told if isinstance(result, Failed)]
+    (result,) = [result for _, result, _ in spies[0].told if isinstance(result, Failed)]
     assert result.seen["client.p95_ms"] > 0
     assert outcome.choice.winner.label != "trial 2"
     assert failed[0].seconds < 10
@@ -278,3 +278,143 @@ def test_a_custom_profile_in_force_is_measured_as_the_baseline_beside_all_built_
 def test_timing_that_makes_no_sense_is_refused(wrong: dict) -> None:
     with pytest.raises(ValueError, match="="):
         Timing(**wrong)
+
+
+def tried(outcome: Outcome) -> list:
+    return [trial for trial in outcome.trials if trial.run.kind == "trial"]
+
+
+def test_profiles_are_measured_up_front_only_where_they_are_wanted_for_comparison() -> None:
+    outcome = run(FakeCluster(), task(compare=False))
+    assert [trial.run.kind for trial in outcome.trials][:2] == ["baseline", "trial"]
+    assert outcome.best_built_in is not None
+    assert outcome.best_built_in.label == "balanced"
+
+
+def test_the_finalists_are_measured_again_in_turns_with_the_settings_in_force() -> None:
+    outcome = run(FakeCluster(), task(budget=Budget(trials=3, repeats=2)))
+    rounds = [trial.run.label for trial in outcome.trials if trial.run.kind == "repeat"]
+    assert set(rounds[: len(rounds) // 2]) == set(rounds[len(rounds) // 2 :])
+    assert rounds[: len(rounds) // 2] != rounds[len(rounds) // 2 :]
+    assert rounds.count(IN_FORCE) == 2
+    assert outcome.choice.in_force.repeats == 3
+    assert outcome.choice.bounds["client.p95_ms"] > outcome.choice.winner.means["client.p95_ms"]
+
+
+def test_where_nothing_is_safe_any_more_the_search_ends_and_says_why() -> None:
+    class Careful(Spy):
+        def ask(self) -> None:
+            return None
+
+        def verdict(self) -> Verdict:
+            asked = len(self.told) > 1
+            return Verdict("nothing safe", "none left") if asked else Verdict("searching", "one more")
+
+    cluster = FakeCluster()
+    space = space_for(TENTACLE, SLO.work, PROFILES["balanced"])
+    timing = Timing(settle=2, window=10)
+    measuring = Measuring(SLO, cluster, cluster, cluster, cluster, cluster, no_interrupts, timing)
+    for compare, state in ((True, "nothing safe"), (False, "searching")):
+        search = Careful(space, SLO, PROFILES["balanced"], PROFILES, 1)
+        outcome = tune(task(compare=compare), measuring, search, lambda trial: None)
+        assert not tried(outcome)
+        assert outcome.verdict.state == state
+        assert cluster.config == {} or outcome.written
+        measuring.take_back(outcome.trials[-1].run, 1, 1)
+
+
+def test_a_search_that_broke_too_many_objectives_freezes_and_the_trials_that_did_are_named() -> None:
+    def strike(run: Run, phase: str) -> None:
+        # every trial, whatever its settings, does much worse than what is in force
+        if phase == "measuring" and run.kind == "trial":
+            cluster.seen = lambda: {"client.p95_ms": 150.0, "recovery.bytes_s": 1e6}  # type: ignore[method-assign]
+        elif phase == "preparing the load":
+            cluster.seen = lambda: FakeCluster.seen(cluster)  # type: ignore[method-assign]
+
+    cluster = FakeCluster(strike)
+    options = Options(safe_probability=0.0, first_step=0.3, violation_budget=1)
+    outcome = run(cluster, task(budget=Budget(trials=8)), options=options)
+    assert outcome.verdict.state == "frozen"
+    assert len(tried(outcome)) == 2
+    assert [trial.run.label for trial in outcome.unsafe] == ["trial 1", "trial 2"]
+    assert not outcome.written
+
+
+def test_time_is_kept_for_the_finalists_and_the_check() -> None:
+    cluster = FakeCluster()
+    began = cluster.time
+    outcome = run(cluster, task(budget=Budget(trials=50, hours=0.05)))
+    assert 0 < len(tried(outcome)) < 50
+    assert "0.05 hours are over" in outcome.verdict.reason
+    assert cluster.time - began <= 0.05 * 3600
+
+
+def test_a_trial_that_is_hopeless_ends_early_and_is_told_with_what_it_showed() -> None:
+    def strike(run: Run, phase: str) -> None:
+        if phase == "measuring" and run.label == "trial 1":
+            cluster.seen = lambda: {"client.p95_ms": 140.0, "recovery.bytes_s": 26e6}  # type: ignore[method-assign]
+        elif phase == "preparing the load":
+            cluster.seen = lambda: FakeCluster.seen(cluster)  # type: ignore[method-assign]
+
+    cluster, spies = FakeCluster(strike), []
+    outcome = run(cluster, spies=spies, window=60)
+    (ended,) = [trial for trial in outcome.trials if trial.hopeless]
+    assert ended.run.label == "trial 1"
+    assert ended.seconds < 30 < max(trial.seconds for trial in outcome.trials)
+    assert "breaks client.p95_ms <= 85 ms" in str(ended.failed)
+    told = [result for _, result, _ in spies[0].told if result is ended.measures]
+    assert told[0]["client.p95_ms"].mean == 140.0
+    assert outcome.unsafe == [ended]
+    assert outcome.choice.winner.label != "trial 1"
+
+
+def settings_of(outcome: Outcome) -> list:
+    return [trial.run.settings for trial in outcome.trials]
+
+
+@pytest.mark.parametrize("killed_in", ["trial 1", "trial 3", "repeat"])
+def test_a_run_that_is_resumed_goes_on_as_if_it_had_not_been_interrupted(killed_in: str) -> None:
+    kept: list = []
+
+    def strike(run: Run, phase: str) -> None:
+        if killed_in in (run.label, run.kind) and phase == "measuring":
+            raise KeyboardInterrupt
+
+    whole = run(FakeCluster())
+    with pytest.raises(KeyboardInterrupt):
+        run(FakeCluster(strike), record=kept.append)
+    assert 0 < len(kept) < len(whole.trials)
+    again: list = []
+    cluster = FakeCluster()
+    resumed = run(cluster, past=kept, record=again.append)
+    assert settings_of(resumed) == settings_of(whole)
+    assert resumed.to_dict()["winner"] == whole.to_dict()["winner"]
+    assert len(again) == len(whole.trials) - len(kept)
+    assert cluster.events.count("start") == len(again)
+
+
+def test_lessons_of_earlier_runs_are_told_as_old_after_the_baseline() -> None:
+    first, spies = run(FakeCluster(), task(write_back=False)), []
+    learnt = [(trial.run.settings, trial.measures) for trial in tried(first)]
+    outcome = run(FakeCluster(), task(compare=False), spies=spies, lessons=lambda baseline: learnt)
+    assert [old for _, _, old in spies[0].told] == [False, True, True, True, *[False] * len(tried(outcome))]
+    assert outcome.lessons == 3
+
+
+def test_what_stands_in_the_way_is_named() -> None:
+    slo = parse_slo({"objectives": ["client.p95_ms <= 20 ms", "recovery.bytes_s >= 8 MB/s"]})
+    outcome = run(FakeCluster(), task(slo))
+    (words,) = outcome.at_fault
+    assert words.startswith("client.p95_ms <= 20 ms was met by nothing")
+
+
+def test_bounds_relative_to_the_baseline_stay_where_it_put_them() -> None:
+    slo = parse_slo({"objectives": ["client.p95_ms <= 0.9 * baseline", "recovery.bytes_s >= 0.4 * baseline"]})
+    outcome = run(FakeCluster(), task(slo))
+    first = outcome.trials[0].means
+    assert [verdict.bound for verdict in outcome.choice.verdicts] == [
+        pytest.approx(0.9 * first["client.p95_ms"]),
+        pytest.approx(0.4 * first["recovery.bytes_s"]),
+    ]
+    assert outcome.written
+    assert all(verdict.met for verdict in outcome.choice.verdicts)

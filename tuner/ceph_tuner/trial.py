@@ -19,6 +19,8 @@ from ceph_tuner.winner import Candidate, best_of, candidate, finalists, rank
 KINDS = ("baseline", "profile", "trial", "repeat", "check")
 IN_FORCE = "settings in force"
 """Label of the baseline."""
+NOT_MEASURED = "not measured: "
+"""How the failure of a run begins that says nothing about its settings."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,11 @@ class Trial:
     def means(self) -> Dict[str, float]:
         """Mean of each metric that was seen."""
         return {name: measure.mean for name, measure in self.measures.items()}
+
+    @property
+    def unmeasured(self) -> bool:
+        """Whether it failed for reasons that say nothing about its settings: its load did not come up."""
+        return self.failed is not None and self.failed.startswith(NOT_MEASURED)
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, for the history and for programs."""
@@ -124,7 +131,8 @@ def candidates_of(trials: Sequence[Trial], kinds: Sequence[str] = KINDS) -> List
     """Group trials by label, each with the mean of its repeats; what failed once is out. `kinds` is of the first."""
     groups: Dict[str, List[Trial]] = {}
     for trial in trials:
-        groups.setdefault(trial.run.label, []).append(trial)
+        if not trial.unmeasured:
+            groups.setdefault(trial.run.label, []).append(trial)
     return [
         candidate(
             label,

@@ -15,6 +15,7 @@ from ceph_tuner.search.optimiser import Failed
 from ceph_tuner.slo import Slo, evaluate
 from ceph_tuner.trial import (
     IN_FORCE,
+    NOT_MEASURED,
     Budget,
     Run,
     Trial,
@@ -32,8 +33,6 @@ from ceph_tuner.winner import Candidate, Choice, choose, rank
 
 Lessons = Callable[[Mapping[str, float]], Sequence[Lesson]]
 """Gives what earlier runs measured, once the baseline's means are known."""
-
-NOT_MEASURED = "not measured: "
 
 
 @dataclass(frozen=True)
@@ -255,7 +254,7 @@ class _Tuning:
             raise
         except (RetryLater, LabFailed) as error:
             # twice in a row, and for the second run, is no chance
-            if run.kind == "baseline" or _not_measured(self._trials[-1]):
+            if run.kind == "baseline" or self._trials[-1].unmeasured:
                 raise
             return Trial(run, self._measuring.clock.now(), 0.0, {}, f"{NOT_MEASURED}{error}")
 
@@ -269,12 +268,13 @@ class _Tuning:
         if stands_for is None:
             # differs in what is not searched: measured for comparison alone
             return
+        if trial.unmeasured:
+            self._search.forget_pending()
+            return
         self._known.setdefault(_key(stands_for), trial.run)
         if trial.failed is None or trial.hopeless:
             # of a hopeless one everything that was seen counts as well; its error says how short it was
             self._search.tell(stands_for, trial.measures)
-        elif _not_measured(trial):
-            self._search.forget_pending()
         else:
             self._search.tell(stands_for, Failed(trial.failed, trial.means))
 
@@ -293,11 +293,6 @@ class _Tuning:
 
 def _key(settings: Settings) -> str:
     return json.dumps(settings, sort_keys=True)
-
-
-def _not_measured(trial: Trial) -> bool:
-    """Whether a run failed for reasons that say nothing about its settings."""
-    return trial.failed is not None and trial.failed.startswith(NOT_MEASURED)
 
 
 def _withdrawn(slo: Slo, baseline: Mapping[str, float], check: Trial, in_force: Candidate) -> str:
