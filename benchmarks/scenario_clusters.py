@@ -37,6 +37,9 @@ PLENTY = 10_000_000
 
 PGS_PER_OSD, COPIES = 100, 3
 
+MISTAKE = 0.1
+"""Deviation of the logarithm of what a fit says."""
+
 PROBE_S = {"hdd": 8.0, "ssd": 1.0, "nvme": 0.3}
 """How long clients are alone, to see what they get at most."""
 
@@ -117,16 +120,14 @@ def drawn_cluster(random: np.random.Generator) -> Tuple[str, ClusterModel]:
     return kind, replace(model, clients=(clients,))
 
 
-def mistaken(
-    model: ClusterModel, random: np.random.Generator, error: float = 0.1, capacity: float = 1.0
-) -> ClusterModel:
-    """The cluster as a fit may see it: every parameter off by about `error`, the drives' capacity by a factor more."""
+def mistaken(model: ClusterModel, random: np.random.Generator, capacity: float = 1.0) -> ClusterModel:
+    """The cluster as a fit may see it: every parameter off by a tenth or so, the drives by a factor beside that."""
     known = {
         parameter.name: value_of(model, parameter.name)
         for parameter in PARAMETERS
         if parameter.works_in(model) and value_of(model, parameter.name) > 0
     }
-    seen = with_values(model, {name: value * float(random.lognormal(0, error)) for name, value in known.items()})
+    seen = with_values(model, {name: value * float(random.lognormal(0, MISTAKE)) for name, value in known.items()})
     device = seen.osd.device
     factors = {
         name: getattr(device, name) * capacity

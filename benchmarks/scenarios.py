@@ -30,6 +30,7 @@ from ceph_tuner.metrics import METRICS
 from ceph_tuner.recommendation import Effort
 from ceph_tuner.recommendation.runs import run_length_s
 from ceph_tuner.releases import Settings
+from ceph_tuner.search import space
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.space import Space, space_for
 from ceph_tuner.slo import Bound, Objective, Slo, evaluate
@@ -361,10 +362,9 @@ def _space(model: ClusterModel, in_force: Settings) -> Space:
 
 def _profiles(model: ClusterModel) -> Dict[str, Settings]:
     release = model.release
-    counts = space_for(release, _works(model), completed({}, release)).counts
-    space = _space(model, completed({}, release))
-    others = {name: round(space.origin[name]) for name in counts}
-    return {name: {**nine, **space.always, **others} for name, nine in release.profiles.items()}
+    whole = _space(model, completed({}, release))
+    others = {name: round(whole.origin[name]) for name in whole.counts}
+    return {name: {**nine, **whole.always, **others} for name, nine in release.profiles.items()}
 
 
 def _less(metric: str) -> bool:
@@ -392,7 +392,12 @@ def _worst(slo: Slo, values: Mapping[str, float]) -> float:
 
 def _cache() -> Path:
     here = Path(__file__).parent
-    sources = [Path(kernel.__file__).parent, here / "scenarios.py", here / "scenario_clusters.py"]
+    sources = [
+        Path(kernel.__file__).parent,
+        Path(space.__file__).parent,
+        here / "scenarios.py",
+        here / "scenario_clusters.py",
+    ]
     digest = hashlib.sha256()
     for source in sources:
         for path in sorted(source.glob("*.py")) if source.is_dir() else [source]:

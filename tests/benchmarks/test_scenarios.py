@@ -106,7 +106,8 @@ def test_clusters_are_of_all_kinds_and_a_mistaken_twin_keeps_their_work(seed: in
     assert 4 <= model.osds <= 40
     assert 300 <= model.osd.device.iops <= 100_000
     seen = mistaken(model, np.random.default_rng(1), 2.0)
-    assert 1.2 < seen.osd.device.iops / model.osd.device.iops < 3
+    assert 1.4 < seen.osd.device.iops / model.osd.device.iops < 2.8
+    assert 0.7 < seen.osd.write_cpu_s / model.osd.write_cpu_s < 1.4
     assert (seen.clients[0].rate, seen.recovery, seen.scrub) == (model.clients[0].rate, model.recovery, model.scrub)
 
 
