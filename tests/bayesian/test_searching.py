@@ -1,0 +1,103 @@
+"""What a whole search achieves on problems whose truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from small_problems import BOWL, HOT, MIXED, SmallProblem, played, waves
+
+from ceph_tuner.bayesian import Constraint, Options
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_the_best_of_a_bowl_with_a_bound_is_found(seed: int) -> None:
+    search = BOWL.search(seed)
+    played(search, BOWL, 16, seed)
+    best = search.best()
+    assert BOWL.excess(best.settings) <= 0.01
+    assert BOWL.truth(best.settings)["cost"] < 0.04
+    assert best.expected["cost"] == pytest.approx(BOWL.truth(best.settings)["cost"], abs=0.02)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_start_that_violates_is_left_for_what_holds_and_no_trial_is_much_worse(seed: int) -> None:
+    search = HOT.search(seed)
+    asked = played(search, HOT, 14, seed)
+    start = HOT.truth(HOT.start)["heat"]
+    # the tolerance of a twentieth, and the noise
+    assert max(HOT.truth(proposal.settings)["heat"] for proposal in asked) <= 1.05 * start + 0.02
+    assert HOT.excess(search.best().settings) <= 0.01
+    assert HOT.truth(search.best().settings)["cost"] < 0.2
+
+
+def test_of_smooth_problems_nine_trials_in_ten_are_truly_safe_and_most_get_better() -> None:
+    safe, gains = [], []
+    for seed in range(10):
+        problem = waves(seed)
+        search = problem.search(seed)
+        asked = played(search, problem, 12, seed)[1:]
+        safe += [problem.excess(proposal.settings) <= 0 for proposal in asked]
+        cost = [problem.truth(settings)["cost"] for settings in (problem.start, search.best().settings)]
+        gains.append(cost[0] - cost[1])
+        assert problem.excess(search.best().settings) <= 0.05
+    assert len(safe) >= 90
+    assert np.mean(safe) >= 0.9
+    assert np.min(gains) > -0.05
+    assert np.median(gains) > 0.15
+
+
+def test_a_direction_that_was_never_tried_is_not_taken_for_safe() -> None:
+    problem = SmallProblem(
+        BOWL.space,
+        (Constraint("heat", "<=", 1.3),),
+        {"a": 0.3, "b": 0.6},
+        lambda settings: {
+            "cost": -1.2 * settings["a"] - settings["b"],
+            "heat": 0.9 + 6 * (settings["a"] + settings["b"] - 0.9),
+        },
+        noise=0.01,
+    )
+    search, random = problem.search(), np.random.default_rng(1)
+    # all of these are equally hot
+    for a in (0.3, 0.34, 0.38, 0.42, 0.46, 0.5):
+        settings = {"a": a, "b": 0.9 - a}
+        search.tell(settings, problem.measure(settings, random))
+    (proposal,) = search.ask()
+    assert problem.excess(proposal.settings) <= 0
+
+
+def best_mixed_cost() -> float:
+    shares, weights = np.linspace(0, 1, 201), range(1, 65)
+    return min(
+        MIXED.truth(settings)["cost"]
+        for queue in ("wpq", "mclock", "none")
+        for weight in weights
+        for share in shares
+        for settings in [{"queue": queue, "weight": weight, "share": float(share)}]
+        if MIXED.excess(settings) <= 0
+    )
+
+
+def test_integers_and_categories_are_searched_like_the_rest() -> None:
+    search = MIXED.search(1)
+    played(search, MIXED, 1)
+    for queue in ("wpq", "mclock", "none"):
+        settings = {"queue": queue, "weight": 8, "share": 0.6}
+        search.tell(settings, MIXED.truth(settings), old=True)
+    asked = played(search, MIXED, 12)
+    assert all(type(proposal.settings["weight"]) is int for proposal in asked)
+    assert MIXED.excess(search.best().settings) <= 0.05
+    assert MIXED.truth(search.best().settings)["cost"] < best_mixed_cost() + 0.1
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        pytest.param(0.5, marks=pytest.mark.xfail(strict=True, reason="a category is further away than half the cube")),
+        1.0,
+    ],
+)
+def test_where_nothing_is_at_risk_another_category_is_tried(limit: float) -> None:
+    search = MIXED.search(1, options=Options(safe_probability=0.0, step_limit=limit, first_step=limit))
+    asked = played(search, MIXED, 12)
+    assert "mclock" in {proposal.settings["queue"] for proposal in asked}
