@@ -7,7 +7,7 @@ import pytest
 from known_functions import Functions, learnt
 from skopt.space import Real
 
-from ceph_tuner.bayesian import Constraint, MixedSpace, Options
+from ceph_tuner.bayesian import Constraint, Measured, MixedSpace, Options, SafeOptimiser
 from ceph_tuner.bayesian.feasibility import limiting, most_likely_feasible, nearest_feasible, reach
 
 CUBE = MixedSpace([Real(0.0, 1.0, name=name) for name in "abcd"])
@@ -158,3 +158,16 @@ def test_constraints_that_are_not_the_models_are_refused() -> None:
         limiting(model, CUBE, [FAST], generator())
     with pytest.raises(ValueError, match=r"probability \(=1\) must be"):
         nearest_feasible(model, CUBE, [FAST, CHEAP], generator(), 1)
+
+
+def test_a_search_does_not_call_infeasible_what_random_points_miss() -> None:
+    search = SafeOptimiser(CUBE, "cost", [Constraint("far", "<=", 0.028**2)], dict.fromkeys("abcd", 0.1))
+    centre = np.array([0.7, 0.2, 0.6, 0.8])
+    for point in generator().random((60, 4)):
+        far = float(np.sum((point - centre) ** 2))
+        assert far > 0.028**2
+        search.tell(CUBE.decode(list(point)), {"cost": float(point[0]), "far": Measured(far, 1e-4)})
+    told = search.explain()
+    anywhere = told.model.at(generator().random((2000, 4)))
+    assert float(np.max(anywhere.log_feasible())) < math.log(0.1) < math.log(told.reach().probability)
+    assert search.verdict().state != "infeasible"
