@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.guard import Guard, Limits, Sight
+from ceph_tuner.guard import TOLERANCE, Guard, Limits, Sight, broken, must_hold
 from ceph_tuner.slo import parse_slo
 
 SLO = parse_slo({"objectives": ["client.p95_ms <= 80 ms", "client.iops >= 200", "recovery.bytes_s >= 10 MB/s"]})
@@ -95,3 +95,16 @@ def test_latencies_within_the_factor_never_stop(latency: float) -> None:
 def test_limits_that_make_no_sense_are_refused(wrong: dict) -> None:
     with pytest.raises(ValueError, match="="):
         Limits(**wrong)
+
+
+def test_a_trial_must_hold_what_is_kept_now_and_make_no_worse_what_is_missed() -> None:
+    held = {objective.metric: bound for objective, bound in must_hold(SLO, BASELINE).items()}
+    assert held == {"client.p95_ms": 100.0 * (1 + TOLERANCE), "client.iops": 200.0, "recovery.bytes_s": 10e6}
+    assert [
+        objective.metric for objective in broken(SLO, BASELINE, {"client.p95_ms": 104.0, "client.iops": 190.0})
+    ] == ["client.iops"]
+    assert broken(SLO, BASELINE, {**BASELINE, "client.p95_ms": 106.0})
+    # soft objectives are no promise, and what was not seen is not known to be broken
+    soft = parse_slo({"objectives": [{"objective": "client.p95_ms <= 80 ms", "hard": False}]})
+    assert must_hold(soft, BASELINE) == {}
+    assert broken(SLO, {}, BASELINE) == []

@@ -11,6 +11,7 @@ from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.releases import QUINCY_EARLY, REEF, RELEASES, TENTACLE, Release, Settings, nine
 from ceph_tuner.settings import (
     check_settings,
+    fitting_reservations,
     format_settings,
     notes_on,
     parse_settings,
@@ -132,3 +133,20 @@ def test_what_is_in_force_is_read_whatever_it_is() -> None:
 
 def test_shares_are_in_the_order_of_the_table() -> None:
     assert list(format_settings(GOOD, REEF)) == [name for name in KNOBS if name in GOOD]
+
+
+@given(st.tuples(share, share, share))
+def test_fitting_reservations_sum_to_at_most_1_in_the_same_proportions(
+    three: tuple[tuple[float, int, float], ...],
+) -> None:
+    settings = {**nine(*three), "osd_max_scrubs": 3}
+    fitting, total = fitting_reservations(settings), reservation_sum(settings)
+    assert reservation_sum(fitting) <= max(1.0, min(total, 1.0)) + 1e-9
+    if total <= 1:
+        assert fitting == settings
+    for name, (reservation, _, _) in shares(fitting).items():
+        wanted = shares(settings)[name][0] / max(1.0, total)
+        assert wanted - 0.01 - 1e-9 <= reservation <= wanted + 1e-9
+    assert {name: value for name, value in fitting.items() if not name.endswith("_res")} == {
+        name: value for name, value in settings.items() if not name.endswith("_res")
+    }

@@ -12,13 +12,16 @@ from ceph_tuner.slo import parse_slo
 from ceph_tuner.trial import (
     IN_FORCE,
     KINDS,
+    NOT_MEASURED,
     Budget,
     Run,
     Trial,
+    at_fault,
     best_built_in,
     candidates_of,
     opening_runs,
     repeat_runs,
+    standing,
 )
 
 SLO = parse_slo({"objectives": ["client.p95_ms <= 80 ms"]})
@@ -36,9 +39,12 @@ def trial(kind: str, label: str, p95: float, failed: str = "", why: str = "", **
     st.dictionaries(st.text(max_size=5), st.one_of(st.booleans(), st.integers(), numbers)),
     st.dictionaries(st.sampled_from(["client.p95_ms", "client.iops"]), measures),
     st.one_of(st.none(), st.text()),
+    st.booleans(),
 )
-def test_a_trial_reads_back_from_json(kind: str, label: str, settings: dict, seen: dict, failed: str) -> None:
-    record = Trial(Run(kind, label, settings, "why"), 5.0, 2.0, seen, failed, ("a note",))
+def test_a_trial_reads_back_from_json(
+    kind: str, label: str, settings: dict, seen: dict, failed: str, hopeless: bool
+) -> None:
+    record = Trial(Run(kind, label, settings, "why"), 5.0, 2.0, seen, failed, ("a note",), hopeless)
     assert Trial.from_dict(json.loads(json.dumps(record.to_dict()))) == record
 
 
@@ -89,7 +95,7 @@ def test_the_best_built_in_profile_may_be_the_one_in_force() -> None:
     assert (best.label, best.means["client.p95_ms"], best.repeats) == ("balanced", 85.0, 2)
 
 
-@pytest.mark.parametrize("wrong", [{"trials": 0}, {"finalists": 0}, {"repeats": -1}])
+@pytest.mark.parametrize("wrong", [{"trials": 0}, {"finalists": 0}, {"repeats": -1}, {"hours": 0.0}])
 def test_a_budget_that_makes_no_sense_is_refused(wrong: dict) -> None:
     with pytest.raises(ValueError, match="="):
         Budget(**wrong)
@@ -98,3 +104,52 @@ def test_a_budget_that_makes_no_sense_is_refused(wrong: dict) -> None:
 def test_an_unknown_kind_of_run_is_refused() -> None:
     with pytest.raises(ValueError, match="'guess'"):
         Run("guess", "x", {})
+
+
+def test_what_did_no_better_than_what_is_in_force_is_not_measured_again() -> None:
+    trials = [trial("baseline", IN_FORCE, 98), trial("trial", "trial 1", 99), trial("trial", "trial 2", 97)]
+    assert [run.label for run in repeat_runs(SLO, {}, trials, Budget())] == ["trial 2", IN_FORCE]
+    assert repeat_runs(SLO, {}, trials[:2], Budget()) == []
+
+
+def test_what_the_models_think_best_is_a_finalist() -> None:
+    p95s = {"trial 1": 70, "trial 2": 71, "trial 3": 75}
+    trials = [trial("baseline", IN_FORCE, 98), *(trial("trial", label, p95) for label, p95 in p95s.items())]
+    runs = repeat_runs(SLO, {}, trials, Budget(finalists=2), "trial 3")
+    assert [run.label for run in runs] == ["trial 3", "trial 1", IN_FORCE]
+    # where it is one that did better at all
+    assert [run.label for run in repeat_runs(SLO, {}, trials, Budget(), IN_FORCE)] == ["trial 1", "trial 2", IN_FORCE]
+
+
+def test_a_repeat_that_could_not_be_measured_does_not_count_against_its_settings() -> None:
+    trials = [trial("trial", "trial 1", 70), trial("repeat", "trial 1", 0, failed=f"{NOT_MEASURED}out of work")]
+    (found,) = candidates_of(trials)
+    assert (found.means["client.p95_ms"], found.repeats) == (70.0, 1)
+
+
+def test_the_place_to_beat_is_known_once_so_many_were_measured() -> None:
+    trials = [trial("baseline", IN_FORCE, 98), trial("trial", "trial 1", 70)]
+    assert standing(SLO, {}, trials, 3) is None
+    second = standing(SLO, {}, trials, 2)
+    assert second is not None
+    assert second[0] is True
+    first = standing(SLO, {}, trials, 1)
+    assert first is not None
+    assert first < second
+
+
+def both(label: str, p95: float, rate: float) -> Trial:
+    seen = {"client.p95_ms": Measure(p95, 0.0, 1), "recovery.bytes_s": Measure(rate, 0.0, 1)}
+    return Trial(Run("trial", label, {}), 0.0, 1.0, seen)
+
+
+def test_what_stands_in_the_way_is_what_nothing_met_or_what_was_not_met_together() -> None:
+    slo = parse_slo({"objectives": ["client.p95_ms <= 80 ms", "recovery.bytes_s >= 10 MB/s"]})
+    apart = [both("fast", 60, 5e6), both("eager", 100, 20e6), both("between", 84, 10e6)]
+    assert at_fault(slo, {}, apart) == [
+        "client.p95_ms <= 80 ms was not met together with recovery.bytes_s: between came nearest, 5% off"
+    ]
+    (alone,) = at_fault(slo, {}, apart[1:])
+    assert alone == "client.p95_ms <= 80 ms was met by nothing: between came nearest, 5% off"
+    assert at_fault(slo, {}, [*apart, both("good", 79, 11e6)]) == []
+    assert at_fault(slo, {}, []) == []

@@ -7,7 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.slo import evaluate, parse_slo
-from ceph_tuner.winner import LOSS_CEILING, Candidate, candidate, choose, finalists, loss, rank
+from ceph_tuner.winner import (
+    CHANCE,
+    LOSS_CEILING,
+    NOISE_FREEDOM,
+    WINDOW_NOISE,
+    Candidate,
+    candidate,
+    choose,
+    finalists,
+    loss,
+    rank,
+    window_noise,
+)
 
 SLO = parse_slo(
     {
@@ -92,3 +104,57 @@ def test_repeats_are_averaged_over_what_all_of_them_saw() -> None:
     assert (found.label, found.means, found.repeats) == ("x", {"client.p95_ms": 80.0}, 2)
     with pytest.raises(ValueError, match="not measured"):
         candidate("x", [])
+
+
+def windows(label: str, *p95: float, spread: float = 0.0) -> Candidate:
+    seen = [{"client.p95_ms": value, "recovery.bytes_s": 9e6, "client.p99_ms": 120.0} for value in p95]
+    return candidate(label, seen, [{"client.p95_ms": spread} for _ in p95])
+
+
+def test_an_upper_bound_that_is_no_better_than_what_is_in_force_changes_nothing() -> None:
+    now = windows("now", 98, 97)
+    # the same gain by the means: with windows that repeat well it is one, with others it may be chance
+    assert choose(SLO, {}, now, [windows("sure", 84, 85, spread=1), windows("other", 120, 121)]).better
+    wild = choose(SLO, {}, now, [windows("lucky", 55, 114), windows("other", 90, 120)])
+    assert wild.winner.label == "lucky"
+    assert not wild.better
+    assert wild.bounds["client.p95_ms"] > 98
+
+
+def test_the_upper_bound_is_the_mean_and_what_chance_adds_to_it() -> None:
+    choice = choose(SLO, {}, entry("now", 98), [entry("other", 60)])
+    assert choice.bounds["client.p95_ms"] == pytest.approx(60 * math.exp(CHANCE * WINDOW_NOISE * math.sqrt(2)))
+    # of a rate the lower end is the bad one
+    assert choice.bounds["recovery.bytes_s"] < 9e6
+    assert choice.to_dict()["upper_bounds"] == choice.bounds
+
+
+def test_of_those_that_are_alike_by_their_means_the_steadiest_wins_and_it_is_said() -> None:
+    now = windows("now", 98, 97)
+    choice = choose(SLO, {}, now, [windows("shaky", 50, 68), windows("steady", 61, 61)])
+    assert choice.winner.label == "steady"
+    assert "steadier than shaky" in choice.reason
+    assert "client.p95_ms at worst 61 against 68 ms" in choice.reason
+    # the deviation inside of a window counts alike
+    inside = choose(SLO, {}, now, [windows("shaky", 59, 60, spread=30), windows("steady", 61, 61, spread=2)])
+    assert inside.winner.label == "steady"
+    # steadiness does not buy a clearly worse mean
+    assert choose(SLO, {}, now, [windows("shaky", 30, 42), windows("steady", 70, 70)]).winner.label == "shaky"
+
+
+def test_what_all_settings_share_in_a_round_is_no_noise() -> None:
+    drifting = [windows("one", 50, 100), windows("other", 60, 120), windows("third", 55, 110)]
+    least = WINDOW_NOISE * math.sqrt(NOISE_FREEDOM / (NOISE_FREEDOM + 2))
+    assert window_noise(drifting)["client.p95_ms"] == pytest.approx(least)
+    assert window_noise([windows("one", 50, 100), windows("other", 120, 60)])["client.p95_ms"] > 3 * WINDOW_NOISE
+    assert window_noise([windows("one", 50), windows("other", 60)]) == {}
+    assert window_noise([]) == {}
+
+
+@given(st.lists(st.lists(st.floats(1, 1e3), min_size=3, max_size=3), min_size=2, max_size=4))
+def test_whatever_was_measured_the_choice_is_among_it_and_never_worse_by_its_mean(table: list) -> None:
+    now, *others = (windows(f"entry {number}", *row) for number, row in enumerate(table))
+    choice = choose(SLO, {}, now, others)
+    assert choice.winner in (now, *others)
+    if choice.better:
+        assert rank(choice.verdicts) < rank(evaluate(SLO, now.means))

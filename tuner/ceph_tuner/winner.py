@@ -201,7 +201,7 @@ def window_noise(candidates: Sequence[Candidate]) -> Dict[str, float]:
     rounds = max((len(entry.windows) for entry in candidates), default=0)
     repeated = [entry.windows for entry in candidates if len(entry.windows) == rounds]
     freedom = (len(repeated) - 1) * (rounds - 1)
-    if freedom < 1:
+    if rounds < 2 or freedom < 1:
         return {}
     found = {}
     for name in sorted(set.intersection(*(set(window) for windows in repeated for window in windows))):
