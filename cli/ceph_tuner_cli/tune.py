@@ -122,6 +122,8 @@ def tune(
         began = opened.clock.now() if resumed is None else resumed.began
         progress = stack.enter_context(TuneProgress(wanted.slo))
         interrupts = stack.enter_context(Interrupts(progress.interrupted))
+        if known.model is not None:
+            messages.print("the twin is asked first: it simulates some hundred settings", markup=False)
         with interrupts():
             priors = known.priors(space, wanted.slo, now, seed)
         search = TuningSearch(space, wanted.slo, task.in_force, opened.release.profiles, seed, options, priors)

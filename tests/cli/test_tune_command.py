@@ -1,0 +1,162 @@
+"""`ceph-tuner tune` from its arguments to the OSDs and back, on a twin behind the ports of a real cluster."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any, Callable, List, Tuple
+
+import pytest
+
+from ceph_tuner.clusters.twin import TwinCluster
+from ceph_tuner.history import History
+from ceph_tuner.trial import Run
+from ceph_tuner.tuning.twin_prior import TwinPrior
+from ceph_tuner.twin.model import MIB, ScrubWork
+from ceph_tuner_cli import tune, tune_prior
+from ceph_tuner_cli.tune_page import TuneProgress
+from twins import small_twin
+
+Program = Callable[..., Tuple[int, str, str]]
+
+SLO = """\
+schema: 1
+name: scrub
+objectives:
+  - client.p95_ms <= 1.1 * baseline
+  - objective: scrub.bytes_s >= 0.5 * baseline
+"""
+
+# as far as the twin knows it: the same OSDs, fewer of them
+MODEL = """\
+schema: 1
+release: tentacle
+osds: 4
+osd:
+  drive: {iops: 1 kIOPS, bandwidth: 60 MiB/s}
+pools:
+  - {name: rbd, pgs: 32, size: 2}
+  - {name: other, pgs: 16, size: 3}
+clients:
+  - {pool: rbd, rate: 300 IOPS, read_share: 0.2, block: 4 KiB}
+background:
+  scrub:
+    - {pool: other, objects: 2 k, object_size: 1 MiB}
+"""
+
+
+def short(cluster: str = "twin") -> List[str]:
+    # the OSDs have no percentiles for a window without operations; a window of 30 s has thousands
+    return ["--cluster", cluster, "--window", "30", "--settle", "5", "--trials", "2", "--format", "json"]
+
+
+@pytest.fixture
+def twin(monkeypatch: pytest.MonkeyPatch) -> TwinCluster:
+    opened = small_twin(scrub=(ScrubWork("other", 2000, MIB),))
+    monkeypatch.setattr(tune, "open_cluster", lambda name: opened)
+    return opened
+
+
+@pytest.fixture
+def slo(tmp_path: Path) -> str:
+    path = tmp_path / "slo.yaml"
+    path.write_text(SLO, encoding="utf-8")
+    return str(path)
+
+
+def database(cluster: TwinCluster) -> str:
+    return cluster.commander.mon("config dump", {})
+
+
+def test_without_consent_nothing_is_measured_or_written_and_what_is_promised_is_said(
+    twin: TwinCluster, slo: str, run: Program
+) -> None:
+    before, at = database(twin), twin.clock.now()
+    for more in ([], ["--no-write-back"]):
+        code, out, err = run("tune", "--slo", slo, *short(), "--safe-probability", "0.9", *more)
+        assert (code, out) == (0, "")
+        assert "nothing was changed" in err
+        assert "with 90% probability" in err
+    assert (database(twin), twin.clock.now()) == (before, at)
+    assert History(twin.store).trials() == []
+
+
+def test_a_run_keeps_its_promises_and_leaves_either_its_winner_or_nothing(
+    twin: TwinCluster, slo: str, run: Program
+) -> None:
+    before = database(twin)
+    code, out, err = run("tune", "--slo", slo, *short(), "--yes", "--profiles", "--no-prior")
+    result = json.loads(out)
+    assert code == (0 if result["winner"]["better"] and not result["withdrawn"] else 1), err
+    kinds = [trial["kind"] for trial in result["trials"]]
+    assert kinds[:3] == ["baseline", "profile", "profile"]
+    assert result["search"]["unsafe"] == []
+    assert (database(twin) == before) != result["written"]
+    bound = result["winner"]["verdicts"][0]["bound"]
+    assert bound == pytest.approx(1.1 * result["baseline"]["client.p95_ms"])
+    (began,) = {record["run"] for record in History(twin.store).trials()}
+    assert began < result["trials"][0]["at"] + 1
+
+
+def test_the_twin_is_asked_first_where_the_cluster_is_described(
+    twin: TwinCluster, slo: str, run: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tune_prior, "TwinPrior", partial(TwinPrior, designs=24))
+    described = tmp_path / "model.yaml"
+    described.write_text(MODEL, encoding="utf-8")
+    _, out, err = run("tune", "--slo", slo, *short(), "--yes", "--no-write-back", "--model", str(described))
+    assert set(json.loads(out)["search"]["trust"]) == {"client.p95_ms", "scrub.bytes_s"}, err
+    other = MODEL.replace("tentacle", "reef")
+    described.write_text(other, encoding="utf-8")
+    code, _, err = run("tune", "--slo", slo, *short(), "--yes", "--model", str(described))
+    assert code == 2
+    assert "a cluster of Reef" in err
+
+
+def test_an_interrupted_run_is_resumed_with_the_same_proposals(
+    twin: TwinCluster, slo: str, run: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phase: Callable[..., Any] = TuneProgress.phase
+
+    def strike(self: TuneProgress, doing: Run, number: int, total: int, what: str, seconds: float) -> None:
+        phase(self, doing, number, total, what, seconds)
+        if number == 3 and what == "measuring":
+            raise KeyboardInterrupt
+
+    before = database(twin)
+    arguments = ["tune", "--slo", slo, *short(), "--yes", "--no-prior", "--no-write-back"]
+    monkeypatch.setattr(TuneProgress, "phase", strike)
+    code, _, err = run(*arguments)
+    assert code == 130, err
+    assert database(twin) == before
+    monkeypatch.setattr(TuneProgress, "phase", phase)
+    kept = History(twin.store).trials()
+    _, out, err = run(*arguments, "--resume")
+    assert "measured before the interruption" in err
+    trials = json.loads(out)["trials"]
+    assert trials[: len(kept)] == [{name: record[name] for name in trials[0]} for record in kept]
+    assert len({record["run"] for record in History(twin.store).trials()}) == 1
+    code, _, err = run(*arguments, "--resume", "--seed", "7")
+    assert code == 2
+    assert "differs in seed" in err
+
+
+def test_a_second_run_learns_from_the_first(twin: TwinCluster, slo: str, run: Program) -> None:
+    arguments = ["tune", "--slo", slo, *short(), "--yes", "--no-prior", "--no-write-back"]
+    first = json.loads(run(*arguments)[1])
+    twin.clock.sleep(60)
+    assert json.loads(run(*arguments)[1])["search"]["lessons"] >= len(first["trials"]) - 1
+    twin.clock.sleep(60)
+    assert json.loads(run(*arguments, "--no-past")[1])["search"]["lessons"] == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--safe-probability", "1"), ("--step-limit", "0"), ("--gross", "1"), ("--knobs", ",")]
+)
+def test_options_that_make_no_sense_are_refused(
+    twin: TwinCluster, slo: str, run: Program, option: str, value: str
+) -> None:
+    code, _, err = run("tune", "--slo", slo, *short(), option, value)
+    assert code == 2
+    assert option in err
