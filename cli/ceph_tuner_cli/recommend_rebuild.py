@@ -82,9 +82,14 @@ def _change(effect: Effect, named: bool = True) -> str:
     if effect.ratio is None:
         words = f"{amount(effect.metric, effect.before)[0]} to {amount(effect.metric, effect.after)[0]}"
     else:
-        mean, low, high = (f"{part - 1:+.0%}" for part in effect.ratio)
+        mean, low, high = (_percent(part) for part in effect.ratio)
         words = f"{mean} ({low} to {high})"
     return f"{effect.metric} {words}" if named else words
+
+
+def _percent(ratio: float) -> str:
+    change = round(100 * (ratio - 1))
+    return f"{change:+d}%" if change else "0%"
 
 
 def _style(effect: Effect) -> str:
@@ -98,7 +103,7 @@ def _style(effect: Effect) -> str:
 def _cost(entry: Planned) -> List[str]:
     cost = entry.cost
     if cost is None:
-        return []
+        return ["   Cost: not known, it is more than the twin can simulate at once."]
     lines = [f"   Cost: {_restarts(entry, cost) if cost.rounds else _moved(cost)}."]
     meanwhile = _meanwhile(entry, cost)
     if meanwhile:

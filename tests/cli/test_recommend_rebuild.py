@@ -84,6 +84,10 @@ def test_what_is_not_known_is_said(cost: Cost, words: str) -> None:
     assert words in " ".join(printed(Plan((planned(kind, cost),), (), 1, 1)).split())
 
 
+def test_a_cost_that_could_not_be_simulated_is_said_to_be_unknown() -> None:
+    assert "Cost: not known" in printed(Plan((planned(RESTART, None),), (), 1, 1))
+
+
 def test_nothing_worth_it_is_said_in_one_line_with_the_best() -> None:
     page = printed(Plan((), (planned(RESTART, None, False),), 8, 40))
     assert "nothing that needs a restart or moves data is worth it" in page

@@ -8,6 +8,7 @@ on the fresh seeds, and is part of the plan where it wins there by more than cha
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -57,7 +58,7 @@ class Planned:
     """Fall of the loss, and where it lies at the least in 95% of the cases."""
     worth: bool
     cost: Optional[Cost] = None
-    """Of what is worth it."""
+    """Of what is worth it, where it can be simulated."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,11 @@ def plan_rebuild(found: Found, stored: Mapping[str, float], report: Report, proc
                 continue
             if best.worth:
                 seeds = range(found.effort.seed, found.effort.seed + min(COST_SEEDS, found.effort.fresh))
-                means = before.candidate.means
-                cost = cost_of(best.change, model, before.settings, means, stored, runs, seeds)
-                worth.append(replace(best, cost=cost))
+                # with what moves beside all that is described, there may be more than the twin has room for
+                with suppress(InputError):
+                    means = before.candidate.means
+                    best = replace(best, cost=cost_of(best.change, model, before.settings, means, stored, runs, seeds))
+                worth.append(best)
                 model, before = best.change.model, best.after
             else:
                 rejected.append(best)
