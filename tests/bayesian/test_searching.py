@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Dict
+
 import numpy as np
 import pytest
 from small_problems import BOWL, HOT, MIXED, SmallProblem, played, waves
 
-from ceph_tuner.bayesian import Constraint, Options
+from ceph_tuner.bayesian import Constraint, Options, Settings
 
 
 @pytest.mark.parametrize("seed", [1, 3])
@@ -30,6 +32,26 @@ def test_a_start_that_violates_is_left_for_what_holds_and_no_trial_is_much_worse
     assert HOT.truth(search.best().settings)["cost"] < 0.2
 
 
+@pytest.mark.parametrize(
+    "zero",
+    [
+        pytest.param(-1.3, marks=pytest.mark.xfail(strict=True, reason="the tolerance is a share of a value near 0")),
+        5.0,
+    ],
+)
+def test_a_start_that_violates_is_left_wherever_the_metrics_zero_is(zero: float) -> None:
+    bound = Constraint("heat", "<=", 0.8 + zero)
+
+    def truth(settings: Settings) -> Dict[str, float]:
+        values = HOT.truth(settings)
+        return {"cost": values["cost"], "heat": values["heat"] + zero}
+
+    problem = SmallProblem(HOT.space, (bound,), HOT.start, truth, HOT.noise)
+    search = problem.search(1)
+    played(search, problem, 14)
+    assert problem.excess(search.best().settings) <= 0.01
+
+
 def test_of_smooth_problems_nine_trials_in_ten_are_truly_safe_and_most_get_better() -> None:
     safe, gains = [], []
     for seed in range(10):
@@ -44,26 +66,6 @@ def test_of_smooth_problems_nine_trials_in_ten_are_truly_safe_and_most_get_bette
     assert np.mean(safe) >= 0.9
     assert np.min(gains) > -0.05
     assert np.median(gains) > 0.15
-
-
-def test_a_direction_that_was_never_tried_is_not_taken_for_safe() -> None:
-    problem = SmallProblem(
-        BOWL.space,
-        (Constraint("heat", "<=", 1.3),),
-        {"a": 0.3, "b": 0.6},
-        lambda settings: {
-            "cost": -1.2 * settings["a"] - settings["b"],
-            "heat": 0.9 + 6 * (settings["a"] + settings["b"] - 0.9),
-        },
-        noise=0.01,
-    )
-    search, random = problem.search(), np.random.default_rng(1)
-    # all of these are equally hot
-    for a in (0.3, 0.34, 0.38, 0.42, 0.46, 0.5):
-        settings = {"a": a, "b": 0.9 - a}
-        search.tell(settings, problem.measure(settings, random))
-    (proposal,) = search.ask()
-    assert problem.excess(proposal.settings) <= 0
 
 
 def best_mixed_cost() -> float:

@@ -171,3 +171,16 @@ def test_without_a_difference_seen_the_scale_is_what_was_known() -> None:
     assert scale_of(points[:1], np.array([3.0]), None) == 1.0
     assert scale_of(points[[0, 0]], np.array([3.0, 3.1]), 7.0) == 7.0
     assert scale_of(points, np.array([3.0, 3.01]), 7.0) == 7.0
+
+
+@pytest.mark.xfail(strict=True, reason="from the third trial on the scale is that of what was seen, whatever was known")
+def test_a_direction_that_was_never_tried_is_not_known() -> None:
+    random = np.random.default_rng(1)
+    along = np.linspace(0.3, 0.5, 6)
+    # a metric of the sum, measured where the sum is the same
+    points = np.column_stack([along, 0.9 - along])
+    means = points.sum(axis=1) + 0.01 * random.standard_normal(6)
+    surrogate = Surrogate(Data(points - points[0], 2, means, np.full(6, np.nan)), scale_of(points, means, 0.8))
+    aside = points[-1:] + 0.2
+    mean, deviation = surrogate.predict(aside - points[0])
+    assert abs(aside.sum() - mean[0]) < 3 * deviation[0]
