@@ -108,6 +108,8 @@ def test_the_page_fits_80_columns_and_ends_with_the_commands(
     for words in ("recommended", "high_", "balanced", "(in force)", "✗", "✓", "share of the rest", "Evidence: "):
         assert words in table
     assert "\n  ceph config set osd osd_mclock_profile custom\n" in out
+    # not asked for
+    assert "Beyond live knobs" not in out
     assert re.search(r"^best so far +client.p95_ms  recovery.finish_s\n(.*\n)*trial \d+ +[0-9.]+ ms", err)
 
 
@@ -286,4 +288,3 @@ def test_what_lies_beyond_live_knobs_is_planned_and_never_among_the_commands(
     assert not [command for command in document["commands"] if "osd_op_num" in command or "pg_num" in command]
     if output.exists():
         assert not set(profile_file.read(output).settings) & {"pg_num", "osd_op_num_shards_ssd"}
-    assert json.loads(run(*few(files(), 2), "--format", "json")[1])["beyond_live_knobs"] is None
