@@ -5,7 +5,6 @@ Any `Optimiser` does the search. A batch is asked for at once, to be simulated s
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from ceph_tuner.bayesian import Options
 from ceph_tuner.errors import InputError
-from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
+from ceph_tuner.knobs import PROFILE
 from ceph_tuner.recommendation import IN_FORCE, Effort, Prediction, Question, Report
 from ceph_tuner.recommendation.runs import Runs, Started, run_length_s
 from ceph_tuner.releases import Settings
@@ -22,7 +21,7 @@ from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.knob_search import KnobSearch
 from ceph_tuner.search.optimiser import Optimiser, Proposal
 from ceph_tuner.search.space import Space, space_for
-from ceph_tuner.settings import reservation_sum
+from ceph_tuner.settings import fitting_reservations
 from ceph_tuner.slo import evaluate
 from ceph_tuner.winner import Candidate, Choice, choose, finalists
 
@@ -91,7 +90,7 @@ def search(
     Raises InputError for an objective that the twin has nothing to say about, and for knobs that cannot be searched.
     """
     _check(question)
-    space = space_for(question.model.release, question.work, _fitting(question.before), question.knobs)
+    space = space_for(question.model.release, question.work, fitting_reservations(question.before), question.knobs)
     profiles = profiles_of(question)
     total = effort.seeds * (len(profiles) + effort.trials) + effort.fresh * (len(profiles) + effort.finalists)
     report.phase("preparing: compiles the model on its first use", 0, total)
@@ -237,23 +236,14 @@ def _search_for(question: Question, space: Space, effort: Effort) -> SearchFor:
     points = np.random.default_rng(effort.seed).random((max(0, effort.trials // 2 - len(designs)), space.size))
     designs += [Proposal(space.decode([float(u) for u in point]), "drawn at random") for point in points]
     free = Options(safe_probability=0.0, first_step=0.25)
-    return lambda: KnobSearch(space, question.slo, _fitting(question.before), effort.seed, free, opening=designs)
+    return lambda: KnobSearch(
+        space, question.slo, fitting_reservations(question.before), effort.seed, free, opening=designs
+    )
 
 
 def _compared(prediction: Prediction) -> Dict[str, Measure]:
     """Means alone: all settings run on the same seeds, so that the spread over these is nothing that they differ by."""
     return {name: Measure(mean, 0.0, 1) for name, mean in prediction.candidate.means.items()}
-
-
-def _fitting(settings: Settings) -> Settings:
-    """The nine values with reservations that a custom profile may have: 20.2.3's own profiles sum to 1.05.
-
-    On a saturated OSD they are kept in proportion, so in proportion they are lowered, to whole hundredths.
-    """
-    total = reservation_sum(settings)
-    names = [name for name in MCLOCK_NINE if name.endswith("_res")]
-    fitting = {name: math.floor(100 * float(settings[name]) / total) / 100 for name in names} if total > 1 else {}
-    return {**settings, **fitting}
 
 
 def _check(question: Question) -> None:
