@@ -52,7 +52,7 @@ lab: setup
 	$(LINK)
 
 tune: lab
-	$(BIN)/ceph-tuner tune --cluster lab --slo examples/slo-recovery.yaml --trials 8
+	$(BIN)/ceph-tuner tune --cluster lab --slo examples/slo-recovery.yaml --trials 8 --profiles
 
 # what is measured is kept after every window: run it again to go on where it stopped
 WINDOWS ?=

@@ -38,7 +38,7 @@ def slo(tmp_path: Path) -> Path:
 
 def command(lab: Lab, slo: Path, *more: str) -> List[str]:
     program = [sys.executable, "-c", "from ceph_tuner_cli.main import main; main()"]
-    short = ["--window", "8", "--settle", "1", "--trials", "2", "--format", "json"]
+    short = ["--window", "8", "--settle", "1", "--trials", "2", "--profiles", "--format", "json"]
     return [*program, "tune", "--cluster", lab.name, "--slo", str(slo), *short, *more]
 
 
@@ -67,7 +67,10 @@ def test_tune_tries_settings_and_rollback_restores_the_configuration_byte_for_by
     assert done.returncode in (0, 1), done.stderr
     result = json.loads(done.stdout)
     kinds = [trial["kind"] for trial in result["trials"]]
-    assert kinds[:5] == ["baseline", "profile", "profile", "trial", "trial"]
+    assert kinds[:4] == ["baseline", "profile", "profile", "trial"]
+    assert result["search"]["reason"]
+    # the lab describes itself to the twin
+    assert "client.p95_ms" in result["search"]["trust"]
     assert all("client.p95_ms" in trial["measures"] for trial in result["trials"]), done.stderr
     assert flags(tentacle_lab) == flags_before
     # which of the windows is the better one is for the cluster to say; what follows from it is ours
