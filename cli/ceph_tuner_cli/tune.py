@@ -63,7 +63,9 @@ def tune(
     model: Optional[Path] = typer.Option(
         None, "--model", help="The cluster's description (docs/recommend.md): the twin is asked first."
     ),
-    prior: bool = typer.Option(True, "--prior/--no-prior", help="Whether the twin is asked first; a lab has its own."),
+    prior: bool = typer.Option(
+        True, "--prior/--no-prior", help="Whether a model is asked first: a lab's own twin, else mClock's rules."
+    ),
     past: bool = typer.Option(True, "--past/--no-past", help="Whether to learn from earlier runs on this target."),
     resume: bool = typer.Option(False, "--resume", help="Go on with the last run on this target, from its history."),
     scenario: Optional[str] = typer.Option(None, "--scenario", help="A lab's load; by default the SLO file's."),

@@ -112,8 +112,8 @@ def announcement(cluster: str, task: Task, timing: Timing, space: Space, options
         [
             f"{cluster} is no lab, so nothing was changed. With --yes this, under the cluster's own load,",
             f"- measures {', '.join(['the settings in force', *compared])};",
-            f"- tries up to {budget.trials} settings of {len(space.free)} knobs ({', '.join(space.free)}), one after the "
-            "other and each taken back;",
+            f"- tries up to {budget.trials} settings of {len(space.free)} knobs ({', '.join(space.free)}), one by one, "
+            "each taken back before the next;",
             f"- measures the best again, in turns with the settings in force, and {end}: {most}.",
             "What is promised:",
             f"- nothing is tried that is not expected, with {100 * options.safe_probability:g}% probability, to keep "
@@ -175,7 +175,9 @@ def _search(outcome: Outcome) -> List[str]:
     )
     if outcome.trust:
         scales = (f"{metric} {', '.join(f'{scale:.2g}' for scale in own)}" for metric, own in outcome.trust.items())
-        lines.append(f"The twin was trusted (1: as it predicted, 0: not at all): {'; '.join(scales)}.")
+        lines.append(
+            f"The model that was asked first was trusted (1: as it predicted, 0: not at all): {'; '.join(scales)}."
+        )
     if outcome.lessons:
         lines.append(f"{outcome.lessons} windows of earlier runs were taken into account.")
     return lines

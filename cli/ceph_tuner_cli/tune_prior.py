@@ -1,4 +1,7 @@
-"""What is believed before `ceph-tuner tune` measures anything: the twin, where the cluster is known well enough."""
+"""What is believed before `ceph-tuner tune` measures anything.
+
+Where the cluster is known well enough it is the twin, else what follows from mClock's rules alone.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from ceph_tuner.files import cluster_file, fit_file, slo_file
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.lab.recipes import options_for_window
 from ceph_tuner.lab.twin_model import SCENARIOS, lab_model
+from ceph_tuner.metrics import METRICS
 from ceph_tuner.releases import parse_version
+from ceph_tuner.search.shares_prior import SharesPrior
 from ceph_tuner.search.space import Space
 from ceph_tuner.slo import Slo
 from ceph_tuner.tuning.measuring import Timing
@@ -23,19 +28,25 @@ from ceph_tuner.tuning.twin_prior import TwinPrior
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.running import Runner
 
+NOTHING, RULES = "", "mClock's rules"
+
 
 @dataclass(frozen=True)
 class Believed:
-    """A model of the cluster, and a name that is another one for another model; None where there is none."""
+    """A model of the cluster, and a name that is another one for another model."""
 
-    name: str = ""
+    name: str = NOTHING
     model: Optional[ClusterModel] = None
 
     def priors(self, space: Space, slo: Slo, now: InForce, seed: int) -> List[Prior]:
-        """Simulate a design on the twin, on every core: some tens of seconds. An interrupt is passed on."""
-        if self.model is None:
-            return []
+        """Give what the search is told first. A twin simulates: some tens of seconds on every core.
+
+        An interrupt is passed on.
+        """
         metrics = list(dict.fromkeys(objective.metric for objective in slo.objectives))
+        if self.model is None:
+            said = self.name == RULES and any(METRICS[name].unit != "1" for name in metrics)
+            return [SharesPrior(space, metrics, slo.work)] if said else []
         kept = {name: value for name, value in now.settings.items() if name != PROFILE}
         with Runner(None) as runs:
             prior = TwinPrior(self.model, space, kept, metrics, seed, runs=runs)
@@ -45,7 +56,10 @@ class Believed:
 def believed(
     opened: Cluster, wanted: slo_file.SloFile, now: InForce, timing: Timing, model: Optional[Path]
 ) -> Believed:
-    """Give the model of a described cluster, or the lab's own. Raises InputError for one of another release."""
+    """Give the model of a described cluster, or the lab's own, or the rules.
+
+    Raises InputError for a description of another release.
+    """
     if model is not None:
         described = cluster_file.read(model)
         if described.model.release.name != opened.release.name:
@@ -56,7 +70,7 @@ def believed(
         digest = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
         return Believed(f"{described.name} {digest}", fitted)
     if opened.lab is None or wanted.scenario not in SCENARIOS:
-        return Believed()
+        return Believed(RULES)
     options, version = opened.lab.state.options, parse_version(opened.version)
     work = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
     known = lab_model(options, now.hardware, wanted.scenario, opened.release, version, work)

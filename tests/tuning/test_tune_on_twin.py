@@ -124,6 +124,18 @@ def test_tuning_finds_what_serves_clients_better_than_any_built_in_profile_and_l
     assert cluster.commander.mon("config dump", {}) == before
 
 
+def test_a_model_that_is_asked_first_leads_far_beyond_the_first_small_steps() -> None:
+    work = model()
+    cluster = twin_cluster(work)
+    outcome = tuned(cluster, TwinWork(cluster, work, seed=3), trials=3, compare=False, priors=[prior_of(work, cluster)])
+    assert [trial.run.kind for trial in outcome.trials[:2]] == ["baseline", "trial"]
+    assert outcome.written, outcome.withdrawn
+    assert outcome.choice.winner.means["client.p95_ms"] < 0.8 * outcome.baseline["client.p95_ms"]
+    assert outcome.choice.verdicts[0].bound == 0.8 * outcome.baseline["client.p95_ms"]
+    assert outcome.unsafe == []
+    assert set(outcome.trust) == {"client.p95_ms", "recovery.bytes_s"}
+
+
 def test_the_same_seed_gives_the_same_outcome() -> None:
     def told() -> str:
         work = model()
