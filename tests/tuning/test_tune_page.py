@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.releases import TENTACLE
 from ceph_tuner.search.space import space_for
 from ceph_tuner.slo import parse_slo
+from ceph_tuner.trial import Budget, Run
 from ceph_tuner.tuning.loop import Outcome
 from ceph_tuner.tuning.measuring import Timing
 from ceph_tuner.tuning.on_cluster import InForce
@@ -36,6 +38,8 @@ def test_a_winner_is_shown_with_its_margins_its_settings_and_the_way_back() -> N
     assert "client.p95_ms <= 85 ms" in text
     assert "missed by" in text
     assert "met by" in text
+    assert "(at most " in text
+    assert "In the way" not in text
     assert "checked after the write-back" in text
     assert "osd_mclock_scheduler_client_wgt" in text
     assert "IOPS" in text
@@ -67,6 +71,34 @@ def test_where_nothing_is_better_the_page_says_so_and_proposes_nothing() -> None
     text = printed(run(FakeCluster(), task(slo)), [])
     assert text.startswith("Nothing better found")
     assert "Written back" not in text
+
+
+def test_the_page_says_how_the_search_went_and_tells_hopeless_trials_from_stopped_ones() -> None:
+    def strike(doing: Run, phase: str) -> None:
+        bad = {"trial 1": 140.0, "trial 2": 400.0}.get(doing.label) if phase == "measuring" else None
+        usual = FakeCluster.seen(cluster)
+        cluster.seen = lambda: {**usual, "client.p95_ms": bad} if bad else FakeCluster.seen(cluster)  # type: ignore[method-assign]
+
+    cluster = FakeCluster(strike)
+    outcome = run(cluster, task(budget=Budget(trials=4)), window=60)
+    assert [(t.hopeless, t.failed is not None) for t in outcome.trials if t.run.kind == "trial"][:2] == [
+        (True, True),
+        (False, True),
+    ]
+    text = printed(outcome, [])
+    assert "The search ended (budget): all 4 trials are made." in text
+    assert "2 broke a hard objective that they had to hold, 1 were stopped or could not be measured, 1 ended" in text
+
+
+def test_what_stands_in_the_way_is_on_the_page() -> None:
+    slo = parse_slo({"objectives": ["client.p95_ms <= 20 ms", "recovery.bytes_s >= 8 MB/s"]})
+    assert "In the way: client.p95_ms <= 20 ms was met by nothing" in printed(run(FakeCluster(), task(slo)), [])
+
+
+def test_how_far_a_model_was_right_is_on_the_page() -> None:
+    outcome = replace(run(FakeCluster()), trust={"client.p95_ms": (0.87,)}, lessons=7)
+    assert "(1: as it predicted, 0: not at all): client.p95_ms 0.87." in printed(outcome, [])
+    assert "7 windows of earlier runs" in printed(outcome, [])
 
 
 def test_the_winner_can_be_saved_as_a_profile_with_its_evidence(tmp_path: Path) -> None:

@@ -84,8 +84,9 @@ class Measuring:
         began = self._clock.now()
         seen: Dict[str, float] = {}
         failed: Optional[str] = None
-        # the settings in force may be measured again as a trial: these are needed whole
-        may_end = run.kind == "trial" and bool(run.settings)
+        # the settings in force may be measured again as a trial: these are needed whole; and without a baseline
+        # nothing is known that a trial could be held against
+        may_end = run.kind == "trial" and bool(run.settings) and bool(baseline)
         hopeless = Hopeless(self._slo, baseline, to_beat, self._timing.window) if may_end else None
         ended_early = False
         measures: Mapping[str, Measure] = {}
