@@ -169,7 +169,6 @@ def test_what_was_told_is_no_longer_under_way() -> None:
     assert [pending["settings"] for pending in search.to_dict()["pending"]] == [second.settings]
 
 
-@pytest.mark.xfail(strict=True, reason="the start is proposed again while it is under way")
 def test_the_start_is_under_way_only_once() -> None:
     search = BOWL.search()
     assert [proposal.settings for proposal in search.ask(4)] == [BOWL.start]
@@ -207,7 +206,6 @@ def test_a_prior_that_is_right_finds_the_best_in_a_few_trials() -> None:
     assert all(BOWL.excess(proposal.settings) <= 0.01 for proposal in asked)
 
 
-@pytest.mark.xfail(strict=True, reason="after old trials alone it steps from the best of them, safe or not")
 def test_a_history_without_the_start_does_not_replace_it() -> None:
     search = BOWL.search()
     hot = {"a": 0.9, "b": 0.9}

@@ -130,7 +130,7 @@ def test_where_nothing_but_the_start_is_safe_it_says_so() -> None:
 
 
 def test_where_no_way_leads_from_a_bad_start_nothing_is_safe() -> None:
-    found = verdicts(FAR, 6)
+    found = verdicts(FAR, 6, options=Options(tolerance=0.0))
     assert found[-1].state == "nothing safe"
     assert not found[-1].go_on
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Sequence
 
 import numpy as np
 
@@ -12,6 +13,7 @@ CANDIDATES = 1500
 """Of the first round."""
 
 _KEPT, _CHILDREN = 25, 16
+_KEEPS_CATEGORY = 0.7
 _SPREAD, _NARROWER = 0.3, 0.6
 """Deviation of the first children as a share of the box, and the factor from round to round."""
 
@@ -23,11 +25,16 @@ class Region:
     low: Array
     high: Array
     centre: Array
+    categories: Sequence[Sequence[int]] = ()
+    """Sides that stand for one categorical setting each: there is nothing between its values."""
 
     @classmethod
-    def around(cls, centre: Array, half: float) -> Region:
-        """Give the part of the box with this half side that is inside the cube."""
-        return cls(np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0), centre)
+    def around(cls, centre: Array, half: float, categories: Sequence[Sequence[int]] = ()) -> Region:
+        """Give the part of the box with this half side that is inside the cube; categories are free in it."""
+        low, high = np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)
+        for sides in categories:
+            low[list(sides)], high[list(sides)] = 0.0, 1.0
+        return cls(low, high, centre, categories)
 
     def inside(self, points: Array) -> Array:
         """Move points into the box."""
@@ -53,7 +60,14 @@ def candidates(region: Region, tried: Array, generator: np.random.Generator) -> 
     weights = generator.normal(0.0, 1.0, (CANDIDATES // 4, 2, 1))
     weights[::2, 1] = 0.0
     lines = region.centre + np.sum(weights * (ends - region.centre), axis=1)
-    return np.vstack([scattered, region.inside(lines)])
+    found = np.vstack([scattered, region.inside(lines)])
+    for sides in region.categories:
+        # each keeps its category, or takes any one
+        values = np.eye(len(sides)) if len(sides) > 1 else np.array([[0.0], [1.0]])
+        drawn = values[generator.integers(len(values), size=len(found))]
+        kept = generator.random((len(found), 1)) < _KEEPS_CATEGORY
+        found[:, list(sides)] = np.where(kept, region.centre[list(sides)], drawn)
+    return found
 
 
 def refined(region: Region, points: Array, score: Array, round_number: int, generator: np.random.Generator) -> Array:
@@ -64,6 +78,7 @@ def refined(region: Region, points: Array, score: Array, round_number: int, gene
     # a child moves all values or a few
     few = generator.random((len(best), _CHILDREN, 1)) < 0.5
     steps = np.where(few & (generator.random(steps.shape) < 0.7), 0.0, steps)
+    steps[:, :, [side for sides in region.categories for side in sides]] = 0.0
     return np.vstack([best, region.inside((best[:, None, :] + steps).reshape(-1, points.shape[1]))])
 
 

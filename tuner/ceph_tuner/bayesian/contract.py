@@ -47,7 +47,10 @@ class Constraint:
 
 
 class Space(Protocol):
-    """A mixed space as the unit cube."""
+    """A mixed space as the unit cube.
+
+    A space with categorical settings also has `categories`: for each of them the sides of the cube that stand for it.
+    """
 
     @property
     def size(self) -> int:
@@ -84,7 +87,8 @@ class Options:
     confirm: int = 2
     """Of the `trials`, how many measure the best again at the end; at most a quarter."""
     tolerance: float = 0.05
-    """Share by which a constraint that the start violates may get worse."""
+    """Share by which a constraint that the start does not keep may get worse: of its value where that is modelled by
+    its logarithm, otherwise of how much it varies over the cube."""
     least_gain: float = 0.01
     """Expected gain, as a share of the objective's spread, below which satisfied means done."""
     log_metrics: FrozenSet[str] = field(default_factory=frozenset)

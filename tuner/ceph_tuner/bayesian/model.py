@@ -6,7 +6,7 @@ Each metric is modelled in a unit of its own: logarithms where the options say s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -16,6 +16,15 @@ from ceph_tuner.bayesian.contract import Array, Constraint, Options, Prior, Spac
 from ceph_tuner.bayesian.history import Trial, logarithms
 from ceph_tuner.bayesian.margins import inflation
 from ceph_tuner.bayesian.surrogate import Data, Surrogate, scale_of
+
+FEASIBLE = 0.8
+"""Probability from which what was tried counts as feasible, for what is to be bettered."""
+
+_SUSPECT = 0.35
+"""The same, at most, as a share of the distance to the nearest trial that went well."""
+
+BROKEN = 0.5
+"""Probability of having been safe below which a trial counts as a violation."""
 
 _NEAR_FAILURE = 0.15
 """Distance in the cube over which a failed trial makes its neighbours suspect."""
@@ -53,6 +62,12 @@ class Model:
         self._options, self._priors, self._start, self._trials = options, priors, start, trials
         self.points = np.array([space.encode(trial.settings) for trial in trials], dtype=float).reshape(-1, space.size)
         self._failures = self.points[[trial.failed is not None for trial in trials]]
+        well = self.points[[trial.failed is None for trial in trials]]
+        # what is nearer to settings that went well than to those that failed is not suspect
+        reach = [
+            _SUSPECT * float(np.min(np.linalg.norm(well - point, axis=1), initial=1.0)) for point in self._failures
+        ]
+        self._suspect = np.clip(np.array(reach), 1e-3, _NEAR_FAILURE)
         # settings that failed once are out, however often they went well
         self.failed = np.array([bool((self._failures == point).all(axis=1).any()) for point in self.points], dtype=bool)
         self._prior_at_start = [prior.predict(start[None, :]) for prior in priors]
@@ -73,6 +88,13 @@ class Model:
         self._at_trials: Optional[View] = None
         at_start = self.at(start[None, :])
         self.bounds = [self._bounds(constraint, at_start) for constraint in constraints]
+        self.broken = self.at_trials.log_safe() < math.log(BROKEN)
+        """Whether each trial did worse than may be, as it is seen now, shape (trials,)."""
+        surely = max(options.safe_probability, FEASIBLE)
+        if np.any(self.at_trials.log_feasible()[~self.failed] >= math.log(surely)):
+            # there are settings that keep everything: from now on nothing less may be tried
+            self.bounds = [replace(bounds, hold=bounds.goal) for bounds in self.bounds]
+            self._at_trials = None
 
     @property
     def has_priors(self) -> bool:
@@ -122,7 +144,7 @@ class Model:
     def log_no_failure(self, points: Array) -> Array:
         """Logarithm of the probability that a trial does not fail, shape (n,)."""
         squared = np.sum((points[:, None, :] - self._failures[None, :, :]) ** 2, axis=2)
-        near = np.exp(-0.5 * squared / _NEAR_FAILURE**2)
+        near = np.exp(-0.5 * squared / self._suspect**2)
         healthy: Array = np.sum(np.log1p(-np.minimum(near, 1 - 1e-9)), axis=1)
         return healthy
 
@@ -146,10 +168,14 @@ class Model:
         goal = constraint.bound
         if logs:
             goal = math.log(goal) if goal > 0 else -1e3
-        now = float(at_start.metric(constraint.name)[0][0])
-        if sign * (now - goal) <= 0:
+        mean, deviation = (float(values[0]) for values in at_start.metric(constraint.name))
+        risk = 1.0 - max(self._options.safe_probability, 0.5)
+        if float(log_feasibility(np.array(sign * (mean - goal)), np.array(deviation))) >= math.log1p(-risk):
             return Bounds(constraint.name, sign, goal, goal)
-        slack = math.log1p(self._options.tolerance) if logs else self._options.tolerance * abs(now)
+        # not even the start surely keeps it: a trial is not to be worse than that
+        now = sign * max(sign * mean, sign * goal)
+        tolerance = self._options.tolerance
+        slack = math.log1p(tolerance) if logs else tolerance * self.surrogates[constraint.name].scale
         return Bounds(constraint.name, sign, goal, now + sign * slack)
 
     def _seen(self, name: str) -> Tuple[List[int], Array, Array]:

@@ -34,7 +34,7 @@ from ceph_tuner.bayesian.contract import (
 from ceph_tuner.bayesian.explanation import Explanation
 from ceph_tuner.bayesian.history import Trial, measured
 from ceph_tuner.bayesian.model import Model
-from ceph_tuner.bayesian.proposing import FEASIBLE, Step, next_step
+from ceph_tuner.bayesian.proposing import Step, next_step
 
 _RECOMMENDED = 0.98
 """Probability from which tried settings may be recommended."""
@@ -106,8 +106,8 @@ class SafeOptimiser:
     def verdict(self) -> Verdict:
         """Say whether to go on."""
         options, own = self._options, self._own
-        if not own:
-            return Verdict("searching", "nothing was tried yet")
+        if not self._started:
+            return Verdict("searching", "what is in use is to be measured first")
         if self._frozen:
             broken = sum(self._violated())
             return Verdict("frozen", f"{broken} trials broke a constraint, {options.violation_budget} may")
@@ -139,6 +139,12 @@ class SafeOptimiser:
         mean, deviation = (values[:told] for values in view.metric(self._objective))
         sure = whole & (feasible >= _RECOMMENDED)
         row = int(np.argmin(np.where(sure, mean + deviation, np.inf) if sure.any() else -feasible * whole))
+        for start, trial in enumerate(self._trials):
+            if whole[start] and trial.settings == self._start_settings and feasible[start] >= 0.5:
+                # what is in use stays unless something is better by more than chance
+                gain = float(mean[start] - mean[row])
+                row = row if gain > math.hypot(float(deviation[start]), float(deviation[row])) else start
+                break
         names = list(model.surrogates)
         return Recommendation(
             dict(self._trials[row].settings),
@@ -181,13 +187,26 @@ class SafeOptimiser:
         return [trial for trial in self._trials if not trial.old]
 
     @property
+    def _names(self) -> List[str]:
+        return list(dict.fromkeys([self._objective, *(constraint.name for constraint in self._constraints)]))
+
+    @property
+    def _started(self) -> bool:
+        """Whether the start was measured: there is nothing else that settings could be compared with."""
+        return any(
+            trial.failed is None and trial.settings == self._start_settings and set(self._names) <= set(trial.values)
+            for trial in self._own
+        )
+
+    @property
     def _frozen(self) -> bool:
         budget = self._options.violation_budget
-        return budget is not None and bool(self._own) and sum(self._violated()) > budget
+        return budget is not None and self._started and sum(self._violated()) > budget
 
     def _next(self) -> Optional[Proposal]:
-        if not any(trial.failed is None for trial in self._trials):
-            return Proposal(dict(self._start_settings), "what is in use: everything is compared with it", 1.0)
+        if not self._started:
+            first = Proposal(dict(self._start_settings), "what is in use: everything is compared with it", 1.0)
+            return None if any(proposal.settings == first.settings for proposal in self._pending) else first
         if self._confirming():
             return Proposal(self.best().settings, "the best once more, before it is recommended", 1.0)
         step = self._stepped()
@@ -203,7 +222,7 @@ class SafeOptimiser:
         """What was told, and for what is under way what is expected of it."""
         if self._model is None or self._model_pending != len(self._pending):
             trials = list(self._trials)
-            names = list(dict.fromkeys([self._objective, *(constraint.name for constraint in self._constraints)]))
+            names = self._names
 
             def fitted() -> Model:
                 with threadpool_limits(1):
@@ -223,10 +242,9 @@ class SafeOptimiser:
 
     def _violated(self) -> List[bool]:
         """Whether each trial of this search broke a constraint, as it is seen now."""
-        view = self._fitted().at_trials
         return [
-            bool(log < math.log(FEASIBLE))
-            for log, trial in zip(view.log_safe(), self._trials)
+            bool(broken)
+            for broken, trial in zip(self._fitted().broken, self._trials)
             if not trial.old and trial.settings != self._start_settings
         ]
 

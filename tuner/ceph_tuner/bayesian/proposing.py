@@ -9,14 +9,11 @@ from typing import List, Mapping, Optional, Sequence
 import numpy as np
 
 from ceph_tuner.bayesian.acquisition import log_expected_improvement
-from ceph_tuner.bayesian.candidates import Region, candidates, refined
+from ceph_tuner.bayesian.candidates import Region, candidates, refined, rounded
 from ceph_tuner.bayesian.contract import Array, Options, Space
 from ceph_tuner.bayesian.margins import risk
-from ceph_tuner.bayesian.model import Model, View
+from ceph_tuner.bayesian.model import FEASIBLE, Model, View
 from ceph_tuner.bayesian.trust_region import half_side
-
-FEASIBLE = 0.5
-"""Probability from which a tried point counts as feasible, for what is to be bettered."""
 
 _REPEATS = 3
 """Times that the best known is measured before it is given up that anything else is safe."""
@@ -85,9 +82,10 @@ def next_step(
     half = half_side(_successes(tried), first, options.step_limit)
     allowed = math.log(max(1 - risk(violated, 1 - options.safe_probability), 1e-300))
     within = {label: u for label, u in suggestions.items() if np.max(np.abs(u - centre)) <= options.step_limit}
+    categories = getattr(space, "categories", ())
     point = None
     for shrink in range(_SHRINKS):
-        region = Region.around(centre, half * 0.5**shrink)
+        region = Region.around(centre, half * 0.5**shrink, categories)
         point = _best_safe(space, model, region, worth, allowed, list(within.values()), generator)
         if point is not None:
             break
@@ -127,12 +125,12 @@ def _best_safe(
         if number < _ROUNDS:
             points = refined(region, points, score, number, generator)
     order = np.argsort(-score, kind="stable")[:_ROUNDED]
-    rounded = np.array([space.encode(space.decode(list(point))) for point in points[order]])
-    view = model.at(rounded)
-    apart = np.min(np.max(np.abs(rounded[:, None, :] - model.points[None, :, :]), axis=2), axis=1)
+    settled = rounded(space, points[order])
+    view = model.at(settled)
+    apart = np.min(np.max(np.abs(settled[:, None, :] - model.points[None, :, :]), axis=2), axis=1)
     score = np.where((view.log_safe() >= allowed) & (apart > _SAME), worth.of(view), -np.inf)
     best = int(np.argmax(score))
-    return rounded[best] if np.isfinite(score[best]) else None
+    return settled[best] if np.isfinite(score[best]) else None
 
 
 def _successes(tried: Array) -> List[bool]:

@@ -39,6 +39,13 @@ class MixedSpace:
         sides = ((dimension.name, dimension.transformed_size) for dimension in self._space)
         return [str(name) for name, count in sides for _ in range(count)]
 
+    @property
+    def categories(self) -> List[List[int]]:
+        """Of each categorical dimension, the sides that stand for it."""
+        names = self.names
+        categorical = [str(dimension.name) for dimension in self._space if isinstance(dimension, Categorical)]
+        return [[side for side, owner in enumerate(names) if owner == name] for name in categorical]
+
     def decode(self, point: Sequence[float]) -> Settings:
         """Give the settings of a point."""
         inside = np.clip(np.asarray([point], dtype=float), 0.0, 1.0)

@@ -154,7 +154,8 @@ def scale_of(points: Array, means: Array, known: Optional[float]) -> float:
     """How much a metric varies over the cube, from how much it varied over the points tried, shape (n, size).
 
     A plane that varies by s over points that are r from their centre varies by s sqrt(size / 12) / r over the cube.
-    `known` is what is believed beforehand: with two points the larger counts, later what was seen.
+    `known` is what is believed beforehand: with two points the larger counts, later what was seen, but no less than a
+    third of it: the points tried may lie where the metric happens to be flat.
     """
     size = points.shape[1]
     spread = math.sqrt(float(np.mean(np.sum((points - points.mean(0)) ** 2, axis=1))))
@@ -162,4 +163,4 @@ def scale_of(points: Array, means: Array, known: Optional[float]) -> float:
     if len(means) < 2 or spread == 0 or seen == 0:
         return known or 1.0
     found = seen * math.sqrt(size / 12.0) / spread
-    return max(found, known or 0.0) if len(means) == 2 else found
+    return max(found, (known or 0.0) * (1.0 if len(means) == 2 else 1.0 / 3.0))
