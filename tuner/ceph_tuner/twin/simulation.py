@@ -351,7 +351,7 @@ class Simulation:
         room = 1 << int(items + 1).bit_length()
         turns = 1 << int(flying + 1).bit_length()
         threads = shards * model.osd.threads_per_shard
-        heap = 2 * threads + 4 * osds + 16 * shards + 2 * len(self._tasks) + 512
+        heap = 2 * threads + 4 * osds + 16 * shards + 2 * len(self._tasks) + len(model.pools) + 512
 
         streams, tasks = max(1, len(model.clients)), max(1, len(self._tasks))
         sizes = {
@@ -491,11 +491,12 @@ class Simulation:
             costs = client_costs(client.block_bytes, self.model)
             self._named["ST"].reshape(-1, kernel.P_INTS)[n, :9] = (
                 first, len(acting), pool.size, pool.k, max(1, round(client.depth * self.share)), 0, 0,
-                int(client.rate is not None), int(client.partial_stripe),
+                kernel.CLOSED if client.rate is None else kernel.DRAINS if client.drains else kernel.OPEN,
+                int(client.partial_stripe),
             )  # fmt: skip
             self._named["SF"].reshape(-1, kernel.Q_FLOATS)[n] = (
                 (client.rate or 0.0) * self.share, client.read_share, client.latency_s, client.block_bytes,
-                costs.client_write, costs.client_read, 0.0, 0.0,
+                costs.client_write, costs.client_read, 0.0, 0.0, 0.0, 0.0,
             )  # fmt: skip
 
     def _set_tasks(self) -> None:
@@ -526,6 +527,10 @@ class Simulation:
         events = [
             *((START_S + task.start_s, kernel.E_WORK, n) for n, task in enumerate(self._tasks)),
             *((START_S + float(self._random.random()), kernel.E_SCRUB, osd) for osd in range(osds)),
+            *(
+                (START_S + kernel.LEASE_S * float(self._random.random()), kernel.E_WORK, len(self._tasks) + 1 + n)
+                for n in range(len(self.model.pools))
+            ),
             *((START_S + kernel.CLEAN_S, kernel.E_CLEAN, n) for n in range(self._count * self.model.osd.shards)),
         ]
         turns: List[Tuple[float, int]] = []
@@ -533,6 +538,7 @@ class Simulation:
             if client.rate is not None:
                 gap = float(self._random.standard_exponential()) / (client.rate * self.share)
                 events.append((START_S + gap, kernel.E_ARRIVAL, n))
+                self._named["SF"].reshape(-1, kernel.Q_FLOATS)[n, kernel.Q_DUE] = START_S + gap
             else:
                 depth = max(1, round(client.depth * self.share))
                 turns += [(START_S + float(self._random.random()) * 1e-3, n) for _ in range(depth)]
