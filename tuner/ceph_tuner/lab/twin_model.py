@@ -79,7 +79,9 @@ def lab_model(
         scrub = (ScrubWork("scrub", int(chosen["scrub_objects"]), int(chosen["scrub_object_bytes"])),)
     if scenario in ("client-snaptrim", "mixed"):
         pools.append(Pool("snaptrim", snaptrim_load.PGS, size))
-        snaptrim = (SnaptrimWork("snaptrim", int(PLENTY * chosen["clones"]), int(chosen["clone_bytes"])),)
+        snaptrim = (
+            SnaptrimWork("snaptrim", int(PLENTY * chosen["clones"]), int(chosen["clone_bytes"]), clone_bytes=4 * KIB),
+        )
     client = ClientStream(
         "client",
         rate=float(chosen["rate"]) if "rate" in chosen else None,

@@ -1162,7 +1162,10 @@ def _trim_some(F: Floats, K: Ints, task: int) -> None:
     K[ti + t + T_PENDING] = count
     # T_PUSH_COST: the item has one price, whatever it trims
     fixed = F[tf + task * T_FLOATS + T_PUSH_COST]
-    cost = fixed if fixed > 0.0 else _cost(F, K, most * F[tf + task * T_FLOATS + T_COST])
+    # T_COST for a head and T_PULL_COST for a clone: the mean object of the PG, which has one head for each clone
+    heads, clones = K[ti + t + T_TOTAL], K[ti + t + T_LEFT]
+    whole = heads * F[tf + task * T_FLOATS + T_COST] + clones * F[tf + task * T_FLOATS + T_PULL_COST]
+    cost = fixed if fixed > 0.0 else _cost(F, K, most * whole / (heads + clones))
     _new(F, K, _item(F, K, TRIM, K[ti + t + T_CLASS], slot, task, cost, 0.0, float(count)))
 
 
@@ -1671,16 +1674,17 @@ def _rare(F: Floats, K: Ints, event: int, index: int, now: float) -> None:
 def _renew_leases(F: Floats, K: Ints, index: int, now: float) -> None:
     """A pool's PGs, which became active together, tell their replicas that they live: small items, a burst of them.
 
-    What they cost is nothing, but they wake threads that wait for a class's moment, and so end a standstill: nobody
-    asks, and answers lie beside a first thread that sleeps.
+    What they cost is nothing, but they wake threads where some wait for a class's moment, and so end a standstill:
+    nobody asks, and answers lie beside a first thread that waits.
     """
     sh = K[SH]
     _schedule(F, K, now + LEASE_S, E_WORK, index)
-    for shard in range(K[C_SHARDS]):
+    for shard in range(K[C_OSDS] * K[C_SHARDS]):
         h = sh + shard * S_INTS
-        K[h + S_WOKEN] = K[h + S_IDLE]
-        K[h + S_FIRST_LOOKS] = 1
-        _dirty(F, K, shard)
+        if K[h + S_QUEUED] > 0 and K[h + S_IDLE] > K[h + S_ASLEEP]:
+            K[h + S_WOKEN] = K[h + S_IDLE]
+            K[h + S_FIRST_LOOKS] = 1
+            _dirty(F, K, shard)
 
 
 def _clean(F: Floats, K: Ints, shard: int, now: float) -> None:

@@ -214,6 +214,11 @@ class SnaptrimWork:
     clones: int
     object_bytes: int = 4 * MIB
     start_s: float = 0.0
+    clone_bytes: Optional[int] = None
+    """What a clone has of its own, as much as was overwritten; None: all of the object.
+
+    Trimming costs the PG's mean object, of heads and clones: less at first, where clones are many and small.
+    """
 
 
 @dataclass(frozen=True)
