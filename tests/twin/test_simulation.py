@@ -297,5 +297,5 @@ def test_an_item_of_snaptrim_costs_the_mean_of_heads_and_clones() -> None:
     for clone_bytes in (4 * MIB, 0):
         model = replace(MODEL, clients=(), snaptrim=(replace(work, clone_bytes=clone_bytes),))
         trimmed.append(run(model, 5.0, **limits).counters().trimmed.sum())
-    # about one clone is left for each head, and a clone of nothing halves the mean; not all shards have work all the time
+    # about one clone is left for each head, and a clone of nothing halves the mean; not all shards always have work
     assert 1.4 * trimmed[0] < trimmed[1] <= 2 * trimmed[0]
