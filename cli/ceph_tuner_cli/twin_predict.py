@@ -43,13 +43,10 @@ def predict(
 ) -> None:
     """Predict what settings would do: each metric with the interval that holds a measured window 9 times in 10."""
     known, model = _known(fit, description, scenario)
-    # shifts hold for the work that was measured, and for no other
     name = next((name for name, own in known.models.items() if own is model), None)
     chosen = _settings(settings, known.settings, model)
     with Runner(processes) as runner:
-        found = forecast(
-            model, chosen, known.draws(draws, seed), known.discrepancy, runner, seconds, settle, seed, name
-        )
+        found = forecast(model, chosen, known.draws(draws, seed), known.discrepancy, runner, seconds, settle, seed)
     document: Dict[str, Any] = {
         "settings": dict(chosen),
         "scenario": name,

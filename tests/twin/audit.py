@@ -115,6 +115,10 @@ class Audit:
                 continue
             assert under_way == row[k.P_FLYING] <= row[k.P_DEPTH]
             assert row[k.P_BACKLOG] >= 0
+            if row[k.P_OPEN] == k.DRAINS:
+                due = (k.E_ARRIVAL, number) in self.events
+                # it waits for a place, for the last answer, or for the end of its pause
+                assert row[k.P_BACKLOG] + row[k.P_DRAINING] + due == 1
             assert row[k.P_BACKLOG] == 0 or row[k.P_FLYING] == row[k.P_DEPTH], "nothing waits beside a free place"
 
     def _check_shards(self) -> None:

@@ -69,6 +69,7 @@ CLIENTS = st.lists(
         read_share=st.sampled_from((0.0, 0.4, 1.0)),
         block_bytes=SIZES,
         latency_s=st.sampled_from((0.0, 2e-4)),
+        drains=st.booleans(),
         partial_stripe=st.booleans(),
     ),
     max_size=3,

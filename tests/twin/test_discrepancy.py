@@ -7,7 +7,7 @@ import pytest
 
 from ceph_tuner.releases import TENTACLE
 from ceph_tuner.sample import Measure
-from ceph_tuner.twin.discrepancy import Discrepancy, correction, relative_errors, spread_and_freedom
+from ceph_tuner.twin.discrepancy import Discrepancy, relative_errors, spread_and_freedom
 from ceph_tuner.twin.model import MIB, ClientStream, ClusterModel, Device, OsdModel, Pool, ScrubWork
 from ceph_tuner.twin.observations import LEAST_NOISE, Observation, Outputs, negligible
 
@@ -49,18 +49,16 @@ def test_an_error_must_be_both_sure_and_large_to_be_reported() -> None:
     assert judged(outputs("client.mean_ms", measured, ["x"] * 4, deviation=0.001), near).unexplained() == []
 
 
-def test_what_a_scenario_is_off_by_under_all_settings_is_a_shift() -> None:
-    measured = [10.0, 20.0, 30.0, 40.0, 10.0, 20.0, 30.0, 40.0]
-    off = [value / 2 for value in measured[:4]] + [measured[4] * 2, measured[5] / 2, measured[6] * 2, measured[7] / 2]
-    entry = judged(outputs("client.mean_ms", measured, ["same"] * 4 + ["turns"] * 4), off).metrics["client.mean_ms"]
-    # drawn to 0 as by two windows more
-    assert entry.shifts["same"] == pytest.approx(np.log(2) * 4 / 6, rel=0.01)
-    assert entry.shifts["turns"] == 0.0
-    assert entry.remaining < entry.deviation
-    shift, spread, freedom = correction(entry, "same")
-    assert (shift, spread, freedom) == (entry.shifts["same"], entry.remaining, entry.freedom)
-    assert correction(entry, "other work") == (0.0, entry.deviation, entry.freedom)
-    assert spread_and_freedom(entry) == (entry.deviation, entry.freedom)
+def test_an_error_under_all_settings_alike_widens_what_is_predicted() -> None:
+    measured = [10.0, 20.0, 30.0, 40.0]
+    entry = judged(outputs("client.mean_ms", measured, ["x"] * 4), [value / 2 for value in measured]).metrics[
+        "client.mean_ms"
+    ]
+    spread, freedom = spread_and_freedom(entry)
+    # as by two windows more, of the guess
+    assert spread == pytest.approx(np.sqrt((4 * np.log(2) ** 2 + 2 * 0.2**2) / 6), rel=0.01)
+    assert freedom == entry.freedom
+    assert entry.bias == pytest.approx(np.log(2), rel=0.01)
 
 
 def test_freedom_counts_settings_and_not_windows() -> None:
@@ -99,3 +97,10 @@ def test_windows_that_were_measured_twice_say_how_far_windows_differ() -> None:
 def test_a_discrepancy_survives_being_written() -> None:
     found = judged(outputs("client.mean_ms", [10.0, 20.0], ["x", "y"]), [12.0, 15.0])
     assert Discrepancy.from_dict(found.to_dict()) == found
+
+
+def test_what_earlier_versions_wrote_beside_it_is_left_out() -> None:
+    found = judged(outputs("client.mean_ms", [10.0, 20.0], ["x", "y"]), [12.0, 15.0])
+    document = found.to_dict()
+    document["metrics"]["client.mean_ms"].update(shifts={"x": 0.1}, remaining=0.2)
+    assert Discrepancy.from_dict(document) == found

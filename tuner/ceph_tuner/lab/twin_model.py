@@ -58,7 +58,8 @@ def lab_model(
         raise InputError("--scenario", repr(scenario), f"one of {', '.join(SCENARIOS)}")
     chosen: Dict[str, Any] = {**RECIPES[scenario].options, **(work or {})}
     size = min(3, options.osds)
-    pools = [Pool("client", CLIENT_PGS, size)]
+    # two that every lab has and nobody uses, but their PGs' leases wake the OSDs
+    pools = [Pool("client", CLIENT_PGS, size), Pool("rbd", 32, size), Pool(".mgr", 1, size)]
     recovery: Tuple[RecoveryWork, ...] = ()
     scrub: Tuple[ScrubWork, ...] = ()
     snaptrim: Tuple[SnaptrimWork, ...] = ()
@@ -78,13 +79,17 @@ def lab_model(
         scrub = (ScrubWork("scrub", int(chosen["scrub_objects"]), int(chosen["scrub_object_bytes"])),)
     if scenario in ("client-snaptrim", "mixed"):
         pools.append(Pool("snaptrim", snaptrim_load.PGS, size))
-        snaptrim = (SnaptrimWork("snaptrim", int(PLENTY * chosen["clones"]), int(chosen["clone_bytes"])),)
+        snaptrim = (
+            SnaptrimWork("snaptrim", int(PLENTY * chosen["clones"]), int(chosen["clone_bytes"]), clone_bytes=4 * KIB),
+        )
     client = ClientStream(
         "client",
         rate=float(chosen["rate"]) if "rate" in chosen else None,
         depth=int(chosen.get("depth", OPEN_DEPTH)),
         block_bytes=int(chosen["block_bytes"]),
         latency_s=3e-4,
+        # fio's own way to keep a rate
+        drains="rate" in chosen,
     )
     return ClusterModel(
         options.osds, _osd(options, hardware), tuple(pools), (client,),

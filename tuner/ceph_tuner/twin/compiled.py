@@ -46,6 +46,7 @@ SELDOM = frozenset(
         "_next_object",
         "_trim_clone",
         "_trims_go_on",
+        "_renew_leases",
         "_wait_for_snaps",
         "_start_tasks",
         "_trim_some",

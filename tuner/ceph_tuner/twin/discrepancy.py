@@ -8,8 +8,8 @@ metric is unexplained where that exceeds CHI_SQUARE and the median error exceeds
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from dataclasses import dataclass, fields
+from typing import Any, Dict, List, Mapping, Tuple
 
 import numpy as np
 
@@ -37,12 +37,8 @@ class Unexplained:
     """Mean of log(measured / predicted) where the window's setting was held out."""
     deviation: float
     """Standard deviation of what twin and noise do not explain, in logarithms, where the setting was held out."""
-    shifts: Mapping[str, float]
-    """By scenario, what the twin is off by whatever the settings: added to the logarithm of its predictions there."""
-    remaining: float
-    """The deviation that is left in a scenario after its shift."""
     freedom: float
-    """Degrees of freedom of both: windows of the same settings err alike, so settings count and not windows."""
+    """Its degrees of freedom: windows of the same settings err alike, so settings count and not windows."""
     worst: str
     """The window of the largest error."""
     worst_error: float
@@ -72,10 +68,6 @@ class Discrepancy:
             apart = outputs.z[places] - held[places]
             guess = GUESS_OF_RATES if name in RATES else GUESS_OF_LATENCIES
             # what the spread of predictions covers already is not the discrepancy's to cover again
-            scenarios = np.asarray([outputs.observations[outputs.names[place][0]].scenario for place in places])
-            shifts = _shifts(apart, scenarios)
-            after = apart - np.asarray([shifts[scenario] for scenario in scenarios])
-            taken = sum(_share(int((scenarios == scenario).sum())) for scenario in shifts)
             worst = int(places[np.argmax(relative[places])])
             window = outputs.observations[outputs.names[worst][0]]
             found[name] = Unexplained(
@@ -83,9 +75,7 @@ class Discrepancy:
                 float(np.mean((error[places] / outputs.noise[places]) ** 2)),
                 float(np.median(relative[places])),
                 float(np.mean(apart)),
-                _deviation(apart, variance[places], 0.0, guess),
-                shifts,
-                _deviation(after, variance[places], taken, guess),
+                _deviation(apart, variance[places], guess),
                 float(settings + PRIOR_WINDOWS - 1.0),
                 f"{window.scenario} {window.label}".strip(),
                 float(relative[worst]),
@@ -118,7 +108,12 @@ class Discrepancy:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Discrepancy:
         """Inverse of `to_dict`."""
-        metrics = {str(name): Unexplained(**entry) for name, entry in document["metrics"].items()}
+        # earlier versions wrote more
+        known = {field.name for field in fields(Unexplained)}
+        metrics = {
+            str(name): Unexplained(**{key: value for key, value in entry.items() if key in known})
+            for name, entry in document["metrics"].items()
+        }
         return cls(metrics, float(document["chi_square"]), int(document["settings"]))
 
 
@@ -138,41 +133,12 @@ def rms(values: Array) -> float:
     return float(np.sqrt(np.mean(np.square(values))))
 
 
-def _deviation(apart: Array, variance: Array, taken: float, guess: float) -> float:
-    """What the spread of predictions covers already is not the discrepancy's to cover again; `taken`: by shifts."""
+def _deviation(apart: Array, variance: Array, guess: float) -> float:
+    """What the spread of predictions covers already is not the discrepancy's to cover again."""
     excess = float((apart**2 - variance).sum()) + PRIOR_WINDOWS * guess**2
-    return math.sqrt(max(excess / max(len(apart) + PRIOR_WINDOWS - taken, 1.0), (0.25 * guess) ** 2))
-
-
-def _share(windows: int) -> float:
-    """How far a shift follows its windows: few may agree by chance."""
-    return windows / (windows + PRIOR_WINDOWS)
-
-
-def _shifts(apart: Array, scenarios: Array) -> Dict[str, float]:
-    """Medians by scenario, drawn to 0 as far as they rest on few windows, or on windows that do not agree."""
-    found = {}
-    for scenario in dict.fromkeys(str(name) for name in scenarios):
-        own = apart[scenarios == scenario]
-        middle = float(np.median(own))
-        astray = float(np.median(np.abs(own - middle))) * 1.4826 / math.sqrt(len(own))
-        # James and Stein's rule: what may be chance is not followed
-        certain = max(0.0, 1.0 - (astray / middle) ** 2) if middle else 0.0
-        found[scenario] = middle * _share(len(own)) * certain
-    return found
+    return math.sqrt(max(excess / (len(apart) + PRIOR_WINDOWS), (0.25 * guess) ** 2))
 
 
 def spread_and_freedom(entry: Unexplained) -> Tuple[float, float]:
-    """Scale and degrees of freedom of the discrepancy's t distribution for work that the fit has not seen."""
-    _, spread, freedom = correction(entry, None)
-    return spread, freedom
-
-
-def correction(entry: Unexplained, scenario: Optional[str]) -> Tuple[float, float, float]:
-    """(shift of the logarithm, scale and degrees of freedom of the t distribution about it) for a scenario.
-
-    For work that the fit has not seen there is no shift, and what shifts would have taken is part of the scale.
-    """
-    if scenario in entry.shifts:
-        return entry.shifts[str(scenario)], entry.remaining, max(2.0, entry.freedom)
-    return 0.0, entry.deviation, max(2.0, entry.freedom)
+    """Scale and degrees of freedom of the t distribution of a prediction's error, in logarithms."""
+    return entry.deviation, max(2.0, entry.freedom)

@@ -1,9 +1,9 @@
 """What settings would do, with intervals: the fit's uncertainty, chance, and what the twin is known not to explain.
 
 Each of `draws` simulations has parameters drawn from the posterior and a seed of its own, so their spread is that of
-windows on clusters that all fit. The discrepancy by metric, learnt where settings were held out, is added as a shift
-(where the twin was off by the same factor under all settings of a scenario) and a t distribution. An interval is for
-one measured window, not for the mean of many.
+windows on clusters that all fit. The discrepancy by metric, learnt where settings were held out, is added as a t
+distribution: it widens intervals and moves no prediction, because a few settings do not tell how the twin is off under
+the next one. An interval is for one measured window, not for the mean of many.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from ceph_tuner.releases import Settings
-from ceph_tuner.twin.discrepancy import Discrepancy, Unexplained, correction
+from ceph_tuner.twin.discrepancy import Discrepancy, Unexplained, spread_and_freedom
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.observations import FITTED, RATES, REPEATABILITY, Run, negligible
 from ceph_tuner.twin.parameters import with_values
@@ -36,8 +36,6 @@ class Forecast:
     value: float
     low: float
     high: float
-    simulated: float
-    """The twin's own word, before the shift that the fit learnt."""
     guessed: bool = False
     """Whether the fit has seen nothing of this metric, so that its error is a guess."""
 
@@ -57,12 +55,8 @@ def forecast(
     seconds: float = 25.0,
     settle: float = 5.0,
     seed: int = 1,
-    scenario: Optional[str] = None,
 ) -> List[Forecast]:
-    """Predict one window; `drawn` are the parameters' values, one simulation for each.
-
-    `scenario` names the model's work where the fit has seen it.
-    """
+    """Predict one window; `drawn` are the parameters' values, one simulation for each."""
     metrics = metrics_of(model)
     runs = [
         Run(with_values(model, values), settings, seconds, settle, seed * 1009 + number, metrics)
@@ -75,13 +69,13 @@ def forecast(
         floor = negligible(metric, model)
         z = np.log(np.maximum(rows[:, column] + floor, 1e-9))
         known = discrepancy.metrics.get(metric) if discrepancy is not None else None
-        shift, spread, freedom = correction(known if known is not None else _guess(metric), scenario)
+        spread, freedom = spread_and_freedom(known if known is not None else _guess(metric))
         # whole mixtures of simulations and t distribution: quantiles of what a window may show
         chance = random.standard_t(freedom, size=(len(z), _SAMPLES)) * spread
-        low, high = np.quantile(z[:, None] + shift + chance, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        low, high = np.quantile(z[:, None] + chance, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         middle = float(np.median(z))
-        value, least, most, bare = (max(float(np.exp(e)) - floor, 0.0) for e in (middle + shift, low, high, middle))
-        found.append(Forecast(metric, value, least, most, bare, known is None))
+        value, least, most = (max(float(np.exp(e)) - floor, 0.0) for e in (middle, low, high))
+        found.append(Forecast(metric, value, least, most, known is None))
     return found
 
 
@@ -99,4 +93,4 @@ def metrics_of(model: ClusterModel) -> Tuple[str, ...]:
 
 def _guess(metric: str) -> Unexplained:
     wide = UNSEEN_RATES if metric in RATES else UNSEEN_LATENCIES
-    return Unexplained(0, 0.0, 0.0, 0.0, wide + REPEATABILITY[metric], {}, wide, 2.0, "", 0.0)
+    return Unexplained(0, 0.0, 0.0, 0.0, wide + REPEATABILITY[metric], 2.0, "", 0.0)

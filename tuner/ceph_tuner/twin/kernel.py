@@ -357,7 +357,7 @@ O_ISSUED, O_ARRIVED, O_BYTES, O_FLOATS = 0, 1, 2, 4
 READING, WRITING, EC_FIRST, TRIMMING, EC_RECOVERY = range(5)
 
 S_IDLE, S_HEAD, S_TAIL, S_OSD, S_ASLEEP, S_LOOKING, S_WOKEN, S_QUEUED = 0, 1, 6, 11, 12, 13, 14, 15
-S_FIRST, S_DURABLE, S_DURABLE_TAIL, S_TAKEN, S_FIRST_LOOKS, S_FRESH, S_INTS = 16, 17, 18, 19, 20, 21, 22
+S_FIRST, S_DURABLE, S_DURABLE_TAIL, S_TAKEN, S_FIRST_LOOKS, S_FRESH, S_AHEAD, S_INTS = 16, 17, 18, 19, 20, 21, 22, 24
 # Threads without an item sleep until the queue is not empty any more, or wait for the moment that the queue named.
 # An item that comes into an empty queue wakes them all; into a queue that holds something, it wakes one, and only if
 # one waits for such a moment (OSD::ShardedOpWQ::_enqueue). So a queue that holds back a limited class can leave its
@@ -385,8 +385,16 @@ B_IOPS, B_BYTES, B_SLICE, B_LATENCY, B_FLOATS = 0, 1, 2, 3, 4
 ) = range(8)  # fmt: skip
 N_INTS = 8
 
-P_FIRST_PG, P_PGS, P_SIZE, P_K, P_DEPTH, P_FLYING, P_BACKLOG, P_OPEN, P_PARTIAL, P_INTS = 0, 1, 2, 3, 4, 5, 6, 7, 8, 10
-Q_RATE, Q_READS, Q_LATENCY, Q_BYTES, Q_WRITE_COST, Q_READ_COST, Q_OPS, Q_SECONDS, Q_FLOATS = 0, 1, 2, 3, 4, 5, 6, 7, 8
+(
+    P_FIRST_PG, P_PGS, P_SIZE, P_K, P_DEPTH, P_FLYING, P_BACKLOG, P_OPEN, P_PARTIAL, P_DRAINING,
+) = range(10)  # fmt: skip
+P_INTS = 10
+CLOSED, OPEN, DRAINS = range(3)
+"""P_OPEN: a queue is kept full; arrivals wait for nothing; a pause begins when nothing is under way (fio's rate)."""
+(
+    Q_RATE, Q_READS, Q_LATENCY, Q_BYTES, Q_WRITE_COST, Q_READ_COST, Q_OPS, Q_SECONDS, Q_DUE, Q_PAUSE,
+) = range(10)  # fmt: skip
+Q_FLOATS = 10
 
 DEGRADED, MISPLACED, SCRUB, SNAPTRIM, DELETION = range(5)
 WAITING, RUNNING, FINISHED, DISABLED = range(4)
@@ -410,6 +418,8 @@ SCRUB_STEPS = 2
 """Small items of the scrubber before a chunk, and as many after it."""
 SCRUB_TICK_S = 1.0
 """How often an OSD thinks of starting a scrub; it throws a coin first (osd_scrub_backoff_ratio)."""
+LEASE_S = 8.0
+"""How often a pool's PGs renew their leases (half the read lease interval): messages that wake every shard."""
 DELETE_BATCH = 30
 
 
@@ -1152,7 +1162,10 @@ def _trim_some(F: Floats, K: Ints, task: int) -> None:
     K[ti + t + T_PENDING] = count
     # T_PUSH_COST: the item has one price, whatever it trims
     fixed = F[tf + task * T_FLOATS + T_PUSH_COST]
-    cost = fixed if fixed > 0.0 else _cost(F, K, most * F[tf + task * T_FLOATS + T_COST])
+    # T_COST for a head and T_PULL_COST for a clone: the mean object of the PG, which has one head for each clone
+    heads, clones = K[ti + t + T_TOTAL], K[ti + t + T_LEFT]
+    whole = heads * F[tf + task * T_FLOATS + T_COST] + clones * F[tf + task * T_FLOATS + T_PULL_COST]
+    cost = fixed if fixed > 0.0 else _cost(F, K, most * whole / (heads + clones))
     _new(F, K, _item(F, K, TRIM, K[ti + t + T_CLASS], slot, task, cost, 0.0, float(count)))
 
 
@@ -1335,7 +1348,10 @@ def _completed(F: Floats, K: Ints, op: int, phase: int, now: float) -> None:
     K[hs + (stream * 2 + kind) * STREAM_BUCKETS + _bucket(latency)] += 1
     F[sf + q + Q_OPS] += 1.0
     F[sf + q + Q_SECONDS] += latency
-    if K[st + p + P_OPEN] == 1:
+    if K[st + p + P_OPEN] == DRAINS:
+        _drained(F, K, stream, now)
+        return
+    if K[st + p + P_OPEN] == OPEN:
         if K[st + p + P_BACKLOG] == 0:
             K[st + p + P_FLYING] -= 1
             return
@@ -1343,13 +1359,56 @@ def _completed(F: Floats, K: Ints, op: int, phase: int, now: float) -> None:
     _turn(F, K, stream, now + 2.0 * F[G_NET] + F[sf + q + Q_LATENCY])
 
 
-def _arrive(F: Floats, K: Ints, stream: int, now: float) -> None:
-    """Open loop: an operation is due; it waits at the client where its queue depth is used up."""
-    st, sf, ex = K[ST], K[SF], K[EX]
-    p = stream * P_INTS
+def _drained(F: Floats, K: Ints, stream: int, now: float) -> None:
+    """One operation less is under way: a client that waited for a place, or for the last of them, goes on."""
+    st, sf = K[ST], K[SF]
+    p, q = stream * P_INTS, stream * Q_FLOATS
+    K[st + p + P_FLYING] -= 1
+    heard = now + 2.0 * F[G_NET] + F[sf + q + Q_LATENCY]
+    if K[st + p + P_BACKLOG] == 1:
+        K[st + p + P_BACKLOG] = 0
+        _schedule(F, K, heard, E_ARRIVAL, stream)
+    elif K[st + p + P_DRAINING] == 1 and K[st + p + P_FLYING] == 0:
+        # the length of the pause was decided before it waited for this
+        K[st + p + P_DRAINING] = 0
+        _schedule(F, K, heard + F[sf + q + Q_PAUSE], E_ARRIVAL, stream)
+
+
+def _catch_up(F: Floats, K: Ints, stream: int, now: float) -> None:
+    """After its pause a client issues all that has come due meanwhile, and then waits until nothing is under way."""
+    st, sf = K[ST], K[SF]
+    p, q = stream * P_INTS, stream * Q_FLOATS
+    due = F[sf + q + Q_DUE]
+    while True:
+        if K[st + p + P_FLYING] >= K[st + p + P_DEPTH]:
+            K[st + p + P_BACKLOG] = 1
+            break
+        K[st + p + P_FLYING] += 1
+        _issue(F, K, stream, now)
+        due += _gap(F, K, stream)
+        if due > now:
+            F[sf + q + Q_PAUSE] = due - now
+            K[st + p + P_DRAINING] = 1
+            break
+    F[sf + q + Q_DUE] = due
+
+
+def _gap(F: Floats, K: Ints, stream: int) -> float:
+    """Between two arrivals of a stream that has a rate."""
+    sf, ex = K[SF], K[EX]
     place = K[C_EXPONENTIAL]
     K[C_EXPONENTIAL] = (place + 1) & (TABLE - 1)
-    _schedule(F, K, now + F[ex + place] / F[sf + stream * Q_FLOATS + Q_RATE], E_ARRIVAL, stream)
+    return F[ex + place] / F[sf + stream * Q_FLOATS + Q_RATE]
+
+
+def _arrive(F: Floats, K: Ints, stream: int, now: float) -> None:
+    """Open loop: an operation is due; it waits at the client where its queue depth is used up."""
+    st = K[ST]
+    p = stream * P_INTS
+    if K[st + p + P_OPEN] == DRAINS:
+        _catch_up(F, K, stream, now)
+        return
+    _schedule(F, K, now + _gap(F, K, stream), E_ARRIVAL, stream)
     if K[st + p + P_FLYING] < K[st + p + P_DEPTH]:
         K[st + p + P_FLYING] += 1
         _issue(F, K, stream, now)
@@ -1447,10 +1506,12 @@ def _enqueue(F: Floats, K: Ints, i: int, now: float) -> None:
         K[sh + s + S_FIRST_LOOKS] = 1
         _dirty(F, K, shard)
     elif idle - asleep > K[sh + s + S_WOKEN] + K[sh + s + S_LOOKING]:
-        # the first thread comes back last from its answers, and so stands last in the line
+        # the line's first is woken, and stands last when it comes back
         K[sh + s + S_WOKEN] += 1
-        if idle == 1 and K[sh + s + S_FIRST] < 0:
+        if K[sh + s + S_FIRST] < 0 and K[sh + s + S_AHEAD] == 0:
             K[sh + s + S_FIRST_LOOKS] = 1
+        elif K[sh + s + S_AHEAD] > 0:
+            K[sh + s + S_AHEAD] -= 1
         _dirty(F, K, shard)
     K[sh + s + S_QUEUED] += 1
 
@@ -1522,6 +1583,9 @@ def _dispatch(F: Floats, K: Ints, shard: int, now: float) -> None:
         K[C_SERVED] += 1
         _start(F, K, i, shard, now)
     K[sh + s + S_ASLEEP] += looking
+    if first_looks and K[sh + s + S_FIRST] < 0:
+        # it comes back last, from its answers
+        K[sh + s + S_AHEAD] = K[sh + s + S_IDLE] - 1
     if first_looks and K[sh + s + S_FIRST] < 0 and K[sh + s + S_DURABLE] >= 0:
         _answer(F, K, _durable(F, K, shard, fresh and future), now)
 
@@ -1598,11 +1662,29 @@ def _rare(F: Floats, K: Ints, event: int, index: int, now: float) -> None:
             K[ti + index * T_INTS + T_STATE] = WAITING
             if kind != SCRUB:
                 _start_tasks(F, K, kind, K[ac + K[ti + index * T_INTS + T_PG] * K[C_WIDTH]], now)
+        elif index > K[C_TASKS]:
+            _renew_leases(F, K, index, now)
         else:
             # a place for recovery is free: recovery and backfill share them (osd_max_backfills)
             for kind in range(MISPLACED + 1):
                 for osd in range(K[C_OSDS]):
                     _start_tasks(F, K, kind, osd, now)
+
+
+def _renew_leases(F: Floats, K: Ints, index: int, now: float) -> None:
+    """A pool's PGs, which became active together, tell their replicas that they live: small items, a burst of them.
+
+    What they cost is nothing, but they wake threads where some wait for a class's moment, and so end a standstill:
+    nobody asks, and answers lie beside a first thread that waits.
+    """
+    sh = K[SH]
+    _schedule(F, K, now + LEASE_S, E_WORK, index)
+    for shard in range(K[C_OSDS] * K[C_SHARDS]):
+        h = sh + shard * S_INTS
+        if K[h + S_QUEUED] > 0 and K[h + S_IDLE] > K[h + S_ASLEEP]:
+            K[h + S_WOKEN] = K[h + S_IDLE]
+            K[h + S_FIRST_LOOKS] = 1
+            _dirty(F, K, shard)
 
 
 def _clean(F: Floats, K: Ints, shard: int, now: float) -> None:

@@ -165,6 +165,9 @@ class ClientStream:
     block_bytes: int = 4 * KIB
     latency_s: float = 0.0
     """What the client's own side adds to each operation."""
+    drains: bool = False
+    """With a rate: pauses begin only when nothing is under way, and what came due meanwhile follows at once, as fio
+    does it (io_submit_mode inline). Such clients wait for the slowest of each burst, and then offer the next one."""
     partial_stripe: bool = True
     """Erasure code: a write is smaller than a stripe, so it reads first."""
 
@@ -211,6 +214,11 @@ class SnaptrimWork:
     clones: int
     object_bytes: int = 4 * MIB
     start_s: float = 0.0
+    clone_bytes: Optional[int] = None
+    """What a clone has of its own, as much as was overwritten; None: all of the object.
+
+    Trimming costs the PG's mean object, of heads and clones: less at first, where clones are many and small.
+    """
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,9 @@ START_S = 1000.0
 SCRUB_BACKOFF = 0.66
 """osd_scrub_backoff_ratio."""
 
+LEASE_BURST_S = 0.32
+"""PGs of one pool became active one after the other, and their leases keep that distance."""
+
 SCRUB_STRIDE = 512.0 * 1024
 """osd_deep_scrub_stride."""
 
@@ -313,7 +316,9 @@ class Simulation:
                 if count:
                     tasks.append(
                         _Task(kernel.SNAPTRIM, first + pg, count, 0, class_of("snaptrim", model), 0, pool.size, pool.k,
-                              float(trim.object_bytes), 0.0, 0.0, 0.0, 0.0, trim.start_s, len(tasks))
+                              float(trim.object_bytes), 0.0, 0.0, 0.0,
+                              float(trim.object_bytes if trim.clone_bytes is None else trim.clone_bytes), trim.start_s,
+                              len(tasks))
                     )  # fmt: skip
         for delete in model.deletion:
             pool, (first, acting) = model.pool(delete.pool), self._pools[delete.pool]
@@ -351,7 +356,7 @@ class Simulation:
         room = 1 << int(items + 1).bit_length()
         turns = 1 << int(flying + 1).bit_length()
         threads = shards * model.osd.threads_per_shard
-        heap = 2 * threads + 4 * osds + 16 * shards + 2 * len(self._tasks) + 512
+        heap = 2 * threads + 4 * osds + 16 * shards + 2 * len(self._tasks) + 16 * len(model.pools) + 512
 
         streams, tasks = max(1, len(model.clients)), max(1, len(self._tasks))
         sizes = {
@@ -491,11 +496,12 @@ class Simulation:
             costs = client_costs(client.block_bytes, self.model)
             self._named["ST"].reshape(-1, kernel.P_INTS)[n, :9] = (
                 first, len(acting), pool.size, pool.k, max(1, round(client.depth * self.share)), 0, 0,
-                int(client.rate is not None), int(client.partial_stripe),
+                kernel.CLOSED if client.rate is None else kernel.DRAINS if client.drains else kernel.OPEN,
+                int(client.partial_stripe),
             )  # fmt: skip
             self._named["SF"].reshape(-1, kernel.Q_FLOATS)[n] = (
                 (client.rate or 0.0) * self.share, client.read_share, client.latency_s, client.block_bytes,
-                costs.client_write, costs.client_read, 0.0, 0.0,
+                costs.client_write, costs.client_read, 0.0, 0.0, 0.0, 0.0,
             )  # fmt: skip
 
     def _set_tasks(self) -> None:
@@ -526,6 +532,11 @@ class Simulation:
         events = [
             *((START_S + task.start_s, kernel.E_WORK, n) for n, task in enumerate(self._tasks)),
             *((START_S + float(self._random.random()), kernel.E_SCRUB, osd) for osd in range(osds)),
+            *(
+                (START_S + kernel.LEASE_S * begin + burst, kernel.E_WORK, len(self._tasks) + 1)
+                for begin in self._random.random(len(self.model.pools))
+                for burst in np.arange(0.0, LEASE_BURST_S, 0.04)
+            ),
             *((START_S + kernel.CLEAN_S, kernel.E_CLEAN, n) for n in range(self._count * self.model.osd.shards)),
         ]
         turns: List[Tuple[float, int]] = []
@@ -533,6 +544,7 @@ class Simulation:
             if client.rate is not None:
                 gap = float(self._random.standard_exponential()) / (client.rate * self.share)
                 events.append((START_S + gap, kernel.E_ARRIVAL, n))
+                self._named["SF"].reshape(-1, kernel.Q_FLOATS)[n, kernel.Q_DUE] = START_S + gap
             else:
                 depth = max(1, round(client.depth * self.share))
                 turns += [(START_S + float(self._random.random()) * 1e-3, n) for _ in range(depth)]
@@ -559,6 +571,7 @@ class Simulation:
             elif task.kind == kernel.SNAPTRIM:
                 cost, fixed = trim_cost(task.object_bytes, settings, self.model)
                 numbers[n, kernel.T_COST], numbers[n, kernel.T_PUSH_COST] = cost, fixed
+                numbers[n, kernel.T_PULL_COST] = trim_cost(task.pull_cost, settings, self.model)[0]
 
 
 def _position(acting: Sequence[int], osd: Optional[int]) -> int:
