@@ -17,7 +17,7 @@ from ceph_tuner.bayesian.history import Trial, logarithms
 from ceph_tuner.bayesian.margins import inflation
 from ceph_tuner.bayesian.surrogate import Data, Surrogate, scale_of
 
-FEASIBLE = 0.8
+FEASIBLE = 0.5
 """Probability from which what was tried counts as feasible, for what is to be bettered."""
 
 _SUSPECT = 0.35
@@ -168,12 +168,9 @@ class Model:
         goal = constraint.bound
         if logs:
             goal = math.log(goal) if goal > 0 else -1e3
-        mean, deviation = (float(values[0]) for values in at_start.metric(constraint.name))
-        risk = 1.0 - max(self._options.safe_probability, 0.5)
-        if float(log_feasibility(np.array(sign * (mean - goal)), np.array(deviation))) >= math.log1p(-risk):
+        now = float(at_start.metric(constraint.name)[0][0])
+        if sign * (now - goal) <= 0:
             return Bounds(constraint.name, sign, goal, goal)
-        # not even the start surely keeps it: a trial is not to be worse than that
-        now = sign * max(sign * mean, sign * goal)
         tolerance = self._options.tolerance
         slack = math.log1p(tolerance) if logs else tolerance * self.surrogates[constraint.name].scale
         return Bounds(constraint.name, sign, goal, now + sign * slack)
