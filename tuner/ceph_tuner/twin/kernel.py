@@ -368,7 +368,7 @@ S_FIRST, S_DURABLE, S_DURABLE_TAIL, S_TAKEN, S_FIRST_LOOKS, S_FRESH, S_AHEAD, S_
 # answer waits for a scrub's read, or for BlueStore's throttle, whenever the first thread does. S_FIRST is its item.
 # While it waits for a moment, the first transaction of a commit wakes it, and it goes back to waiting without a look at
 # those that came meanwhile: they lie until that moment has come (S_FRESH: woken by a commit just now).
-S_WAKE, S_MARK, S_FLOATS = 0, 1, 4
+S_WAKE, S_MARK, S_LATER, S_FLOATS = 0, 1, 3, 4
 
 (
     D_KV_HEAD, D_KV_TAIL, D_KV_BUSY, D_COMMIT, D_WAIT_HEAD, D_WAIT_TAIL, D_RECOVERING, D_LOCAL, D_REMOTE, D_SCRUBS,
@@ -1559,8 +1559,11 @@ def _dispatch(F: Floats, K: Ints, shard: int, now: float) -> None:
                 if kind == FUTURE:
                     planned = F[sx + shard * S_FLOATS + S_WAKE]
                     if planned <= now or when < planned:
+                        if planned > now:
+                            F[sx + shard * S_FLOATS + S_LATER] = planned
                         F[sx + shard * S_FLOATS + S_WAKE] = when
-                        _schedule(F, K, when, E_WAKE, shard)
+                        if when != F[sx + shard * S_FLOATS + S_LATER]:
+                            _schedule(F, K, when, E_WAKE, shard)
                     looking, future = 0, True
                     break
                 i = K[sh + s + S_HEAD + c]
