@@ -138,6 +138,11 @@ RECIPES: Dict[str, Recipe] = {
         {**_OPEN, **_CLONES},
         lambda bench, options: [_client(bench, options), _snaptrim(bench, options)],
     ),
+    "client-snaptrim-recovery": Recipe(
+        "clients offering a rate, while clones are trimmed and degraded objects are recovered",
+        {**_OPEN, **_CLONES, "object_bytes": MIB, **_SECONDS},
+        lambda bench, options: [_client(bench, options), _snaptrim(bench, options), _recovery(bench, options)],
+    ),
     "a1": Recipe(
         "published run A1: clients with a full queue, and snaptrim of 80 000 clones (scaled)",
         {**_CLOSED, **_CLONES},

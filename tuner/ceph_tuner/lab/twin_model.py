@@ -26,7 +26,8 @@ from ceph_tuner.twin.model import (
 KNOWN = ("osd.device.iops", "osd.device.bandwidth_bytes_s")
 """Parameters that a lab states: its devices are throttled to them."""
 
-SCENARIOS = ("client", "client-recovery", "client-backfill", "client-scrub", "client-snaptrim", "mixed")
+_BOTH = "client-snaptrim-recovery"
+SCENARIOS = ("client", "client-recovery", "client-backfill", "client-scrub", "client-snaptrim", _BOTH, "mixed")
 """The scenarios whose loads the twin knows how to be told of."""
 
 CLIENT_PGS, SCRUB_PGS = 32, 16
@@ -63,7 +64,7 @@ def lab_model(
     recovery: Tuple[RecoveryWork, ...] = ()
     scrub: Tuple[ScrubWork, ...] = ()
     snaptrim: Tuple[SnaptrimWork, ...] = ()
-    if scenario in ("client-recovery", "mixed"):
+    if scenario in ("client-recovery", _BOTH, "mixed"):
         pools.append(Pool("recovery", recovery_load.PGS, min(2, options.osds)))
         object_bytes = int(chosen["object_bytes"])
         objects = int(PLENTY * RECOVERY_SHARE * float(chosen["seconds"]) * options.bandwidth / object_bytes)
@@ -77,7 +78,7 @@ def lab_model(
     if scenario in ("client-scrub", "mixed"):
         pools.append(Pool("scrub", SCRUB_PGS, size))
         scrub = (ScrubWork("scrub", int(chosen["scrub_objects"]), int(chosen["scrub_object_bytes"])),)
-    if scenario in ("client-snaptrim", "mixed"):
+    if scenario in ("client-snaptrim", _BOTH, "mixed"):
         pools.append(Pool("snaptrim", snaptrim_load.PGS, size))
         snaptrim = (
             SnaptrimWork("snaptrim", int(PLENTY * chosen["clones"]), int(chosen["clone_bytes"]), clone_bytes=4 * KIB),
