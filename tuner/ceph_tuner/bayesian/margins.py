@@ -19,15 +19,19 @@ _PRIOR_WEIGHT = 8.0
 """Trials that the model's own word counts for."""
 
 _LARGEST = 4.0
+
+_LEAST_INFLATION = 1.25
+"""A fit of the largest posterior density leaves out what is uncertain about the hyperparameters themselves."""
+
 _RATE = 0.2
 _LEAST_RISK = 0.1
 """Of the risk asked for: below it nothing would ever be safe."""
 
 
 def inflation(surprises: Array) -> float:
-    """Give the factor on a model's deviations, at least 1, from its standardised residuals."""
+    """Give the factor on a model's deviations, at least _LEAST_INFLATION, from its standardised residuals."""
     bounded = np.clip(surprises, -_LARGEST, _LARGEST)
-    return max(1.0, math.sqrt((_PRIOR_WEIGHT + float(bounded @ bounded)) / (_PRIOR_WEIGHT + len(bounded))))
+    return max(_LEAST_INFLATION, math.sqrt((_PRIOR_WEIGHT + float(bounded @ bounded)) / (_PRIOR_WEIGHT + len(bounded))))
 
 
 def risk(violated: Iterable[bool], asked: float) -> float:
