@@ -1,0 +1,235 @@
+"""Tunes a lab from scratch, several times, and holds what was found against the built-in profiles.
+
+    python benchmarks/tuning_on_lab.py --cluster lab --repeats 3 --output docs/results/tuning-on-lab.jsonl
+    python benchmarks/tuning_on_lab.py --render docs/results/tuning-on-lab.jsonl
+
+Each run is `ceph-tuner tune --profiles --no-write-back --no-past` with the repeat's number as its seed. One line of the
+output is one run, with every window; a run that is there already is not made again. Rounds come one after the other, so
+that whatever ends the benchmark (`--until 16:30`), every scenario was repeated as often, or once more. Prints Markdown.
+
+What is compared are the finalists' windows: the winner, the settings in force and the best built-in profile, measured
+again in turns. benchmarks/tuning.py repeats the windows of one profile that was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from scipy.stats import t as student
+
+from ceph_tuner.clusters import open_cluster
+from ceph_tuner.slo import Slo, all_met, evaluate, parse_slo
+from ceph_tuner.trial import IN_FORCE, Trial
+from ceph_tuner_cli.tune_page import quantity
+
+SCENARIOS: Mapping[str, Tuple[Sequence[str], Mapping[str, Any]]] = {
+    "client-recovery": (["client.p95_ms <= 80 ms", "recovery.bytes_s >= 15 MB/s"], {}),
+    "client-scrub": (["client.p95_ms <= 60 ms", "scrub.bytes_s >= 75 MB/s"], {}),
+    "client-snaptrim-recovery": (
+        ["client.p95_ms <= 120 ms", "recovery.bytes_s >= 10 MB/s", "snaptrim.objects_s >= 100"],
+        {},
+    ),
+}
+"""Objectives, and options of the load. Every built-in profile misses the clients', by what earlier windows showed."""
+
+LEVEL = 0.95
+ALSO = "client.mean_ms"
+
+
+def slo_text(name: str) -> str:
+    objectives, options = SCENARIOS[name]
+    document = {"schema": 1, "name": name, "objectives": list(objectives)}
+    # JSON is YAML
+    return json.dumps({**document, "lab": {"scenario": name, "options": dict(options)}})
+
+
+def run(arguments: argparse.Namespace, name: str, repeat: int, conditions: Mapping[str, Any]) -> Dict[str, Any]:
+    with tempfile.TemporaryDirectory() as directory:
+        slo = Path(directory) / "slo.yaml"
+        slo.write_text(slo_text(name), encoding="utf-8")
+        options = {"trials": arguments.trials, "window": arguments.window, "settle": arguments.settle, "repeats": 1}
+        command = [str(Path(sys.executable).with_name("ceph-tuner")), "tune", "--cluster", arguments.cluster]
+        command += ["--slo", str(slo), "--seed", str(repeat), "--profiles", "--no-write-back", "--no-past"]
+        command += [word for option, value in options.items() for word in (f"--{option}", f"{value:g}")]
+        began, load = time.time(), os.getloadavg()[0]
+        done = subprocess.run([*command, "--format", "json"], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{name} {repeat}: tune ended with {done.returncode}")
+    return {
+        "scenario": name,
+        "repeat": repeat,
+        **conditions,
+        **options,
+        "date": datetime.fromtimestamp(began, timezone.utc).strftime("%Y-%m-%d"),
+        "seconds": round(time.time() - began, 1),
+        "load_average": [load, os.getloadavg()[0]],
+        "outcome": json.loads(done.stdout),
+    }
+
+
+def runs_of(path: Path) -> List[Dict[str, Any]]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def measure(arguments: argparse.Namespace) -> None:
+    opened = open_cluster(arguments.cluster)
+    try:
+        conditions = {
+            "ceph": opened.version,
+            "python": platform.python_version(),
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}",
+        }
+    finally:
+        opened.close()
+    done = {(entry["scenario"], entry["repeat"]) for entry in runs_of(arguments.output)}
+    for repeat in range(1, arguments.repeats + 1):
+        for name in arguments.scenarios.split(","):
+            if (name, repeat) in done:
+                continue
+            if arguments.until is not None and time.strftime("%H:%M") >= arguments.until:
+                return
+            entry = run(arguments, name, repeat, conditions)
+            with arguments.output.open("a", encoding="utf-8") as output:
+                output.write(json.dumps(entry) + "\n")
+
+
+class Compared:
+    """One run: what its winner and the best built-in profile did in the same rounds."""
+
+    def __init__(self, entry: Mapping[str, Any]) -> None:
+        outcome = entry["outcome"]
+        self.slo: Slo = parse_slo(outcome["slo"])
+        self.baseline: Mapping[str, float] = outcome["baseline"]
+        self.trials = [Trial.from_dict(trial) for trial in outcome["trials"]]
+        self.tried = [trial for trial in self.trials if trial.run.kind == "trial"]
+        self.unsafe: int = len(outcome["search"]["unsafe"])
+        self.state: str = outcome["search"]["state"]
+        self.better: bool = outcome["winner"]["better"]
+        self.winner: str = outcome["winner"]["winner"]
+        self.profile: str = outcome["best_built_in"]["label"]
+        in_force = self.trials[0].run.why == self.profile
+        self.tuned = self._means(self.winner)
+        self.built_in = self._means(IN_FORCE if in_force else self.profile)
+
+    def _means(self, label: str) -> Dict[str, float]:
+        """Of the finalists' windows; of all where it is no finalist."""
+        own = [trial for trial in self.trials if trial.run.label == label and trial.failed is None]
+        again = [trial for trial in own if trial.run.kind == "repeat"] or own
+        names = set.intersection(*(set(trial.means) for trial in again))
+        return {name: statistics.fmean(trial.means[name] for trial in again) for name in names}
+
+    def met(self, means: Mapping[str, float]) -> List[bool]:
+        return [verdict.met is True for verdict in evaluate(self.slo, means, self.baseline)]
+
+    @property
+    def until_met(self) -> Optional[int]:
+        """Trials until one kept every objective; None where none did."""
+        for number, trial in enumerate(self.tried, start=1):
+            if trial.failed is None and all_met(evaluate(self.slo, trial.means, self.baseline), hard_only=True):
+                return number
+        return None
+
+
+def student_half(values: Sequence[float]) -> float:
+    if len(values) < 2:
+        return math.nan
+    return float(student.ppf(0.5 + LEVEL / 2, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))
+
+
+def shown(metric: str, values: Sequence[float]) -> str:
+    singles = ", ".join(quantity(metric, value).split()[0] for value in values)
+    return f"{quantity(metric, statistics.fmean(values))} ({singles})"
+
+
+def ratio(runs: Sequence[Compared], metric: str) -> str:
+    """Tuned over built-in in the same rounds: geometric mean, and its Student interval over the repeats."""
+    logs = [math.log(run.tuned[metric] / run.built_in[metric]) for run in runs]
+    mean, half = statistics.fmean(logs), student_half(logs)
+    interval = "" if math.isnan(half) else f" [{math.exp(mean - half):.2f}, {math.exp(mean + half):.2f}]"
+    return f"{math.exp(mean):.2f}{interval}"
+
+
+def comparison(runs: Sequence[Compared]) -> List[str]:
+    slo = runs[0].slo
+    metrics = list(dict.fromkeys([*(objective.metric for objective in slo.objectives), ALSO]))
+    bounds = {objective.metric: f"`{objective.text}`" for objective in slo.objectives}
+    lines = ["| | best built-in | tuned | tuned / built-in |", "| --- | --- | --- | --- |"]
+    for metric in metrics:
+        sides = [[side[metric] for side in sides] for sides in ([r.built_in for r in runs], [r.tuned for r in runs])]
+        cells = [shown(metric, values) for values in sides]
+        for place, objective in enumerate(slo.objectives):
+            if objective.metric == metric:
+                met = [sum(run.met(means)[place] for run, means in pairs) for pairs in _sides(runs)]
+                cells = [f"{cell}: met {count} of {len(runs)}" for cell, count in zip(cells, met)]
+        lines.append(f"| {bounds.get(metric, metric)} | {' | '.join(cells)} | {ratio(runs, metric)} |")
+    every = [sum(all(run.met(means)) for run, means in pairs) for pairs in _sides(runs)]
+    lines.append(f"| every objective met | {' | '.join(f'{count} of {len(runs)}' for count in every)} | |")
+    return lines
+
+
+def _sides(runs: Sequence[Compared]) -> List[List[Tuple[Compared, Dict[str, float]]]]:
+    return [[(run, run.built_in) for run in runs], [(run, run.tuned) for run in runs]]
+
+
+def search_lines(entries: Sequence[Mapping[str, Any]], runs: Sequence[Compared]) -> List[str]:
+    lines = [
+        "| repeat | window | best built-in | winner | trials | first that met every objective | unsafe | failed "
+        "| ended | minutes |",
+        "|" + " --- |" * 10,
+    ]
+    for entry, one in zip(entries, runs):
+        failed = sum(trial.failed is not None for trial in one.tried)
+        winner = one.winner if one.better else "none better"
+        first = "none" if one.until_met is None else str(one.until_met)
+        lines.append(
+            f"| {entry['repeat']} | {entry['window']:g} s | {one.profile} | {winner} | {len(one.tried)} | {first} "
+            f"| {one.unsafe} | {failed} | {one.state} | {entry['seconds'] / 60:.1f} |"
+        )
+    return lines
+
+
+def tables(entries: Sequence[Mapping[str, Any]]) -> str:
+    lines: List[str] = []
+    for name in dict.fromkeys(str(entry["scenario"]) for entry in entries):
+        own = [entry for entry in entries if entry["scenario"] == name]
+        runs = [Compared(entry) for entry in own]
+        lines += [f"### {name}", "", *comparison(runs), "", *search_lines(own, runs), ""]
+    everything = [Compared(entry) for entry in entries]
+    trials, unsafe = sum(len(one.tried) for one in everything), sum(one.unsafe for one in everything)
+    lines.append(f"Unsafe: {unsafe} of {trials} trials.")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--cluster", default="lab")
+    parser.add_argument("--scenarios", default=",".join(SCENARIOS))
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--trials", type=int, default=5)
+    parser.add_argument("--window", type=float, default=15.0)
+    parser.add_argument("--settle", type=float, default=4.0)
+    parser.add_argument("--until", help="begin no run after this time of day, HH:MM")
+    parser.add_argument("--output", type=Path, default=Path("docs/results/tuning-on-lab.jsonl"))
+    parser.add_argument("--render", type=Path, help="print the tables of an earlier run, measure nothing")
+    arguments = parser.parse_args()
+    if arguments.render is None:
+        measure(arguments)
+    print(tables(runs_of(arguments.render or arguments.output)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""What of a run counts: the finalists' windows, in the same rounds; and what is not measured again."""
+
+import json
+import math
+
+import pytest
+import tuning_on_lab
+from tuning_on_lab import Compared, ratio, tables
+
+from ceph_tuner.knobs import PROFILE
+from ceph_tuner.sample import Measure
+from ceph_tuner.slo import parse_slo
+from ceph_tuner.trial import IN_FORCE, Run, Trial
+
+SLO = parse_slo({"name": "recovery", "objectives": ["client.p95_ms <= 80 ms", "recovery.bytes_s >= 15 MB/s"]})
+
+
+def window(kind, label, p95_ms, rate_mb_s, failed=None, why=""):
+    settings = {PROFILE: label} if kind == "profile" else {}
+    values = {"client.p95_ms": p95_ms, "client.mean_ms": p95_ms / 2, "recovery.bytes_s": 1e6 * rate_mb_s}
+    measures = {name: Measure(value, 0.0, 2) for name, value in values.items()}
+    return Trial(Run(kind, label, settings, why), 0.0, 30.0, measures, failed)
+
+
+def entry(trials, winner="trial 2", profile="high_client_ops", repeat=1, unsafe=()):
+    outcome = {
+        "slo": SLO.to_dict(), "baseline": trials[0].means, "best_built_in": {"label": profile},
+        "winner": {"winner": winner, "better": winner != IN_FORCE},
+        "search": {"state": "budget", "unsafe": list(unsafe)}, "trials": [trial.to_dict() for trial in trials],
+    }  # fmt: skip
+    return {"scenario": "client-recovery", "repeat": repeat, "window": 10.0, "seconds": 300.0, "outcome": outcome}
+
+
+def trials(tuned=60.0, again=66.0, built_in=110.0):
+    return [
+        window("baseline", IN_FORCE, 100, 35, why="balanced"),
+        window("profile", "high_client_ops", 95, 35),
+        window("trial", "trial 1", 70, 14),
+        window("trial", "trial 2", tuned, 20),
+        window("repeat", "trial 2", again, 21),
+        window("repeat", IN_FORCE, 105, 36),
+        window("repeat", "high_client_ops", built_in, 34),
+    ]
+
+
+def test_the_windows_that_were_measured_in_turns_are_compared():
+    run = Compared(entry(trials()))
+    assert (run.tuned["client.p95_ms"], run.built_in["client.p95_ms"]) == (66.0, 110.0)
+    assert (run.met(run.tuned), run.met(run.built_in)) == ([True, True], [False, True])
+
+
+def test_the_profile_in_force_is_measured_as_what_is_in_force():
+    assert Compared(entry(trials(), profile="balanced")).built_in["client.p95_ms"] == 105
+
+
+def test_what_nobody_measured_again_counts_with_the_windows_that_it_has():
+    assert Compared(entry(trials()[:4])).tuned["client.p95_ms"] == 60.0
+
+
+def test_the_first_trial_that_keeps_every_objective_is_counted():
+    assert Compared(entry(trials())).until_met == 2
+    assert Compared(entry(trials(tuned=90.0))).until_met is None
+
+
+def test_runs_are_compared_by_ratios_with_a_students_interval():
+    runs = [Compared(entry(trials(again=110.0 * factor), repeat=n)) for n, factor in enumerate((0.4, 0.5, 0.625), 1)]
+    # half of the interval: 4.303 (two degrees of freedom) x log(1.25) / sqrt(3)
+    half = 4.3027 * math.log(1.25) / math.sqrt(3)
+    assert ratio(runs, "client.p95_ms") == f"0.50 [{0.5 * math.exp(-half):.2f}, {0.5 * math.exp(half):.2f}]"
+    assert ratio(runs[:1], "client.p95_ms") == "0.40"
+
+
+def test_the_tables_tell_what_was_unsafe_and_what_was_not_met():
+    text = tables([entry(trials(again=99.0), unsafe=["trial 1"])])
+    assert "99 ms (99): met 0 of 1" in text
+    assert "Unsafe: 1 of 2 trials." in text
+    assert "| every objective met | 0 of 1 | 0 of 1 | |" in text
+
+
+def test_a_run_that_is_there_is_not_made_again(tmp_path, monkeypatch):
+    made = []
+
+    def fake(arguments, name, repeat, conditions):
+        made.append((name, repeat))
+        return entry(trials(), repeat=repeat)
+
+    class Opened:
+        version = "20.2.4"
+
+        def close(self): ...
+
+    output = tmp_path / "runs.jsonl"
+    output.write_text(json.dumps(entry(trials())) + "\n")
+    monkeypatch.setattr(tuning_on_lab, "run", fake)
+    monkeypatch.setattr(tuning_on_lab, "open_cluster", lambda name: Opened())
+    arguments = ["tuning_on_lab.py", "--scenarios", "client-recovery", "--repeats", "3", "--output", str(output)]
+    monkeypatch.setattr("sys.argv", arguments)
+    tuning_on_lab.main()
+    assert made == [("client-recovery", 2), ("client-recovery", 3)]
+    assert len(output.read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize("name", tuning_on_lab.SCENARIOS)
+def test_the_objectives_are_of_metrics_that_the_scenario_can_give(name, tmp_path):
+    from ceph_tuner.files import slo_file
+
+    path = tmp_path / "slo.yaml"
+    path.write_text(tuning_on_lab.slo_text(name))
+    wanted = slo_file.read(path)
+    kinds = {objective.metric.split(".")[0] for objective in wanted.slo.objectives}
+    assert kinds == set(wanted.scenario.split("-"))
