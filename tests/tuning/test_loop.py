@@ -368,6 +368,24 @@ def test_a_trial_that_is_hopeless_ends_early_and_is_told_with_what_it_showed() -
     assert outcome.choice.winner.label != "trial 1"
 
 
+def test_a_profile_that_grossly_misses_an_objective_is_stopped_but_is_no_failure_that_condemns_what_is_near() -> None:
+    def strike(run: Run, phase: str) -> None:
+        if phase == "measuring" and run.kind == "profile":
+            cluster.seen = lambda: {"client.p95_ms": 400.0, "recovery.bytes_s": 26e6}  # type: ignore[method-assign]
+        elif phase == "preparing the load":
+            cluster.seen = lambda: FakeCluster.seen(cluster)  # type: ignore[method-assign]
+
+    cluster, spies = FakeCluster(strike), []
+    outcome = run(cluster, task(compare=True), spies=spies, window=60)
+    stopped = [trial for trial in outcome.trials if trial.run.kind == "profile"]
+    assert len(stopped) == 2
+    assert all(trial.seconds < 15 and "more than 2 times off" in str(trial.failed) for trial in stopped)
+    told = [result for _, result, _ in spies[0].told]
+    assert not any(isinstance(result, Failed) for result in told)
+    assert all(trial.measures in told and trial.means["client.p95_ms"] == 400.0 for trial in stopped)
+    assert outcome.choice.winner.label not in {trial.run.label for trial in stopped}
+
+
 def settings_of(outcome: Outcome) -> list:
     return [trial.run.settings for trial in outcome.trials]
 

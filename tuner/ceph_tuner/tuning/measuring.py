@@ -78,7 +78,8 @@ class Measuring:
         """Carry a run out. Whatever happens, the settings are undone (`keep`: unless it went well), the load stopped.
 
         A breach of the guard, and settings that the cluster refuses, make a failed trial; so do those of kind `trial`
-        that turn out hopeless, `to_beat` being the rank that they must reach. A lock that somebody else holds, a load
+        that turn out hopeless, `to_beat` being the rank that they must reach. So is, of any kind, what grossly misses
+        an objective. A lock that somebody else holds, a load
         that cannot be started and an interrupt are raised.
         """
         began = self._clock.now()
@@ -109,7 +110,7 @@ class Measuring:
                 failed, measures, ended_early = ended.reason, ended.measures, True
             except _StoppedError as stopped:
                 failed = stopped.breach.reason
-                measures = {name: Measure(value, 0.0, 1) for name, value in seen.items()}
+                measures = _once(seen)
             notes = tuple(self._work.remarks())
             if keep and failed is None:
                 cleanup.pop_all()
@@ -166,6 +167,9 @@ class Measuring:
                     seen.update(sight.values)
                     self._report.live(sight.values)
                 breach = guard.watch(sight) if guard is not None else None
+                if breach is not None and breach.rule == "slo":
+                    # the cluster is well and only slow: that is a measurement, and says nothing against what is near
+                    raise _HopelessError(breach.reason, self._so_far(start, seen))
                 if breach is not None:
                     raise _StoppedError(breach)
             now = self._clock.now()
@@ -173,6 +177,12 @@ class Measuring:
                 self._ask(hopeless, start, stretch, now)
                 stretch = now
             self._clock.sleep(max(0.0, min(OBSERVE_S, end - self._clock.now())))
+
+    def _so_far(self, start: float, seen: Mapping[str, float]) -> Mapping[str, Measure]:
+        try:
+            return self._work.measure(start, self._clock.now())
+        except (RetryLater, LabFailed):
+            return _once(seen)
 
     def _ask(self, hopeless: Hopeless, start: float, stretch: float, now: float) -> None:
         try:
@@ -204,3 +214,8 @@ class Measuring:
     def _undo(self, run: Run, number: int, total: int) -> None:
         self._report.phase(run, number, total, "taking the settings back", 0)
         self._writer.undo()
+
+
+def _once(seen: Mapping[str, float]) -> Dict[str, Measure]:
+    """Values that were seen, as measures of one sample."""
+    return {name: Measure(value, 0.0, 1) for name, value in seen.items()}
