@@ -36,9 +36,9 @@ from ceph_tuner_cli.tune_page import quantity
 
 SCENARIOS: Mapping[str, Tuple[Sequence[str], Mapping[str, Any]]] = {
     "client-recovery": (["client.p95_ms <= 80 ms", "recovery.bytes_s >= 15 MB/s"], {}),
-    "client-scrub": (["client.p95_ms <= 60 ms", "scrub.bytes_s >= 75 MB/s"], {}),
+    "client-scrub": (["client.p95_ms <= 80 ms", "scrub.bytes_s >= 60 MB/s"], {}),
     "client-snaptrim-recovery": (
-        ["client.p95_ms <= 120 ms", "recovery.bytes_s >= 10 MB/s", "snaptrim.objects_s >= 100"],
+        ["client.p95_ms <= 120 ms", "recovery.bytes_s >= 10 MB/s", "snaptrim.objects_s >= 60"],
         {},
     ),
 }
