@@ -220,8 +220,8 @@ def tables(entries: Sequence[Mapping[str, Any]]) -> str:
     everything = [Compared(entry) for entry in entries]
     trials, unsafe = sum(len(one.tried) for one in everything), sum(one.unsafe for one in everything)
     lines.append(
-        f"Unsafe (an objective was broken which the settings in force keep): {unsafe} of {trials} trials. Worse: one that "
-        "they miss was missed by 5% more."
+        f"Unsafe (an objective was broken which the settings in force keep): {unsafe} of {trials} trials. "
+        "Worse: one that they miss was missed by 5% more."
     )
     return "\n".join(lines)
 
