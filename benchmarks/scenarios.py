@@ -66,7 +66,7 @@ SLACK = {"ms": (1.05, 1.2), "1/s": (1.05, 1.2), "B/s": (1.05, 1.2)}
 """By the metric's unit: how far a bound is from what the hidden settings truly reach."""
 
 NOISE = {"ms": (0.05, 0.10), "1/s": (0.03, 0.05), "B/s": (0.03, 0.05)}
-"""By the metric's unit: deviation of a measurement's logarithm, beside what the seed brings."""
+"""By the metric's unit: deviation of a measurement's logarithm."""
 
 MISSED = 1.1
 """Factor by which what is in force misses a bound at least: less would pass for met in a noisy window."""
@@ -178,9 +178,9 @@ class Scenario:
         return {**found, LOSS: loss(evaluate(self.slo, found))}
 
     def measure(self, settings: Mapping[str, Any], random: np.random.Generator) -> Dict[str, Measured]:
-        """One noisy window."""
+        """One noisy window of the cluster that the truth is about: its PGs lie where they lie."""
         seen = {}
-        for name, value in self.cluster.run(settings, int(random.integers(1000, 2**31))).items():
+        for name, value in self.cluster.truth(settings).items():
             deviation = random.uniform(*NOISE[METRICS[name].unit])
             mean = value * float(random.lognormal(0.0, deviation))
             seen[name] = Measured(mean, deviation * mean)

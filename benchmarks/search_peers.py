@@ -210,6 +210,7 @@ class Ours(Peer):
             seed=seed,
             options=Options(trials=problem.budget - 1, log_metrics=problem.log_metrics),
             priors=problem.priors if with_priors else (),
+            suggestions=problem.designs,
         )
 
     def ask(self) -> Optional[Settings]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Iterator, List
 
 import pytest
+from hypothesis import settings
 
 from ceph_tuner.errors import TunerError
 from ceph_tuner.lab.bringup import up
@@ -24,6 +25,10 @@ from ceph_tuner.lab.throttle import host_throttle
 # a shell starts what runs in its background with Ctrl-C ignored, and every program that is tested would inherit that
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# how long an example takes says more about the machine than about the code
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 _LAB_FIXTURES = {"tentacle_lab", "reef_lab", "any_lab", "needs_lab"}
 

@@ -196,7 +196,7 @@ def test_a_search_explains_itself_and_the_same_each_time() -> None:
     assert told.importance(CUBE.names, {"a": 0.1, "b": 0.5, "c": 0.5}, 0.1)["y"].influences[0].name == "a"
     assert [entry.best for entry in told.convergence()] == [None] * 5
     assert told.limiting().conflicts == (frozenset({constraint}),)
-    assert told.reach().exists < 0.3
+    assert told.reach().exists < 0.5
     assert told.nearest_feasible().relaxed[0].bound > 0.9
     again = search.explain()
     assert again.nearest_feasible() == told.nearest_feasible()

@@ -36,8 +36,9 @@ def test_a_model_that_is_twice_too_sure_is_widened_by_nearly_two_in_the_end() ->
 
 
 def test_a_model_that_keeps_its_word_is_left_alone() -> None:
-    assert inflation(np.zeros(0)) == 1.0
-    assert inflation(np.random.default_rng(1).standard_normal(400)) < 1.05
+    least = inflation(np.zeros(0))
+    assert 1.0 < least < 1.5
+    assert inflation(np.random.default_rng(1).standard_normal(400)) == least
 
 
 @unhurried

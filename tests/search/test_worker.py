@@ -131,7 +131,7 @@ def test_without_a_baseline_it_is_asked_for_first() -> None:
     )
 
 
-@pytest.mark.parametrize("share", [0, 1, "much", True])
+@pytest.mark.parametrize("share", [0, 1.5, "much", True])
 def test_a_share_that_is_none_is_refused(share: object) -> None:
     result, code = serve(json.dumps(request(safe_probability=share)))
     assert (result["kind"], code) == ("request", 2)

@@ -75,8 +75,12 @@ class Options:
     """How bold a search is."""
 
     safe_probability: float = 0.95
-    """Least probability with which settings meet every constraint, for them to be tried; 0 where nothing is at risk."""
-    step_limit: float = 0.5
+    """Least probability with which settings meet every constraint that the start keeps, for them to be tried; 0 where
+    nothing is at risk."""
+    improve_probability: float = 0.75
+    """Least probability with which they make no constraint worse that the start breaks: it is broken already, and what
+    mends it is seldom near."""
+    step_limit: float = 1.0
     """Furthest that a trial may be from the best that was measured, in each dimension, as a share of its range."""
     first_step: float = 0.03
     """The same for the first trials without a prior, while nothing is known."""
@@ -95,8 +99,9 @@ class Options:
     """Metrics that are positive and vary by factors: modelled by their logarithm."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.safe_probability < 1:
-            raise ValueError(f"safe_probability (={self.safe_probability}) must be at least 0 and below 1")
+        for name in ("safe_probability", "improve_probability"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} (={getattr(self, name)}) must be at least 0 and below 1")
         for name in ("step_limit", "first_step"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} (={getattr(self, name)}) must be above 0 and at most 1")

@@ -45,6 +45,11 @@ class Bounds:
     goal: float
     hold: float
 
+    @property
+    def kept(self) -> bool:
+        """Whether it holds now, so that a trial must not break it."""
+        return self.goal == self.hold
+
 
 class Model:
     """Surrogates of the objective and of all constrained metrics. `start` is a point of the cube."""
@@ -88,7 +93,7 @@ class Model:
         self._at_trials: Optional[View] = None
         at_start = self.at(start[None, :])
         self.bounds = [self._bounds(constraint, at_start) for constraint in constraints]
-        self.broken = self.at_trials.log_safe() < math.log(BROKEN)
+        self.broken = np.minimum(self.at_trials.log_safe(), self.at_trials.log_no_worse()) < math.log(BROKEN)
         """Whether each trial did worse than may be, as it is seen now, shape (trials,)."""
         surely = max(options.safe_probability, FEASIBLE)
         if np.any(self.at_trials.log_feasible()[~self.failed] >= math.log(surely)):
@@ -224,15 +229,27 @@ class View:
 
     def log_feasible(self) -> Array:
         """Logarithm of the probability that every constraint is met, shape (n,)."""
-        return self._log_all([bounds.goal for bounds in self._model.bounds])
+        return self._log_all([(bounds, bounds.goal) for bounds in self._model.bounds])
 
     def log_safe(self) -> Array:
-        """Logarithm of the probability that no constraint is broken which the start keeps, nor another made worse."""
-        return self._log_all([bounds.hold for bounds in self._model.bounds])
+        """Logarithm of the probability that no constraint is broken which the start keeps, shape (n,)."""
+        return self._log_all([(bounds, bounds.hold) for bounds in self._model.bounds if bounds.kept])
 
-    def _log_all(self, limits: List[float]) -> Array:
+    def log_no_worse(self) -> Array:
+        """Logarithm of the probability that what the start breaks already gets no worse, shape (n,)."""
+        return self._log_all([(bounds, bounds.hold) for bounds in self._model.bounds if not bounds.kept])
+
+    def allowed(self, risk: float, options: Options) -> Array:
+        """Whether points may be tried, where `risk` may be taken that they break what the start keeps, shape (n,)."""
+        safe = self.log_safe() >= math.log(max(1.0 - risk, 1e-300))
+        # without a safe probability nothing is at risk at all
+        least = min(options.improve_probability, options.safe_probability)
+        allowed: Array = safe & (self.log_no_worse() >= math.log(max(least, 1e-300)))
+        return allowed
+
+    def _log_all(self, limits: Sequence[Tuple[Bounds, float]]) -> Array:
         total = self._model.log_no_failure(self.points)
-        for bounds, limit in zip(self._model.bounds, limits):
+        for bounds, limit in limits:
             total = total + self._log_meets(bounds, limit)
         return total
 

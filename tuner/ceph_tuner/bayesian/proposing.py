@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import List, Mapping, Optional, Sequence
+from typing import List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ceph_tuner.bayesian.contract import Array, Options, Space
 from ceph_tuner.bayesian.margins import risk
 from ceph_tuner.bayesian.model import FEASIBLE, Model, View
 from ceph_tuner.bayesian.trust_region import half_side
+
+_LARGEST = 0.5
+"""Half a side of the largest region where nothing but what was measured is known."""
 
 _REPEATS = 3
 """Times that the best known is measured before it is given up that anything else is safe."""
@@ -78,15 +81,18 @@ def next_step(
     worth = _Worth(objective, float(np.min(view.metric(objective)[0][met])) if met.any() else None)
     tried = np.where(model.failed, -np.inf, worth.of_trials(view))
     centre = model.points[int(np.argmax(tried))]
-    first = options.step_limit if model.has_priors else options.first_step
-    half = half_side(_successes(tried), first, options.step_limit)
-    allowed = math.log(max(1 - risk(violated, 1 - options.safe_probability), 1e-300))
+    first, largest = options.first_step, min(options.step_limit, _LARGEST)
+    if model.has_priors:
+        # a prior knows what is far away, and how far it may be trusted is in the deviations
+        first = largest = options.step_limit
+    half = half_side(_successes(tried), first, largest)
+    taken = risk(violated, 1 - options.safe_probability)
     within = {label: u for label, u in suggestions.items() if np.max(np.abs(u - centre)) <= options.step_limit}
     categories = getattr(space, "categories", ())
     point = None
     for shrink in range(_SHRINKS):
         region = Region.around(centre, half * 0.5**shrink, categories)
-        point = _best_safe(space, model, region, worth, allowed, list(within.values()), generator)
+        point = _best_safe(space, model, region, worth, (taken, options), list(within.values()), generator)
         if point is not None:
             break
     why = "most gain that is expected" if met.any() else "most likely to meet every constraint"
@@ -99,7 +105,7 @@ def next_step(
     safe, gain = 0.0, 0.0
     if point is not None:
         here = model.at(point[None, :])
-        safe = float(np.exp(here.log_safe()[0]))
+        safe = float(np.exp(np.minimum(here.log_safe(), here.log_no_worse())[0]))
         why = f"{why} (feasible with {100 * float(np.exp(here.log_feasible()[0])):.0f}%)"
         gain = float(np.exp(worth.of(here)[0])) / model.surrogates[objective].scale if met.any() else 0.0
     surely = bool(np.any(view.log_feasible() >= math.log(max(options.safe_probability, FEASIBLE))))
@@ -112,23 +118,23 @@ def _best_safe(
     model: Model,
     region: Region,
     worth: _Worth,
-    allowed: float,
+    taken: Tuple[float, Options],
     suggestions: Sequence[Array],
     generator: np.random.Generator,
 ) -> Optional[Array]:
     points = np.vstack([candidates(region, model.points, generator), *suggestions])
     for number in range(_ROUNDS + 1):
         view = model.at(points)
-        safe = view.log_safe()
+        nearly = view.log_safe() + view.log_no_worse()
         # what is not safe is ordered by how nearly it is, below all that is
-        score = np.where(safe >= allowed, worth.of(view), -1e9 + np.maximum(safe, -1e6))
+        score = np.where(view.allowed(*taken), worth.of(view), -1e9 + np.maximum(nearly, -1e6))
         if number < _ROUNDS:
             points = refined(region, points, score, number, generator)
     order = np.argsort(-score, kind="stable")[:_ROUNDED]
     settled = rounded(space, points[order])
     view = model.at(settled)
     apart = np.min(np.max(np.abs(settled[:, None, :] - model.points[None, :, :]), axis=2), axis=1)
-    score = np.where((view.log_safe() >= allowed) & (apart > _SAME), worth.of(view), -np.inf)
+    score = np.where(view.allowed(*taken) & (apart > _SAME), worth.of(view), -np.inf)
     best = int(np.argmax(score))
     return settled[best] if np.isfinite(score[best]) else None
 

@@ -30,10 +30,10 @@ _WIDTHS = {"constant": 2.0, "slope": 1.0, "curve": 1.5, "noise": 1.5, "trust": 1
 _CURVED = 0.3
 """Deviation of what is not a plane, as a share of the plane's over the cube."""
 
-_TRUST = 0.5
+_TRUST = 0.25
 """Deviation of a prior's scale around 1: a model that is wrong by half is common."""
 
-_UNEXPLAINED = 0.3
+_UNEXPLAINED = 0.2
 """What a prior leaves unexplained, as a share of its own variation over the cube."""
 
 _NOISE = 0.03

@@ -95,9 +95,12 @@ def _proposals(
     from ceph_tuner.search.knob_search import KnobSearch
     from ceph_tuner.search.shares_prior import SharesPrior
 
-    options = Options(
-        safe_probability=_share(document, "safe_probability", 0.95), step_limit=_share(document, "step_limit", 0.5)
-    )
+    try:
+        options = Options(
+            safe_probability=_share(document, "safe_probability", 0.95), step_limit=_share(document, "step_limit", 1.0)
+        )
+    except ValueError as error:
+        raise InputError("request", str(error), "another share") from error
     suggestions = informed_designs(space, slo.work)
     prior = SharesPrior(space, [objective.metric for objective in slo.objectives], slo.work)
     search = KnobSearch(space, slo, in_force, _seed(document), options, [prior], suggestions)
@@ -213,8 +216,8 @@ def _seed(document: Mapping[str, Any]) -> int:
 
 def _share(document: Mapping[str, Any], key: str, default: float) -> float:
     value = document.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-        raise InputError(f"request.{key}", repr(value), "a number above 0 and below 1")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
+        raise InputError(f"request.{key}", repr(value), "a number above 0 and at most 1")
     return float(value)
 
 

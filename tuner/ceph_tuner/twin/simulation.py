@@ -42,6 +42,9 @@ LEASE_BURST_S = 0.32
 SCRUB_STRIDE = 512.0 * 1024
 """osd_deep_scrub_stride."""
 
+_TRIMS = 16
+"""Clones that a PG may trim at a time: the most that osd_pg_max_concurrent_snap_trims is searched to, and room."""
+
 
 @dataclass(frozen=True)
 class Counters:
@@ -344,8 +347,8 @@ class Simulation:
         pgs = sum(len(acting) for _, acting in self._pools.values())
         flying = sum(max(1, round(client.depth * self.share)) for client in model.clients)
         trimming = min(16 * osds, sum(task.kind == kernel.SNAPTRIM for task in self._tasks))
-        items = flying * (self._width + 1) + len(self._tasks) * (2 * self._width + 2) + 4 * trimming * self._width
-        operations = flying + len(self._tasks) + 4 * trimming
+        items = flying * (self._width + 1) + len(self._tasks) * (2 * self._width + 2) + _TRIMS * trimming * self._width
+        operations = flying + len(self._tasks) + _TRIMS * trimming
         # what one event may bring about
         reserve = flying + len(self._tasks) * (self._width + 1) + 256
         items, operations = items + reserve, operations + reserve
