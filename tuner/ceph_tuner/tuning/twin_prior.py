@@ -1,6 +1,6 @@
 """What the twin says of settings, quickly enough to be asked about thousands: the prior of a search.
 
-A run of the twin takes some tens of milliseconds, so a design is simulated once and every metric is emulated between
+A run of the twin takes some tens of milliseconds, so a design is simulated once and the metrics are emulated between
 its points by extremely randomised trees (Geurts et al. 2006). They pass through the points of the design, and of the
 emulators that were tried they err least on points that they have not seen (docs/results/search.md).
 
@@ -12,9 +12,8 @@ Glossary
 from __future__ import annotations
 
 import copy
-import math
 from contextlib import ExitStack
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, List, Mapping, Optional, Sequence
 
 import numpy as np
 from scipy.stats import qmc
@@ -27,7 +26,6 @@ from ceph_tuner.recommendation.runs import run_length_s
 from ceph_tuner.releases import CLASSES, Settings
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.space import Space
-from ceph_tuner.settings import shares
 from ceph_tuner.twin.forecast import metrics_of
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.observations import Run, negligible, simulated
@@ -43,7 +41,7 @@ EVENTS, SHORTEST_S, SHORTEST_SCRUB_S, LONGEST_S = 4e5, 2.0, 5.0, 40.0
 LOCAL_SHARE, LOCAL_REACH = 0.25, 0.15
 """Of the design, the part that lies around the settings in force, and its deviation in each dimension."""
 
-TREES = 200
+TREES = 100
 
 NEVER_S = 30 * 86400.0
 """Times to finish are cut off here: ten years, as samples say of work that stands still, would be all that counts."""
@@ -83,14 +81,15 @@ class TwinPrior:
         self._floors = np.asarray([negligible(name, model) for name in self.metrics])
         self.points: Array = _design(model, space, designs, seed, sorted(kinds))
         self._z = self._simulate(self.points, runs)
-        self._trees = self._fit()
+        self._fit()
 
     def predict(self, points: Any) -> Mapping[str, Array]:
         """Give every metric in its own unit, above 0; points have the shape (n, size), metrics (n,)."""
-        known = np.asarray([_features(self._space.decode(point)) for point in np.asarray(points, dtype=float)])
+        known = _features(self._space.columns(np.asarray(points, dtype=float)))
+        z = self._trees.predict(known).reshape(len(known), -1) * self._spread + self._mean
         return {
-            name: np.maximum(np.exp(trees.predict(known)) - floor, max(floor, 1e-9))
-            for name, floor, trees in zip(self.metrics, self._floors, self._trees)
+            name: np.maximum(np.exp(column) - floor, max(floor, 1e-9))
+            for name, floor, column in zip(self.metrics, self._floors, z.T)
         }
 
     def with_points(self, points: Any, runs: Optional[Runner] = None) -> TwinPrior:
@@ -98,12 +97,17 @@ class TwinPrior:
         added = np.asarray(points, dtype=float).reshape(-1, self._space.size)
         other = copy.copy(self)
         other.points, other._z = np.vstack([self.points, added]), np.vstack([self._z, self._simulate(added, runs)])
-        other._trees = other._fit()
+        other._fit()
         return other
 
-    def _fit(self) -> List[ExtraTreesRegressor]:
-        known = np.asarray([_features(self._space.decode(point)) for point in self.points])
-        return [ExtraTreesRegressor(TREES, random_state=self._seed).fit(known, column) for column in self._z.T]
+    def _fit(self) -> None:
+        """One forest for all metrics: asked about thousands of points, each forest costs its time."""
+        known = _features(self._space.columns(self.points))
+        self._mean, self._spread = self._z.mean(axis=0), np.maximum(self._z.std(axis=0), 1e-9)
+        self._trees = ExtraTreesRegressor(TREES, random_state=self._seed)
+        self._trees.fit(
+            known, np.squeeze((self._z - self._mean) / self._spread, axis=1 if self._z.shape[1] == 1 else ())
+        )
 
     def _simulate(self, points: Array, runs: Optional[Runner]) -> Array:
         """Give z, shape (n, metrics): the mean over the seeds."""
@@ -139,20 +143,19 @@ def _design(model: ClusterModel, space: Space, count: int, seed: int, kinds: Seq
     return np.vstack([named, around, cube])
 
 
-def _features(settings: Settings) -> List[float]:
-    """What the queue sees of settings: of the cube's own axes, each means something else at every reservation."""
-    found: List[float] = []
-    logs: Dict[str, float] = {}
-    by_class: Mapping[str, Tuple[float, int, float]] = {}
-    if f"osd_mclock_scheduler_{CLASSES[0]}_res" in settings:
-        by_class = shares(settings)
-    for name, (reservation, weight, limit) in by_class.items():
-        found += [reservation, limit if limit > 0 else _NO_LIMIT]
-        logs[name] = math.log(weight)
-    found += list(logs.values())
-    found += [logs[one] - logs[other] for one, other in zip(CLASSES, CLASSES[1:]) if logs]
-    counts = (value for name, value in sorted(settings.items()) if not name.startswith("osd_mclock_scheduler_"))
-    return found + [math.log(value) for value in counts if isinstance(value, (int, float)) and value > 0]
+def _features(knobs: Mapping[str, Array]) -> Array:
+    """What the queue sees of settings, shape (n, features): on the cube itself, much depends on the reservations."""
+    found: List[Array] = []
+    logs: List[Array] = []
+    for name in CLASSES:
+        stem = f"osd_mclock_scheduler_{name}_"
+        if stem + "res" in knobs:
+            found += [knobs[stem + "res"], np.where(knobs[stem + "lim"] > 0, knobs[stem + "lim"], _NO_LIMIT)]
+            logs.append(np.log(knobs[stem + "wgt"]))
+    found += logs
+    found += [one - other for one, other in zip(logs, logs[1:])]
+    counts = (value for name, value in sorted(knobs.items()) if not name.startswith("osd_mclock_scheduler_"))
+    return np.stack([*found, *(np.log(np.maximum(value, 1e-9)) for value in counts)], axis=1)
 
 
 def simulated_as_far(run: Run) -> Array:
