@@ -47,7 +47,7 @@ _Objects = typer.Option(None, "--objects", min=1, max=1_000_000, help="Number of
 
 @app.command()
 def client(
-    rate: Optional[float] = typer.Option(250.0, help="IOPS that the clients offer, whatever comes back (open loop)."),
+    rate: Optional[float] = typer.Option(250.0, help="IOPS that the clients offer, with the pauses that fio makes."),
     depth: Optional[int] = typer.Option(None, help="Queue depth of a job. With --closed, what drives the load."),
     closed: bool = typer.Option(False, "--closed", help="Closed loop: no rate, the queue is kept full."),
     block: str = typer.Option("4KiB", help="Bytes of an operation."),

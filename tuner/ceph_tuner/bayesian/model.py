@@ -244,8 +244,7 @@ class View:
         safe = self.log_safe() >= math.log(max(1.0 - risk, 1e-300))
         # without a safe probability nothing is at risk at all
         least = min(options.improve_probability, options.safe_probability)
-        allowed: Array = safe & (self.log_no_worse() >= math.log(max(least, 1e-300)))
-        return allowed
+        return np.asarray(safe & (self.log_no_worse() >= math.log(max(least, 1e-300))))
 
     def _log_all(self, limits: Sequence[Tuple[Bounds, float]]) -> Array:
         total = self._model.log_no_failure(self.points)
