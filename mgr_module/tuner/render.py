@@ -235,7 +235,8 @@ def recommendation(found: Mapping[str, Any]) -> str:
     proposal = found["proposal"]
     lines = [verdicts(found["slo"]), ""]
     if proposal is None:
-        lines.append("the optimiser proposes nothing")
+        verdict = found.get("verdict") or {}
+        lines.append(f"nothing is proposed: {verdict.get('reason', 'the optimiser does not say why')}")
     else:
         settings = sorted(proposal["settings"].items())
         lines += [f"to try next ({proposal.get('why', 'no reason given')}):"]

@@ -245,6 +245,7 @@ class Service:
         return {
             "proposal": proposal,
             "commands": self._commands(proposal["settings"]) if proposal else [],
+            "verdict": answer.get("verdict"),
             "best": answer.get("best"),
             "slo": [verdict.to_dict() for verdict in evaluate(slo, now, baseline)],
             "in_force": in_force,
@@ -311,7 +312,8 @@ def _told(trials: List[Trial]) -> List[Dict[str, Any]]:
             entry["settings"] = dict(trial.run.settings)
         else:
             continue
-        if trial.failed is not None:
+        # what was ended early because it was hopeless was measured all the same
+        if trial.failed is not None and not trial.hopeless:
             entry["failed"] = trial.failed
         told.append(entry)
     return told
