@@ -214,8 +214,11 @@ class Ours(Peer):
         )
 
     def ask(self) -> Optional[Settings]:
-        proposals = self._optimiser.ask(1)
         self.verdict = self._optimiser.verdict().state
+        if self.verdict == "infeasible":
+            # as `ceph-tuner tune` does: what cannot be met is not tried on
+            return None
+        proposals = self._optimiser.ask(1)
         return proposals[0].settings if proposals else None
 
     def tell(self, settings: Settings, values: Mapping[str, Measured]) -> None:
