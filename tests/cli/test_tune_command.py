@@ -121,7 +121,7 @@ def test_an_interrupted_run_is_resumed_with_the_same_proposals(
 
     def strike(self: TuneProgress, doing: Run, number: int, total: int, what: str, seconds: float) -> None:
         phase(self, doing, number, total, what, seconds)
-        if number == 3 and what == "measuring":
+        if number == 2 and what == "measuring":
             raise KeyboardInterrupt
 
     before = database(twin)
