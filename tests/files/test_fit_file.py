@@ -46,7 +46,7 @@ def some_fit() -> Fit:
         Fitted("network_s", "s", "one way", 1.6e-4, 0.48, 1.5e-4, 0.5, SILENT, 1e-5, 1e-3),
     )
     covariance = np.asarray([[0.0121, -0.01], [-0.01, 0.2304]])
-    left = Unexplained(17, 1.4, 0.06, -0.02, 0.08, {"client": 0.05}, 0.07, 5.0, "mixed fit-2", 0.31)
+    left = Unexplained(17, 1.4, 0.06, -0.02, 0.08, 5.0, "mixed fit-2", 0.31)
     return Fit(
         {"client": CLIENT, "mixed": BUSY},
         parameters,

@@ -226,7 +226,7 @@ class _Reader:
                 data.get("read_share", 0.0),
                 round(self._amount(data, keys, "block", "size", 4096.0)),
                 self._amount(data, keys, "latency", "time", 0.0, zero=True),
-                not data.get("full_stripes", False),
+                partial_stripe=not data.get("full_stripes", False),
             ),
         )
 
