@@ -117,9 +117,13 @@ def announcement(cluster: str, task: Task, timing: Timing, space: Space, options
             f"- measures the best again, in turns with the settings in force, and {end}: {most}.",
             "What is promised:",
             f"- nothing is tried that is not expected, with {100 * options.safe_probability:g}% probability, to keep "
-            f"every hard objective that is kept now and to make none of the others worse by more than "
-            f"{100 * TOLERANCE:.0f}%;",
-            f"- no knob moves further than {100 * options.step_limit:g}% of its range from the best so far;",
+            f"every hard objective that is kept now, and with {100 * options.improve_probability:g}% to make none of "
+            f"the others worse by more than {100 * TOLERANCE:.0f}%;",
+            *(
+                [f"- no knob moves further than {100 * options.step_limit:g}% of its range from the best so far;"]
+                if options.step_limit < 1
+                else []
+            ),
             f"- after more than {options.violation_budget} trials that broke a hard objective after all, none follows;",
             "- a trial ends at once where an OSD goes down, PGs become inactive, operations get slow or a client "
             "objective is grossly missed.",
