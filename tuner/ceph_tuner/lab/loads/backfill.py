@@ -55,7 +55,7 @@ class BackfillLoad(BackgroundLoad):
         for pg in home:
             self._swap(pg, pg["pgid"] in swapped)
         moved = {pg["pgid"] for pg in home}
-        wait_for("the objects are misplaced", lambda: self._all_misplaced(moved), timeout=60)
+        wait_for("the objects are misplaced", lambda: self._all_misplaced(moved), timeout=180)
         self.tell(f"{self.pool.name}: {self._misplaced():.0f} objects misplaced, held by nobackfill")
 
     def read(self) -> Reading:
