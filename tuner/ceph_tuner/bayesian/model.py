@@ -20,14 +20,14 @@ from ceph_tuner.bayesian.surrogate import Data, Surrogate, scale_of
 FEASIBLE = 0.5
 """Probability from which what was tried counts as feasible, for what is to be bettered."""
 
-_SUSPECT = 0.35
-"""The same, at most, as a share of the distance to the nearest trial that went well."""
-
 BROKEN = 0.5
 """Probability of having been safe below which a trial counts as a violation."""
 
 _NEAR_FAILURE = 0.15
 """Distance in the cube over which a failed trial makes its neighbours suspect."""
+
+_SUSPECT = 0.35
+"""The same, at most, as a share of the distance to the nearest trial that went well."""
 
 _PRIOR_POINTS = 256
 """Points at which it is seen how much the priors say that a metric varies."""
@@ -99,7 +99,6 @@ class Model:
         if np.any(self.at_trials.log_feasible()[~self.failed] >= math.log(surely)):
             # there are settings that keep everything: from now on nothing less may be tried
             self.bounds = [replace(bounds, hold=bounds.goal) for bounds in self.bounds]
-            self._at_trials = None
 
     @property
     def has_priors(self) -> bool:
@@ -164,12 +163,11 @@ class Model:
         return np.hstack([points - self._start, *(column[:, None] for column in columns)])
 
     def _unit(self, name: str, values: Array) -> Array:
-        logs = name in self._options.log_metrics
-        return np.log(np.maximum(values, 1e-12)) if logs else np.asarray(values, dtype=float)
+        return np.log(np.maximum(values, 1e-12)) if self.is_log(name) else np.asarray(values, dtype=float)
 
     def _bounds(self, constraint: Constraint, at_start: View) -> Bounds:
         sign = 1.0 if constraint.comparison == "<=" else -1.0
-        logs = constraint.name in self._options.log_metrics
+        logs = self.is_log(constraint.name)
         goal = constraint.bound
         if logs:
             goal = math.log(goal) if goal > 0 else -1e3
@@ -186,7 +184,7 @@ class Model:
         for row, trial in enumerate(self._trials):
             value = trial.values.get(name)
             entry = None if value is None else (value.mean, value.error)
-            if value is not None and name in self._options.log_metrics:
+            if value is not None and self.is_log(name):
                 entry = logarithms(value)
             if entry is not None:
                 found.append((row, *entry))
@@ -199,17 +197,18 @@ class Model:
         first = next((trial.values[name].mean for trial in self._trials if name in trial.values), None)
         if first is None or not bounds:
             return None
-        return 1.0 if name in self._options.log_metrics else _MARGINS * max(abs(bounds[0] - first), 1e-9)
+        return 1.0 if self.is_log(name) else _MARGINS * max(abs(bounds[0] - first), 1e-9)
 
 
 class View:
-    """The model at some points, each metric asked for once."""
+    """The model at some points, each metric and each bound asked for once."""
 
     def __init__(self, model: Model, points: Array) -> None:
         self.points = points
         self._model = model
         self._beforehand = model.prior(points)
         self._known: Dict[str, Tuple[Array, Array]] = {}
+        self._met: Dict[Tuple[Bounds, float], Array] = {}
 
     def metric(self, name: str) -> Tuple[Array, Array]:
         """Give mean and deviation, each of shape (n,)."""
@@ -253,5 +252,7 @@ class View:
         return total
 
     def _log_meets(self, bounds: Bounds, limit: float) -> Array:
-        mean, deviation = self.metric(bounds.name)
-        return log_feasibility(bounds.sign * (mean - limit), deviation)
+        if (bounds, limit) not in self._met:
+            mean, deviation = self.metric(bounds.name)
+            self._met[bounds, limit] = log_feasibility(bounds.sign * (mean - limit), deviation)
+        return self._met[bounds, limit]

@@ -33,7 +33,7 @@ from ceph_tuner.bayesian.contract import (
 )
 from ceph_tuner.bayesian.explanation import Explanation
 from ceph_tuner.bayesian.history import Trial, measured
-from ceph_tuner.bayesian.model import Model
+from ceph_tuner.bayesian.model import FEASIBLE, Model
 from ceph_tuner.bayesian.proposing import Step, next_step
 
 _RECOMMENDED = 0.98
@@ -103,6 +103,10 @@ class SafeOptimiser:
             self._step = None
         return proposals
 
+    def forget_pending(self) -> None:
+        """Let what was asked for and could not be measured be asked for again."""
+        self._pending, self._model, self._step = [], None, None
+
     def verdict(self) -> Verdict:
         """Say whether to go on."""
         options, own = self._options, self._own
@@ -140,7 +144,7 @@ class SafeOptimiser:
         sure = whole & (feasible >= _RECOMMENDED)
         row = int(np.argmin(np.where(sure, mean + deviation, np.inf) if sure.any() else -feasible * whole))
         for start, trial in enumerate(self._trials):
-            if whole[start] and trial.settings == self._start_settings and feasible[start] >= 0.5:
+            if whole[start] and trial.settings == self._start_settings and feasible[start] >= FEASIBLE:
                 # what is in use stays unless something is better by more than chance
                 gain = float(mean[start] - mean[row])
                 row = row if gain > math.hypot(float(deviation[start]), float(deviation[row])) else start
@@ -148,7 +152,7 @@ class SafeOptimiser:
         names = list(model.surrogates)
         return Recommendation(
             dict(self._trials[row].settings),
-            {name: self._plain(name, float(view.metric(name)[0][row])) for name in names},
+            {name: float(model.plain(name, view.metric(name)[0])[row]) for name in names},
             {name: float(view.metric(name)[1][row]) for name in names},
             float(feasible[row]),
         )
@@ -234,7 +238,7 @@ class SafeOptimiser:
             self._model = fitted()
             for proposal in self._pending:
                 view = self._model.at(np.array([self._space.encode(proposal.settings)]))
-                expected = {name: Measured(self._plain(name, float(view.metric(name)[0][0]))) for name in names}
+                expected = {name: Measured(float(self._model.plain(name, view.metric(name)[0])[0])) for name in names}
                 trials.append(Trial(proposal.settings, expected))
                 self._model = fitted()
             self._model_pending = len(self._pending)
@@ -247,9 +251,6 @@ class SafeOptimiser:
             for broken, trial in zip(self._fitted().broken, self._trials)
             if not trial.old and trial.settings != self._start_settings
         ]
-
-    def _plain(self, name: str, value: float) -> float:
-        return math.exp(min(value, 700.0)) if name in self._options.log_metrics else value
 
     def _stepped(self) -> Step:
         if self._step is None:

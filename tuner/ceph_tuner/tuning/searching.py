@@ -53,8 +53,7 @@ class TuningSearch:
 
     def forget_pending(self) -> None:
         """Let what was asked for and could not be measured be asked for again."""
-        optimiser = self._search.safe_optimiser
-        optimiser.restore({**optimiser.to_dict(), "pending": []})
+        self._search.safe_optimiser.forget_pending()
 
     def verdict(self) -> Verdict:
         """Say whether another trial is worth its cost."""
