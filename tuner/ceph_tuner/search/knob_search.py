@@ -131,17 +131,18 @@ class _WithPreference:
     """A prior of the metrics that also says what the preference would be."""
 
     def __init__(self, prior: Prior, slo: Slo, baseline: Mapping[str, float]) -> None:
-        self._prior, self._slo, self._baseline = prior, slo, baseline
+        self._prior = prior
+        verdicts = evaluate(slo, baseline, baseline)
+        self._bounds = [(verdict.objective, verdict.bound) for verdict in verdicts if verdict.bound is not None]
 
     def predict(self, points: Array) -> Mapping[str, Array]:
         """Give metrics at points, shape (n, size) -> metric -> shape (n,)."""
         found = dict(self._prior.predict(points))
         total = np.zeros(len(points))
-        for verdict in evaluate(self._slo, self._baseline, self._baseline):
-            objective = verdict.objective
-            if objective.metric in found and verdict.bound is not None:
+        for objective, bound in self._bounds:
+            if objective.metric in found:
                 # `winner.preference` for many settings at once
-                margin = np.asarray(objective.margin(found[objective.metric], verdict.bound))  # type: ignore[arg-type]
+                margin = np.asarray(objective.margin(found[objective.metric], bound))  # type: ignore[arg-type]
                 soft = 0.0 if objective.hard else SOFT_WEIGHT
                 gathered = 1.0 - 1.0 / (1.0 + np.maximum(margin, 0.0))
                 total += objective.priority * (soft * np.log1p(np.maximum(-margin, 0.0)) - HEADROOM_WEIGHT * gathered)

@@ -9,7 +9,6 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 from ceph_tuner.bayesian.contract import Verdict
 from ceph_tuner.errors import LabFailed, Locked, RetryLater
 from ceph_tuner.guard import broken
-from ceph_tuner.knobs import PROFILE
 from ceph_tuner.releases import Settings
 from ceph_tuner.search.optimiser import Failed
 from ceph_tuner.slo import Slo, evaluate
@@ -28,7 +27,7 @@ from ceph_tuner.trial import (
 )
 from ceph_tuner.tuning import Search
 from ceph_tuner.tuning.measuring import Measuring
-from ceph_tuner.tuning.past import Lesson, Past
+from ceph_tuner.tuning.past import Lesson, Past, written_out
 from ceph_tuner.winner import Candidate, Choice, choose, rank
 
 Lessons = Callable[[Mapping[str, float]], Sequence[Lesson]]
@@ -259,8 +258,7 @@ class _Tuning:
             return Trial(run, self._measuring.clock.now(), 0.0, {}, f"{NOT_MEASURED}{error}")
 
     def _written_out(self, settings: Settings) -> Settings:
-        """Values in place of a profile's name, or of nothing for what is in force."""
-        return self._task.profiles.get(str(settings.get(PROFILE)), settings) if settings else self._task.in_force
+        return written_out(settings, self._task.profiles, self._task.in_force)
 
     def _tell(self, settings: Settings, trial: Trial) -> None:
         """Tell the search, and remember what stands for these settings."""

@@ -10,7 +10,7 @@ from ceph_tuner.history import History
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.releases import Release, Settings
 from ceph_tuner.sample import Measure
-from ceph_tuner.trial import Run, Trial
+from ceph_tuner.trial import Trial
 
 OLDEST_S = 30 * 86400.0
 """Trials before this are not looked at: clusters and their loads change."""
@@ -131,7 +131,7 @@ def lessons(
         if not same or set(run.heading.knobs) != set(heading.knobs) or now - run.began > OLDEST_S:
             continue
         own = [
-            (nearest(_written_out(trial.run, run.heading, release)), trial.measures)
+            (nearest(written_out(trial.run.settings, release.profiles, run.heading.in_force)), trial.measures)
             for trial in run.trials
             if trial.failed is None or trial.hopeless
         ]
@@ -142,10 +142,9 @@ def lessons(
     return found[-MOST:]
 
 
-def _written_out(run: Run, heading: Heading, release: Release) -> Settings:
-    if not run.settings:
-        return dict(heading.in_force)
-    return dict(release.profiles.get(str(run.settings.get(PROFILE)), run.settings))
+def written_out(settings: Settings, profiles: Mapping[str, Settings], in_force: Settings) -> Settings:
+    """Give values in place of a profile's name, or of nothing for what is in force."""
+    return dict(profiles.get(str(settings.get(PROFILE)), settings) if settings else in_force)
 
 
 def _alike(seen: Sequence[float], now: Optional[float]) -> bool:
