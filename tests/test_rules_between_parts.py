@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-CORE = sorted(path for path in (ROOT / "tuner" / "ceph_tuner").glob("*.py") if path.stem != "__init__")
+LIBRARY = ROOT / "tuner" / "ceph_tuner"
+DECISIONS = sorted((LIBRARY / "autopilot").glob("*.py"))
+CORE = sorted(path for path in LIBRARY.glob("*.py") if path.stem != "__init__")
 PLUGIN = sorted((ROOT / "mgr_module" / "tuner").glob("*.py"))
 OF_CEPH = {"mgr_module", "mgr_util", "ceph_module", "rados", "object_format"}
 
@@ -34,7 +36,7 @@ def core_contract() -> set:
     return set(contract["source_modules"])
 
 
-@pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", CORE + DECISIONS, ids=lambda path: path.stem)
 def test_a_core_file_imports_the_standard_library_alone(path: Path) -> None:
     assert imported_roots(path) - set(sys.stdlib_module_names) <= {"ceph_tuner"}
 
@@ -46,7 +48,7 @@ def test_a_plugin_file_imports_the_standard_library_the_core_and_ceph_alone(path
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="reads pyproject.toml with tomllib")
 def test_every_core_file_is_under_the_import_contract() -> None:
-    assert core_contract() == {f"ceph_tuner.{path.stem}" for path in CORE}
+    assert core_contract() == {f"ceph_tuner.{path.stem}" for path in CORE} | {"ceph_tuner.autopilot"}
 
 
 def python39() -> str:
@@ -60,7 +62,8 @@ def python39() -> str:
 
 
 def test_the_core_imports_on_python_3_9() -> None:
-    statements = "; ".join(f"import ceph_tuner.{path.stem}" for path in CORE)
+    modules = [".".join(path.relative_to(LIBRARY.parent).with_suffix("").parts) for path in CORE + DECISIONS]
+    statements = "; ".join(f"import {module}" for module in modules)
     commands = "import ceph_tuner.clusters.commands"
     done = subprocess.run(
         [python39(), "-I", "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'tuner')!r}); {statements}; {commands}"],

@@ -221,8 +221,8 @@ def sources() -> Dict[str, str]:
     found = {f"{MODULE}/{path.name}": path for path in sorted(plugin.glob("*.py"))}
     found.update({f"{LIBRARY}/{path.name}": path for path in sorted(_ROOT_OF_LIBRARY.glob("*.py"))})
     found.update({f"{LIBRARY}/clusters/{name}": _ROOT_OF_LIBRARY / "clusters" / name for name in _IN_CLUSTERS})
-    # only the worker imports it, in a Python of its own
-    for part in ("search", "bayesian"):
+    # the worker alone imports the latter two, in a Python of its own
+    for part in ("autopilot", "search", "bayesian"):
         found.update({f"{LIBRARY}/{part}/{path.name}": path for path in sorted((_ROOT_OF_LIBRARY / part).glob("*.py"))})
     texts = {inside: path.read_text(encoding="utf-8") for inside, path in found.items()}
     texts[f"{LIBRARY}/clusters/__init__.py"] = '"""The part of `ceph_tuner.clusters` that runs inside the mgr."""\n'
