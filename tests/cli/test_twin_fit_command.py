@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
@@ -160,11 +159,21 @@ def test_ctrl_c_ends_a_fit_at_once_and_leaves_nothing(windows: Path, tmp_path: P
     ]  # fmt: skip
     command[1:3] = ["-c", "from ceph_tuner_cli.main import main; main()"]
     child = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, env=dict(os.environ)
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # progress is only shown to a terminal
+        env={**os.environ, "FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "120"},
     )
     try:
-        time.sleep(6)
-        assert child.poll() is None, child.communicate()
+        assert child.stderr is not None
+        shown = b""
+        while b"looking around" not in shown:
+            more = os.read(child.stderr.fileno(), 4096)
+            assert more, shown
+            shown += more
         # as a terminal does: every process of the group gets it
         os.killpg(child.pid, signal.SIGINT)
         out, err = child.communicate(timeout=20)
