@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, Mapping, Tuple
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommendation import Effort, Prediction
-from ceph_tuner.recommendation.accounts import BELOW, LIMIT, LOAD, NOTHING, SHARE, Account, accounts, entitlements
+from ceph_tuner.recommendation.accounts import BELOW, LIMIT, LOAD, NOTHING, SHARE, Account, accounts
 from ceph_tuner.recommendation.runs import Runs
 from ceph_tuner.releases import TENTACLE
 from ceph_tuner.twin.model import MIB, WPQ, ClientStream, ClusterModel, Device, OsdModel, Pool, RecoveryWork
@@ -111,25 +109,3 @@ def test_clients_that_are_a_closed_loop_take_what_they_get() -> None:
 def test_under_wpq_there_are_no_classes_to_account_for() -> None:
     settings = dict(TENTACLE.profiles["balanced"])
     assert accounts(SLO, model(LIGHT, scheduler=WPQ), settings, {}, {}) == []
-
-
-HUNDREDTHS = st.integers(0, 100).map(lambda value: value / 100)
-PART = st.tuples(HUNDREDTHS, st.integers(1, 64), HUNDREDTHS)
-
-
-@given(st.lists(PART, min_size=3, max_size=3), st.lists(st.none() | HUNDREDTHS, min_size=3, max_size=3))
-def test_what_is_owed_keeps_to_capacity_limits_and_wishes(parts: List[Any], asked: List[Any]) -> None:
-    # as Ceph demands of a limit: none, or not below the reservation
-    parts = [(r, w, max(limit, r) if limit else 0.0) for r, w, limit in parts]
-    names = ["a", "b", "c"]
-    owed = entitlements(dict(zip(names, parts)), dict(zip(names, asked)))
-    assert sum(owed.values()) <= 1 + 1e-9
-    caps = [
-        min(limit or float("inf"), float("inf") if wish is None else wish) for (_, _, limit), wish in zip(parts, asked)
-    ]
-    for name, cap, (reservation, _, _) in zip(names, caps, parts):
-        assert owed[name] <= cap + 1e-9
-        if sum(part[0] for part in parts) <= 1:
-            assert owed[name] >= min(reservation, cap) - 1e-9
-    # nothing is left while somebody may have more
-    assert sum(owed.values()) == pytest.approx(min(1.0, sum(caps)))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Dict, List, Mapping, Optional
 
 from ceph_tuner.recommendation.demand import demand
 from ceph_tuner.releases import CLASSES, Settings
+from ceph_tuner.search.entitlements import entitlements
 from ceph_tuner.settings import shares
 from ceph_tuner.slo import Slo
 from ceph_tuner.twin.knobs_in_force import class_of
@@ -67,44 +68,15 @@ def accounts(
             bounded = kind == "client" and len(rates) == len(streams)
             asked[CLASSES[number]] = offered[CLASSES[number]] if bounded else None
     parts = shares(settings)
-    owed = entitlements(parts, asked)
+    owed = entitlements(parts, {name: math.inf if wish is None else wish for name, wish in asked.items()})
     found = []
     for name in CLASSES:
         reserved, _, limit = parts[name]
         ceiling = limit if limit > 0 else None
-        held = _held_by(got[name], asked[name], ceiling, owed[name])
-        found.append(Account(name, reserved, ceiling, asked[name], owed[name], got[name], needed[name], held))
+        own = float(owed[name][0])
+        held = _held_by(got[name], asked[name], ceiling, own)
+        found.append(Account(name, reserved, ceiling, asked[name], own, got[name], needed[name], held))
     return found
-
-
-def entitlements(
-    parts: Mapping[str, Tuple[float, int, float]], asked: Mapping[str, Optional[float]]
-) -> Dict[str, float]:
-    """Divide an OSD as mClock does when its queues are long: class -> share.
-
-    Reservations first, in proportion where they sum to more than 1; what is left by weight, to those that ask for more
-    and are below their limit (Gulati et al., mClock, OSDI 2010, section 3). `parts` are (reservation, weight, limit).
-    """
-    caps = {}
-    for name, (_, _, limit) in parts.items():
-        wanted = asked[name]
-        caps[name] = min(limit if limit > 0 else math.inf, math.inf if wanted is None else wanted)
-    given = {name: min(parts[name][0], caps[name]) for name in parts}
-    total = sum(given.values())
-    if total >= 1:
-        return {name: part / total for name, part in given.items()}
-    left = 1 - total
-    while left > 1e-12:
-        open_to = [name for name in parts if caps[name] - given[name] > 1e-12 and parts[name][1] > 0]
-        if not open_to:
-            break
-        weights = sum(parts[name][1] for name in open_to)
-        # as far as the first of them has enough
-        step = min([left / weights, *((caps[name] - given[name]) / parts[name][1] for name in open_to)])
-        for name in open_to:
-            given[name] += step * parts[name][1]
-        left -= step * weights
-    return given
 
 
 def _kinds(model: ClusterModel) -> List[str]:

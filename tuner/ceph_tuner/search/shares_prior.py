@@ -8,6 +8,7 @@ them (`bayesian.kernel`).
 
 from __future__ import annotations
 
+import math
 from typing import Dict, FrozenSet, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from ceph_tuner.bayesian.contract import Array
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.releases import CLASSES
+from ceph_tuner.search.entitlements import entitlements
 from ceph_tuner.search.space import Space
 
 CLIENT, RECOVERY, BEST_EFFORT = CLASSES
@@ -24,7 +26,6 @@ CLIENT_DEMAND = 0.4
 
 _BUSIEST = 0.95
 _LEAST = 0.01
-_ROUNDS = 4
 
 _BEST_EFFORT_WORK = frozenset({"scrub", "snaptrim", "backfill"})
 
@@ -68,19 +69,11 @@ class SharesPrior:
 
 def allocation(knobs: Mapping[str, Array], work: FrozenSet[str]) -> Dict[str, Array]:
     """Give the share of the capacity that each class gets, class -> shape (n,); together at most 1."""
-    demand = {
+    asked = {
         CLIENT: CLIENT_DEMAND,
-        RECOVERY: 1.0 if "recovery" in work else 0.0,
-        BEST_EFFORT: 1.0 if work & _BEST_EFFORT_WORK else 0.0,
+        RECOVERY: math.inf if "recovery" in work else 0.0,
+        BEST_EFFORT: math.inf if work & _BEST_EFFORT_WORK else 0.0,
     }
-    res, wgt, lim = (
-        np.array([knobs[f"osd_mclock_scheduler_{c}_{stem}"] for c in CLASSES]) for stem in ("res", "wgt", "lim")
-    )
-    cap = np.minimum(np.array([demand[c] for c in CLASSES])[:, None], np.where(lim > 0, lim, 1.0))
-    got = np.minimum(res, cap)
-    got = got / np.maximum(got.sum(axis=0), 1.0)
-    for _ in range(_ROUNDS):
-        weights = np.where(got < cap - 1e-9, wgt, 0.0)
-        left = np.maximum(1.0 - got.sum(axis=0), 0.0)
-        got = np.minimum(cap, got + left * weights / np.maximum(weights.sum(axis=0), 1e-9))
-    return dict(zip(CLASSES, got))
+    stems = {name: f"osd_mclock_scheduler_{name}_" for name in CLASSES}
+    parts = {name: (knobs[stem + "res"], knobs[stem + "wgt"], knobs[stem + "lim"]) for name, stem in stems.items()}
+    return entitlements(parts, asked)
