@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.slo import evaluate, parse_slo
+from ceph_tuner.slo import Objective, evaluate, parse_slo
 from ceph_tuner.winner import (
     CHANCE,
     LOSS_CEILING,
@@ -18,6 +19,7 @@ from ceph_tuner.winner import (
     finalists,
     loss,
     rank,
+    weighed,
     window_noise,
 )
 
@@ -52,6 +54,12 @@ def test_a_better_rate_never_has_a_larger_loss(one: float, other: float, p95: fl
 def test_the_loss_is_a_finite_number(p95: float, rate: float, p99: float) -> None:
     assert math.isfinite(loss_of(p95, rate, p99))
     assert loss_of(p95, rate, p99) <= LOSS_CEILING
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=9), st.sampled_from(SLO.objectives), st.floats(0, 100))
+def test_many_margins_at_once_are_weighed_as_each_by_itself(margins: list, objective: Objective, weight: float) -> None:
+    together = weighed(objective, np.array(margins), weight, np.log1p, np.maximum)
+    assert together == pytest.approx([weighed(objective, margin, weight) for margin in margins])
 
 
 def test_a_hard_violation_weighs_more_than_a_soft_one_of_the_same_size() -> None:
@@ -140,6 +148,17 @@ def test_of_those_that_are_alike_by_their_means_the_steadiest_wins_and_it_is_sai
     assert inside.winner.label == "steady"
     # steadiness does not buy a clearly worse mean
     assert choose(SLO, {}, now, [windows("shaky", 30, 42), windows("steady", 70, 70)]).winner.label == "shaky"
+
+
+def test_a_rate_far_above_its_floor_does_not_make_settings_the_steadier_ones() -> None:
+    def entry_of(label: str, p95: float, rate: float) -> Candidate:
+        return candidate(label, [{"client.p95_ms": p95, "recovery.bytes_s": rate, "client.p99_ms": 120.0}] * 2)
+
+    now = windows("now", 98, 97)
+    # by their means these are alike, as 2% more latency weighs little against ten times the rate
+    choice = choose(SLO, {}, now, [entry_of("quick", 60.0, 50e6), entry_of("excessive", 61.5, 200e6)])
+    assert choice.winner.label == "quick"
+    assert choice.better
 
 
 def test_what_all_settings_share_in_a_round_is_no_noise() -> None:

@@ -15,17 +15,18 @@ The choice among settings that were measured has three steps, none of which a si
    (`CHANCE` deviations). How far windows of the same settings differ is learnt from all repeats together, without what
    a round has in common for all of them; `WINDOW_NOISE` counts as much as `NOISE_FREEDOM` repeats.
 3. Of those whose means differ from the first one's by less than is worth a write (`LEAST_GAIN`), the steadiest wins:
-   the one whose worst window, with the deviation inside of it, has the smallest loss.
+   the one whose worst window, with the deviation inside of it, has the smallest loss. There headroom beyond half of
+   the bound counts for nothing: that a rate is ten times its floor instead of five says nothing of steadiness.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.metrics import METRICS
-from ceph_tuner.slo import Slo, Verdict, all_met, evaluate
+from ceph_tuner.slo import Objective, Slo, Verdict, all_met, evaluate
 
 HARD_WEIGHT, SOFT_WEIGHT, HEADROOM_WEIGHT = 10.0, 1.0, 0.1
 
@@ -41,30 +42,43 @@ Windows repeat to about 10% (docs/ceph-behaviour.md), means of two to about 7%."
 WINDOW_NOISE, NOISE_FREEDOM = 0.1, 2.0
 """Deviation between windows of the same settings, as a share, and the repeats that this experience counts for."""
 
+ENOUGH = 0.5
+"""Headroom, as a share of the bound, of which more does not decide between settings that are alike by their means."""
+
 CHANCE = 1.28
 """Deviations of the upper bound: chance alone exceeds it once in ten."""
 
 
 def loss(verdicts: Sequence[Verdict]) -> float:
     """Give the loss of a measurement; finite, smaller is better."""
-    return min(_weighed(verdicts, HARD_WEIGHT), LOSS_CEILING)
+    return _total(verdicts, HARD_WEIGHT)
 
 
 def preference(verdicts: Sequence[Verdict]) -> float:
     """Give the loss without what hard objectives are missed by: what is left to wish for where all of them hold."""
-    return min(_weighed(verdicts, 0.0), LOSS_CEILING)
+    return _total(verdicts, 0.0)
 
 
-def _weighed(verdicts: Sequence[Verdict], hard_weight: float) -> float:
-    total = 0.0
-    for verdict in verdicts:
-        margin = -UNSEEN_VIOLATION if verdict.margin is None else verdict.margin
-        violation, headroom = max(0.0, -margin), max(0.0, margin)
-        weight = hard_weight if verdict.objective.hard else SOFT_WEIGHT
-        # headroom / (1 + headroom), written so that an infinite headroom gives 1
-        gathered = 1.0 - 1.0 / (1.0 + headroom)
-        total += verdict.objective.priority * (weight * math.log1p(violation) - HEADROOM_WEIGHT * gathered)
-    return total
+def weighed(
+    objective: Objective,
+    margin: Any,
+    hard_weight: float,
+    log1p: Callable[[Any], Any] = math.log1p,
+    larger: Callable[[Any, Any], Any] = max,
+) -> Any:
+    """Give one objective's part of the loss. With numpy's `log1p` and `maximum` the margin may be an array."""
+    violation, headroom = larger(0.0, -margin), larger(0.0, margin)
+    weight = hard_weight if objective.hard else SOFT_WEIGHT
+    # headroom / (1 + headroom), written so that an infinite headroom gives 1
+    gathered = 1.0 - 1.0 / (1.0 + headroom)
+    return objective.priority * (weight * log1p(violation) - HEADROOM_WEIGHT * gathered)
+
+
+def _total(verdicts: Sequence[Verdict], hard_weight: float, most: float = math.inf) -> float:
+    """The loss by this weight; what lies inside a bound by more than `most` counts as no more than that."""
+    margins = [-UNSEEN_VIOLATION if verdict.margin is None else min(verdict.margin, most) for verdict in verdicts]
+    parts = (weighed(verdict.objective, margin, hard_weight) for verdict, margin in zip(verdicts, margins))
+    return float(min(sum(parts), LOSS_CEILING))
 
 
 def rank(verdicts: Sequence[Verdict]) -> Tuple[bool, float]:
@@ -180,9 +194,11 @@ def choose(
         and by_bound(entry)[0] == bound_kept
         and by_mean(entry)[1] <= loss_of_first + LEAST_GAIN[missed]
     ]
-    winner = min(
-        alike, key=lambda entry: (loss(evaluate(slo, entry.worst(slo), baseline)), by_bound(entry), entry.label)
-    )
+
+    def unsteady(entry: Candidate) -> float:
+        return _total(evaluate(slo, entry.worst(slo), baseline), HARD_WEIGHT, ENOUGH)
+
+    winner = min(alike, key=lambda entry: (unsteady(entry), by_bound(entry), entry.label))
     best = by_mean(winner)[1]
     better = missed < missed_now or best + LEAST_GAIN[missed] < best_now
     better = better and by_bound(winner)[1] < best_now
@@ -237,7 +253,9 @@ def _bounds(slo: Slo, entry: Candidate, noise: Mapping[str, float], others: int)
 def _steadier(slo: Slo, baseline: Mapping[str, float], winner: Candidate, first: Candidate) -> str:
     """Say in which metric the winner's worst is most of all better."""
     own, other = evaluate(slo, winner.worst(slo), baseline), evaluate(slo, first.worst(slo), baseline)
-    gains = [((one.margin or 0.0) - (two.margin or 0.0), one, two) for one, two in zip(own, other)]
+    gains = [
+        (min(one.margin or 0.0, ENOUGH) - min(two.margin or 0.0, ENOUGH), one, two) for one, two in zip(own, other)
+    ]
     _, one, two = max(gains, key=lambda entry: entry[0])
     unit = METRICS[one.objective.metric].unit
     shown = f"{one.objective.metric} at worst {one.seen or 0.0:.4g} against {two.seen or 0.0:.4g} {unit}"

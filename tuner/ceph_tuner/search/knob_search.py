@@ -20,7 +20,7 @@ from ceph_tuner.releases import Settings
 from ceph_tuner.search.optimiser import Failed, Proposal, Result
 from ceph_tuner.search.space import Space
 from ceph_tuner.slo import Slo, evaluate
-from ceph_tuner.winner import HEADROOM_WEIGHT, SOFT_WEIGHT, preference
+from ceph_tuner.winner import preference, weighed
 
 PREFERENCE = "preference"
 
@@ -141,10 +141,7 @@ class _WithPreference:
         total = np.zeros(len(points))
         for objective, bound in self._bounds:
             if objective.metric in found:
-                # `winner.preference` for many settings at once
-                margin = np.asarray(objective.margin(found[objective.metric], bound))  # type: ignore[arg-type]
-                soft = 0.0 if objective.hard else SOFT_WEIGHT
-                gathered = 1.0 - 1.0 / (1.0 + np.maximum(margin, 0.0))
-                total += objective.priority * (soft * np.log1p(np.maximum(-margin, 0.0)) - HEADROOM_WEIGHT * gathered)
+                margin = objective.margin(found[objective.metric], bound)  # type: ignore[arg-type]
+                total += weighed(objective, margin, 0.0, np.log1p, np.maximum)
         found[PREFERENCE] = total
         return found
