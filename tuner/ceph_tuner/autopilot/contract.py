@@ -101,3 +101,16 @@ class Effect:
             "windows": self.windows,
             "verdict": self.verdict,
         }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Effect:
+        """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for what is none."""
+        low, high = document["low"], document["high"]
+        return cls(
+            str(document["metric"]),
+            None if document["change"] is None else float(document["change"]),
+            float("-inf") if low is None else float(low),
+            float("inf") if high is None else float(high),
+            int(document["windows"]),
+            str(document["verdict"]),
+        )

@@ -1,0 +1,411 @@
+r"""The automatic mode's state machine: (state, event, policy) to the next state and what is to be done.
+
+    observing -> asking -> (waiting) -> comparing -> writing -> trying -> ... -> holding -> observing
+                                                        \----------\------------> returning -> observing
+
+The state goes to the store before what it wants is done, and each deed's outcome comes back as an event. Of the acts of
+one decision at most one touches the cluster. Whatever is on trial is in the journal as a trial: should this process
+die anywhere, the next active mgr takes it back and says so with `Started`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from ceph_tuner.autopilot import judging
+from ceph_tuner.autopilot.events import (
+    Act,
+    Answered,
+    Ask,
+    Event,
+    Keep,
+    Kept,
+    Learn,
+    Note,
+    Seen,
+    Started,
+    TakeBack,
+    TakeBackFailed,
+    Told,
+    TookBack,
+    Write,
+    WriteFailed,
+    Wrote,
+)
+from ceph_tuner.autopilot.policy import Policy
+from ceph_tuner.autopilot.state import (
+    APPROVE,
+    ASKING,
+    COMPARING,
+    DRY_RUN,
+    HOLDING,
+    MODES,
+    OBSERVING,
+    OFF,
+    RETURNING,
+    TRYING,
+    WAITING,
+    WRITING,
+    Proposed,
+    State,
+)
+
+DAY_S = 86400.0
+ASK_AGAIN_S = 60.0
+"""Pause after the optimiser failed; doubled each time in a row, up to the policy's back-off."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What comes next."""
+
+    state: State
+    acts: Tuple[Act, ...] = ()
+
+
+def decide(state: State, event: Event, policy: Policy) -> Decision:
+    """Take an event. Pure: the same arguments give the same decision."""
+    return _HANDLERS[type(event)](state, event, policy)
+
+
+def refusal(state: State, what: str) -> Optional[str]:
+    """Why an operator's command makes no sense now; None where it does."""
+    if what in ("approve", "reject") and state.phase != WAITING:
+        return "no proposal waits for approval"
+    if what == "resume" and not state.paused:
+        return "it is not paused"
+    if what == "pause" and state.mode == OFF:
+        return "it is off"
+    if what in ("resume", "retry") and state.mode == OFF:
+        return "it is off: `ceph tuner auto on`"
+    return None
+
+
+def _started(state: State, event: Started, policy: Policy) -> Decision:
+    detail: Dict[str, Any] = {"taken_back": list(event.taken_back), "phase": state.phase}
+    if event.kept is not None:
+        kept = _kept(state, Kept(event.at, event.kept), policy)
+        return Decision(kept.state, (Note("failover", f"change {event.kept} had been kept", detail=detail), *kept.acts))
+    if event.problem:
+        stuck = replace(state, phase=RETURNING, since=event.at, back_off=True, problem=event.problem)
+        return Decision(stuck, (Note("stopped", event.problem, detail=detail),))
+    acts: Tuple[Act, ...] = ()
+    if event.taken_back or state.phase != OBSERVING:
+        found = f"took back changes {', '.join(map(str, event.taken_back))}" if event.taken_back else "nothing to undo"
+        acts = (Note("failover", f"another mgr became active while {state.phase}: {found}", detail=detail),)
+    # the trial may be why the mgr died: the next one can wait
+    return Decision(_idle(state, event.at, failed=state.on_cluster), acts)
+
+
+def _told(state: State, event: Told, policy: Policy) -> Decision:
+    if refusal(state, event.what) is not None:
+        return Decision(state)
+    why = event.why or f"by {event.by}"
+    if event.what in MODES:
+        note = Note("mode", f"{state.mode} to {event.what}", event.by)
+        changed = replace(state, mode=event.what, paused="", paused_until=None, gave_up="", worker_failures=0)
+        if event.what in (OFF, DRY_RUN):
+            return _drop(changed, event.at, f"switched {event.what} {why}", (note,))
+        return Decision(changed, (note,))
+    if event.what == "pause":
+        state = replace(state, paused_until=None)
+        return _drop(state, event.at, f"paused {why}", (Note("paused", why, event.by),), then=f"paused {why}")
+    if event.what == "resume":
+        return Decision(replace(state, paused="", paused_until=None), (Note("resumed", why, event.by),))
+    if event.what == "retry":
+        fresh = replace(state, paused="", paused_until=None, gave_up="", tried=0, failures=0, worker_failures=0)
+        return Decision(fresh, (Note("resumed", f"tries again {why}", event.by),))
+    if event.what == "approve":
+        return Decision(replace(state, phase=COMPARING, since=event.at), (Note("approval", "approved", event.by),))
+    if event.what == "reject":
+        rejected = replace(_idle(state, event.at), tried=state.tried + 1, failed_at=event.at)
+        return Decision(replace(rejected, failures=max(1, state.failures)), (Note("approval", "rejected", event.by),))
+    raise ValueError(f"what (={event.what!r}) is no command of the automatic mode")
+
+
+def _seen(state: State, event: Seen, policy: Policy) -> Decision:
+    state = replace(state, moves=tuple(at for at in state.moves if at > event.at - DAY_S))
+    if state.paused and state.paused_until is not None and event.at >= state.paused_until:
+        state = replace(state, paused="", paused_until=None)
+    if state.phase == RETURNING:
+        # the last attempt failed
+        return Decision(state, (TakeBack(state.changes, state.problem or "tried again"),))
+    if state.phase in (TRYING, HOLDING):
+        if event.breach is not None:
+            return _back(state, event, event.breach.reason, failure=True, rule=event.breach.rule)
+        if event.upset:
+            return _back(state, event, f"cannot be compared any more: {event.upset}", failure=False)
+        if event.outside:
+            return _back(state, event, f"outside of the permitted hours: {event.wait}", failure=False)
+    return _SIGHTS[state.phase](state, event, policy)
+
+
+def _observing(state: State, event: Seen, policy: Policy) -> Decision:
+    if state.mode == OFF or state.paused:
+        return Decision(state)
+    acts: List[Act] = []
+    if not state.condition:
+        state = replace(state, condition=dict(event.condition))
+    elif event.changed:
+        words = "; ".join(event.changed)
+        acts.append(Note("condition changed", words, detail={"changed": list(event.changed)}))
+        state = replace(state, condition=dict(event.condition), tried=0, failures=0, gave_up="")
+    if not event.missed or state.gave_up or event.wait:
+        return Decision(state, tuple(acts))
+    if state.tried >= policy.trials:
+        words = f"{state.tried} proposals were tried, and still missed: {'; '.join(event.missed)}"
+        return Decision(replace(state, gave_up=words), (*acts, Note("gave up", words)))
+    pause = min(ASK_AGAIN_S * 2.0 ** min(state.worker_failures, 20), policy.back_off) if state.worker_failures else 0.0
+    if event.at < state.asked_at + pause:
+        return Decision(state, tuple(acts))
+    asking = replace(
+        state,
+        phase=ASKING,
+        since=event.at,
+        asked_at=event.at,
+        aims=event.metrics_missed,
+        baseline=dict(event.means),
+    )
+    return Decision(asking, (*acts, Ask()))
+
+
+def _answered(state: State, event: Answered, policy: Policy) -> Decision:
+    if state.phase != ASKING:
+        # it was switched off or paused meanwhile
+        return Decision(state)
+    if event.refused:
+        words = event.refused
+        failed = replace(_idle(state, event.at), worker_failures=state.worker_failures + 1)
+        return Decision(failed, (Note("refused", words),))
+    if not event.settings or event.rollout is None:
+        gave_up = replace(_idle(state, event.at), gave_up=event.why, worker_failures=0)
+        return Decision(gave_up, (Note("gave up", event.why),))
+    number = state.proposals + 1
+    proposed = Proposed(number, dict(event.settings), event.why, event.rollout)
+    detail = {"settings": dict(event.settings), "canary": list(event.rollout.stages[0].targets)}
+    state = replace(state, proposals=number, worker_failures=0)
+    if state.mode == DRY_RUN:
+        would = replace(_idle(state, event.at), failed_at=event.at, failures=max(1, state.failures))
+        return Decision(would, (Note("would try", event.why, detail=detail),))
+    phase = WAITING if state.mode == APPROVE else COMPARING
+    taken = replace(state, phase=phase, since=event.at, proposed=proposed, stage=0, leg=False, gain="")
+    return Decision(taken, (Note("proposal", event.why, detail=detail),))
+
+
+def _waiting(state: State, event: Seen, policy: Policy) -> Decision:
+    reason = "; ".join(event.changed) if event.changed else "" if event.missed else "the objectives are met again"
+    if not reason:
+        return Decision(state)
+    return Decision(_idle(state, event.at), (Note("proposal", f"dropped: {reason}"),))
+
+
+def _comparing(state: State, event: Seen, policy: Policy) -> Decision:
+    if event.changed:
+        return Decision(_idle(state, event.at), (Note("proposal", f"dropped: {'; '.join(event.changed)}"),))
+    if event.wait:
+        # what was compared meanwhile is no baseline
+        return Decision(replace(state, since=event.at) if event.windows else state)
+    alternating = _proposed(state).rollout.alternating
+    if event.windows < (1 if alternating else policy.baseline_windows):
+        return Decision(state)
+    return _write(replace(state, baseline=dict(event.means) or state.baseline), event.at)
+
+
+def _trying(state: State, event: Seen, policy: Policy) -> Decision:
+    proposed = _proposed(state)
+    if proposed.rollout.alternating:
+        return _alternating(state, event, policy)
+    judgement = _judge(state, event, policy, event.windows)
+    if judgement.verdict != judging.PASSED:
+        return _unless_over(state, event, policy, judgement)
+    if event.wait:
+        # forward moves wait; what is on the canary is well
+        return Decision(state)
+    passed = replace(state, stage=state.stage + 1, gain=state.gain or _gain(judgement), effects=event.effects)
+    return _write(passed, event.at, judgement.words)
+
+
+def _alternating(state: State, event: Seen, policy: Policy) -> Decision:
+    """Old and new settings take turns of one window each; the judge speaks at the end of a turn of the new ones."""
+    if not event.windows:
+        return Decision(state)
+    if not state.leg:
+        return _write(state, event.at, "next turn", turn=True)
+    judgement = _judge(state, event, policy, max((effect.windows for effect in event.effects.values()), default=0))
+    if judgement.verdict == judging.PASSED:
+        held = replace(state, phase=HOLDING, since=event.at, gain=_gain(judgement), effects=event.effects)
+        return Decision(held, (Note("held", judgement.words, detail=_detail(event)),))
+    if judgement.verdict != judging.GO_ON:
+        return _unless_over(state, event, policy, judgement)
+    turn = replace(state, phase=WRITING, since=event.at, leg=False)
+    return Decision(turn, (TakeBack(state.changes, "the old settings' turn"),))
+
+
+def _unless_over(state: State, event: Seen, policy: Policy, judgement: judging.Judgement) -> Decision:
+    if judgement.verdict == judging.HARMFUL:
+        return _back(state, event, f"harm: {judgement.words}", failure=True, rule="harm")
+    if judgement.verdict == judging.INCONCLUSIVE:
+        # it is not passed: people may look, and after a while it goes on with other settings
+        then = f"the last trial was inconclusive: {judgement.words}"
+        paused = replace(state, paused_until=event.at + policy.back_off)
+        return _back(paused, event, f"inconclusive: {judgement.words}", failure=False, then=then)
+    return Decision(state)
+
+
+def _holding(state: State, event: Seen, policy: Policy) -> Decision:
+    if event.windows < policy.hold_windows:
+        return Decision(state)
+    aims = [name for name in state.aims if name in event.means and name in state.baseline]
+    better = [name for name in aims if judging.improved(name, state.baseline[name], event.means[name], 0.0)]
+    met = bool(state.aims) and not set(state.aims) & set(event.metrics_missed)
+    if not (state.gain or better or met):
+        return _back(state, event, "no gain on all OSDs", failure=False)
+    number = state.changes[-1]
+    words = state.gain or ", ".join(f"{name} became better" for name in better) or "the objectives are met"
+    return Decision(
+        replace(state, phase=WRITING, since=event.at),
+        (Note("kept", words, detail={**_detail(event), "change": number}), Keep(number)),
+    )
+
+
+def _wrote(state: State, event: Wrote, policy: Policy) -> Decision:
+    alternating = _proposed(state).rollout.alternating
+    changes = event.numbers if state.last_stage else (*state.changes, *event.numbers)
+    phase = HOLDING if state.last_stage and not alternating else TRYING
+    return Decision(replace(state, phase=phase, since=event.at, changes=changes, leg=alternating))
+
+
+def _write_failed(state: State, event: WriteFailed, policy: Policy) -> Decision:
+    failed = replace(state, changes=tuple(dict.fromkeys((*state.changes, *event.numbers))))
+    return _back(failed, Seen(event.at), f"a write failed: {event.words}", failure=True, rule="write failed")
+
+
+def _took_back(state: State, event: TookBack, policy: Policy) -> Decision:
+    acts: Tuple[Act, ...] = (Note("drift", "; ".join(event.drift)),) if event.drift else ()
+    if state.phase == WRITING:
+        # a turn of an alternating trial
+        return Decision(replace(state, phase=TRYING, since=event.at, changes=()), acts)
+    idle = _idle(state, event.at, failed=state.back_off)
+    if state.then:
+        until = state.paused_until
+        acts = (*acts, Note("paused", state.then))
+        idle = replace(idle, paused=state.then, paused_until=until)
+    return Decision(idle, acts)
+
+
+def _take_back_failed(state: State, event: TakeBackFailed, policy: Policy) -> Decision:
+    acts: Tuple[Act, ...] = () if event.words == state.problem else (Note("stopped", event.words),)
+    return Decision(replace(state, phase=RETURNING, problem=event.words), acts)
+
+
+def _kept(state: State, event: Kept, policy: Policy) -> Decision:
+    acts: Tuple[Act, ...] = ()
+    if state.proposed is not None:
+        acts = (Learn(state.proposed.settings, state.effects, state.baseline, state.proposed.number),)
+    kept = replace(_idle(state, event.at), failures=0, tried=state.tried + 1, kept=event.number)
+    return Decision(kept, acts)
+
+
+def _write(state: State, at: float, words: str = "", turn: bool = False) -> Decision:
+    """Write the state's stage."""
+    proposed = _proposed(state)
+    stage = proposed.rollout.stages[state.stage]
+    targets = (proposed.rollout.target,) if state.last_stage else stage.targets
+    moves = state.moves if turn else (*state.moves, at)
+    why = f"trial {proposed.number}: {proposed.why}"
+    name = "all" if state.last_stage else "canary" if state.stage == 0 else f"stage {state.stage + 1}"
+    note = Note("apply", words or proposed.why, detail={"stage": name, "targets": list(targets)})
+    return Decision(
+        replace(state, phase=WRITING, since=at, moves=moves),
+        (
+            *(() if turn else (note,)),
+            Write(targets, proposed.settings, why, state.changes if state.last_stage else ()),
+        ),
+    )
+
+
+def _back(state: State, event: Seen, why: str, failure: bool, rule: str = "", then: str = "") -> Decision:
+    """Take the trial back: never waits for anybody."""
+    acts: List[Act] = [Note("taken back", why, detail={**_detail(event), "rule": rule or "trial"})]
+    if state.proposed is not None:
+        failed = why if failure else ""
+        acts.append(Learn(state.proposed.settings, dict(event.effects), state.baseline, state.proposed.number, failed))
+    tried = state.tried + 1
+    back = replace(state, phase=RETURNING, since=event.at, back_off=failure, then=then, tried=tried)
+    return Decision(back, (*acts, TakeBack(state.changes, why)))
+
+
+def _drop(state: State, at: float, why: str, acts: Tuple[Act, ...], then: str = "") -> Decision:
+    """Leave what is under way because an operator says so."""
+    if state.on_cluster:
+        back = replace(state, phase=RETURNING, since=at, back_off=False, then=then)
+        return Decision(back, (*acts, TakeBack(state.changes, why)))
+    return Decision(replace(_idle(state, at), paused=then), acts)
+
+
+def _idle(state: State, at: float, failed: bool = False) -> State:
+    """Back to observing, with nothing on trial."""
+    return replace(
+        state,
+        phase=OBSERVING,
+        since=at,
+        then="",
+        back_off=False,
+        proposed=None,
+        stage=0,
+        leg=False,
+        changes=(),
+        aims=(),
+        gain="",
+        effects={},
+        problem="",
+        failures=state.failures + 1 if failed else state.failures,
+        failed_at=at if failed else state.failed_at,
+    )
+
+
+def _judge(state: State, event: Seen, policy: Policy, windows: int) -> judging.Judgement:
+    expected = [name for name in event.hard_metrics if name in state.baseline]
+    return judging.judge(event.effects, expected, state.aims, windows, policy, first=state.stage == 0)
+
+
+def _gain(judgement: judging.Judgement) -> str:
+    return judgement.words if judgement.gain else ""
+
+
+def _detail(event: Seen) -> Dict[str, Any]:
+    return {"effects": [effect.to_dict() for effect in event.effects.values()]}
+
+
+def _proposed(state: State) -> Proposed:
+    if state.proposed is None:
+        raise ValueError(f"phase {state.phase} needs a proposal")
+    return state.proposed
+
+
+def _unmoved(state: State, event: Seen, policy: Policy) -> Decision:
+    return Decision(state)
+
+
+_SIGHTS: Dict[str, Callable[[State, Seen, Policy], Decision]] = {
+    OBSERVING: _observing,
+    ASKING: _unmoved,
+    WAITING: _waiting,
+    COMPARING: _comparing,
+    WRITING: _unmoved,
+    TRYING: _trying,
+    HOLDING: _holding,
+}
+
+_HANDLERS: Dict[type, Callable[[State, Any, Policy], Decision]] = {
+    Started: _started,
+    Told: _told,
+    Seen: _seen,
+    Answered: _answered,
+    Wrote: _wrote,
+    WriteFailed: _write_failed,
+    TookBack: _took_back,
+    TakeBackFailed: _take_back_failed,
+    Kept: _kept,
+}
