@@ -12,11 +12,10 @@ from ceph_tuner.clusters.commands import CommandConfig, CommandStore, osd_versio
 from ceph_tuner.errors import InputError, RetryLater
 from ceph_tuner.history import History
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
-from ceph_tuner.metrics import METRICS
 from ceph_tuner.profile import Profile
 from ceph_tuner.reading import spread
 from ceph_tuner.releases import Release, parse_version, release_of
-from ceph_tuner.sample import Window
+from ceph_tuner.sample import Window, at_work
 from ceph_tuner.settings import settings_in_force
 from ceph_tuner.slo import evaluate, parse_objective
 from ceph_tuner.trial import Trial
@@ -35,13 +34,6 @@ ASKED_OSDS = 16
 _BUILD_FILE = Path(__file__).with_name("build.txt")
 BUILD = _BUILD_FILE.read_text().strip() if _BUILD_FILE.is_file() else __version__
 """What is loaded, as `ceph-tuner mgr install` named it. Read once: the files may be replaced under a running mgr."""
-
-_SIGNS_OF_WORK = {
-    "recovery": ("recovery.objects_left", "recovery.objects_s"),
-    "backfill": ("backfill.objects_left", "backfill.objects_s"),
-    "scrub": ("scrub.objects_s", "scrub.pgs_late"),
-    "snaptrim": ("snaptrim.queue", "snaptrim.objects_s"),
-}
 
 STATUS_WINDOW_S = 60.0
 BASELINE_WINDOW_S = 600.0
@@ -141,7 +133,7 @@ class Service:
         slo = self.slos.read()
         if slo is None:
             return []
-        return [verdict.to_dict() for verdict in evaluate(slo, _at_work(_means(window)), self._baseline())]
+        return [verdict.to_dict() for verdict in evaluate(slo, at_work(_means(window)), self._baseline())]
 
     def in_force(self) -> Dict[str, Any]:
         """Profile and nine values that OSDs say they have, and whether those asked agree."""
@@ -222,7 +214,7 @@ class Service:
             raise InputError("recommend", "no SLO", "one first: ceph tuner slo set 'client.p95_ms<=80'")
         trials, window = self._trials(), self.sampler.window(BASELINE_WINDOW_S)
         in_force = self.in_force()["settings"]
-        now = _at_work(_means(window))
+        now = at_work(_means(window))
         baseline = self._baseline() or now or None
         request = {
             "version": 1,
@@ -329,13 +321,3 @@ def _trial(record: Mapping[str, Any]) -> Optional[Trial]:
 
 def _means(window: Optional[Window]) -> Dict[str, float]:
     return {name: measure.mean for name, measure in window.measures.items()} if window else {}
-
-
-def _at_work(seen: Mapping[str, float]) -> Dict[str, float]:
-    """Without the rates of work that is not there: nothing to recover is no missed recovery rate."""
-    idle = [kind for kind, sign in _SIGNS_OF_WORK.items() if not any(seen.get(name) for name in sign)]
-    return {
-        name: value
-        for name, value in seen.items()
-        if not (METRICS[name].unit.endswith("/s") and name.split(".")[0] in idle)
-    }

@@ -167,6 +167,24 @@ def finish_s(left: float, rate: float) -> float:
     return min(left / rate, NEVER_S) if rate > 0 else NEVER_S
 
 
+_SIGNS_OF_WORK = {
+    "recovery": ("recovery.objects_left", "recovery.objects_s"),
+    "backfill": ("backfill.objects_left", "backfill.objects_s"),
+    "scrub": ("scrub.objects_s", "scrub.pgs_late"),
+    "snaptrim": ("snaptrim.queue", "snaptrim.objects_s"),
+}
+
+
+def at_work(seen: Mapping[str, float]) -> Dict[str, float]:
+    """Leave out the rates of work that is not there: nothing to recover is no missed recovery rate."""
+    idle = [kind for kind, signs in _SIGNS_OF_WORK.items() if not any(seen.get(name) for name in signs)]
+    return {
+        name: value
+        for name, value in seen.items()
+        if not (METRICS[name].unit.endswith("/s") and name.split(".")[0] in idle)
+    }
+
+
 def _check(values: Mapping[str, float]) -> None:
     for name, value in values.items():
         if name not in METRICS:

@@ -1,0 +1,160 @@
+"""Cuts time into windows and works out of each what the state machine wants to know.
+
+Windows follow one another without a gap. A phase begins a row of its own; after a write the settling time is left out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Deque, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
+
+from ceph_tuner.autopilot.contract import Effect, Pair, Rollout
+from ceph_tuner.autopilot.effect import DIRECTIONS, effects
+from ceph_tuner.autopilot.events import Seen
+from ceph_tuner.autopilot.judging import STAND_INS
+from ceph_tuner.autopilot.policy import Policy
+from ceph_tuner.autopilot.state import COMPARING, HOLDING, TRYING, State
+from ceph_tuner.sample import Window, at_work
+from ceph_tuner.slo import Slo, Verdict, evaluate
+
+Values = Mapping[str, float]
+_KEPT_CLOSED = 50
+_LATE = 3
+"""Windows that may be closed at once; after a longer gap a row goes on from now."""
+
+
+class Eyes(Protocol):
+    """What was sampled."""
+
+    def between(self, start: float, end: float) -> Optional[Window]:
+        """The cluster's samples of that stretch of time as one window; None where there are none."""
+
+    def group_between(self, name: str, start: float, end: float) -> Values:
+        """Means of a group's OSDs in that stretch of time; empty where too few of them were seen."""
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A window that is over: means of the cluster, and how each objective stood in it."""
+
+    start: float
+    end: float
+    means: Values
+    verdicts: Tuple[Verdict, ...]
+
+
+def groups_of(rollout: Rollout) -> Dict[str, Tuple[int, ...]]:
+    """Name the groups that a rollout compares, stage by stage; empty where nothing can be compared side by side."""
+    found: Dict[str, Tuple[int, ...]] = {}
+    for number, stage in enumerate(rollout.stages):
+        if stage.control and not rollout.alternating:
+            found[f"tried {number}"], found[f"control {number}"] = stage.osds, stage.control
+    return found
+
+
+class Observer:
+    """Feed it the time and the state; it gives the windows that were closed and what they say."""
+
+    def __init__(self, eyes: Eyes) -> None:
+        self._eyes = eyes
+        self._row: Tuple[str, float] = ("", 0.0)
+        self._edge = 0.0
+        self._windows = 0
+        self._pairs: Dict[int, List[Pair]] = {}
+        self._trial = 0
+        self._old_turn: Values = {}
+        self._closed: Deque[Closed] = deque(maxlen=_KEPT_CLOSED)
+
+    def close(self, newest: float, state: State, slo: Optional[Slo], baseline: Values, policy: Policy) -> List[Closed]:
+        """Close the windows that are over at `newest`, the time of the newest sample; give them, oldest first."""
+        self._follow(newest, state, policy)
+        found: List[Closed] = []
+        while newest >= self._edge + policy.window:
+            start, self._edge = self._edge, self._edge + policy.window
+            window = self._eyes.between(start, self._edge)
+            if window is None:
+                continue
+            means = at_work({name: measure.mean for name, measure in window.measures.items()})
+            verdicts = tuple(evaluate(slo, means, baseline)) if slo is not None else ()
+            found.append(Closed(start, self._edge, means, verdicts))
+            self._windows += 1
+            self._compare(start, self._edge, state, means)
+        self._closed.extend(found)
+        return found
+
+    def see(self, at: float, state: State, slo: Optional[Slo], policy: Policy) -> Seen:
+        """Give what the windows say; whoever watches the cluster adds the rest."""
+        objectives = slo.objectives if slo is not None else ()
+        missed = self._missed(policy.guard_windows)
+        return Seen(
+            at,
+            means=self._closed[-1].means if self._closed else {},
+            missed=tuple(_in_words(verdict) for verdict in missed),
+            metrics_missed=tuple(verdict.objective.metric for verdict in missed),
+            hard_metrics=tuple(dict.fromkeys(item.metric for item in objectives if item.hard)),
+            windows=self._windows,
+            effects=self._effects(state, [item.metric for item in objectives], policy),
+        )
+
+    @property
+    def newest(self) -> Optional[Closed]:
+        """The window that was closed last."""
+        return self._closed[-1] if self._closed else None
+
+    def _follow(self, newest: float, state: State, policy: Policy) -> None:
+        """Begin a new row of windows with each phase, and forget the pairs of the trial before."""
+        row = (state.phase, state.since)
+        if row != self._row:
+            self._row, self._windows = row, 0
+            if state.phase in (COMPARING, TRYING, HOLDING):
+                # phases in which nothing is written go on with the window that is under way
+                self._edge = state.since + (0.0 if state.phase == COMPARING else policy.settle)
+        if newest > self._edge + _LATE * policy.window:
+            self._edge = newest
+        number = state.proposed.number if state.proposed is not None else 0
+        if number != self._trial or (state.phase == COMPARING and not self._windows):
+            self._trial, self._pairs, self._old_turn = number, {}, {}
+
+    def _compare(self, start: float, end: float, state: State, means: Values) -> None:
+        if state.proposed is None or state.phase not in (COMPARING, TRYING):
+            return
+        rollout = state.proposed.rollout
+        if rollout.alternating:
+            if state.phase == COMPARING or not state.leg:
+                self._old_turn = means
+            elif self._old_turn:
+                self._pairs.setdefault(0, []).append(Pair(end, True, means, self._old_turn))
+            return
+        during = state.phase == TRYING
+        for number, stage in enumerate(rollout.stages):
+            if stage.control and (not during or number == state.stage):
+                tried = self._eyes.group_between(f"tried {number}", start, end)
+                control = self._eyes.group_between(f"control {number}", start, end)
+                self._pairs.setdefault(number, []).append(Pair(end, during, tried, control))
+
+    def _effects(self, state: State, metrics: Sequence[str], policy: Policy) -> Dict[str, Effect]:
+        if state.proposed is None or state.phase != TRYING:
+            return {}
+        watched = dict.fromkeys([*metrics, *(STAND_INS[name] for name in metrics if name in STAND_INS)])
+        pairs = self._pairs.get(state.stage, [])
+        # any of these metrics may end the trial: together they have the confidence that was asked for
+        confidence = 1.0 - (1.0 - policy.confidence) / max(1, len(watched))
+        directions = {name: DIRECTIONS[name] for name in watched}
+        return effects(pairs, directions, confidence, policy.tolerance, state.proposed.rollout.alternating)
+
+    def _missed(self, count: int) -> List[Verdict]:
+        """Objectives that each of the last windows missed, as the newest saw them."""
+        recent = list(self._closed)[-count:]
+        if len(recent) < count:
+            return []
+        found = []
+        for verdict in recent[-1].verdicts:
+            rows = [[other for other in row.verdicts if other.objective == verdict.objective] for row in recent]
+            if all(row and row[0].met is False for row in rows):
+                found.append(verdict)
+        return found
+
+
+def _in_words(verdict: Verdict) -> str:
+    return f"{verdict.objective.text} (seen {verdict.seen:.4g})"
