@@ -146,11 +146,11 @@ def _observing(state: State, event: Seen, policy: Policy) -> Decision:
         return Decision(state)
     acts: List[Act] = []
     if not state.condition:
-        state = replace(state, condition=dict(event.condition))
+        state = replace(state, condition=dict(event.condition), begun=event.at)
     elif event.changed:
         words = "; ".join(event.changed)
         acts.append(Note("condition changed", words, detail={"changed": list(event.changed)}))
-        state = replace(state, condition=dict(event.condition), tried=0, failures=0, gave_up="")
+        state = replace(state, condition=dict(event.condition), begun=event.at, tried=0, failures=0, gave_up="")
     if not event.missed or state.gave_up or event.wait:
         return Decision(state, tuple(acts))
     if state.tried >= policy.trials:

@@ -43,6 +43,9 @@ class Crew(Protocol):
     def note(self, note: Note, at: float) -> None:
         """Put it into the audit trail, then tell whoever watches."""
 
+    def came_of(self, outcome: Event) -> None:
+        """Put into the trail what came of the act that was noted last."""
+
     def learn(self, result: Learn, at: float) -> None:
         """Keep a trial's result for the optimiser."""
 
@@ -106,6 +109,7 @@ class Pilot:
             for act in decision.acts:
                 outcome = self._do(act)
                 if outcome is not None:
+                    self._crew.came_of(outcome)
                     pending.append(outcome)
         if not self.state.on_cluster:
             self._let_go()

@@ -96,6 +96,8 @@ class State:
     """Times of the forward writes of the last day."""
     condition: Mapping[str, Any] = field(default_factory=dict)
     """The cluster as it was when trials for it began."""
+    begun: float = 0.0
+    """When they began."""
     kept: Optional[int] = None
     """Journal number of what was kept last."""
     problem: str = ""
