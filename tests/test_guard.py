@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.guard import TOLERANCE, Guard, Limits, Sight, broken, must_hold
+from ceph_tuner.guard import TOLERANCE, Guard, Limits, Sight, Streaks, broken, must_hold
 from ceph_tuner.slo import parse_slo
 
 SLO = parse_slo({"objectives": ["client.p95_ms <= 80 ms", "client.iops >= 200", "recovery.bytes_s >= 10 MB/s"]})
@@ -91,7 +93,17 @@ def test_latencies_within_the_factor_never_stop(latency: float) -> None:
     assert all(watch.watch(sight(client__p95_ms=latency)) is None for _ in range(5))
 
 
-@pytest.mark.parametrize("wrong", [{"gross": 1.0}, {"patience": 0}, {"blind": 0}, {"worse_than_baseline": 0.5}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"gross": 1.0},
+        {"patience_laggy": 0},
+        {"slow_ops": -1},
+        {"patience": 0},
+        {"blind": 0},
+        {"worse_than_baseline": 0.5},
+    ],
+)
 def test_limits_that_make_no_sense_are_refused(wrong: dict) -> None:
     with pytest.raises(ValueError, match="="):
         Limits(**wrong)
@@ -108,3 +120,34 @@ def test_a_trial_must_hold_what_is_kept_now_and_make_no_worse_what_is_missed() -
     soft = parse_slo({"objectives": [{"objective": "client.p95_ms <= 80 ms", "hard": False}]})
     assert must_hold(soft, BASELINE) == {}
     assert broken(SLO, {}, BASELINE) == []
+
+
+def test_a_pool_that_became_nearly_full_stops_at_once_and_one_that_was_so_does_not() -> None:
+    full = Sight(0.0, "HEALTH_WARN", checks=frozenset({"POOL_NEAR_FULL", "POOL_APP_NOT_ENABLED"}))
+    breach = guard().watch(full)
+    assert breach is not None
+    assert (breach.rule, breach.reason) == ("near-full", "POOL_NEAR_FULL was raised")
+    assert guard(full).watch(full) is None
+    assert guard(full).watch(Sight(0.0, "HEALTH_WARN", checks=full.checks | {"OSD_BACKFILLFULL"})) is not None
+
+
+def test_laggy_pgs_and_more_slow_operations_count_as_the_limits_say() -> None:
+    assert all(guard().watch(sight(pgs__laggy=9)) is None for _ in range(9))
+    watch = guard(patience_laggy=2)
+    assert [watch.watch(sight(pgs__laggy=9)) is None for _ in range(2)] == [True, False]
+    lenient = guard(sight(ops__slow=4), slow_ops=5, patience=1)
+    assert lenient.watch(sight(ops__slow=9)) is None
+    breach = lenient.watch(sight(ops__slow=10))
+    assert breach is not None
+    assert breach.reason == "10 slow operations, 4 before the trial, 5 more are borne"
+
+
+def test_a_successor_goes_on_counting() -> None:
+    first = Streaks()
+    assert Guard(SLO, BASELINE, BEFORE, streaks=first).watch(sight(ops__slow=2)) is None
+    assert Guard(SLO, BASELINE, BEFORE, streaks=Streaks(first.to_dict())).watch(sight(ops__slow=2)) is not None
+
+
+def test_a_sight_survives_the_store() -> None:
+    seen = Sight(5.0, "HEALTH_WARN", {"osds.down": 1.0}, "(OSD_DOWN)", frozenset({"OSD_DOWN", "PG_DEGRADED"}))
+    assert Sight.from_dict(json.loads(json.dumps(seen.to_dict()))) == seen

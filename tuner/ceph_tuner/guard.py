@@ -1,20 +1,26 @@
 """The rules that stop a trial: what must not happen while settings are tried on a live cluster.
 
-Two kinds of rules. States of the cluster (an OSD down, inactive PGs, slow operations, HEALTH_ERR) count where they are
-worse than they were just before the trial. Hard objectives on clients count where they are broken grossly: by a factor
-of the bound, and clearly worse than the baseline too, since a baseline that misses its bound is why people tune.
-Background work that is too slow for half a minute hurts nobody, so its objectives stop no trial.
+Two kinds of rules. States of the cluster (an OSD down, inactive PGs, slow operations, HEALTH_ERR, an OSD or a pool that
+became nearly full) count where they are worse than they were just before the trial. Hard objectives on clients count
+where they are broken grossly: by a factor of the bound, and clearly worse than the baseline too, since a baseline that
+misses its bound is why people tune. Background work that is too slow for half a minute hurts nobody, so its objectives
+stop no trial.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, List, Mapping, Optional
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional
 
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.slo import Objective, Slo, evaluate
 
 HEALTH_ERR = "HEALTH_ERR"
+
+NEAR_FULL = frozenset(
+    ("OSD_NEARFULL", "OSD_BACKFILLFULL", "OSD_FULL", "POOL_NEAR_FULL", "POOL_BACKFILLFULL", "POOL_FULL")
+)
+"""Health checks of Ceph that say that space runs out."""
 
 TOLERANCE = 0.05
 """Share by which a hard objective that the settings in force miss may get worse in a trial."""
@@ -29,28 +35,69 @@ class Sight:
     values: Mapping[str, float] = field(default_factory=dict)
     words: str = ""
     """What Ceph says about its health, for people."""
+    checks: FrozenSet[str] = frozenset()
+    """Names of the health checks that are raised and not muted; empty as well where nobody looked."""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form, for the store."""
+        return {
+            "at": self.at,
+            "health": self.health,
+            "values": dict(self.values),
+            "words": self.words,
+            "checks": sorted(self.checks),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Sight:
+        """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for what is none."""
+        values = {str(name): float(value) for name, value in document["values"].items()}
+        checks = frozenset(str(check) for check in document["checks"])
+        return cls(float(document["at"]), str(document["health"]), values, str(document["words"]), checks)
 
 
-def must_hold(slo: Slo, baseline: Mapping[str, float]) -> Dict[Objective, float]:
+def must_hold(slo: Slo, baseline: Mapping[str, float], tolerance: float = TOLERANCE) -> Dict[Objective, float]:
     """Hard objective -> the bound that no trial may be beyond.
 
-    It is the objective's own where the settings in force keep it; where they miss it, what they give is.
+    It is the objective's own where the settings in force keep it; where they miss it, what they give is, with the
+    tolerance.
     """
     held: Dict[Objective, float] = {}
     for verdict in evaluate(slo, baseline, baseline):
         if verdict.objective.hard and verdict.bound is not None and verdict.seen is not None:
-            worse = 1 + TOLERANCE if verdict.objective.comparison == "<=" else 1 - TOLERANCE
+            worse = 1 + tolerance if verdict.objective.comparison == "<=" else 1 - tolerance
             held[verdict.objective] = verdict.bound if verdict.met else verdict.seen * worse
     return held
 
 
 def broken(slo: Slo, baseline: Mapping[str, float], means: Mapping[str, float]) -> List[Objective]:
     """Give the hard objectives that a window broke although it had to hold them."""
+    return beyond(must_hold(slo, baseline), means)
+
+
+def beyond(held: Mapping[Objective, float], means: Mapping[str, float]) -> List[Objective]:
+    """Give the objectives whose bound (`must_hold`) a window is beyond; what it did not see is not known to be."""
     return [
         objective
-        for objective, bound in must_hold(slo, baseline).items()
+        for objective, bound in held.items()
         if objective.metric in means and objective.margin(means[objective.metric], bound) < 0
     ]
+
+
+class Streaks:
+    """How often in a row each rule was seen broken. Plain numbers, so that a successor can go on counting."""
+
+    def __init__(self, counts: Optional[Mapping[str, int]] = None) -> None:
+        self._counts = {str(rule): int(count) for rule, count in (counts or {}).items()}
+
+    def count(self, rule: str, broken: bool) -> int:
+        """One more in a row, or none."""
+        self._counts[rule] = self._counts.get(rule, 0) + 1 if broken else 0
+        return self._counts[rule]
+
+    def to_dict(self) -> Dict[str, int]:
+        """Give the streaks that are under way."""
+        return {rule: count for rule, count in sorted(self._counts.items()) if count}
 
 
 @dataclass(frozen=True)
@@ -68,6 +115,10 @@ class Limits:
     patience_clients: int = 3
     blind: int = 3
     """Failed looks in a row after which a trial is not safe any more."""
+    patience_laggy: Optional[int] = None
+    """Of laggy PGs; None: they stop nothing."""
+    slow_ops: float = 0.0
+    """Slow operations beyond those before that are borne."""
 
     def __post_init__(self) -> None:
         if not self.gross > 1 or not self.worse_than_baseline >= 1:
@@ -78,6 +129,10 @@ class Limits:
             raise ValueError(
                 f"patience (={self.patience}, of PGs ={self.patience_pgs}, of clients ={self.patience_clients}) "
                 f"and blind (={self.blind}) must be at least 1"
+            )
+        if (self.patience_laggy is not None and self.patience_laggy < 1) or not self.slow_ops >= 0:
+            raise ValueError(
+                f"patience_laggy (={self.patience_laggy}) must be at least 1, slow_ops (={self.slow_ops}) at least 0"
             )
 
 
@@ -92,36 +147,50 @@ class Breach:
 class Guard:
     """Watches one trial. Feed it every sight; it answers with a breach once there is one."""
 
-    def __init__(self, slo: Slo, baseline: Mapping[str, float], before: Sight, limits: Optional[Limits] = None) -> None:
+    def __init__(
+        self,
+        slo: Slo,
+        baseline: Mapping[str, float],
+        before: Sight,
+        limits: Optional[Limits] = None,
+        streaks: Optional[Streaks] = None,
+    ) -> None:
         self._slo, self._baseline, self._before = slo, baseline, before
         self._limits = limits or Limits()
-        self._streaks: Dict[str, int] = {}
+        self._streaks = streaks or Streaks()
 
     def watch(self, sight: Optional[Sight]) -> Optional[Breach]:
         """Take a sight (None: the cluster did not answer) and say whether the trial must end."""
+        if self._streaks.count("blind", sight is None) >= self._limits.blind:
+            return Breach("blind", f"the cluster did not answer {self._limits.blind} times in a row")
         if sight is None:
-            if self._streak("blind", True) >= self._limits.blind:
-                return Breach("blind", f"the cluster did not answer {self._limits.blind} times in a row")
             return None
-        self._streak("blind", False)
         return self._health(sight) or self._states(sight) or self._objectives(sight)
 
     def _health(self, sight: Sight) -> Optional[Breach]:
         if sight.health == HEALTH_ERR and self._before.health != HEALTH_ERR:
             return Breach("health", f"the cluster went to HEALTH_ERR {sight.words}".rstrip())
+        fuller = sorted((sight.checks - self._before.checks) & NEAR_FULL)
+        if fuller:
+            return Breach("near-full", f"{', '.join(fuller)} {'were' if len(fuller) > 1 else 'was'} raised")
         return None
 
     def _states(self, sight: Sight) -> Optional[Breach]:
         # a down OSD is certain at once; the others may pass within seconds
-        for name, words, patience in (
-            ("osds.down", "OSDs down", 1),
-            ("pgs.inactive", "inactive PGs", self._limits.patience_pgs),
-            ("ops.slow", "slow operations", self._limits.patience),
+        limits = self._limits
+        breaches = []
+        for name, words, patience, borne in (
+            ("osds.down", "OSDs down", 1, 0.0),
+            ("pgs.inactive", "inactive PGs", limits.patience_pgs, 0.0),
+            ("ops.slow", "slow operations", limits.patience, limits.slow_ops),
+            ("pgs.laggy", "laggy PGs", limits.patience_laggy, 0.0),
         ):
             now, before = sight.values.get(name, 0.0), self._before.values.get(name, 0.0)
-            if self._streak(name, now > before) >= patience:
-                return Breach(name, f"{now:g} {words}, {before:g} before the trial")
-        return None
+            streak = self._streaks.count(name, patience is not None and now > before + borne)
+            if patience is not None and streak >= patience:
+                more = f", {borne:g} more are borne" if borne else ""
+                breaches.append(Breach(name, f"{now:g} {words}, {before:g} before the trial{more}"))
+        return breaches[0] if breaches else None
 
     def _objectives(self, sight: Sight) -> Optional[Breach]:
         for objective in self._slo.objectives:
@@ -133,7 +202,7 @@ class Guard:
             if seen is None or bound is None:
                 continue
             beyond = self._beyond(objective.comparison, seen, bound, baseline)
-            if self._streak(objective.text, beyond) >= self._limits.patience_clients:
+            if self._streaks.count(objective.text, beyond) >= self._limits.patience_clients:
                 unit = METRICS[objective.metric].unit
                 return Breach(
                     "slo",
@@ -146,7 +215,3 @@ class Guard:
         if comparison == "<=":
             return seen > bound * gross and (baseline is None or seen > baseline * worse)
         return seen < bound / gross and (baseline is None or seen < baseline / worse)
-
-    def _streak(self, rule: str, broken: bool) -> int:
-        self._streaks[rule] = self._streaks.get(rule, 0) + 1 if broken else 0
-        return self._streaks[rule]

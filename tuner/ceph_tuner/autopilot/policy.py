@@ -44,6 +44,10 @@ class Policy:
     """When they are not, in the same form; outranks `hours`."""
     quiet: float = 300.0
     """The cluster has to be healthy this long before a forward move."""
+    changed_factor: float = 2.0
+    """Factor on the load, either way, beyond which it counts as another one."""
+    changed_windows: int = 20
+    """Windows that a change of load or hardware has to last before trials begin again."""
 
     guard_windows: int = 3
     """Windows in a row in which a hard objective may be broken because of the settings."""
@@ -53,13 +57,23 @@ class Policy:
     """Samples in a row that may be missing."""
     guard_recovery: float = 0.5
     """Share of its rate before the trial that recovery may fall to while objects are degraded."""
+    guard_tolerance: float = 0.2
+    """Share by which a hard objective that was missed before already may be worse without counting as broken.
+
+    Wider than `tolerance`, as the guard has three windows to go by: where windows scatter by 10%, three in a row are
+    beyond 5% in half of all harmless trials of 40 windows, beyond 20% in 1%.
+    """
+    guard_gross: float = 2.0
+    """Factor off the bound, and off what was seen before, at which clients are not left waiting for whole windows."""
+    guard_patience: int = 3
+    """Samples in a row that must show slow operations, inactive or laggy PGs, or a gross miss: they may pass."""
 
     def __post_init__(self) -> None:
         for name in ("window", "settle", "back_off", "back_off_most", "quiet"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} (={getattr(self, name)}) must be at least 0 s and finite")
         counts = ("baseline_windows", "least_windows", "most_windows", "hold_windows", "trials", "guard_windows")
-        for name in (*counts, "changes_per_day", "guard_blind"):
+        for name in (*counts, "changes_per_day", "changed_windows", "guard_blind", "guard_patience"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} (={getattr(self, name)}) must be at least 1")
         if self.window <= 0 or self.least_windows > self.most_windows:
@@ -71,6 +85,15 @@ class Policy:
             raise ValueError(
                 f"confidence (={self.confidence}) must be in 0.5..1, tolerance (={self.tolerance}) in 0..1, "
                 f"canary_share (={self.canary_share}) in 0..0.5"
+            )
+        if not self.changed_factor > 1 or not self.guard_gross > 1 or self.guard_slow_ops < 0:
+            raise ValueError(
+                f"changed_factor (={self.changed_factor}) and guard_gross (={self.guard_gross}) must be above 1, "
+                f"guard_slow_ops (={self.guard_slow_ops}) at least 0"
+            )
+        if not 0 < self.guard_tolerance < 1 or not 0 < self.guard_recovery < 1:
+            raise ValueError(
+                f"guard_tolerance (={self.guard_tolerance}) and guard_recovery (={self.guard_recovery}) must be in 0..1"
             )
         if self.canary not in CANARY_KINDS:
             raise ValueError(f"canary (={self.canary!r}) must be one of {', '.join(CANARY_KINDS)}")

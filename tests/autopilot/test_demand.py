@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from typing import Dict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.autopilot.demand import asked_for
+from ceph_tuner.metrics import METRICS
+
+BUSY = {"client.iops": 400.0, "client.mean_ms": 10.0, "client.read_iops": 100.0, "client.read_mean_ms": 4.0}
+
+
+def kept(values: Dict[str, float], usual: Dict[str, float] = BUSY, **left: float) -> set:
+    return set(asked_for(values, usual, 0.2, {name.replace("__", "."): value for name, value in left.items()}))
+
+
+def test_clients_that_do_less_at_the_same_latency_went_home() -> None:
+    assert kept({"client.iops": 50.0, "client.mean_ms": 11.9}) == {"client.mean_ms"}
+    assert kept({"client.iops": 0.0}) == set()
+
+
+def test_clients_that_do_less_and_wait_longer_are_held_back() -> None:
+    assert "client.iops" in kept({"client.iops": 50.0, "client.mean_ms": 12.1})
+    # without a latency it is not known, and counts
+    assert "client.iops" in kept({"client.iops": 50.0})
+    assert "client.iops" in kept({"client.iops": 50.0, "client.mean_ms": 1.0}, usual={})
+
+
+def test_reads_are_held_against_the_latency_of_reads() -> None:
+    assert "client.read_iops" in kept({"client.read_iops": 50.0, "client.read_mean_ms": 8.0, "client.mean_ms": 9.0})
+    assert "client.read_iops" not in kept({"client.read_iops": 50.0, "client.read_mean_ms": 4.0})
+
+
+@pytest.mark.parametrize(
+    ("rate", "left"),
+    [
+        ("recovery.bytes_s", "recovery.objects_left"),
+        ("backfill.objects_s", "backfill.objects_left"),
+        ("snaptrim.objects_s", "snaptrim.queue"),
+    ],
+)
+def test_background_work_that_ended_has_no_rate(rate: str, left: str) -> None:
+    assert rate in kept({rate: 1.0, left: 5.0})
+    assert rate not in kept({rate: 1.0, left: 0.0})
+    # it ended within the window: its mean left something, the newest sight nothing
+    assert rate not in set(asked_for({rate: 1.0, left: 5.0}, BUSY, 0.2, {left: 0.0}))
+
+
+def test_recovery_that_moves_misplaced_copies_is_recovery_still() -> None:
+    values = {"recovery.bytes_s": 1.0, "recovery.objects_left": 0.0, "backfill.objects_left": 3.0}
+    assert "recovery.bytes_s" in kept(values)
+
+
+def test_a_scrub_that_stands_still_is_none() -> None:
+    assert kept({"scrub.bytes_s": 0.0, "scrub.objects_s": 0.1}) == {"scrub.objects_s"}
+
+
+@given(st.dictionaries(st.sampled_from(sorted(METRICS)), st.floats(0, 1e9)), st.floats(0.01, 0.9))
+def test_only_rates_are_ever_left_out_and_nothing_is_changed(values: Dict[str, float], tolerance: float) -> None:
+    found = asked_for(values, values, tolerance, {})
+    assert found.items() <= values.items()
+    assert all(METRICS[name].unit in ("1/s", "B/s") for name in values.keys() - found.keys())
+    # what was there before, and is there now as it was, is work unless its rate is 0 or nothing of it is left
+    assert all(name in found for name in values if name.startswith("client.") and values[name] > 0)

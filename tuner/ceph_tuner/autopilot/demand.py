@@ -1,0 +1,56 @@
+"""Which rates say something about the settings: work that nobody asks for has a low rate under any settings.
+
+Recovery that is finished recovers nothing, and clients that go home at night do few operations: neither is the
+settings' doing. Clients that the settings hold back show it in their latency too: of N operations under way,
+rate x latency = N (Little), and an open loop that is not served in time queues up.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Mapping
+
+from ceph_tuner.metrics import METRICS
+
+LEFT = {
+    "recovery.objects_s": ("recovery.objects_left", "backfill.objects_left"),
+    "recovery.bytes_s": ("recovery.objects_left", "backfill.objects_left"),
+    "backfill.objects_s": ("backfill.objects_left",),
+    "snaptrim.objects_s": ("snaptrim.queue",),
+}
+"""Rate of background work -> what is left of that work."""
+
+_SCRUB = ("scrub.objects_s", "scrub.bytes_s")
+# nothing says how much scrub is left; where none runs the rate is exactly 0
+
+
+def asked_for(
+    values: Mapping[str, float], usual: Mapping[str, float], tolerance: float, left: Mapping[str, float]
+) -> Dict[str, float]:
+    """Give the values without the rates of work that was not there to be done.
+
+    `usual`: the means before. A client rate is left out where it is below its usual value while the latency is not
+    above, beyond the tolerance. `left`: the newest sight of what is left, as work may have ended within a window.
+    """
+    present = {**values, **{name: value for name, value in left.items() if name in values}}
+    return {name: value for name, value in values.items() if not _idle(name, present, usual, tolerance)}
+
+
+def _idle(metric: str, values: Mapping[str, float], usual: Mapping[str, float], tolerance: float) -> bool:
+    if metric not in METRICS or METRICS[metric].unit not in ("1/s", "B/s"):
+        return False
+    if metric.startswith("client."):
+        return _clients_idle(metric, values, usual, tolerance)
+    if metric in _SCRUB:
+        return values[metric] == 0
+    left = [values[name] for name in LEFT[metric] if name in values]
+    return bool(left) and not any(left)
+
+
+def _clients_idle(metric: str, values: Mapping[str, float], usual: Mapping[str, float], tolerance: float) -> bool:
+    if values[metric] == 0:
+        # operations that hang are slow operations, and PGs that serve none are inactive: the guard sees both
+        return True
+    kind = metric[len("client.") :].split("_")[0]
+    latency = f"client.{kind}_mean_ms" if kind in ("read", "write") else "client.mean_ms"
+    known = metric in usual and latency in usual and latency in values
+    return known and values[metric] < usual[metric] and values[latency] <= usual[latency] * (1 + tolerance)

@@ -1,0 +1,180 @@
+"""The guard of the automatic mode: watches settings on trial, and those kept not long ago, at every sample and window.
+
+At every sample: the rules of `guard.py`, laggy PGs and other people's changes among them. At every closed window: the
+hard objectives, and recovery. Whatever breaks them the trial ends, the workload's fault or not: taking settings back
+is the safe answer, and whether they did it is for the comparison with the control to say. The control alone would not
+do as an excuse, as a canary slows the others down through the replicas that it holds.
+
+A queue estimate on the scale of seconds (Vegas: L (1 - minRTT / RTT)) is left out: the samples are 5 s apart and their
+minimum is over thousands of operations of all kinds, so that a gross miss of the objectives themselves, seen in three
+samples, is as quick and says what hurts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Optional, Sequence
+
+from ceph_tuner.autopilot.demand import LEFT, asked_for
+from ceph_tuner.autopilot.policy import Policy
+from ceph_tuner.guard import Breach, Guard, Limits, Sight, Streaks, beyond, must_hold
+from ceph_tuner.metrics import METRICS
+from ceph_tuner.sample import finish_s
+from ceph_tuner.slo import Objective, Slo
+
+RULES = {
+    "slo": "hard objectives are broken in guard_windows windows in a row, or grossly in guard_patience samples",
+    "ops.slow": "more slow operations than before, beyond guard_slow_ops, in guard_patience samples in a row",
+    "pgs.inactive": "more inactive PGs than before, in guard_patience samples in a row",
+    "pgs.laggy": "more laggy PGs than before, in guard_patience samples in a row",
+    "osds.down": "more OSDs down than before",
+    "health": "the cluster went to HEALTH_ERR",
+    "near-full": "an OSD or a pool became nearly full",
+    "recovery": "in guard_windows windows in a row degraded objects became more, or recovery fell below guard_recovery "
+    "of its rate before and what is left would take longer than all of it did before",
+    "blind": "guard_blind samples in a row are missing",
+    "drift": "somebody changed a value that is on trial",
+    "manual": "somebody changed another knob of the OSDs that are on trial",
+}
+"""Every rule by its name, for people."""
+
+_DEGRADED = "recovery.objects_left"
+_WORK_LEFT = tuple(sorted({name for names in LEFT.values() for name in names}))
+
+
+class Watch:
+    """Watches what one proposal brought onto the cluster. Feed it every sample and every window."""
+
+    def __init__(
+        self,
+        slo: Slo,
+        baseline: Mapping[str, float],
+        before: Sight,
+        policy: Policy,
+        streaks: Optional[Streaks] = None,
+        left: Optional[Mapping[str, float]] = None,
+        degraded: Optional[float] = None,
+    ) -> None:
+        """`baseline`: means before the trial; `before`: the last sight then. The rest is what `from_dict` restores."""
+        self._slo, self._baseline, self._before, self._policy = slo, dict(baseline), before, policy
+        self._streaks = streaks or Streaks()
+        # what no window before the trial saw is held against the sight then
+        self._guard = Guard(slo, {**before.values, **baseline}, before, _limits(policy), self._streaks)
+        self._held = must_hold(slo, baseline, policy.guard_tolerance)
+        self._left = dict(left or {})
+        self._degraded = degraded
+
+    def look(self, sight: Optional[Sight], drift: Sequence[str] = (), manual: Sequence[str] = ()) -> Optional[Breach]:
+        """Take a sample (None: there was none) and what others changed (`interventions`), in words."""
+        if sight is not None:
+            self._left.update({name: sight.values[name] for name in _WORK_LEFT if name in sight.values})
+            sight = Sight(sight.at, sight.health, self._asked_for(sight.values), sight.words, sight.checks)
+        breach = self._guard.watch(sight)
+        if drift:
+            return Breach("drift", f"somebody changed what is on trial: {'; '.join(drift)}")
+        if manual:
+            return Breach("manual", f"somebody changed other knobs of these OSDs: {'; '.join(manual)}")
+        return breach
+
+    def close(self, window_means: Mapping[str, float]) -> Optional[Breach]:
+        """Take a window that was closed, by the means of its metrics."""
+        objectives, recovery = self._objectives(window_means), self._recovery(window_means)
+        return objectives or recovery
+
+    def _objectives(self, means: Mapping[str, float]) -> Optional[Breach]:
+        if not any(objective.metric in means for objective in self._held):
+            # it neither breaks nor keeps them: the streak stays as it is
+            return None
+        broken = beyond(self._held, self._asked_for(means))
+        windows = self._streaks.count("slo", bool(broken))
+        if windows < self._policy.guard_windows:
+            return None
+        words = "; ".join(self._words(objective, means[objective.metric]) for objective in broken)
+        return Breach("slo", f"{words}: broken for {windows} windows in a row")
+
+    def _words(self, objective: Objective, seen: float) -> str:
+        bound, own = self._held[objective], objective.bound.resolve(self._baseline.get(objective.metric))
+        unit = METRICS[objective.metric].unit
+        words = f"{objective.metric} at {seen:.4g} {unit}, must be {objective.comparison} {bound:.4g}"
+        before = self._baseline[objective.metric]
+        borne = f"{before:.4g} before the trial, and {self._policy.guard_tolerance:.0%} worse is borne"
+        return words if bound == own else f"{words} ({objective.text} was missed already: {borne})"
+
+    def _recovery(self, means: Mapping[str, float]) -> Optional[Breach]:
+        """Whether degraded objects stay so: nothing but recovery stands between them and the next failure."""
+        left = means.get(_DEGRADED)
+        if left is None:
+            return None
+        last, self._degraded = self._degraded, left
+        left_before, rate_before = self._baseline.get(_DEGRADED, 0.0), _mended(self._baseline)
+        # where nothing was mended before, the settings are not what keeps it from being mended now
+        judged = left > 0 and (left_before == 0 or bool(rate_before))
+        grows = self._streaks.count("recovery grows", judged and last is not None and left > max(last, left_before))
+        rate, slow = _mended(means), False
+        if judged and left_before > 0 and rate is not None and rate_before:
+            # the last PGs recover at a lower rate, having fewer OSDs to do it: what is left must also take long
+            longer = finish_s(left, rate) > finish_s(left_before, rate_before)
+            slow = longer and rate < self._policy.guard_recovery * rate_before
+        slowed = self._streaks.count("recovery slow", slow)
+        if grows >= self._policy.guard_windows:
+            return Breach(
+                "recovery",
+                f"{left:.6g} degraded objects, {left_before:.6g} before the trial, and more of them in each of "
+                f"{grows} windows in a row",
+            )
+        if slowed >= self._policy.guard_windows:
+            return Breach(
+                "recovery",
+                f"recovery at {rate:.4g} objects/s, below {self._policy.guard_recovery:.0%} of the {rate_before:.4g} "
+                f"before the trial for {slowed} windows in a row, with {left:.6g} objects degraded",
+            )
+        return None
+
+    def _asked_for(self, values: Mapping[str, float]) -> Dict[str, float]:
+        return asked_for(values, self._baseline, self._policy.guard_tolerance, self._left)
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form, for the store: a successor goes on counting where this one was."""
+        return {
+            "baseline": self._baseline,
+            "before": self._before.to_dict(),
+            "streaks": self._streaks.to_dict(),
+            "left": dict(self._left),
+            "degraded": self._degraded,
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], slo: Slo, policy: Policy) -> Watch:
+        """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for what is none."""
+        baseline, left = (
+            {str(name): float(value) for name, value in document[part].items()} for part in ("baseline", "left")
+        )
+        degraded = document["degraded"]
+        return cls(
+            slo,
+            baseline,
+            Sight.from_dict(document["before"]),
+            policy,
+            Streaks(document["streaks"]),
+            left,
+            None if degraded is None else float(degraded),
+        )
+
+
+def _limits(policy: Policy) -> Limits:
+    return Limits(
+        gross=policy.guard_gross,
+        worse_than_baseline=policy.guard_gross,
+        patience=policy.guard_patience,
+        patience_pgs=policy.guard_patience,
+        patience_clients=policy.guard_patience,
+        patience_laggy=policy.guard_patience,
+        blind=policy.guard_blind,
+        slow_ops=float(policy.guard_slow_ops),
+    )
+
+
+def _mended(means: Mapping[str, float]) -> Optional[float]:
+    """Degraded objects mended a second: what moves misplaced ones does not mend any."""
+    if "recovery.objects_s" not in means:
+        return None
+    return max(means["recovery.objects_s"] - means.get("backfill.objects_s", 0.0), 0.0)
