@@ -253,6 +253,11 @@ def _unless_over(state: State, event: Seen, policy: Policy, judgement: judging.J
     return Decision(state)
 
 
+def _interrupted(state: State, event: Seen, policy: Policy) -> Decision:
+    """Still writing at the next look: what was to be done before the write failed, the audit trail for one."""
+    return _back(state, event, "a write was interrupted before it began", failure=False)
+
+
 def _holding(state: State, event: Seen, policy: Policy) -> Decision:
     if event.windows < policy.hold_windows:
         return Decision(state)
@@ -393,7 +398,7 @@ _SIGHTS: Dict[str, Callable[[State, Seen, Policy], Decision]] = {
     ASKING: _unmoved,
     WAITING: _waiting,
     COMPARING: _comparing,
-    WRITING: _unmoved,
+    WRITING: _interrupted,
     TRYING: _trying,
     HOLDING: _holding,
 }
