@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import math
+import random
+from typing import List
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Pair
+from ceph_tuner.autopilot.effect import DIRECTIONS, effects, harm_ruled_out, verdict_on, worse_at_all
+
+LATENCY, RATE = "client.p95_ms", "recovery.bytes_s"
+LOWER = {LATENCY: True, RATE: False}
+
+
+def pair(at: int, during: bool, tried: float, control: float, metric: str = LATENCY) -> Pair:
+    return Pair(float(at), during, {metric: tried}, {metric: control})
+
+
+def trial(
+    change: float = 0.0, before: int = 20, during: int = 40, noise: float = 0.05, lasting: float = 1.0, seed: int = 1,
+    metric: str = LATENCY,
+) -> List[Pair]:  # fmt: skip
+    """Pairs with load that doubles in mid-trial, for both groups; `lasting` is what always differs between them."""
+    chance = random.Random(seed)
+    pairs = []
+    for at in range(before + during):
+        load = 20.0 * (2.0 if at >= before + during // 2 else 1.0)
+        factor = 1.0 + change if at >= before else 1.0
+        tried = load * lasting * factor * math.exp(chance.gauss(0.0, noise))
+        pairs.append(pair(at, at >= before, tried, load, metric))
+    return pairs
+
+
+@pytest.mark.parametrize(
+    ("metric", "change", "verdict"),
+    [(LATENCY, 0.3, WORSE), (LATENCY, -0.2, BETTER), (RATE, -0.3, WORSE), (RATE, 0.3, BETTER)],
+)
+@pytest.mark.parametrize("lasting", [1.0, 3.0])
+def test_a_change_is_told_beside_a_step_of_the_load_and_a_lasting_difference(
+    metric: str, change: float, verdict: str, lasting: float
+) -> None:
+    found = effects(trial(change, lasting=lasting, metric=metric), LOWER, 0.95, 0.05)[metric]
+    assert found.verdict == verdict
+    assert found.low < change < found.high
+    assert found.change == pytest.approx(change, abs=0.05)
+    assert found.windows == 40
+
+
+@pytest.mark.parametrize("lasting", [0.5, 1.0, 3.0])
+def test_a_step_of_the_load_and_a_lasting_difference_are_no_effect(lasting: float) -> None:
+    pairs = trial(lasting=lasting, noise=0.02, before=40)
+    assert effects(pairs, LOWER, 0.95, 0.05)[LATENCY].verdict == ALIKE
+
+
+def test_the_order_of_the_pairs_does_not_matter() -> None:
+    pairs = trial(0.1)
+    shuffled = list(pairs)
+    random.Random(3).shuffle(shuffled)
+    assert effects(shuffled, LOWER, 0.95, 0.05) == effects(pairs, LOWER, 0.95, 0.05)
+
+
+@given(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
+def test_units_and_lasting_differences_cancel(tried: float, control: float) -> None:
+    plain = effects(trial(0.1, before=6, during=6), LOWER, 0.95, 0.05)[LATENCY]
+    scaled = [
+        Pair(p.at, p.during, {LATENCY: p.tried[LATENCY] * tried}, {LATENCY: p.control[LATENCY] * control})
+        for p in trial(0.1, before=6, during=6)
+    ]
+    found = effects(scaled, LOWER, 0.95, 0.05)[LATENCY]
+    assert (found.change, found.low, found.high) == pytest.approx((plain.change, plain.low, plain.high))
+    assert found.verdict == plain.verdict
+
+
+numbers = st.one_of(st.floats(), st.sampled_from([0.0, -1.0, math.nan, math.inf, 5e-324, 1.7e308]))
+sides = st.dictionaries(st.sampled_from([LATENCY, RATE, "of.nobody"]), numbers)
+
+
+@given(st.lists(st.builds(Pair, st.floats(0.0, 1e9), st.booleans(), sides, sides), max_size=30), st.booleans())
+def test_whatever_was_measured_there_is_an_answer(pairs: List[Pair], alternating: bool) -> None:
+    for metric, effect in effects(pairs, LOWER, 0.95, 0.05, alternating).items():
+        assert metric in LOWER
+        assert effect.change is None or effect.low <= effect.change <= effect.high
+        assert not math.isnan(effect.low)
+        assert not math.isnan(effect.high)
+        assert Effect.from_dict(effect.to_dict()).verdict in (BETTER, WORSE, ALIKE, UNKNOWN)
+
+
+def test_work_that_is_missing_on_one_side_is_absent() -> None:
+    pairs = [pair(at, at >= 6, 0.0 if at >= 6 else 5.0, 5.0, RATE) for at in range(12)]
+    assert effects(pairs, LOWER, 0.95, 0.05) == {}
+    assert effects([], LOWER, 0.95, 0.05) == {}
+
+
+def test_work_that_nobody_saw_before_cannot_be_judged() -> None:
+    found = effects([pair(at, True, 9.0, 5.0) for at in range(20)], LOWER, 0.95, 0.05)[LATENCY]
+    assert (found.change, found.verdict, found.windows) == (None, UNKNOWN, 20)
+    assert (found.low, found.high) == (-math.inf, math.inf)
+
+
+def test_zeros_are_left_out_and_the_rest_counts() -> None:
+    pairs = trial(0.3, seed=5)
+    holes = [pair(1000 + at, at % 2 == 0, 0.0, 7.0) for at in range(10)]
+    assert effects(pairs + holes, LOWER, 0.95, 0.05) == effects(pairs, LOWER, 0.95, 0.05)
+
+
+@given(st.integers(0, 25), st.floats(1e-6, 1e6))
+def test_one_wild_window_does_not_decide(place: int, factor: float) -> None:
+    pairs = [pair(at, at >= 6, 20.0 * (factor if at == place else 1.0), 20.0) for at in range(26)]
+    assert effects(pairs, LOWER, 0.95, 0.05)[LATENCY].verdict in (ALIKE, UNKNOWN)
+
+
+def test_turns_of_old_and_new_settings_are_compared_without_a_before() -> None:
+    chance = random.Random(7)
+    turns = [pair(at, True, 14.0 * math.exp(chance.gauss(0.0, 0.1)), 20.0) for at in range(30)]
+    same = [pair(100 + at, False, 14.0, 20.0) for at in range(30)]
+    found = effects(turns + same, LOWER, 0.95, 0.05, alternating=True)[LATENCY]
+    assert found.verdict == BETTER
+    assert found.low < -0.3 < found.high
+    assert found.windows == 30
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict", "at_all", "ruled_out"),
+    [
+        (0.06, 0.2, WORSE, True, False),
+        (0.01, 0.2, UNKNOWN, True, False),
+        (0.01, 0.04, ALIKE, True, True),
+        (-0.04, 0.04, ALIKE, False, True),
+        (-0.2, 0.04, UNKNOWN, False, True),
+        (-0.2, 0.2, UNKNOWN, False, False),
+        (-0.04, -0.01, BETTER, False, True),
+        (-0.4, -0.1, BETTER, False, True),
+        (-math.inf, math.inf, UNKNOWN, False, False),
+    ],
+)
+def test_verdicts_by_where_the_interval_lies(
+    low: float, high: float, verdict: str, at_all: bool, ruled_out: bool
+) -> None:
+    for lower_is_better, ends in ((True, (low, high)), (False, (-high, -low))):
+        effect = Effect("any", 0.0, *ends, 9, verdict)
+        assert verdict_on(*ends, lower_is_better, 0.05) == verdict
+        assert worse_at_all(effect, lower_is_better) == at_all
+        assert harm_ruled_out(effect, lower_is_better, 0.05) == ruled_out
+
+
+def test_every_metric_has_a_direction() -> None:
+    assert DIRECTIONS[LATENCY]
+    assert not DIRECTIONS[RATE]

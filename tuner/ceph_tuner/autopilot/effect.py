@@ -1,0 +1,108 @@
+"""What settings did to each metric: the groups' log ratio while they were in force, against the ratio before.
+
+Both sides of a pair are seen at the same time, so what hits all OSDs alike (the clients' load, the hour) cancels; what
+always differs between the groups (older drives, hotter pools) cancels against the pairs from before. Where old and new
+settings take turns on all OSDs there is no `before`: the mean log ratio of neighbouring turns is the effect.
+
+A client's write waits for OSDs of the other group too, so that an effect on part of the OSDs shows smaller than on all.
+
+One wild window does not decide: it raises the deviation along with the mean. Were all others equal, the estimate would
+be one standard error from zero at most, however wild the window, and the interval reaches further than two.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Dict, List, Mapping, Sequence, Tuple
+
+from ceph_tuner.autopilot import sequential
+from ceph_tuner.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Pair
+from ceph_tuner.metrics import METRICS
+
+NOISE_FLOOR = 0.03
+"""Least deviation of a window's log ratio that is believed: pooled latencies of Ceph's windows repeat to about 3%."""
+
+DIRECTIONS: Dict[str, bool] = {name: metric.lower_is_better for name, metric in METRICS.items()}
+"""Of every metric, whether less is better."""
+
+_LARGEST_EXPONENT = 700.0
+
+
+def effects(
+    pairs: Sequence[Pair],
+    lower_is_better: Mapping[str, bool],
+    confidence: float,
+    tolerance: float,
+    alternating: bool = False,
+) -> Dict[str, Effect]:
+    """Give the effect on each metric of `lower_is_better`; absent is what was not seen on both sides meanwhile.
+
+    `confidence` holds for each metric by itself, over all looks: whoever acts on any of k metrics gives
+    1 - (1 - confidence)/k. Values that are absent, zero or not finite are left out, as they have no logarithm.
+    `alternating`: each pair that is `during` holds a turn of the new settings and one of the old; others do not count.
+    """
+    found = {}
+    ordered = sorted(pairs, key=lambda pair: pair.at)
+    for metric, lower in lower_is_better.items():
+        during = _log_ratios(metric, ordered, during=True)
+        before = _log_ratios(metric, ordered, during=False)
+        if not during:
+            continue
+        if alternating:
+            seen = sequential.mean(during, confidence, NOISE_FLOOR)
+        elif before:
+            seen = sequential.difference(before, during, confidence, NOISE_FLOOR)
+        else:
+            found[metric] = Effect(metric, None, -math.inf, math.inf, len(during), UNKNOWN)
+            continue
+        low, high = _share(seen.low), _share(seen.high)
+        verdict = verdict_on(low, high, lower, tolerance)
+        found[metric] = Effect(metric, _share(seen.estimate), low, high, len(during), verdict)
+    return found
+
+
+def verdict_on(low: float, high: float, lower_is_better: bool, tolerance: float) -> str:
+    """Judge an interval of shares.
+
+    better: it is on the good side of zero, by however little. worse: it is beyond the tolerance on the bad side, all of
+    it. alike: it is within the tolerance on both sides. unknown: anything else, also what is surely worse but perhaps
+    within the tolerance (`worse_at_all` tells that).
+    """
+    least, most = _worsening(low, high, lower_is_better)
+    if most < 0.0:
+        return BETTER
+    if least > tolerance:
+        return WORSE
+    return ALIKE if -tolerance < least and most < tolerance else UNKNOWN
+
+
+def worse_at_all(effect: Effect, lower_is_better: bool) -> bool:
+    """Whether the metric is surely worse, if perhaps by less than the tolerance."""
+    return _worsening(effect.low, effect.high, lower_is_better)[0] > 0.0
+
+
+def harm_ruled_out(effect: Effect, lower_is_better: bool, tolerance: float) -> bool:
+    """Whether it is surely not worse beyond the tolerance: known sooner than `alike`, which bounds gains too."""
+    return _worsening(effect.low, effect.high, lower_is_better)[1] < tolerance
+
+
+def _worsening(low: float, high: float, lower_is_better: bool) -> Tuple[float, float]:
+    return (low, high) if lower_is_better else (-high, -low)
+
+
+def _log_ratios(metric: str, pairs: Sequence[Pair], during: bool) -> List[float]:
+    """Tried over control, in the order of time."""
+    values = ((pair.tried.get(metric, 0.0), pair.control.get(metric, 0.0)) for pair in pairs if pair.during == during)
+    # a difference of logarithms: the ratio itself may be too large or too small for a float
+    return [math.log(tried) - math.log(control) for tried, control in values if _positive(tried) and _positive(control)]
+
+
+def _positive(value: float) -> bool:
+    return 0.0 < value < math.inf
+
+
+def _share(log_ratio: float) -> float:
+    """Change as a share; unbounded stays unbounded, although no metric loses more than 100%."""
+    if log_ratio == -math.inf or log_ratio > _LARGEST_EXPONENT:
+        return math.copysign(math.inf, log_ratio)
+    return math.expm1(log_ratio)

@@ -1,0 +1,118 @@
+"""Intervals for means that may be looked at after every window, and still cover the truth with the stated probability.
+
+A t-interval that is computed anew after every window and acted upon as soon as it leaves zero is wrong far more often
+than it says. These are confidence sequences: with the stated probability the truth is in all of them at once.
+
+The test behind them is the Bayes factor of a t-test with right-Haar priors on what is unknown on both sides (location,
+deviation) and a normal prior N(0, g) on the effect in deviations. It is a martingale under the null hypothesis, so by
+Ville's inequality it exceeds 1/alpha with probability alpha at most, however often one looks; the interval holds the
+effects that it does not refute.
+
+    t     estimate over its standard error           n_eff   windows of one sample that would tell as much
+    nu    degrees of freedom                         g       variance of the prior on the effect, in deviations squared
+
+    B = (1 + n_eff g)^(-1/2) * [(1 + t^2/nu) / (1 + t^2/(nu (1 + n_eff g)))]^((nu + 1)/2)        (Goenen et al.)
+
+Sources: Goenen, Johnson, Lu, Westfall, "The Bayesian two-sample t test", The American Statistician 59 (2005);
+Perez-Ortiz, Lardy, de Heide, Gruenwald, "E-statistics, group invariance and anytime-valid testing", Annals of
+Statistics 52 (2024), arXiv 2208.07610, for why this is valid at any time; Wang, Ramdas, arXiv 2310.03722, for one
+sample; Lindon, Sanden, Shirikian, arXiv 2205.14762, for its use on deployments.
+
+Three things are added because windows are not independent normal numbers of one deviation, each of which only widens:
+the standard error is Welch's where that is larger, it is inflated by the correlation of neighbouring windows, and the
+deviation has a floor. docs/results/false-alarms.md has the rates with and without them.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean, variance
+from typing import NamedTuple, Sequence
+
+EFFECT_VARIANCE = 1.0
+"""g: effects of 5 to 30% are 0.5 to 2.6 deviations of 10%. Between 0.5 and 4 the power hardly depends on it."""
+
+LEAST = 4
+"""Windows on each side below which the interval is unbounded: fewer say next to nothing of their own deviation."""
+
+USUAL_CORRELATION = 0.3
+"""Correlation of neighbouring windows that is assumed as long as few have been seen."""
+
+CORRELATION_WEIGHT = 10
+"""How many windows the assumption counts as: by simulation, few enough not to cost much, enough to keep the promise."""
+
+CORRELATION_MOST = 0.9
+
+
+class Interval(NamedTuple):
+    """An estimate and the range in which the truth is; unbounded while nothing can be said."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+def mean(sample: Sequence[float], confidence: float, floor: float) -> Interval:
+    """Interval of a sample's mean. `floor`: the least deviation of a single value that is believed, above 0."""
+    _check(confidence, floor)
+    estimate = fmean(sample)
+    count = len(sample)
+    if count < LEAST:
+        return _around(estimate, math.inf)
+    error = math.sqrt(max(variance(sample), floor * floor) / count)
+    return _around(estimate, error * inflation(sample) * radius(count, count - 1, confidence))
+
+
+def difference(before: Sequence[float], during: Sequence[float], confidence: float, floor: float) -> Interval:
+    """Interval of mean(during) - mean(before); `before` has its size from the start, `during` grows."""
+    _check(confidence, floor)
+    estimate = fmean(during) - fmean(before)
+    count, more = len(before), len(during)
+    if min(count, more) < LEAST:
+        return _around(estimate, math.inf)
+    freedom = count + more - 2
+    spread, spread_during = variance(before), variance(during)
+    pooled = ((count - 1) * spread + (more - 1) * spread_during) / freedom
+    effective = count * more / (count + more)
+    # The settings, or the load, may change the noise as well, which the pooled deviation does not show while `during`
+    # is short. Its own deviation is then known badly: (n-1)/(n-3) is the variance of a t distribution.
+    apart = spread / count + spread_during / more * (more - 1) / (more - 3)
+    error = math.sqrt(max(pooled / effective, floor * floor / effective, apart))
+    return _around(estimate, error * inflation(before, during) * radius(effective, freedom, confidence))
+
+
+def radius(effective: float, freedom: int, confidence: float) -> float:
+    """Half the interval's width in standard errors: the t at which B is 1/alpha; infinite where B stays below."""
+    shrink = 1.0 / (1.0 + effective * EFFECT_VARIANCE)
+    bound = (1.0 / ((1.0 - confidence) * math.sqrt(shrink))) ** (2.0 / (freedom + 1.0))
+    if bound * shrink >= 1.0:
+        return math.inf
+    return math.sqrt(freedom * (bound - 1.0) / (1.0 - bound * shrink))
+
+
+def inflation(*samples: Sequence[float]) -> float:
+    """By what factor correlation of neighbouring windows widens the standard error of their mean.
+
+    Of an autoregressive series of first order: sqrt((1 + r)/(1 - r)), r estimated and drawn to `USUAL_CORRELATION`.
+    """
+    together = squares = 0.0
+    for sample in samples:
+        middle = fmean(sample)
+        rest = [value - middle for value in sample]
+        squares += sum(value * value for value in rest)
+        together += sum(value * following for value, following in zip(rest, rest[1:]))
+    count = sum(len(sample) for sample in samples)
+    seen = together / squares if squares > 0.0 else 0.0
+    # a mean that is estimated as well makes r too small, by about 1/n a sample
+    weighed = CORRELATION_WEIGHT * USUAL_CORRELATION + count * seen + len(samples)
+    correlation = min(max(weighed / (CORRELATION_WEIGHT + count), 0.0), CORRELATION_MOST)
+    return math.sqrt((1.0 + correlation) / (1.0 - correlation))
+
+
+def _around(estimate: float, half: float) -> Interval:
+    return Interval(estimate, estimate - half, estimate + half)
+
+
+def _check(confidence: float, floor: float) -> None:
+    if not 0.0 < confidence < 1.0 or not 0.0 < floor < math.inf:
+        raise ValueError(f"confidence (={confidence}) must be in 0..1, floor (={floor}) above 0 and finite")
