@@ -55,6 +55,9 @@ DAY_S = 86400.0
 ASK_AGAIN_S = 60.0
 """Pause after the optimiser failed; doubled each time in a row, up to the policy's back-off."""
 
+BY_HAND = ("drift", "manual")
+"""Rules of the guard that an operator breaks, not the cluster."""
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -133,7 +136,10 @@ def _seen(state: State, event: Seen, policy: Policy) -> Decision:
         return Decision(state, (TakeBack(state.changes, state.problem or "tried again"),))
     if state.phase in (TRYING, HOLDING):
         if event.breach is not None:
-            return _back(state, event, event.breach.reason, failure=True, rule=event.breach.rule)
+            by_hand = event.breach.rule in BY_HAND
+            # who changes settings by hand does not want to race a machine
+            then = f"somebody intervened: {event.breach.reason}" if by_hand else ""
+            return _back(state, event, event.breach.reason, failure=not by_hand, rule=event.breach.rule, then=then)
         if event.upset:
             return _back(state, event, f"cannot be compared any more: {event.upset}", failure=False)
         if event.outside:
