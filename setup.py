@@ -47,6 +47,7 @@ setup(
             "import-linter>=2.0",
             "matplotlib>=3.8",
             "mypy>=1.10",
+            "prometheus-client>=0.20",
             "pytest>=8.0",
             "pytest-cov>=5.0",
             "pytest-timeout>=2.3",

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import threading
+from pathlib import Path
 from typing import Any, Dict, List
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliers import Kill, Killed
+from ceph_tuner.autopilot import audit
 from ceph_tuner.autopilot.audit import (
     ACTS,
     APPLY,
@@ -74,7 +77,7 @@ def test_a_record_that_could_not_be_found_again_is_refused(change: Dict[str, Any
         Record(**{"number": 1, "at": 0.0, "who": "alice", "what": APPLY, "why": "", **change})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 40), st.integers(0, 45))
 def test_the_newest_come_in_order_and_their_numbers_have_no_gap(count: int, wanted: int) -> None:
     trail = filled(count, MemoryStore())
@@ -128,7 +131,7 @@ def test_what_is_returned_is_what_is_read(detail: Dict[str, Any]) -> None:
     assert written.detail["targets"] == ["osd.1"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, 3 * PER_BLOCK), st.integers(1, 12), st.booleans(), st.integers(1, 6))
 def test_a_death_at_any_write_leaves_the_trail_whole_and_the_next_mgr_goes_on(
     before: int, at: int, landed: bool, after: int
@@ -172,7 +175,7 @@ def test_a_death_while_room_is_made_costs_no_more_than_the_oldest_block(write: i
     assert len(store.values) <= BLOCKS
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(1, 2 * PER_BLOCK), st.data())
 def test_a_torn_or_foreign_line_costs_only_itself(count: int, data: st.DataObject) -> None:
     store = MemoryStore()
@@ -258,3 +261,15 @@ def test_an_act_is_open_until_a_record_tells_what_came_of_it() -> None:
 
 def test_acts_are_kinds() -> None:
     assert set(ACTS) <= set(KINDS)
+
+
+def test_the_automatic_mode_notes_nothing_of_a_kind_that_is_not_described() -> None:
+    noted = set()
+    for path in Path(audit.__file__).parent.glob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Note":
+                kind = call.args[0]
+                assert isinstance(kind, ast.Constant), f"{path.name}:{call.lineno}"
+                noted.add(kind.value)
+    assert APPLY in noted
+    assert noted <= set(KINDS)

@@ -17,13 +17,16 @@ from ceph_tuner.ports import Store
 MODE, PROPOSAL, APPROVAL, APPLY = "mode", "proposal", "approval", "apply"
 TAKEN_BACK, KEPT, BREACH, GAVE_UP = "taken back", "kept", "breach", "gave up"
 PAUSED, RESUMED, FAILOVER, REFUSED = "paused", "resumed", "failover", "refused"
-DRIFT, CONDITION, CAPACITY, STOPPED = "drift", "condition", "capacity", "stopped"
+WOULD_TRY, HELD, DRIFT, CONDITION = "would try", "held", "drift", "condition changed"
+CAPACITY, STOPPED = "capacity", "stopped"
 
 KINDS = {
     MODE: "the mode was changed",
     PROPOSAL: "the optimiser proposed settings",
     APPROVAL: "an operator approved or rejected a proposal",
     APPLY: "settings are written: on the canary, wider, or on all OSDs",
+    WOULD_TRY: "a dry run would try these settings now",
+    HELD: "settings are on all OSDs and are watched before they stay",
     TAKEN_BACK: "what was written is taken back",
     KEPT: "settings stay",
     BREACH: "the guard stopped what was on the cluster",

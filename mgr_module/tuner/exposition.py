@@ -1,0 +1,230 @@
+"""The tuner's metrics in Prometheus's text format 0.0.4, from a plain document of what was seen last.
+
+Names begin with `ceph_tuner_`; units are base units (seconds, bytes, ratios). What was not seen is absent, never 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, TypedDict
+
+from ceph_tuner.autopilot.state import MODES, PHASES
+from ceph_tuner.metrics import METRICS
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+MS = 0.001
+
+Labels = Tuple[Tuple[str, str], ...]
+Series = Tuple[str, Labels, Optional[float]]
+
+
+class Document(TypedDict, total=False):
+    """What is exported, as the service gives it. Everything may be missing or None."""
+
+    version: str
+    release: str
+    """The oldest among the OSDs."""
+    sample: Optional[Mapping[str, Any]]
+    """`Sample.to_dict()` of the newest sample; `at` is used."""
+    window: Optional[Mapping[str, Any]]
+    """`Window.to_dict()` of the last minute: rates and latencies."""
+    slo: List[Mapping[str, Any]]
+    """`Verdict.to_dict()` of each objective."""
+    mode: str
+    phase: str
+    paused: bool
+    stage: int
+    """From 1; 0 while nothing is on trial."""
+    stages: int
+    changes_on_trial: int
+    """Journal entries that a trial has on the cluster."""
+    trial_windows: int
+    effects: List[Mapping[str, Any]]
+    """`Effect.to_dict()` of each metric of the trial that is under way."""
+    counts: Mapping[str, Any]
+    """`Announcer.counts()`."""
+    tick_s: float
+    sampling_failures: int
+    """In a row."""
+    worker_failures: int
+    """In a row."""
+
+
+class Family(NamedTuple):
+    """A metric as Prometheus knows it."""
+
+    name: str
+    type: str
+    labels: str
+    help: str
+
+
+_ALL = [
+    Family("build_info", "gauge", "version, release", "Always 1; the version of ceph-tuner and the OSDs' release."),
+    Family("operations_per_second", "gauge", "class", "Client operations served."),
+    Family("client_operations_per_second", "gauge", "direction", "Client reads and writes served."),
+    Family("bytes_per_second", "gauge", "class", "Bandwidth by class of work."),
+    Family("client_bytes_per_second", "gauge", "direction", "Client bandwidth, reads and writes."),
+    Family("objects_per_second", "gauge", "class", "Objects or copies worked on by class of background work."),
+    Family("objects_left", "gauge", "class", "Copies still to recover or to move."),
+    Family(
+        "finish_seconds", "gauge", "class", "Time until background work is done at the present rate; ten years: never."
+    ),
+    Family("scrub_interval_seconds", "gauge", "", "Time to deep-scrub the whole cluster at the present rate."),
+    Family("scrub_late_pgs", "gauge", "", "PGs past their deep-scrub date."),
+    Family("snaptrim_queue", "gauge", "", "Snapshots of PGs that wait to be trimmed."),
+    Family("client_latency_seconds", "gauge", "direction, quantile", "Client latency as the OSDs see it, by quantile."),
+    Family("client_latency_mean_seconds", "gauge", "direction", "Mean client latency as the OSDs see it."),
+    Family("queue_items", "gauge", "class", "Items that wait in an OSD's mClock queues, mean per OSD."),
+    Family("slow_operations", "gauge", "", "Operations that Ceph calls slow."),
+    Family("inactive_pgs", "gauge", "", "PGs that serve no I/O."),
+    Family("laggy_pgs", "gauge", "", "PGs that wait for a replica's lease."),
+    Family("down_osds", "gauge", "", "OSDs that are in and down."),
+    Family("slo_bound", "gauge", "metric, kind", "Bound of an objective, in base units."),
+    Family("slo_seen", "gauge", "metric, kind", "What was seen of an objective's metric, in base units."),
+    Family(
+        "slo_margin_ratio", "gauge", "metric, kind", "How far inside the bound, as a share of it; negative: outside."
+    ),
+    Family("slo_met", "gauge", "metric, kind", "Whether an objective is met: 1 or 0; absent where it was not seen."),
+    Family("mode", "gauge", "mode", "1 for the mode of the automatic mode, 0 for the others."),
+    Family("phase", "gauge", "phase", "1 for the phase that the automatic mode is in, 0 for the others."),
+    Family("paused", "gauge", "", "Whether the automatic mode is paused: 1 or 0."),
+    Family("stage", "gauge", "", "Stage of the trial under way, from 1 for the canary; 0: none."),
+    Family("stages", "gauge", "", "Stages of the trial under way."),
+    Family("changes_on_trial", "gauge", "", "Changes on the cluster that are not permanent yet."),
+    Family("trial_windows", "gauge", "", "Windows of the present stage that were compared."),
+    Family("effect_ratio", "gauge", "metric", "What the trial does to a metric, as a share: -0.2 is 20% less."),
+    Family("effect_low_ratio", "gauge", "metric", "Lower end of the effect's interval; absent while unbounded."),
+    Family("effect_high_ratio", "gauge", "metric", "Upper end of the effect's interval; absent while unbounded."),
+    Family("changes_total", "counter", "", "Forward moves since this mgr became the active one."),
+    Family("rollbacks_total", "counter", "rule", "Trials taken back since then, by the rule that stopped them."),
+    Family("events_total", "counter", "what", "Records of the audit trail since then, by kind."),
+    Family("sample_timestamp_seconds", "gauge", "", "When the newest sample was taken, since the epoch."),
+    Family("tick_seconds", "gauge", "", "How long taking the newest sample took."),
+    Family("sampling_failures", "gauge", "", "Samples in a row that failed."),
+    Family("worker_failures", "gauge", "", "Answers of the optimiser in a row that were not usable."),
+]
+
+FAMILIES: Dict[str, Family] = {f"ceph_tuner_{family.name}": family for family in _ALL}
+"""Every metric by its full name, in the order of the exposition."""
+
+
+def _labels(**labels: str) -> Labels:
+    return tuple((name.rstrip("_"), value) for name, value in labels.items())
+
+
+_SEEN: Dict[str, Tuple[str, Labels]] = {
+    "client.iops": ("operations_per_second", _labels(class_="client")),
+    "client.read_iops": ("client_operations_per_second", _labels(direction="read")),
+    "client.write_iops": ("client_operations_per_second", _labels(direction="write")),
+    "client.bytes_s": ("bytes_per_second", _labels(class_="client")),
+    "client.read_bytes_s": ("client_bytes_per_second", _labels(direction="read")),
+    "client.write_bytes_s": ("client_bytes_per_second", _labels(direction="write")),
+    "recovery.bytes_s": ("bytes_per_second", _labels(class_="recovery")),
+    "scrub.bytes_s": ("bytes_per_second", _labels(class_="scrub")),
+    "recovery.objects_left": ("objects_left", _labels(class_="recovery")),
+    "backfill.objects_left": ("objects_left", _labels(class_="backfill")),
+    "recovery.finish_s": ("finish_seconds", _labels(class_="recovery")),
+    "backfill.finish_s": ("finish_seconds", _labels(class_="backfill")),
+    "snaptrim.drain_s": ("finish_seconds", _labels(class_="snaptrim")),
+    "scrub.interval_s": ("scrub_interval_seconds", ()),
+    "scrub.pgs_late": ("scrub_late_pgs", ()),
+    "snaptrim.queue": ("snaptrim_queue", ()),
+    "ops.slow": ("slow_operations", ()),
+    "pgs.inactive": ("inactive_pgs", ()),
+    "pgs.laggy": ("laggy_pgs", ()),
+    "osds.down": ("down_osds", ()),
+}
+for _class in ("recovery", "backfill", "scrub", "snaptrim"):
+    _SEEN[f"{_class}.objects_s"] = ("objects_per_second", _labels(class_=_class))
+for _class in ("client", "background_recovery", "background_best_effort"):
+    _SEEN[f"queue.{_class}"] = ("queue_items", _labels(class_=_class))
+for _prefix, _direction in (("", "all"), ("read_", "read"), ("write_", "write")):
+    _SEEN[f"client.{_prefix}mean_ms"] = ("client_latency_mean_seconds", _labels(direction=_direction))
+    for _suffix, _quantile in (("p50_ms", "0.5"), ("p95_ms", "0.95"), ("p99_ms", "0.99")):
+        if f"client.{_prefix}{_suffix}" in METRICS:
+            _place = ("client_latency_seconds", _labels(direction=_direction, quantile=_quantile))
+            _SEEN[f"client.{_prefix}{_suffix}"] = _place
+
+
+def exposition(document: Document) -> str:
+    """The document in Prometheus's text format; empty where there is nothing to say."""
+    found: Dict[str, Dict[Labels, float]] = {}
+    for name, labels, value in _series(document):
+        # a text is no number, and NaN or an infinity says nothing that its absence does not say
+        if isinstance(value, (int, float)) and math.isfinite(value):
+            found.setdefault(f"ceph_tuner_{name}", {})[labels] = float(value)
+    lines: List[str] = []
+    for name, family in FAMILIES.items():
+        if name in found:
+            lines += [f"# HELP {name} {_help(family.help)}", f"# TYPE {name} {family.type}"]
+            lines += [f"{name}{_braced(labels)} {value!r}" for labels, value in found[name].items()]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _series(document: Document) -> Iterator[Series]:
+    if document.get("version"):
+        yield "build_info", _labels(version=str(document.get("version")), release=str(document.get("release") or "")), 1
+    for metric, (mean, *_) in ((document.get("window") or {}).get("measures") or {}).items():
+        if metric in _SEEN:
+            yield (*_SEEN[metric], _based(metric, mean))
+    for verdict in document.get("slo") or []:
+        yield from _verdict(verdict)
+    yield from _automatic(document)
+    for effect in document.get("effects") or []:
+        of = _labels(metric=effect["metric"])
+        yield "effect_ratio", of, effect["change"]
+        yield "effect_low_ratio", of, effect["low"]
+        yield "effect_high_ratio", of, effect["high"]
+    yield "sample_timestamp_seconds", (), (document.get("sample") or {}).get("at")
+    yield "tick_seconds", (), document.get("tick_s")
+    yield "sampling_failures", (), document.get("sampling_failures")
+    yield "worker_failures", (), document.get("worker_failures")
+
+
+def _verdict(verdict: Mapping[str, Any]) -> Iterator[Series]:
+    metric = str(verdict["objective"]).split()[0]
+    # not its whole text: a bound that is moved is the same objective
+    of = _labels(metric=metric, kind="hard" if verdict["hard"] else "soft")
+    yield "slo_bound", of, _based(metric, verdict["bound"])
+    yield "slo_seen", of, _based(metric, verdict["seen"])
+    yield "slo_margin_ratio", of, verdict["margin"]
+    yield "slo_met", of, verdict["met"]
+
+
+def _automatic(document: Document) -> Iterator[Series]:
+    mode, phase = document.get("mode"), document.get("phase")
+    if mode:
+        for known in MODES:
+            yield "mode", _labels(mode=known), known == mode
+    if phase:
+        for known in PHASES:
+            yield "phase", _labels(phase=known), known == phase
+    yield "paused", (), document.get("paused")
+    yield "stage", (), document.get("stage")
+    yield "stages", (), document.get("stages")
+    yield "changes_on_trial", (), document.get("changes_on_trial")
+    yield "trial_windows", (), document.get("trial_windows")
+    counts = document.get("counts") or {}
+    yield "changes_total", (), counts.get("changes")
+    for rule, count in (counts.get("rollbacks") or {}).items():
+        yield "rollbacks_total", _labels(rule=rule), count
+    for what, count in (counts.get("events") or {}).items():
+        yield "events_total", _labels(what=what), count
+
+
+def _based(metric: str, value: Optional[float]) -> Optional[float]:
+    return value * MS if value is not None and metric in METRICS and METRICS[metric].unit == "ms" else value
+
+
+def _help(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def _braced(labels: Labels) -> str:
+    shown = ",".join(f'{name}="{_label(value)}"' for name, value in labels)
+    return f"{{{shown}}}" if shown else ""
+
+
+def _label(value: str) -> str:
+    return _help(str(value)).replace('"', '\\"')

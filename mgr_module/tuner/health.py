@@ -1,0 +1,160 @@
+"""Every health check of the module, and which of them the automatic mode's state and trail call for.
+
+Ceph mutes a check by its name: `ceph health mute NAME`. A mute is lifted when the check's count rises or the check
+goes away (`--sticky` keeps it), so summaries stay the same and the count is that of the things to look at.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Union
+
+from ceph_tuner.autopilot.audit import DRIFT, KEPT, MODE, RESUMED, TAKEN_BACK, Record
+from ceph_tuner.autopilot.state import APPROVE, OFF, WAITING, State
+
+DAY = 86400.0
+LARGEST_DETAIL = 20
+"""Lines of detail that are sent to the monitors; the count tells of all."""
+
+
+class HealthCheck(NamedTuple):
+    """One check: what `ceph health` shows, what it means and what to do about it."""
+
+    name: str
+    summary: str
+    meaning: str
+    remedy: str
+    severity: str = "warning"
+
+
+_ALL = [
+    HealthCheck(
+        "TUNER_SAMPLING_FAILED",
+        "ceph-tuner cannot sample the cluster",
+        "Three samples in a row failed; the detail has the last error. The guard is blind: what is on trial is taken "
+        "back, and nothing new is tried.",
+        "Look whether the monitors answer (`ceph -s`) and what the active mgr's log says. It goes away with the next "
+        "sample.",
+    ),
+    HealthCheck(
+        "TUNER_WORKER_FAILED",
+        "ceph-tuner's optimiser fails",
+        "The optimiser is missing, was stopped at `worker_timeout`, died, or answered what cannot be used. Nothing of "
+        "such an answer is ever applied; what is in force stays and is still watched.",
+        "Run `ceph tuner recommend` to see the error; check `worker_python` on the active mgr's host. It goes away "
+        "with the next answer that is usable.",
+    ),
+    HealthCheck(
+        "TUNER_TRIAL_TAKEN_BACK",
+        "ceph-tuner took back what it tried",
+        "Settings on trial did harm, or showed no gain; they are off the cluster again. Until the back-off is over, "
+        "nothing is tried.",
+        "Nothing has to be done; `ceph tuner history` has the numbers. It goes away with the next settings that "
+        "are kept, with an operator's `resume`, `retry` or change of mode, or after a day.",
+    ),
+    HealthCheck(
+        "TUNER_DRIFT",
+        "somebody changed what ceph-tuner had set",
+        "A value that the tuner wrote is not the one that it wrote. It leaves such values alone, also when it takes "
+        "its own back.",
+        "Decide who is in charge of the value: leave it, or put it back by `ceph config set`, or take the tuner's "
+        "change back by `ceph tuner rollback`. It goes away with the next settings that are kept, with an operator's "
+        "`resume`, `retry` or change of mode, or after a day.",
+    ),
+    HealthCheck(
+        "TUNER_SLO_MISSED",
+        "a hard objective is missed and ceph-tuner has found nothing better",
+        "Hard objectives are missed, and the automatic mode gave up for the present state of the cluster: the "
+        "optimiser expects nothing better, or all permitted trials were used up.",
+        "`ceph tuner recommend` says what cannot be met, and why. Ease the objective, add capacity, or try again by "
+        "`ceph tuner auto retry`. It starts by itself once load, hardware or release change.",
+    ),
+    HealthCheck(
+        "TUNER_PAUSED",
+        "ceph-tuner's automatic mode is paused",
+        "No forward move is made until it is resumed: an operator paused it, or a trial was inconclusive, or somebody "
+        "intervened by hand. The detail says which, and until when.",
+        "`ceph tuner auto resume`, when the reason is gone.",
+    ),
+    HealthCheck(
+        "TUNER_APPROVAL_NEEDED",
+        "a proposal of ceph-tuner waits for approval",
+        "In the `approve` mode every forward move waits for an operator.",
+        "`ceph tuner auto explain` shows the proposal; `ceph tuner approve` or `ceph tuner reject` it. It is dropped "
+        "by itself when the objectives are met again or the cluster has changed.",
+    ),
+    HealthCheck(
+        "TUNER_CAPACITY_WRONG",
+        "an OSD's stored mClock capacity is not believable",
+        "`osd_mclock_max_capacity_iops_*` of the OSDs in the detail is far from what they were seen to do, or from "
+        "other OSDs of their kind. All shares of mClock are shares of that number, so every setting means something "
+        "else on these OSDs.",
+        "Measure anew while the OSD is idle (`ceph tell osd.N bench 12288000 4096 4194304 100`), then "
+        "`ceph config set osd.N osd_mclock_max_capacity_iops_ssd IOPS`.",
+    ),
+    HealthCheck(
+        "TUNER_STOPPED",
+        "ceph-tuner stopped to protect the cluster",
+        "Something that was on trial cannot be taken back, or the journal or the stored state cannot be read. No "
+        "forward move is made; taking back is tried again with every sample.",
+        "Read the detail; `ceph tuner history` shows what is in force and `ceph tuner rollback --all` what would be "
+        "taken back. The section of the change's target in `ceph config dump` shows what is on the cluster.",
+    ),
+]
+
+CHECKS: Dict[str, HealthCheck] = {check.name: check for check in _ALL}
+"""Every check by its name, in the order of the documentation."""
+
+
+def raised(found: Mapping[str, Union[str, Sequence[str]]]) -> Dict[str, Dict[str, Any]]:
+    """What `set_health_checks` takes, of each check's detail: a line, or several. No detail, no check."""
+    lines = {name: [detail] if isinstance(detail, str) else list(detail) for name, detail in found.items()}
+    return {
+        name: {
+            "severity": CHECKS[name].severity,
+            "summary": CHECKS[name].summary,
+            "count": len(detail),
+            "detail": detail[:LARGEST_DETAIL],
+        }
+        for name, detail in lines.items()
+        if detail
+    }
+
+
+def of_state(state: State, missed: Sequence[str]) -> Dict[str, List[str]]:
+    """Checks that the automatic mode's state calls for; `missed`: hard objectives that are missed for a while."""
+    found: Dict[str, List[str]] = {}
+    if state.problem:
+        # whatever the mode: something may still be on the cluster
+        found["TUNER_STOPPED"] = [state.problem]
+    if state.mode == OFF:
+        return found
+    if state.paused:
+        until = "until it is resumed" if state.paused_until is None else f"until {_utc(state.paused_until)}"
+        found["TUNER_PAUSED"] = [f"{state.paused}; {until}"]
+    if state.mode == APPROVE and state.phase == WAITING and state.proposed is not None:
+        proposed = state.proposed
+        found["TUNER_APPROVAL_NEEDED"] = [f"proposal {proposed.number} since {_utc(state.since)}: {proposed.why}"]
+    if state.gave_up and missed:
+        found["TUNER_SLO_MISSED"] = [*missed, f"gave up: {state.gave_up}"]
+    return found
+
+
+def of_trail(records: Sequence[Record], now: float) -> Dict[str, List[str]]:
+    """Checks about what happened in the last day, unless a success or an operator's word came after it."""
+    found: Dict[str, List[str]] = {}
+    for record in records:
+        if record.what in (KEPT, RESUMED, MODE):
+            found.clear()
+        elif record.at > now - DAY and not record.refers:
+            line = f"#{record.number}, {_utc(record.at)}: {record.why}"
+            if record.what == TAKEN_BACK:
+                # the newest alone: it is what the back-off is for
+                found["TUNER_TRIAL_TAKEN_BACK"] = [line]
+            elif record.what == DRIFT:
+                found.setdefault("TUNER_DRIFT", []).append(line)
+    return found
+
+
+def _utc(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(at))

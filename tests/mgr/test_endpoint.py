@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+from contextlib import closing
+from typing import Iterator, Tuple
+
+import pytest
+
+from tuner.endpoint import CROWD, DEFAULT_PORT, Endpoint
+from tuner.exposition import CONTENT_TYPE, exposition
+
+LOOPBACK = "127.0.0.1"
+TIMEOUT_S = 30.0
+
+
+def free_port() -> int:
+    with closing(socket.create_server((LOOPBACK, 0))) as probe:
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    served = Endpoint()
+    yield served
+    served.close()
+
+
+def ask(port: int, path: str = "/metrics", method: str = "GET", host: str = LOOPBACK) -> Tuple[int, str, str]:
+    with closing(http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)) as connection:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        return answer.status, str(answer.getheader("Content-Type")), answer.read().decode()
+
+
+def refused(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(TIMEOUT_S)
+        return probe.connect_ex((LOOPBACK, port)) != 0
+
+
+def test_what_was_published_last_is_shown(endpoint: Endpoint) -> None:
+    port = free_port()
+    endpoint.listen(LOOPBACK, port)
+    assert (endpoint.port, endpoint.note) == (port, "")
+    assert ask(port) == (200, CONTENT_TYPE, "")
+    for tick in (0.25, 0.5):
+        endpoint.publish({"tick_s": tick})
+        assert ask(port) == (200, CONTENT_TYPE, exposition({"tick_s": tick}))
+    assert "0.5" in ask(port, "/metrics?name=x")[2]
+
+
+def test_other_pages_say_where_the_metrics_are(endpoint: Endpoint) -> None:
+    port = free_port()
+    endpoint.listen(LOOPBACK, port)
+    status, _, text = ask(port, "/")
+    assert status == 404
+    assert "/metrics" in text
+    assert ask(port, "/metrics", "HEAD") == (200, CONTENT_TYPE, "")
+    assert ask(port, "/metrics", "POST")[0] == 501
+
+
+def test_a_document_that_cannot_be_shown_costs_that_answer_alone(endpoint: Endpoint) -> None:
+    port = free_port()
+    endpoint.listen(LOOPBACK, port)
+    endpoint.publish({"slo": [{}]})
+    status, _, text = ask(port)
+    assert status == 500
+    assert "KeyError" in text
+    endpoint.publish({"tick_s": 0.5})
+    assert ask(port)[0] == 200
+
+
+def test_a_port_in_use_is_a_note_and_is_tried_again(endpoint: Endpoint) -> None:
+    with closing(socket.create_server((LOOPBACK, 0))) as other:
+        port = int(other.getsockname()[1])
+        endpoint.listen(LOOPBACK, port)
+        assert endpoint.port is None
+        assert str(port) in endpoint.note
+        assert "Address already in use" in endpoint.note
+    endpoint.listen(LOOPBACK, port)
+    assert (endpoint.port, endpoint.note) == (port, "")
+    assert ask(port)[0] == 200
+
+
+@pytest.mark.parametrize("address", ["no.such.host.invalid", "256.1.1.1", "192.0.2.1", "not:an:address", "a" * 300])
+def test_an_address_that_is_none_is_a_note(endpoint: Endpoint, address: str) -> None:
+    endpoint.listen(address, free_port())
+    assert endpoint.port is None
+    assert address in endpoint.note
+
+
+def test_it_moves_when_the_options_change_and_port_0_is_off(endpoint: Endpoint) -> None:
+    first, second = free_port(), free_port()
+    endpoint.listen(LOOPBACK, first)
+    endpoint.listen(LOOPBACK, first)
+    assert ask(first)[0] == 200
+    endpoint.listen(LOOPBACK, second)
+    assert refused(first)
+    assert ask(second)[0] == 200
+    endpoint.listen(LOOPBACK, 0)
+    assert refused(second)
+    assert (endpoint.port, endpoint.note) == (None, "")
+
+
+def test_once_closed_its_port_is_free_and_it_listens_no_more() -> None:
+    endpoint = Endpoint()
+    port = free_port()
+    endpoint.listen(LOOPBACK, port)
+    # a client that says nothing must not hold the shutdown up
+    with closing(socket.create_connection((LOOPBACK, port), TIMEOUT_S)):
+        endpoint.close()
+        assert refused(port)
+    endpoint.close()
+    endpoint.listen(LOOPBACK, port)
+    assert endpoint.port is None
+    successor = Endpoint()
+    successor.listen(LOOPBACK, port)
+    assert successor.port == port
+    successor.close()
+
+
+def test_every_address_is_the_default_and_ipv4_reaches_it(endpoint: Endpoint) -> None:
+    port = free_port()
+    endpoint.listen("", port)
+    assert ask(port)[0] == 200
+    if socket.has_dualstack_ipv6():
+        assert ask(port, host="::1")[0] == 200
+
+
+def test_a_crowd_of_silent_clients_holds_a_bounded_number_of_threads(endpoint: Endpoint) -> None:
+    port = free_port()
+    endpoint.listen(LOOPBACK, port)
+    before = threading.active_count()
+    silent = [socket.create_connection((LOOPBACK, port), TIMEOUT_S) for _ in range(CROWD)]
+    late = socket.create_connection((LOOPBACK, port), TIMEOUT_S)
+    # it is turned away: the end of the stream, without an answer
+    assert late.recv(1) == b""
+    assert threading.active_count() <= before + CROWD
+    for connection in (*silent, late):
+        connection.close()
+
+
+def test_the_default_port_is_not_that_of_cephs_own_exporters() -> None:
+    # prometheus module, dashboard, ceph-exporter, node-exporter, alertmanager, and Prometheus as cephadm sets it up
+    assert DEFAULT_PORT not in (9283, 8443, 8080, 9926, 9100, 9093, 9094, 9095)
