@@ -26,7 +26,7 @@ from ceph_tuner.lab.loads.session import Session
 from ceph_tuner.lab.loads.snaptrim import SnaptrimLoad
 from ceph_tuner.lab.quiet import Quiet, wait_until_quiet
 from ceph_tuner.lab.recipes import RECIPES
-from ceph_tuner.lab.uninterrupted import uninterrupted
+from ceph_tuner.uninterrupted import uninterrupted
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.sample import Measure
 

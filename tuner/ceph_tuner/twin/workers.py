@@ -18,6 +18,7 @@ from typing import Callable, Iterator, Optional, Sequence, TypeVar
 
 from ceph_tuner.twin.model import ClusterModel, Device, OsdModel, Pool
 from ceph_tuner.twin.simulation import Simulation
+from ceph_tuner.uninterrupted import uninterrupted
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
@@ -51,14 +52,17 @@ class Workers(AbstractContextManager["Workers"]):
         """Begin a call; gives what waits for its result."""
         if self.count == 1:
             return partial(function, given)
-        return self._running().submit(function, given).result
+        # a worker whose start is cut short would be waited for to the end of days
+        with uninterrupted():
+            return self._running().submit(function, given).result
 
     def map(self, function: Callable[[Given], Result], given: Sequence[Given]) -> Iterator[Result]:
         """Results in the order of what is given, as they come."""
         if min(self.count, len(given)) <= 1:
             return map(function, given)
         pieces = max(1, len(given) // (PIECES * self.count))
-        return self._running().map(function, given, chunksize=pieces)
+        with uninterrupted():
+            return self._running().map(function, given, chunksize=pieces)
 
     def _running(self) -> ProcessPoolExecutor:
         if self._pool is None:

@@ -13,7 +13,7 @@ from ceph_tuner.lab.loads import LabUnderLoad
 from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, total, wait_for
 from ceph_tuner.lab.loads.pools import LoadPool, Tell, silent, write_in_batches
 from ceph_tuner.lab.loads.session import Session
-from ceph_tuner.lab.uninterrupted import uninterrupted
+from ceph_tuner.uninterrupted import uninterrupted
 
 PGS = 4
 LOG_KEY = "osd_target_pg_log_entries_per_osd"

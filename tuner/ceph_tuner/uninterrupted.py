@@ -1,4 +1,4 @@
-"""Cleaning up that an interrupt does not cut short: half of it would leave the cluster with somebody's flags."""
+"""What an interrupt must not cut short: cleaning up, and starting processes that somebody has to end."""
 
 from __future__ import annotations
 
