@@ -23,7 +23,7 @@ from ceph_tuner.lab.loads.session import Session
 from ceph_tuner.lab.loads.snaptrim import SnaptrimLoad
 from ceph_tuner.lab.quiet import Quiet
 from ceph_tuner.lab.scenarios import Scenario
-from ceph_tuner.lab.uninterrupted import uninterrupted
+from ceph_tuner.uninterrupted import uninterrupted
 
 OBJECTS = 100
 STATS = {
