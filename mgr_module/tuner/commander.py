@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import time
 from typing import Any, Callable, Dict, List, Mapping, Tuple
 
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, PermissionRefused, TunerError
+from ceph_tuner.clusters.commands import answered
+from ceph_tuner.errors import ClusterTimeout, TunerError
 
 from .courier import Courier
 from .proto import Mgr, Pending
@@ -55,9 +55,4 @@ class MgrCommander:
     def _answer(self, shown: str, pending: Pending, deadline: float) -> str:
         if not pending.ev.wait(max(deadline - time.monotonic(), 0.0)):
             raise ClusterTimeout(f"`{shown}` did not answer in time")
-        code, output, message = pending.wait()
-        if code in (-errno.EACCES, -errno.EPERM):
-            raise PermissionRefused(shown, message or output, "capabilities of the mgr that allow it")
-        if code < 0:
-            raise CommandFailed(shown, code, message or output)
-        return output
+        return answered(shown, *pending.wait())

@@ -9,7 +9,7 @@ import errno
 import json
 from typing import Any, Dict, List, Optional
 
-from ceph_tuner.errors import CommandFailed
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from ceph_tuner.ports import Commander, ConfigEntry
 from ceph_tuner.target import Place, covered
 
@@ -111,6 +111,17 @@ class CommandStore:
         # `config-key ls` would list every module's keys; dump takes a prefix
         answer = _json(self._commander.mon("config-key dump", {"key": self._prefix + prefix}), "config-key dump")
         return {str(key)[len(self._prefix) :]: str(value) for key, value in answer.items()}
+
+
+def answered(shown: str, code: int, output: str, message: str) -> str:
+    """Output of a command that librados or the mgr sent. Raises CommandFailed, ClusterTimeout, PermissionRefused."""
+    if code in (-errno.EACCES, -errno.EPERM):
+        raise PermissionRefused(shown, message or output, "capabilities of the mgr that allow it")
+    if code == -errno.ETIMEDOUT:
+        raise ClusterTimeout(f"`{shown}` did not answer in time")
+    if code < 0:
+        raise CommandFailed(shown, code, message or output)
+    return output
 
 
 def osd_versions(commander: Commander) -> List[str]:
