@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Tuple
 
 import pytest
-from twins import small_twin
 
 from ceph_tuner.applier import Applier
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore
@@ -15,6 +14,7 @@ from ceph_tuner.clusters.twin import TwinCluster
 from ceph_tuner.errors import Locked
 from ceph_tuner.lock import PREFIX, Holder, Lock
 from ceph_tuner.releases import TENTACLE
+from twins import small_twin
 
 MGR = Holder("the mgr", "its host", "7:1234")
 GONE = (MGR.host, MGR.process)
