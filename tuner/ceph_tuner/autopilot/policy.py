@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ceph_tuner.autopilot.hours import parse_hours
+
 CANARY_KINDS = ("auto", "host", "rack", "osd", "alternate")
 
 
@@ -69,6 +71,8 @@ class Policy:
     """Samples in a row that must show slow operations, inactive or laggy PGs, or a gross miss: they may pass."""
 
     def __post_init__(self) -> None:
+        """Refuse what makes no sense: ValueError, for hours InputError naming the part."""
+        parse_hours(self.hours), parse_hours(self.blackout, "blackout")
         for name in ("window", "settle", "back_off", "back_off_most", "quiet"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} (={getattr(self, name)}) must be at least 0 s and finite")
