@@ -184,13 +184,13 @@ class Knob:
             raise InputError(where, repr(value), expected)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise InputError(where, repr(value), expected)
-        if not math.isfinite(value) or (self._whole(release) and not isinstance(value, int)):
+        # whole numbers are compared as such: one of 400 digits is no float
+        if not isinstance(value, int) and (self._whole(release) or not math.isfinite(value)):
             raise InputError(where, repr(value), expected)
         low, high = self.bounds(release)
-        kept = self.normal(float(value) if self.kind in ("float", "fraction") and not self._whole(release) else value)
         if not (low <= value <= high or (value == 0 and self.zero_means)):
             raise InputError(where, f"{value!r}", expected)
-        return kept
+        return self.normal(float(value) if self.kind in ("float", "fraction") and not self._whole(release) else value)
 
     def __repr__(self) -> str:
         return f"<Knob {self.name}>"
