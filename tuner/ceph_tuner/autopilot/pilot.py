@@ -144,17 +144,28 @@ class Pilot:
         return Wrote(self._clock.now(), tuple(numbers))
 
     def _take_back(self, act: TakeBack) -> Event:
+        held = self._hands is not None
         try:
-            applier = self._take_hold()
-            # what a failed write or a lost lock left half done comes first
-            applier.recover()
-            drift = self._undo(applier, act.numbers)
-        except TunerError as error:
-            if isinstance(error, Locked):
-                # whoever has the lock now takes it back; with a lock of our own we look again
+            try:
+                drift = self._return(act.numbers)
+            except Locked:
+                # a lock that was lost is no reason to wait for the next look: with a new one we are told who has it
                 self._let_go()
+                if not held:
+                    raise
+                drift = self._return(act.numbers)
+        except TunerError as error:
             return TakeBackFailed(self._clock.now(), str(error))
         return TookBack(self._clock.now(), drift)
+
+    def _return(self, numbers: Sequence[int]) -> Tuple[str, ...]:
+        """Take back these changes and every trial; give what was left because others had changed it."""
+        applier = self._take_hold()
+        # what a failed write or a lost lock left half done comes first
+        drift = tuple(str(item) for done in applier.recover() for item in done.drift)
+        # a write that failed after its last step, or whose number could not be remembered, is in force as well
+        trials = [entry.number for entry in applier.history() if entry.trial and entry.state == APPLIED]
+        return drift + self._undo(applier, sorted({*numbers, *trials}))
 
     def _keep(self, act: Keep) -> Event:
         try:
