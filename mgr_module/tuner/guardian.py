@@ -12,10 +12,10 @@ import select
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from typing import Any, Callable, Dict, Mapping, Optional, Protocol
 
-from ceph_tuner.autopilot.state import State
 from ceph_tuner.clusters.guardian import DONE
 from ceph_tuner.clusters.machine import this_process
 
@@ -66,57 +66,43 @@ def access(mgr: Connected) -> Dict[str, str]:
 
 
 class Guardian:
-    """One process at a time. Called by one thread; `problem` may be read by any."""
+    """One process at a time. Any thread may call."""
 
     def __init__(self, reach: Callable[[], Mapping[str, str]], who: str, silence_s: float = SILENCE_S) -> None:
         """`reach` gives what `access` does; `who` is the one that acts, for the cluster's log."""
         self._reach, self._who, self._silence_s = reach, who, silence_s
         self._process: Optional[subprocess.Popen[bytes]] = None
+        self._lock = threading.RLock()
         self.problem = ""
         """Why nobody would take a trial back at once if this mgr went away; empty where somebody would."""
 
-    def on_trial(self, state: State) -> None:
-        """As `pilot.Crew.on_trial`."""
-        if state.on_cluster:
-            self.start()
-        else:
-            self.stop()
-
     def start(self) -> None:
         """Have a process watch over this one. What goes wrong is in `problem`: the trial goes on."""
-        self.stop()
-        try:
-            self._process = self._started()
-            self.problem = self._hand_over(self._process)
-        except Exception as error:
-            self.problem = f"{type(error).__name__}: {error}"
-        if self.problem:
+        with self._lock:
             self.stop()
-
-    def beat(self) -> None:
-        """Give a sign of life, some times in `silence_s`; a guardian that died gets a successor."""
-        if self._process is not None:
             try:
-                _write(self._process, "")
-            except OSError:
-                self.start()
+                self._process = self._started()
+                self.problem = self._hand_over(self._process)
+            except Exception as error:
+                self.problem = f"{type(error).__name__}: {error}"
+            if self.problem:
+                self.stop()
+
+    def alive(self) -> None:
+        """Give a sign of life, some times in `silence_s`; a guardian that died gets a successor."""
+        with self._lock:
+            if self._process is not None:
+                try:
+                    _write(self._process, "")
+                except OSError:
+                    self.start()
 
     def stop(self) -> None:
         """Send it away: nothing is on trial."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        with contextlib.suppress(OSError):
-            _write(process, DONE)
-        try:
-            process.wait(2.0)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
+        with self._lock:
+            process, self._process = self._process, None
+            if process is not None:
+                _dismiss(process)
 
     def _started(self) -> subprocess.Popen[bytes]:
         # the Python that the mgr brings along has python3-rados
@@ -158,6 +144,19 @@ class Guardian:
                 return "its process ended before it was ready"
             answer += read
         return str(json.loads(answer)["problem"])
+
+
+def _dismiss(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(OSError):
+        _write(process, DONE)
+    try:
+        process.wait(2.0)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            stream.close()
 
 
 def _write(process: subprocess.Popen[bytes], line: str) -> None:
