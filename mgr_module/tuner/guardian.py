@@ -16,6 +16,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Mapping, Optional, Protocol
 
+from ceph_tuner.autopilot.state import State
 from ceph_tuner.clusters.guardian import DONE
 from ceph_tuner.clusters.machine import this_process
 
@@ -76,6 +77,13 @@ class Guardian:
         self.problem = ""
         """Why nobody would take a trial back at once if this mgr went away; empty where somebody would."""
 
+    def watch(self, state: State) -> None:
+        """Start where something is on trial, stop where nothing is."""
+        if state.on_cluster:
+            self.start()
+        else:
+            self.stop()
+
     def start(self) -> None:
         """Have a process watch over this one. What goes wrong is in `problem`: the trial goes on."""
         with self._lock:
@@ -88,7 +96,7 @@ class Guardian:
             if self.problem:
                 self.stop()
 
-    def alive(self) -> None:
+    def beat(self) -> None:
         """Give a sign of life, some times in `silence_s`; a guardian that died gets a successor."""
         with self._lock:
             if self._process is not None:

@@ -98,7 +98,7 @@ def test_one_that_was_killed_gets_a_successor_at_the_next_sign_of_life(seen: Pat
     (first,) = guardians()
     os.kill(first, signal.SIGKILL)
     wait_for(lambda: guardians() == [])
-    guardian.alive()
+    guardian.beat()
     assert guardian.problem == ""
     (second,) = guardians()
     assert second != first
@@ -110,7 +110,7 @@ def test_sigterm_does_not_end_it_since_systemd_sends_that_when_the_mgr_has_died(
     guardian.start()
     (pid,) = guardians()
     os.kill(pid, signal.SIGTERM)
-    guardian.alive()
+    guardian.beat()
     assert guardians() == [pid]
     guardian.stop()
 
@@ -131,7 +131,7 @@ def test_where_librados_is_missing_the_trial_goes_on_and_the_problem_is_named(
     guardian.start()
     assert "no librados here" in guardian.problem
     assert guardians() == []
-    guardian.alive()
+    guardian.beat()
     guardian.stop()
     (seen.parent / "rados.py").write_text(RADOS)
     guardian.start()
