@@ -89,8 +89,8 @@ _ALL = [
         "`osd_mclock_max_capacity_iops_*` of the OSDs in the detail is far from what they were seen to do, or from "
         "other OSDs of their kind. All shares of mClock are shares of that number, so every setting means something "
         "else on these OSDs.",
-        "Measure anew while the OSD is idle (`ceph tell osd.N bench 12288000 4096 4194304 100`), then "
-        "`ceph config set osd.N osd_mclock_max_capacity_iops_ssd IOPS`.",
+        "`ceph tuner capacity ls` shows each OSD's; `ceph tuner capacity measure N --yes` benches an idle OSD and "
+        "stores what it measured.",
     ),
     HealthCheck(
         "TUNER_STOPPED",

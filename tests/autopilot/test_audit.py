@@ -116,6 +116,13 @@ def test_a_record_that_is_too_long_keeps_its_number_time_and_kind(detail: Dict[s
     assert trail.newest() == [written]
 
 
+def test_details_that_json_does_not_know_do_not_cost_the_record() -> None:
+    store = MemoryStore()
+    written = Audit(store).append(0.0, "alice", APPLY, "x", {"osds": {1}, "pairs": {(0, 1): 2}, "nan": float("inf")})
+    assert written.detail == {"osds": "{1}", "pairs": {}, "nan": float("inf")}
+    assert Audit(store).newest() == [written]
+
+
 def test_the_largest_details_are_the_first_to_go() -> None:
     written = Audit(MemoryStore()).append(
         0.0, "alice", APPLY, "wider", {"osds": "x" * 5000, "targets": ["osd/host:h0"], "text": "y" * 3000}
@@ -206,7 +213,15 @@ def test_a_torn_or_foreign_line_costs_only_itself(count: int, data: st.DataObjec
     assert numbers(trail.newest()) == [*left, count + 1]
 
 
-@pytest.mark.parametrize("text", ["", "\x00", "x" * 65000, "ä" * 32000, "\n" * 400, "{}\n" * 20])
+def test_a_record_that_lies_at_the_place_of_another_is_passed_over() -> None:
+    store = MemoryStore()
+    filled(3, store)
+    first, _, third = store.values[PREFIX + "000000"].split("\n")
+    store.values[PREFIX + "000000"] = "\n".join([first, first, third])
+    assert numbers(Audit(store).newest()) == [1, 3]
+
+
+@pytest.mark.parametrize("text", ["", "\x00", "x" * 65500, "ä" * 32700, "\n" * 400, "{}\n" * 20])
 def test_a_block_of_something_else_costs_itself_and_numbers_go_on(text: str) -> None:
     store = MemoryStore()
     filled(2 * PER_BLOCK, store)

@@ -12,7 +12,18 @@ from pages import DOCS, holds
 
 from ceph_tuner.autopilot.audit import APPLY, DRIFT, KEPT, KINDS, MODE, PROPOSAL, RESUMED, TAKEN_BACK, Record
 from ceph_tuner.autopilot.contract import Rollout, Stage
-from ceph_tuner.autopilot.state import APPROVE, AUTO, DRY_RUN, MODES, OFF, RETURNING, WAITING, Proposed, State
+from ceph_tuner.autopilot.state import (
+    APPROVE,
+    AUTO,
+    COMPARING,
+    DRY_RUN,
+    MODES,
+    OFF,
+    RETURNING,
+    WAITING,
+    Proposed,
+    State,
+)
 from tuner import health
 from tuner.health import CHECKS, DAY, LARGEST_DETAIL, of_state, of_trail, raised
 
@@ -74,6 +85,8 @@ def test_a_proposal_that_waits_is_raised_in_the_approve_mode() -> None:
     (line,) = of_state(waiting, [])["TUNER_APPROVAL_NEEDED"]
     assert "proposal 7" in line
     assert "a shorter scrub" in line
+    # once it is approved it goes on by itself
+    assert of_state(replace(waiting, phase=COMPARING), []) == {}
 
 
 def test_a_missed_objective_is_raised_once_nothing_better_is_to_be_had() -> None:

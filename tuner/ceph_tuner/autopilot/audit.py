@@ -179,8 +179,8 @@ def _key(block: int) -> str:
 
 
 def _json(document: Any) -> str:
-    # one line and ASCII whatever is in it: characters are bytes
-    return json.dumps(document, separators=(",", ":"), default=str)
+    # one line and ASCII whatever is in it, so characters are bytes; what has no form in JSON must not cost the record
+    return json.dumps(document, separators=(",", ":"), default=str, skipkeys=True)
 
 
 def _line(record: Record) -> str:
