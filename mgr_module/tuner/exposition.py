@@ -6,7 +6,7 @@ Names begin with `ceph_tuner_`; units are base units (seconds, bytes, ratios). W
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, TypedDict
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypedDict
 
 from ceph_tuner.autopilot.state import MODES, PHASES
 from ceph_tuner.metrics import METRICS
@@ -28,7 +28,7 @@ class Document(TypedDict, total=False):
     """`Sample.to_dict()` of the newest sample; `at` is used."""
     window: Optional[Mapping[str, Any]]
     """`Window.to_dict()` of the last minute: rates and latencies."""
-    slo: List[Mapping[str, Any]]
+    slo: Sequence[Mapping[str, Any]]
     """`Verdict.to_dict()` of each objective."""
     mode: str
     phase: str
@@ -39,7 +39,7 @@ class Document(TypedDict, total=False):
     changes_on_trial: int
     """Journal entries that a trial has on the cluster."""
     trial_windows: int
-    effects: List[Mapping[str, Any]]
+    effects: Sequence[Mapping[str, Any]]
     """`Effect.to_dict()` of each metric of the trial that is under way."""
     counts: Mapping[str, Any]
     """`Announcer.counts()`."""
