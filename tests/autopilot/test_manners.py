@@ -108,6 +108,8 @@ def test_the_day_s_changes_are_counted_over_24_hours() -> None:
     )
     assert reason_to_wait(NOON + 6400.0, policy, calm(-6400, sight(NOON + 6400.0)), moves[1:]) is not None
     assert reason_to_wait(NOON, policy, calm(), moves[:2]) is None
+    # a budget that was made smaller: all but one must be a day old
+    assert "until 2026-11-25 11:59:50" in (reason_to_wait(NOON, Policy(changes_per_day=1), calm(), moves) or "")
 
 
 @given(st.lists(st.floats(NOON - 3 * DAY_S, NOON)), st.integers(1, 9))
@@ -153,6 +155,7 @@ def test_what_is_not_steady_blocks_and_for_a_while_after(now: Sight, why: str) -
     assert reason_to_wait(NOON + 30, Policy(), over) == (
         f"the cluster has to be steady for 300 s: until 2026-11-24 12:05:00 UTC ({why})"
     )
+    assert reason_to_wait(NOON + 299, Policy(), over) is not None
     assert reason_to_wait(NOON + 300, Policy(), over) is None
 
 

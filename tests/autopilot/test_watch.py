@@ -122,6 +122,21 @@ def test_slow_operations_up_to_the_policy_s_number_are_borne() -> None:
     assert rules([guard.look(sight(ops__slow=6.0))]) == ["ops.slow"]
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"guard_tolerance": 0.0},
+        {"guard_gross": 1.0},
+        {"guard_recovery": 1.0},
+        {"guard_patience": 0},
+        {"guard_slow_ops": -1},
+    ],
+)
+def test_a_policy_that_would_guard_nothing_or_everything_is_refused(wrong: Dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Policy(**wrong)
+
+
 def test_what_others_changed_ends_it_at_once() -> None:
     assert rules([watch().look(sight(), ["osd osd_max_scrubs"])]) == ["drift"]
     assert rules([watch().look(None, (), ["osd.1 osd_mclock_profile: balanced"])]) == ["manual"]
@@ -200,6 +215,7 @@ steps = st.one_of(
     st.none(),
     st.builds(lambda latency: ("close", window(client__p95_ms=latency)), st.sampled_from([60.0, 90.0])),
     st.builds(lambda rate: ("close", slow_recovery(rate, 900.0)), st.sampled_from([5.0, 26.0])),
+    st.builds(lambda left: ("close", window(recovery__objects_left=left)), st.sampled_from([1100.0, 1200.0, 1300.0])),
     st.builds(lambda slow: ("look", sight(ops__slow=slow)), st.sampled_from([0.0, 3.0])),
 )
 
@@ -217,3 +233,10 @@ def test_a_successor_says_what_the_first_would_have_said(script: List[Optional[t
             relay = Watch.from_dict(json.loads(json.dumps(relay.to_dict())), SLO, Policy())
         assert take(alone, step) == take(relay, step)
     assert alone.to_dict() == relay.to_dict()
+
+
+def test_a_successor_knows_what_was_degraded_before() -> None:
+    guard = watch(guard_windows=2)
+    assert rules([guard.close(window(recovery__objects_left=left)) for left in (1100.0, 1200.0)]) == ["", ""]
+    guard = Watch.from_dict(guard.to_dict(), SLO, Policy(guard_windows=2))
+    assert rules([guard.close(window(recovery__objects_left=1300.0))]) == ["recovery"]

@@ -2,102 +2,111 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, List, Optional
 
 from ceph_tuner.autopilot.hours import parse_hours
+from ceph_tuner.errors import InputError
 
 CANARY_KINDS = ("auto", "host", "rack", "osd", "alternate")
+
+
+def _option(default: Any, meaning: str, low: Optional[float] = None, high: Optional[float] = None) -> Any:
+    return field(default=default, metadata={"meaning": meaning, "low": low, "high": high})
 
 
 @dataclass(frozen=True)
 class Policy:
     """Times in seconds, shares from 0 to 1."""
 
-    window: float = 30.0
-    """Length of the windows that decisions are based on."""
-    settle: float = 15.0
-    """After a change this long is not counted: queues that built up under the old settings drain first."""
-    baseline_windows: int = 6
-    """Windows before a trial in which canary and control are compared under the same settings."""
-    least_windows: int = 4
-    """Windows that a stage takes at least."""
-    most_windows: int = 40
-    """Windows after which a stage that shows neither harm nor gain is inconclusive."""
-    hold_windows: int = 10
-    """Windows that settings are watched on all OSDs before they are kept."""
-    confidence: float = 0.95
-    """Of a trial's verdict, however often it is looked at."""
-    tolerance: float = 0.05
-    """Share by which a hard objective's metric may be worse on the canary before that is harm."""
-    canary: str = "auto"
-    """Which OSDs come first: a host, a rack, some OSDs of the device class, or no control at all (alternate)."""
-    canary_share: float = 0.34
-    """Largest share of the OSDs in the first stage."""
-    trials: int = 8
-    """Proposals that are tried for one state of the cluster before it gives up."""
-    changes_per_day: int = 12
-    """Writes of forward moves in 24 hours; taking back is never counted."""
-    back_off: float = 3600.0
-    """Pause after a trial was taken back; doubled each time in a row."""
-    back_off_most: float = 86400.0
-    hours: str = ""
-    """When forward moves are permitted, as `mon-fri 22:00-06:00, sat-sun`; empty: always. In UTC."""
-    blackout: str = ""
-    """When they are not, in the same form; outranks `hours`."""
-    quiet: float = 300.0
-    """The cluster has to be healthy this long before a forward move."""
-    changed_factor: float = 2.0
-    """Factor on the load, either way, beyond which it counts as another one."""
-    changed_windows: int = 20
-    """Windows that a change of load or hardware has to last before trials begin again."""
-
-    guard_windows: int = 3
-    """Windows in a row in which a hard objective may be broken because of the settings."""
-    guard_slow_ops: int = 0
-    """Slow operations above those before the trial that are borne."""
-    guard_blind: int = 3
-    """Samples in a row that may be missing."""
-    guard_recovery: float = 0.5
-    """Share of its rate before the trial that recovery may fall to while objects are degraded."""
-    guard_tolerance: float = 0.2
-    """Share by which a hard objective that was missed before already may be worse without counting as broken.
-
-    Wider than `tolerance`, as the guard has three windows to go by: where windows scatter by 10%, three in a row are
-    beyond 5% in half of all harmless trials of 40 windows, beyond 20% in 1%.
-    """
-    guard_gross: float = 2.0
-    """Factor off the bound, and off what was seen before, at which clients are not left waiting for whole windows."""
-    guard_patience: int = 3
-    """Samples in a row that must show slow operations, inactive or laggy PGs, or a gross miss: they may pass."""
+    window: float = _option(30.0, "Length of the windows that decisions are based on", 5.0, 300.0)
+    settle: float = _option(
+        15.0,
+        "After a change this long is not counted: queues that built up under the old settings drain first",
+        0.0,
+        3600.0,
+    )
+    baseline_windows: int = _option(
+        6, "Windows before a trial in which canary and control are compared under the same settings", 2, 1000
+    )
+    least_windows: int = _option(4, "Windows that a stage takes at least", 2, 1000)
+    most_windows: int = _option(
+        40, "Windows after which a stage that shows neither harm nor gain is inconclusive", 2, 10000
+    )
+    hold_windows: int = _option(10, "Windows that settings are watched on all OSDs before they are kept", 1, 10000)
+    confidence: float = _option(0.95, "Of a trial's verdict, however often it is looked at", 0.5, 0.9999)
+    tolerance: float = _option(
+        0.05, "Share by which a hard objective's metric may be worse on the canary before that is harm", 0.001, 0.9
+    )
+    canary: str = _option(
+        "auto", "Which OSDs come first: a host, a rack, some OSDs of the device class, or no control at all (alternate)"
+    )
+    canary_share: float = _option(0.34, "Largest share of the OSDs in the first stage", 0.001, 0.5)
+    trials: int = _option(8, "Proposals that are tried for one state of the cluster before it gives up", 1, 1000)
+    changes_per_day: int = _option(12, "Writes of forward moves in 24 hours; taking back is never counted", 1, 10000)
+    back_off: float = _option(3600.0, "Pause after a trial was taken back; doubled each time in a row", 0.0, 604800.0)
+    back_off_most: float = _option(86400.0, "Longest pause after trials that were taken back", 0.0, 2592000.0)
+    hours: str = _option(
+        "", "When forward moves are permitted, as `mon-fri 22:00-06:00, sat-sun`; empty: always. In UTC"
+    )
+    blackout: str = _option("", "When they are not, in the same form; outranks `hours`")
+    quiet: float = _option(300.0, "The cluster has to be healthy this long before a forward move", 0.0, 86400.0)
+    changed_factor: float = _option(
+        2.0, "Factor on the load, either way, beyond which it counts as another one", 1.01, 100.0
+    )
+    changed_windows: int = _option(
+        20, "Windows that a change of load or hardware has to last before trials begin again", 1, 10000
+    )
+    guard_windows: int = _option(
+        3, "Windows in a row in which a hard objective may be broken because of the settings", 1, 100
+    )
+    guard_slow_ops: int = _option(0, "Slow operations above those before the trial that are borne", 0, 1000000)
+    guard_blind: int = _option(3, "Samples in a row that may be missing", 1, 100)
+    guard_recovery: float = _option(
+        0.5, "Share of its rate before the trial that recovery may fall to while objects are degraded", 0.01, 0.99
+    )
+    guard_tolerance: float = _option(
+        0.2,
+        "Share by which a hard objective that was missed before already may be worse without counting as broken",
+        0.001,
+        0.99,
+    )
+    """Wider than `tolerance`, as the guard has three windows to go by: where windows scatter by 10%, three in a row are
+    beyond 5% in half of all harmless trials of 40 windows, beyond 20% in 1%."""
+    guard_gross: float = _option(
+        2.0,
+        "Factor off the bound, and off what was seen before, at which clients are not left waiting for whole windows",
+        1.01,
+        100.0,
+    )
+    guard_patience: int = _option(
+        3,
+        "Samples in a row that must show slow operations, inactive or laggy PGs, or a gross miss: they may pass",
+        1,
+        100,
+    )
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense: ValueError, for hours InputError naming the part."""
-        parse_hours(self.hours), parse_hours(self.blackout, "blackout")
-        for name in ("window", "settle", "back_off", "back_off_most", "quiet"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} (={getattr(self, name)}) must be at least 0 s and finite")
-        counts = ("baseline_windows", "least_windows", "most_windows", "hold_windows", "trials", "guard_windows")
-        for name in (*counts, "changes_per_day", "changed_windows", "guard_blind", "guard_patience"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} (={getattr(self, name)}) must be at least 1")
-        if self.window <= 0 or self.least_windows > self.most_windows:
-            raise ValueError(
-                f"window (={self.window}) must be above 0, least_windows (={self.least_windows}) "
-                f"at most most_windows (={self.most_windows})"
-            )
-        if not 0.5 <= self.confidence < 1 or not 0 < self.tolerance < 1 or not 0 < self.canary_share <= 0.5:
-            raise ValueError(
-                f"confidence (={self.confidence}) must be in 0.5..1, tolerance (={self.tolerance}) in 0..1, "
-                f"canary_share (={self.canary_share}) in 0..0.5"
-            )
-        if not self.changed_factor > 1 or not self.guard_gross > 1 or self.guard_slow_ops < 0:
-            raise ValueError(
-                f"changed_factor (={self.changed_factor}) and guard_gross (={self.guard_gross}) must be above 1, "
-                f"guard_slow_ops (={self.guard_slow_ops}) at least 0"
-            )
-        if not 0 < self.guard_tolerance < 1 or not 0 < self.guard_recovery < 1:
-            raise ValueError(
-                f"guard_tolerance (={self.guard_tolerance}) and guard_recovery (={self.guard_recovery}) must be in 0..1"
-            )
+        """Raise InputError for what makes no sense, with the option's name."""
+        parse_hours(self.hours)
+        parse_hours(self.blackout, "blackout")
+        for item in fields(self):
+            value, low, high = getattr(self, item.name), item.metadata["low"], item.metadata["high"]
+            if low is not None and not low <= value <= high:
+                raise InputError(option_name(item), f"{value}", f"{low:g} to {high:g}")
         if self.canary not in CANARY_KINDS:
-            raise ValueError(f"canary (={self.canary!r}) must be one of {', '.join(CANARY_KINDS)}")
+            raise InputError("auto_canary", repr(self.canary), f"one of {', '.join(CANARY_KINDS)}")
+        if self.least_windows > self.most_windows:
+            raise InputError(
+                "auto_least_windows", f"{self.least_windows}", f"at most auto_most_windows ({self.most_windows})"
+            )
+
+
+def option_name(item: Field[Any]) -> str:
+    """Name of a field as an option of the module."""
+    return item.name if item.name.startswith("guard_") else f"auto_{item.name}"
+
+
+def options() -> List[Field[Any]]:
+    """Every field; its metadata has `meaning`, and bounds as `low` and `high`."""
+    return list(fields(Policy))
