@@ -1,7 +1,7 @@
 """A small HTTP server for Prometheus in the active mgr. It shows what was published last and asks the cluster nothing.
 
 Ceph's own exporter cannot carry another module's metrics (its list of them is fixed, 18.2.7 and 20.2.4), so this is
-a port of its own. Ceph's is 9283.
+a port of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any, Callable, Optional, Tuple
 
 from .exposition import CONTENT_TYPE, Document, exposition
 
-DEFAULT_PORT = 9285
 PATH = "/metrics"
 CROWD = 8
 """Requests that are answered at once; more are turned away, as each holds a thread of the mgr."""

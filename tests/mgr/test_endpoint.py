@@ -8,7 +8,7 @@ from typing import Iterator, Tuple
 
 import pytest
 
-from tuner.endpoint import CROWD, DEFAULT_PORT, Endpoint, _Handler
+from tuner.endpoint import CROWD, Endpoint, _Handler
 from tuner.exposition import CONTENT_TYPE, exposition
 
 LOOPBACK = "127.0.0.1"
@@ -152,8 +152,3 @@ def test_a_crowd_of_silent_clients_holds_a_bounded_number_of_threads(
     # their places are free again once their threads have noticed
     while not answered(port):
         pass
-
-
-def test_the_default_port_is_not_that_of_cephs_own_exporters() -> None:
-    # prometheus module, dashboard, ceph-exporter, node-exporter, alertmanager, and Prometheus as cephadm sets it up
-    assert DEFAULT_PORT not in (9283, 8443, 8080, 9926, 9100, 9093, 9094, 9095)
