@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.watch import RULES, Watch
+from ceph_tuner.errors import InputError
 from ceph_tuner.guard import Breach, Sight
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.slo import Bound, Objective, Slo, parse_slo
@@ -133,7 +134,7 @@ def test_slow_operations_up_to_the_policy_s_number_are_borne() -> None:
     ],
 )
 def test_a_policy_that_would_guard_nothing_or_everything_is_refused(wrong: Dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
+    with pytest.raises(InputError, match=next(iter(wrong))):
         Policy(**wrong)
 
 
