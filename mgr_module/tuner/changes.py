@@ -35,6 +35,11 @@ class Changes:
         entry = self._applier.apply(plan, f"profile {profile.name}")
         return {**document, "applied": True, "change": entry.number if entry else None}
 
+    def set(self, target: str, settings: Dict[str, Any], why: str) -> Optional[int]:
+        """Write settings; give the change's number, None where they were in force already."""
+        entry = self._applier.apply(self._applier.plan(target, settings), why)
+        return entry.number if entry else None
+
     def commands(self, target: str, settings: Dict[str, Any]) -> List[str]:
         """The exact commands that would bring settings onto a target."""
         return self._applier.plan(target, settings).commands

@@ -6,11 +6,13 @@ Annotations must be evaluated here (no `from __future__ import annotations`): Ce
 import errno
 import json
 import threading
+from dataclasses import fields
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from ceph_tuner.errors import InputError, RetryLater, TunerError
 
-from . import compat, render
+from . import compat, health, render, render_automatic
+from .automatic import Automatic
 from .collect import Collector, Limits
 from .commander import MgrCommander
 from .compat import framework, read_command, write_command
@@ -20,11 +22,6 @@ from .options import DEFAULTS, OPTIONS
 from .sampler import Sampler
 from .service import Service
 from .worker import WorkerError
-
-_HEALTH = {
-    "TUNER_SAMPLING_FAILED": "ceph-tuner cannot sample the cluster",
-    "TUNER_WORKER_FAILED": "ceph-tuner's optimiser fails",
-}
 
 
 def _option(row: Any) -> Any:
@@ -43,7 +40,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self._stop = threading.Event()
         self._jobs = Jobs()
-        self._checks: Dict[str, str] = {}
+        self._checks: Dict[str, Any] = {}
         commander = MgrCommander(self, framework.CommandResult)
         collector = Collector(
             self, commander, lambda osd, counter: compat.latest_counter(self, osd, counter), self._limits
@@ -52,20 +49,34 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         self._service = Service(
             commander, self._sampler, MgrInventory(self), self._get_option, f"ceph tuner in mgr.{self.get_mgr_id()}"
         )
+        self._automatic = Automatic(
+            self,
+            self._service,
+            self._sampler,
+            lambda: collector.born,
+            lambda osd: compat.latest_counter(self, osd, "osd.op_w"),
+            self._get_option,
+        )
 
     def serve(self) -> None:
         """Sample until told to stop. An error costs one sample."""
+        threading.Thread(target=self._automatic.run, args=(self._stop,), name="tuner-automatic", daemon=True).start()
         while not self._stop.is_set():
             try:
                 self._sampler.tick()
             except Exception:
                 self.log.exception("sampling failed")
+            try:
+                self._automatic.sampled()
+            except Exception:
+                self.log.exception("nothing could be told of this sample")
             self._report_health()
             self._stop.wait(max(float(self._get_option("sample_interval")) - self._sampler.tick_s, 0.5))
 
     def shutdown(self) -> None:
-        """Stop sampling."""
+        """Stop sampling; a trial is left to whoever comes next."""
         self._stop.set()
+        self._automatic.close()
 
     @read_command("tuner status")
     def _status(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
@@ -84,8 +95,9 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         hours: Optional[bool] = False,
         format: Optional[str] = "plain",  # noqa: A002
     ) -> Tuple[int, str, str]:
-        """Show windows of a minute (or of an hour) and trials, the newest last."""
-        return self._answer(lambda: self._service.past(bool(hours), limit), render.history, format)
+        """Show windows of a minute (or of an hour), trials, changes, and who did what and why, the newest last."""
+        past = lambda: {**self._service.past(bool(hours), limit), "trail": self._automatic.past(limit)}  # noqa: E731
+        return self._answer(past, render_automatic.history, format)
 
     @read_command("tuner slo ls")
     def _slo_ls(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
@@ -146,7 +158,9 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         format: Optional[str] = "plain",  # noqa: A002
     ) -> Tuple[int, str, str]:
         """Show what a profile would change for WHO (osd, osd/class:ssd, osd/host:h, osd.3); with --yes, change it."""
-        apply = lambda: self._service.profile_apply(name, who, bool(yes))  # noqa: E731
+        apply = lambda: self._automatic.by_hand(  # noqa: E731
+            bool(yes), f"profile {name} applied", lambda: self._service.profile_apply(name, who, bool(yes))
+        )
         return self._answer(lambda: self._jobs.run(f"profile apply {name} {who} {yes}", apply), render.plan, format)
 
     @write_command("tuner rollback")
@@ -159,7 +173,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
     ) -> Tuple[int, str, str]:
         """Show how the newest change (all after number TO, or --all) would be taken back; with --yes, do it."""
         after = None if to < 0 else to
-        rollback = lambda: self._service.changes().rollback(bool(yes), after, bool(all))  # noqa: E731
+        rollback = lambda: self._automatic.rollback(bool(yes), after, bool(all))  # noqa: E731
         return self._answer(lambda: self._jobs.run(f"rollback {to} {all} {yes}", rollback), render.rollback, format)
 
     @read_command("tuner recommend")
@@ -167,6 +181,64 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         """Ask the optimiser what to try next; changes nothing."""
         recommend = lambda: self._jobs.run("tuner recommend", self._service.recommend)  # noqa: E731
         return self._answer(recommend, render.recommendation, format)
+
+    @write_command("tuner auto on")
+    def _auto_on(self, mode: str = "auto", format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Keep the objectives by itself; MODE approve: each forward move waits for approval; dry-run: only reports."""
+        return self._answer(lambda: self._automatic.switch(mode), render_automatic.automatic, format)
+
+    @write_command("tuner auto off")
+    def _auto_off(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Stop, and take back what is on trial; what was kept stays."""
+        return self._answer(lambda: self._automatic.switch("off"), render_automatic.automatic, format)
+
+    @write_command("tuner auto pause")
+    def _auto_pause(self, why: str = "", format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Take back what is on trial, and make no move until `resume`."""
+        return self._answer(lambda: self._automatic.tell("pause", why), render_automatic.automatic, format)
+
+    @write_command("tuner auto resume")
+    def _auto_resume(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Go on after a pause."""
+        return self._answer(lambda: self._automatic.tell("resume"), render_automatic.automatic, format)
+
+    @write_command("tuner auto retry")
+    def _auto_retry(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Forget what failed so far, and try again."""
+        return self._answer(lambda: self._automatic.tell("retry"), render_automatic.automatic, format)
+
+    @read_command("tuner auto explain")
+    def _auto_explain(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Say what the automatic mode is doing and why, and what it waits for."""
+        return self._answer(self._automatic.document, render_automatic.automatic, format)
+
+    @write_command("tuner approve")
+    def _approve(self, why: str = "", format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Approve the proposal that waits."""
+        return self._answer(lambda: self._automatic.tell("approve", why), render_automatic.automatic, format)
+
+    @write_command("tuner reject")
+    def _reject(self, why: str = "", format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Reject the proposal that waits; another one comes after a pause."""
+        return self._answer(lambda: self._automatic.tell("reject", why), render_automatic.automatic, format)
+
+    @read_command("tuner capacity ls")
+    def _capacity_ls(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Show the capacity that mClock reckons with on each OSD, and whether it is believable."""
+        return self._answer(self._automatic.capacity.report, render_automatic.capacity_report, format)
+
+    @write_command("tuner capacity measure")
+    def _capacity_measure(
+        self,
+        osd: int,
+        yes: Optional[bool] = False,
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
+        """Bench one OSD, which has to be idle or under trial; with --yes, store what was measured for it."""
+        measure = lambda: self._automatic.measure(osd, bool(yes))  # noqa: E731
+        return self._answer(
+            lambda: self._jobs.run(f"capacity measure {osd} {yes}", measure), render_automatic.capacity_measured, format
+        )
 
     def _answer(
         self, work: Callable[[], Any], shown: Callable[[Any], str], form: Optional[str]
@@ -192,21 +264,16 @@ class Module(framework.MgrModule):  # type: ignore[misc]
             self._report_health()
 
     def _report_health(self) -> None:
-        checks = self._service.health()
+        checks = health.raised({**self._service.health(), **self._automatic.health()})
         if checks != self._checks:
             self._checks = checks
-            self.set_health_checks(
-                {
-                    name: {"severity": "warning", "summary": _HEALTH[name], "count": 1, "detail": [message]}
-                    for name, message in checks.items()
-                }
-            )
+            self.set_health_checks(checks)
 
     def _get_option(self, name: str) -> Any:
         return self.get_module_option(name, DEFAULTS[name])
 
     def _limits(self) -> Limits:
-        return Limits(int(self._get_option("histogram_osds")), int(self._get_option("pg_detail_limit")))
+        return Limits(*(int(self._get_option(item.name)) for item in fields(Limits)))
 
 
 def _is_soft(hard: Optional[bool], soft: Optional[bool]) -> bool:

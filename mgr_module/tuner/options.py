@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Callable, Dict, List, NamedTuple
+
+from ceph_tuner.autopilot.policy import Policy, option_name, options
 
 
 class OptionRow(NamedTuple):
@@ -20,6 +22,7 @@ OPTIONS: List[OptionRow] = [
     OptionRow("sample_interval", "float", 5.0, 1.0, 300.0, "seconds between samples"),
     OptionRow("histogram_osds", "uint", 16, 0, 256, "OSDs asked for latency histograms and queue lengths per sample"),
     OptionRow("pg_detail_limit", "uint", 2000, 0, 100000, "PGs up to which all are looked at for scrub and snaptrim"),
+    OptionRow("osds_per_tick", "uint", 500, 50, 100000, "OSDs whose counters are read per sample; more take turns"),
     OptionRow("history_minutes", "uint", 120, 20, 1440, "windows of a minute that are kept"),
     OptionRow("history_hours", "uint", 168, 48, 2160, "windows of an hour that are kept"),
     OptionRow("history_trials", "uint", 200, 20, 1000, "records of trials that are kept"),
@@ -27,4 +30,28 @@ OPTIONS: List[OptionRow] = [
     OptionRow("worker_timeout", "float", 60.0, 1.0, 600.0, "seconds after which the optimiser is stopped"),
 ]
 
+_TYPES = {float: "float", int: "uint", str: "str"}
+
+OPTIONS += [
+    OptionRow("auto_target", "str", "osd", None, None, "OSDs that the automatic mode tunes: osd, or osd/class:ssd"),
+    OptionRow("metrics_port", "uint", 0, 0, 65535, "port of the metrics for Prometheus (9285, say); 0 for none"),
+    OptionRow("metrics_address", "str", "", None, None, "address of the metrics; empty for every one"),
+    *(
+        OptionRow(
+            option_name(item),
+            _TYPES[type(item.default)],
+            item.default,
+            item.metadata["low"],
+            item.metadata["high"],
+            item.metadata["meaning"],
+        )
+        for item in options()
+    ),
+]
+
 DEFAULTS: Dict[str, Any] = {option.name: option.default for option in OPTIONS}
+
+
+def policy_of(option: Callable[[str], Any]) -> Policy:
+    """Read the automatic mode's options. Raises InputError for a combination that makes no sense."""
+    return Policy(**{item.name: option(option_name(item)) for item in options()})

@@ -134,7 +134,7 @@ def last_trial(document: Optional[Mapping[str, Any]]) -> str:
     if document is None:
         return "last trial: none"
     came = f"failed: {document['failed']}" if document["failed"] else f"measured for {document['seconds']:.0f} s"
-    return f"last trial: {document['kind']} {document['label']!r} at {_stamp(document['at'])}, {came}"
+    return f"last trial: {document['kind']} {document['label']!r} at {stamp(document['at'])}, {came}"
 
 
 def slo(document: Optional[Mapping[str, Any]]) -> str:
@@ -154,17 +154,17 @@ def history(document: Mapping[str, Any]) -> str:
     for entry in document["windows"]:
         measures = entry["measures"]
         cells = [number(measures[name][0], METRICS[name].unit) if name in measures else "-" for name in columns]
-        rows.append([_stamp(entry["end"]), *cells])
+        rows.append([stamp(entry["end"]), *cells])
     lines = [table(["UNTIL", *(name.upper() for name in columns)], rows)]
     if document["changes"]:
         changes = [
-            [str(c["change"]), _stamp(c["at"]), c["state"], c["target"], c["why"], c["who"]]
+            [str(c["change"]), stamp(c["at"]), c["state"], c["target"], c["why"], c["who"]]
             for c in document["changes"]
         ]
         lines += ["", table(["CHANGE", "AT", "STATE", "TARGET", "WHY", "WHO"], changes)]
     if document["trials"]:
         trials = [
-            [_stamp(t["at"]), t["kind"], t["label"], t["failed"] or "measured", _seen(t["measures"])]
+            [stamp(t["at"]), t["kind"], t["label"], t["failed"] or "measured", _seen(t["measures"])]
             for t in document["trials"]
         ]
         lines += ["", table(["TRIAL", "KIND", "SETTINGS", "RESULT", "CLIENT P95"], trials)]
@@ -274,7 +274,8 @@ def _seen(measures: Mapping[str, Sequence[float]]) -> str:
     return number(measures["client.p95_ms"][0], "ms") if "client.p95_ms" in measures else "-"
 
 
-def _stamp(at: float) -> str:
+def stamp(at: float) -> str:
+    """UTC, as it is everywhere in Ceph's own logs."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at))
 
 

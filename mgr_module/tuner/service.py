@@ -17,7 +17,7 @@ from ceph_tuner.reading import spread
 from ceph_tuner.releases import Release, parse_version, release_of
 from ceph_tuner.sample import Window, at_work
 from ceph_tuner.settings import settings_in_force
-from ceph_tuner.slo import evaluate, parse_objective
+from ceph_tuner.slo import Slo, evaluate, parse_objective
 from ceph_tuner.trial import Trial
 
 from .capacity import Capacity, read_capacities
@@ -133,7 +133,7 @@ class Service:
         slo = self.slos.read()
         if slo is None:
             return []
-        return [verdict.to_dict() for verdict in evaluate(slo, at_work(_means(window)), self._baseline())]
+        return [verdict.to_dict() for verdict in evaluate(slo, at_work(_means(window)), self.baseline())]
 
     def in_force(self) -> Dict[str, Any]:
         """Profile and nine values that OSDs say they have, and whether those asked agree."""
@@ -213,26 +213,10 @@ class Service:
         if slo is None:
             raise InputError("recommend", "no SLO", "one first: ceph tuner slo set 'client.p95_ms<=80'")
         trials, window = self._trials(), self.sampler.window(BASELINE_WINDOW_S)
-        in_force = self.in_force()["settings"]
         now = at_work(_means(window))
-        baseline = self._baseline() or now or None
-        request = {
-            "version": 1,
-            "release": self.release_version(),
-            "slo": slo.to_dict(),
-            "in_force": in_force,
-            "baseline": baseline,
-            "told": _told(trials),
-            "knobs": None,
-            "seed": len(trials),
-            "ask": 1,
-        }
-        try:
-            answer = ask_worker(request, self.option("worker_python"), float(self.option("worker_timeout")))
-        except Exception as error:
-            self._worker_failure = str(error)
-            raise
-        self._worker_failure = None
+        baseline = self.baseline() or now or None
+        in_force = self.in_force()["settings"]
+        answer = self._ask(slo, in_force, baseline, trials, len(trials))
         proposal = answer["proposals"][0] if answer["proposals"] else None
         return {
             "proposal": proposal,
@@ -244,6 +228,39 @@ class Service:
             "trials": len(trials),
             "capacity": self._accounting(in_force, now),
         }
+
+    def ask_for(self, slo: Slo, baseline: Mapping[str, float], begun: float, seed: int) -> Dict[str, Any]:
+        """Have the optimiser propose for the cluster as it is since `begun`: older trials were under another load."""
+        trials = [trial for trial in self._trials() if trial.at >= begun]
+        return self._ask(slo, self.in_force()["settings"], baseline, trials, seed)
+
+    def _ask(
+        self,
+        slo: Slo,
+        in_force: Mapping[str, Any],
+        baseline: Optional[Mapping[str, float]],
+        trials: List[Trial],
+        seed: int,
+    ) -> Dict[str, Any]:
+        """Give the worker's answer. Raises WorkerError, which a health check then shows."""
+        request = {
+            "version": 1,
+            "release": self.release_version(),
+            "slo": slo.to_dict(),
+            "in_force": in_force,
+            "baseline": baseline,
+            "told": _told(trials),
+            "knobs": None,
+            "seed": seed,
+            "ask": 1,
+        }
+        try:
+            answer = ask_worker(request, self.option("worker_python"), float(self.option("worker_timeout")))
+        except Exception as error:
+            self._worker_failure = str(error)
+            raise
+        self._worker_failure = None
+        return answer
 
     def health(self) -> Dict[str, str]:
         """Health check -> its message."""
@@ -264,7 +281,7 @@ class Service:
         read = (_trial(record) for record in self.history().trials())
         return [trial for trial in read if trial is not None]
 
-    def _baseline(self) -> Optional[Dict[str, float]]:
+    def baseline(self) -> Optional[Dict[str, float]]:
         """What the last tuning run measured under the settings that were in force."""
         known = [trial.means for trial in self._trials() if trial.run.kind == "baseline" and trial.failed is None]
         return known[-1] if known else None

@@ -18,8 +18,24 @@ READ_ONLY = {
     "tuner profile show",
     "tuner profile export",
     "tuner recommend",
+    "tuner auto explain",
+    "tuner capacity ls",
 }
-WRITING = {"tuner slo set", "tuner slo rm", "tuner profile import", "tuner profile apply", "tuner rollback"}
+WRITING = {
+    "tuner slo set",
+    "tuner slo rm",
+    "tuner profile import",
+    "tuner profile apply",
+    "tuner rollback",
+    "tuner auto on",
+    "tuner auto off",
+    "tuner auto pause",
+    "tuner auto resume",
+    "tuner auto retry",
+    "tuner approve",
+    "tuner reject",
+    "tuner capacity measure",
+}
 
 
 def test_every_command_is_there_and_reading_ones_need_read_capability_only() -> None:

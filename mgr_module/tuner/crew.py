@@ -1,0 +1,114 @@
+"""What the pilot has done around it: the audit trail, the cluster's log, the history, the optimiser, the guardian."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from typing import Any, Callable, Dict, List, Optional, Protocol
+
+from ceph_tuner.autopilot import audit
+from ceph_tuner.autopilot.audit import Audit, Record
+from ceph_tuner.autopilot.events import (
+    Answered,
+    Event,
+    Kept,
+    Learn,
+    Note,
+    TakeBackFailed,
+    TookBack,
+    WriteFailed,
+    Wrote,
+)
+from ceph_tuner.autopilot.learning import trial_of
+from ceph_tuner.autopilot.policy import Policy
+from ceph_tuner.autopilot.state import State
+from ceph_tuner.errors import TunerError
+from ceph_tuner.history import History
+
+from .announce import Announcer
+
+RECENT = 60
+"""Records that health checks look at."""
+
+
+class Asked(Protocol):
+    """Whoever proposes settings; `proposer.Proposer` is one."""
+
+    def ask(self, state: State, policy: Policy) -> Answered:
+        """Give the answer; takes as long as it takes, and raises nothing that is expected."""
+
+
+class MgrCrew:
+    """`pilot.Crew` inside the mgr. Answers and changes of what is on trial go to the callables."""
+
+    def __init__(
+        self,
+        trail: Audit,
+        announcer: Announcer,
+        history: Callable[[], History],
+        proposer: Asked,
+        policy: Callable[[], Policy],
+        answered: Callable[[Answered], None],
+        on_trial: List[Callable[[State], None]],
+        who: str,
+        log: logging.Logger,
+    ) -> None:
+        self._trail, self._announcer, self._history = trail, announcer, history
+        self._proposer, self._policy, self._answered = proposer, policy, answered
+        self._on_trial, self._who, self._log = on_trial, who, log
+        self.recent: List[Record] = []
+        """Records of the last day, for health checks; any thread may read it."""
+        self._act: Optional[Record] = None
+        self._begun = 0.0
+
+    def note(self, note: Note, at: float) -> None:
+        """Commit it to the trail, then announce it. Raises TunerError: what is not in the trail is not done."""
+        who = self._who if note.by == "automatic mode" else note.by
+        record = self._trail.append(at, who, note.what, note.why, note.detail)
+        if note.what in audit.ACTS:
+            self._act = record
+            self._begun = at if note.what == audit.APPLY else self._begun
+        self._announcer.announce(record)
+        self.recent = [*(self.recent or self._trail.newest(RECENT)), record][-RECENT:]
+
+    def came_of(self, outcome: Event) -> None:
+        """Add the outcome of an act to the trail; that it cannot be added undoes nothing."""
+        if self._act is None or not isinstance(outcome, (Wrote, WriteFailed, TookBack, TakeBackFailed, Kept)):
+            return
+        words, detail = _outcome(outcome)
+        record, self._act = self._act, None
+        with contextlib.suppress(TunerError):
+            self._trail.tell(record, outcome.at, words, detail=detail)
+
+    def learn(self, result: Learn, at: float) -> None:
+        """Keep the trial for the optimiser; that it is forgotten would cost a trial, not the cluster."""
+        try:
+            self._history().add_trial(trial_of(result, at, max(at - self._begun, 0.0)).to_dict())
+        except (TunerError, ValueError) as error:
+            self._log.warning("a trial's result is lost: %s", error)
+
+    def ask(self, state: State) -> None:
+        """Ask in a thread of its own: the guard goes on meanwhile."""
+        policy = self._policy()
+        threading.Thread(
+            target=lambda: self._answered(self._proposer.ask(state, policy)), name="tuner-asking", daemon=True
+        ).start()
+
+    def on_trial(self, state: State) -> None:
+        """Something is on trial now, or no more."""
+        for told in self._on_trial:
+            told(state)
+
+
+def _outcome(outcome: Event) -> Any:
+    detail: Dict[str, Any] = {}
+    if isinstance(outcome, Wrote):
+        return "written", {"changes": list(outcome.numbers)}
+    if isinstance(outcome, TookBack):
+        return "taken back", {"drift": list(outcome.drift)} if outcome.drift else detail
+    if isinstance(outcome, Kept):
+        return "kept", {"change": outcome.number}
+    if isinstance(outcome, (WriteFailed, TakeBackFailed)):
+        return f"failed: {outcome.words}", detail
+    return "", detail

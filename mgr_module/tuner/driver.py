@@ -1,0 +1,160 @@
+"""Drives the automatic mode: a thread that looks at each sample, has the pilot decide, and takes operators' words.
+
+Everything happens in that one thread, so that nothing is decided while something is being written. A command puts its
+words into the inbox and waits for a moment.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+
+from ceph_tuner.autopilot.events import Answered, Event, Seen, Told
+from ceph_tuner.autopilot.explain import explain
+from ceph_tuner.autopilot.machine import refusal
+from ceph_tuner.autopilot.observer import Observer
+from ceph_tuner.autopilot.pilot import Pilot
+from ceph_tuner.autopilot.policy import Policy
+from ceph_tuner.autopilot.state import OFF, State
+from ceph_tuner.errors import InputError, RetryLater, TunerError
+
+from .surroundings import Surroundings
+
+PATIENCE_S = 8.0
+"""How long a command waits for its turn."""
+
+
+class Driver:
+    """`around` is everything that is seen beside the samples; `each_look` is called with the state before each."""
+
+    def __init__(
+        self,
+        pilot: Pilot,
+        observer: Observer,
+        around: Surroundings,
+        policy: Callable[[], Policy],
+        each_look: Callable[[State], None],
+        log: logging.Logger,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._pilot, self._observer, self._around = pilot, observer, around
+        self._policy, self._each_look, self._log, self._now = policy, each_look, log, now
+        self._inbox: Deque[Tuple[Event, threading.Event]] = deque()
+        self._wake = threading.Event()
+        self._sampled = False
+        self._started = False
+        self._problem = "the automatic mode has not started yet"
+        self._seen: Optional[Seen] = None
+        self.notes: Callable[[], List[str]] = list
+        """What else an operator should know."""
+
+    # called by other threads
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until told to stop. An error costs one turn."""
+        while not stop.is_set():
+            self._wake.wait(1.0)
+            self._wake.clear()
+            if stop.is_set():
+                return
+            try:
+                self.turn()
+                self._problem = ""
+            except TunerError as error:
+                self._problem = str(error)
+            except Exception as error:
+                self._problem = f"internal error ({type(error).__name__}: {error}); the mgr's log has more"
+                self._log.exception("the automatic mode failed in this turn")
+
+    def sampled(self) -> None:
+        """A sample was taken, or missed."""
+        self._sampled = True
+        self._wake.set()
+
+    def answered(self, answer: Answered) -> None:
+        """Take the optimiser's answer."""
+        self._post(answer)
+
+    def tell(self, what: str, by: str, why: str = "") -> Dict[str, Any]:
+        """Take an operator's word. Raises InputError where it makes no sense now, RetryLater where it must wait."""
+        refused = refusal(self._pilot.state, what)
+        if refused is not None:
+            raise InputError(f"auto {what}", refused, "another moment (`ceph tuner auto explain`)")
+        done = self._post(Told(self._now(), what, by, why))
+        if not done.wait(PATIENCE_S):
+            raise RetryLater(f"`{what}` was taken, and waits until what is being written is written: {self._problem}")
+        return self.document()
+
+    def document(self) -> Dict[str, Any]:
+        """The state, what was seen last, and in words what it does and waits for."""
+        state, policy, seen = self._pilot.state, self._policy(), self._seen
+        return {
+            **state.to_dict(),
+            "words": explain(state, seen, policy, self._now()),
+            "effects": [effect.to_dict() for effect in seen.effects.values()] if seen else [],
+            "windows": seen.windows if seen else 0,
+            "missed": list(seen.missed) if seen else [],
+            "waits_for": seen.wait if seen else "",
+            "problem": self._problem,
+            "notes": self.notes(),
+        }
+
+    @property
+    def state(self) -> State:
+        """The state as it is now."""
+        return self._pilot.state
+
+    @property
+    def problem(self) -> str:
+        """Why the last turn failed; empty where it did not."""
+        return self._problem
+
+    @property
+    def seen(self) -> Optional[Seen]:
+        """What the last turn saw."""
+        return self._seen
+
+    # the driver's own thread
+
+    def turn(self) -> None:
+        """Take what is in the inbox, then look at the newest sample. Raises TunerError; the next turn tries again."""
+        if not self._started:
+            self._pilot.start()
+            self._started = True
+        while self._inbox:
+            event, done = self._inbox[0]
+            self._pilot.handle(event)
+            self._inbox.popleft()
+            done.set()
+        if self._sampled:
+            self._sampled = False
+            self._look()
+
+    def _look(self) -> None:
+        state = self._pilot.state
+        if state.mode == OFF and not state.on_cluster:
+            self._seen = None
+            return
+        self._each_look(state)
+        policy = self._policy()
+        view = self._around.look(state, policy)
+        closed = []
+        if view.newest is not None:
+            closed = self._observer.close(view.newest, state, view.slo, view.reference, policy)
+        breach = view.breach
+        for window in closed:
+            breach = breach or self._around.close(window, state, policy)
+        seen = self._observer.see(self._now(), state, view.slo, policy)
+        self._seen = self._around.complete(seen, view, breach, policy)
+        self._pilot.handle(self._seen)
+        if self._pilot.state.begun != state.begun:
+            self._around.begun_again()
+
+    def _post(self, event: Event) -> threading.Event:
+        done = threading.Event()
+        self._inbox.append((event, done))
+        self._wake.set()
+        return done

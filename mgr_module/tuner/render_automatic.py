@@ -1,0 +1,81 @@
+"""The automatic mode's documents as text."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional, Sequence
+
+from . import render
+from .render import number, stamp, table
+
+
+def automatic(document: Mapping[str, Any]) -> str:
+    """What it does and why, the settings on trial, and what they did so far."""
+    lines = list(document["words"])
+    proposed = document.get("proposed")
+    if proposed:
+        rows = [[name, f"{value}"] for name, value in sorted(proposed["settings"].items())]
+        lines.append(f"settings of proposal {proposed['number']}:\n" + table(["OPTION", "VALUE"], rows))
+    if document["effects"]:
+        lines.append(effects(document["effects"]))
+    lines += [f"note: {note}" for note in document["notes"]]
+    if document["problem"]:
+        lines.append(f"problem: {document['problem']}")
+    return "\n".join(lines)
+
+
+def effects(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Effects with their intervals."""
+    cells = [
+        [row["metric"], share(row["change"]), f"{share(row['low'])} to {share(row['high'])}", row["verdict"]]
+        for row in rows
+    ]
+    return table(["METRIC", "EFFECT", "INTERVAL", "SO FAR"], cells)
+
+
+def history(document: Mapping[str, Any]) -> str:
+    """The past: windows, changes and trials, and the audit trail."""
+    return "\n".join([render.history(document), trail(document["trail"])])
+
+
+def trail(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The audit trail, the newest last."""
+    if not rows:
+        return "nothing was done yet"
+    cells = []
+    for row in rows:
+        of = f"#{row['refers']} " if row["refers"] else ""
+        shown = "; ".join(
+            f"{effect['metric']} {share(effect['change'])} ({share(effect['low'])} to {share(effect['high'])})"
+            for effect in row["detail"].get("effects", [])
+            if effect["change"] is not None
+        )
+        words = "; ".join(part for part in (f"{of}{row['outcome']}".strip(), row["why"], shown) if part)
+        cells.append([str(row["number"]), stamp(row["at"]), row["what"], row["who"], words])
+    return table(["NUMBER", "AT", "WHAT", "WHO", "WHY, AND WHAT CAME OF IT"], cells)
+
+
+def capacity_report(document: Mapping[str, Any]) -> str:
+    """The capacity that mClock reckons with, and what is wrong with it."""
+    rows = [
+        [f"osd.{row['osd']}", number(row["iops"], "1/s"), row["source"], number(row.get("seen"), "1/s")]
+        for row in document["osds"]
+    ]
+    lines = [table(["OSD", "CAPACITY", "SOURCE", "SEEN AT MOST"], rows)]
+    lines += document["findings"] or ["nothing speaks against these capacities"]
+    return "\n".join(lines)
+
+
+def capacity_measured(document: Mapping[str, Any]) -> str:
+    """A fresh bench beside what is in force."""
+    lines = [
+        f"osd.{document['osd']}: {number(document['measured'], '1/s')} measured, "
+        f"{number(document['iops'], '1/s')} in force ({document['source']})",
+        *document["findings"],
+    ]
+    done = f"stored as change {document['change']}" if document["change"] else "nothing was changed"
+    return "\n".join([*lines, document["command"], done if document["stored"] else f"{done}; --yes stores it"])
+
+
+def share(change: Optional[float]) -> str:
+    """`-12 %`; a dash for what is not known or has no end."""
+    return "-" if change is None else f"{100 * change:+.0f} %"

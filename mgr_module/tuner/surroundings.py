@@ -1,0 +1,197 @@
+"""What the automatic mode sees beside windows: health, other people's writes, hours, what kind of cluster it is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple
+
+from ceph_tuner.autopilot.condition import Change, Condition, changed
+from ceph_tuner.autopilot.events import Seen
+from ceph_tuner.autopilot.intervention import Interventions, interventions
+from ceph_tuner.autopilot.learning import absolute
+from ceph_tuner.autopilot.manners import Calm, outside_hours, reason_to_wait
+from ceph_tuner.autopilot.observer import Closed
+from ceph_tuner.autopilot.policy import Policy
+from ceph_tuner.autopilot.state import State
+from ceph_tuner.autopilot.watch import Watch
+from ceph_tuner.guard import Breach, Sight
+from ceph_tuner.journal import Journal
+from ceph_tuner.plan import Restore
+from ceph_tuner.ports import ConfigEntry
+from ceph_tuner.sample import Sample, Window, at_work
+from ceph_tuner.slo import Slo, evaluate
+from ceph_tuner.trial import IN_FORCE, Run, Trial
+
+from .proto import Mgr
+from .sampler import Sampler
+from .service import Service
+
+LATE = 2.5
+"""Sampling intervals after which the newest sample is too old to tell anything."""
+
+
+@dataclass(frozen=True)
+class View:
+    """One look."""
+
+    newest: Optional[float] = None
+    """Time of the newest sample; None where there is none."""
+    slo: Optional[Slo] = None
+    """With bounds as numbers."""
+    reference: Mapping[str, float] = field(default_factory=dict)
+    """Means that relative bounds refer to."""
+    wait: str = ""
+    outside: bool = False
+    upset: str = ""
+    breach: Optional[Breach] = None
+
+
+class Surroundings:
+    """Called by the driver's thread alone.
+
+    `running` gives the OSDs that are up with the map since which each is; `interval` the sampling interval in seconds.
+    """
+
+    def __init__(
+        self,
+        mgr: Mgr,
+        service: Service,
+        sampler: Sampler,
+        running: Callable[[], Mapping[int, int]],
+        interval: Callable[[], float],
+        now: Callable[[], float],
+    ) -> None:
+        self._mgr, self._service, self._sampler = mgr, service, sampler
+        self._running, self._interval, self._now = running, interval, now
+        self._calm = Calm()
+        self._change = Change()
+        self._condition: Optional[Condition] = None
+        self.sight = Sight(0.0, "")
+        """The newest; any thread may read it."""
+        self._slo: Optional[Slo] = None
+        self._watch: Optional[Watch] = None
+        self._dump: List[ConfigEntry] = []
+        self._ours: Tuple[Tuple[int, ...], Tuple[Restore, ...]] = ((), ())
+
+    def look(self, state: State, policy: Policy) -> View:
+        """Look once, after a sample was taken or missed."""
+        now, sample = self._now(), self._sampler.latest()
+        fresh = sample is not None and now - sample.at < LATE * self._interval()
+        sight = self._sight_of(sample) if sample is not None and fresh else None
+        if sight is not None:
+            self.sight = sight
+            self._calm = self._calm.after(sight, self._running())
+        slo, reference = self._wanted(state)
+        outside = outside_hours(now, policy)
+        wait = reason_to_wait(now, policy, self._calm, state.moves, state.failures, state.failed_at)
+        if sight is None:
+            wait = "; ".join(filter(None, ("no fresh sample", wait)))
+        return View(
+            sample.at if sample is not None else None,
+            slo,
+            reference,
+            wait or "",
+            bool(outside),
+            self._upset(state),
+            self._breach(sight, state, policy),
+        )
+
+    def close(self, closed: Closed, state: State, policy: Policy) -> Optional[Breach]:
+        """Take a window that was closed."""
+        condition = self._condition = self._condition_of(closed.means)
+        if state.condition:
+            self._change = self._change.after(Condition.from_dict(state.condition), condition, policy)
+        if self._slo is not None and self._slo.needs_baseline and self._service.baseline() is None:
+            # what relative bounds refer to, for good
+            self._service.history().add_trial(self._baseline(closed).to_dict())
+        return self._watch.close(closed.means) if self._watch is not None else None
+
+    def complete(self, seen: Seen, view: View, breach: Optional[Breach], policy: Policy) -> Seen:
+        """Add to what the windows say."""
+        condition = self._condition.to_dict() if self._condition is not None else {}
+        return replace(
+            seen,
+            wait=view.wait,
+            outside=view.outside,
+            condition=condition,
+            changed=self._change.lasting(policy),
+            upset=view.upset,
+            breach=breach,
+        )
+
+    def on_trial(self, state: State, policy: Policy) -> None:
+        """Settings are about to be on trial, or are so no more: watch them, and who else writes."""
+        self._change = Change()
+        if state.proposed is None or not state.on_cluster:
+            self._watch = None
+            return
+        self._dump = self._service.config.dump()
+        if self._slo is not None:
+            self._watch = Watch(self._slo, state.baseline, self.sight, policy)
+
+    def begun_again(self) -> None:
+        """The condition was taken for a new one."""
+        self._change = Change()
+
+    def verdicts(self, window: Optional[Window]) -> List[Dict[str, Any]]:
+        """The SLO held against a window, without asking the cluster."""
+        if self._slo is None or window is None:
+            return []
+        means = at_work({name: measure.mean for name, measure in window.measures.items()})
+        return [verdict.to_dict() for verdict in evaluate(self._slo, means)]
+
+    def _wanted(self, state: State) -> Tuple[Optional[Slo], Mapping[str, float]]:
+        slo = self._service.slos.read()
+        reference = self._service.baseline() or dict(state.baseline)
+        self._slo = None if slo is None else slo if not slo.needs_baseline else absolute(slo, reference)
+        return self._slo, reference
+
+    def _sight_of(self, sample: Sample) -> Sight:
+        health = json.loads(self._mgr.get("health")["json"])
+        checks: FrozenSet[str] = frozenset(str(name) for name in health.get("checks", {}))
+        # our own warnings are no reason to do anything
+        named = sorted(name for name in checks if not name.startswith("TUNER_"))
+        return Sight(sample.at, str(health.get("status", "")), dict(sample.values), ", ".join(named), checks)
+
+    def _breach(self, sight: Optional[Sight], state: State, policy: Policy) -> Optional[Breach]:
+        if self._watch is None:
+            return None
+        found = self._interventions(state)
+        return self._watch.look(sight, found.drift, found.manual)
+
+    def _interventions(self, state: State) -> Interventions:
+        if self._ours[0] != state.changes:
+            entries = Journal(self._service.store).entries()
+            restores = [item for entry in entries if entry.number in state.changes for item in entry.restores]
+            self._ours = (state.changes, tuple(restores))
+        proposed = state.proposed
+        osds = set(proposed.rollout.stages[state.stage].osds) if proposed is not None else set()
+        places = [place for place in self._service.config.places() if place.osd in osds]
+        return interventions(self._dump, self._service.config.dump(), self._ours[1], places)
+
+    def _condition_of(self, means: Mapping[str, float]) -> Condition:
+        kinds = self._service.inventory.osds()
+        capacities: Dict[str, List[float]] = {}
+        for capacity in self._service.capacities():
+            capacities.setdefault(kinds.get(capacity.osd, "ssd"), []).append(capacity.iops)
+        counts = {kind: sum(1 for found in kinds.values() if found == kind) for kind in set(kinds.values())}
+        return Condition.of(
+            self._service.release_version(),
+            counts,
+            {kind: sum(found) / len(found) for kind, found in capacities.items()},
+            means,
+        )
+
+    def _upset(self, state: State) -> str:
+        """What makes OSDs incomparable at once, without waiting whether it lasts."""
+        if not state.condition or self._condition is None:
+            return ""
+        before = Condition.from_dict(state.condition)
+        now = replace(self._condition, iops=None, work=before.work)
+        return "; ".join(changed(before, now))
+
+    def _baseline(self, closed: Closed) -> Trial:
+        found = self._sampler.between(closed.start, closed.end)
+        measures = found.measures if found is not None else {}
+        return Trial(Run("baseline", IN_FORCE, {}), closed.end, closed.end - closed.start, measures)
