@@ -37,6 +37,7 @@ from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import (
     APPROVE,
     ASKING,
+    AUTO,
     COMPARING,
     DRY_RUN,
     HOLDING,
@@ -76,7 +77,7 @@ def refusal(state: State, what: str) -> Optional[str]:
     """Why an operator's command makes no sense now; None where it does."""
     if what in ("approve", "reject") and state.phase != WAITING:
         return "no proposal waits for approval"
-    if what == "resume" and not state.paused:
+    if what == "resume" and not (state.paused or state.then):
         return "it is not paused"
     if what == "pause" and state.mode == OFF:
         return "it is off"
@@ -87,18 +88,22 @@ def refusal(state: State, what: str) -> Optional[str]:
 
 def _started(state: State, event: Started, policy: Policy) -> Decision:
     detail: Dict[str, Any] = {"taken_back": list(event.taken_back), "phase": state.phase}
-    if event.kept is not None:
-        kept = _kept(state, Kept(event.at, event.kept), policy)
-        return Decision(kept.state, (Note("failover", f"change {event.kept} had been kept", detail=detail), *kept.acts))
     if event.problem:
         stuck = replace(state, phase=RETURNING, since=event.at, back_off=True, problem=event.problem)
         return Decision(stuck, (Note("stopped", event.problem, detail=detail),))
+    if event.kept is not None and state.phase == WRITING:
+        kept = _kept(state, Kept(event.at, event.kept), policy)
+        return Decision(kept.state, (Note("failover", f"change {event.kept} had been kept", detail=detail), *kept.acts))
     acts: Tuple[Act, ...] = ()
     if event.taken_back or state.phase != OBSERVING:
         found = f"took back changes {', '.join(map(str, event.taken_back))}" if event.taken_back else "nothing to undo"
         acts = (Note("failover", f"another mgr became active while {state.phase}: {found}", detail=detail),)
-    # the trial may be why the mgr died: the next one can wait
-    return Decision(_idle(state, event.at, failed=state.on_cluster), acts)
+    if state.phase == RETURNING:
+        # finish it, and then what was to follow: a pause that an operator asked for outlives the mgr
+        return Decision(state, (*acts, TakeBack(state.changes, "another mgr had begun to")))
+    # the trial may be why the mgr died: the next one can wait, and not all mgrs are for dying of one
+    tried = state.tried + 1 if state.on_cluster else state.tried
+    return Decision(replace(_idle(state, event.at, failed=state.on_cluster), tried=tried), acts)
 
 
 def _told(state: State, event: Told, policy: Policy) -> Decision:
@@ -107,17 +112,22 @@ def _told(state: State, event: Told, policy: Policy) -> Decision:
     why = event.why or f"by {event.by}"
     if event.what in MODES:
         note = Note("mode", f"{state.mode} to {event.what}", event.by)
-        changed = replace(state, mode=event.what, paused="", paused_until=None, gave_up="", worker_failures=0)
-        if event.what in (OFF, DRY_RUN):
+        changed = replace(_going_on(state), mode=event.what, gave_up="", worker_failures=0)
+        unapproved = event.what == APPROVE and state.mode != APPROVE
+        if event.what in (OFF, DRY_RUN) or (unapproved and state.on_cluster):
             return _drop(changed, event.at, f"switched {event.what} {why}", (note,))
+        if unapproved and state.phase == COMPARING:
+            changed = replace(changed, phase=WAITING, since=event.at)
+        if event.what == AUTO and state.phase == WAITING:
+            changed = replace(changed, phase=COMPARING, since=event.at)
         return Decision(changed, (note,))
     if event.what == "pause":
         state = replace(state, paused_until=None)
         return _drop(state, event.at, f"paused {why}", (Note("paused", why, event.by),), then=f"paused {why}")
     if event.what == "resume":
-        return Decision(replace(state, paused="", paused_until=None), (Note("resumed", why, event.by),))
+        return Decision(_going_on(state), (Note("resumed", why, event.by),))
     if event.what == "retry":
-        fresh = replace(state, paused="", paused_until=None, gave_up="", tried=0, failures=0, worker_failures=0)
+        fresh = replace(_going_on(state), gave_up="", tried=0, failures=0, worker_failures=0)
         return Decision(fresh, (Note("resumed", f"tries again {why}", event.by),))
     if event.what == "approve":
         return Decision(replace(state, phase=COMPARING, since=event.at), (Note("approval", "approved", event.by),))
@@ -128,9 +138,10 @@ def _told(state: State, event: Told, policy: Policy) -> Decision:
 
 
 def _seen(state: State, event: Seen, policy: Policy) -> Decision:
-    state = replace(state, moves=tuple(at for at in state.moves if at > event.at - DAY_S))
-    if state.paused and state.paused_until is not None and event.at >= state.paused_until:
-        state = replace(state, paused="", paused_until=None)
+    # a clock that was ahead leaves times behind that are far in the future: they bind nobody
+    state = replace(state, moves=tuple(at for at in state.moves if abs(event.at - at) < DAY_S))
+    if state.paused and state.paused_until is not None and not _until(event.at, state.paused_until, policy.back_off):
+        state = _going_on(state)
     if state.phase == RETURNING:
         # the last attempt failed
         return Decision(state, (TakeBack(state.changes, state.problem or "tried again"),))
@@ -163,7 +174,7 @@ def _observing(state: State, event: Seen, policy: Policy) -> Decision:
         words = f"{state.tried} proposals were tried, and still missed: {'; '.join(event.missed)}"
         return Decision(replace(state, gave_up=words), (*acts, Note("gave up", words)))
     pause = min(ASK_AGAIN_S * 2.0 ** min(state.worker_failures, 20), policy.back_off) if state.worker_failures else 0.0
-    if event.at < state.asked_at + pause:
+    if _until(event.at, state.asked_at + pause, pause):
         return Decision(state, tuple(acts))
     asking = replace(
         state,
@@ -237,8 +248,9 @@ def _alternating(state: State, event: Seen, policy: Policy) -> Decision:
     if not event.windows:
         return Decision(state)
     if not state.leg:
-        return _write(state, event.at, "next turn", turn=True)
-    judgement = _judge(state, event, policy, max((effect.windows for effect in event.effects.values()), default=0))
+        # a turn is a forward move like any other, and what waits has nothing on the cluster
+        return Decision(state) if event.wait else _write(state, event.at, "next turn", turn=True)
+    judgement = _judge(state, event, policy, state.turns)
     if judgement.verdict == judging.PASSED:
         held = replace(state, phase=HOLDING, since=event.at, gain=_gain(judgement), effects=event.effects)
         return Decision(held, (Note("held", judgement.words, detail=_detail(event)),))
@@ -281,10 +293,14 @@ def _holding(state: State, event: Seen, policy: Policy) -> Decision:
 
 
 def _wrote(state: State, event: Wrote, policy: Policy) -> Decision:
+    if not event.numbers and (state.last_stage or not state.changes):
+        words = "the settings are in force already: there is nothing to try"
+        return Decision(replace(_idle(state, event.at), tried=state.tried + 1), (Note("refused", words),))
     alternating = _proposed(state).rollout.alternating
     changes = event.numbers if state.last_stage else (*state.changes, *event.numbers)
     phase = HOLDING if state.last_stage and not alternating else TRYING
-    return Decision(replace(state, phase=phase, since=event.at, changes=changes, leg=alternating))
+    turns = state.turns + 1 if alternating else 0
+    return Decision(replace(state, phase=phase, since=event.at, changes=changes, leg=alternating, turns=turns))
 
 
 def _write_failed(state: State, event: WriteFailed, policy: Policy) -> Decision:
@@ -355,6 +371,16 @@ def _drop(state: State, at: float, why: str, acts: Tuple[Act, ...], then: str = 
     return Decision(replace(_idle(state, at), paused=then), acts)
 
 
+def _going_on(state: State) -> State:
+    """Neither paused nor about to be."""
+    return replace(state, paused="", paused_until=None, then="")
+
+
+def _until(now: float, end: float, length: float) -> bool:
+    """Whether a pause of that length lasts that ends then; one that has not begun yet is from a wrong clock."""
+    return end - length <= now < end
+
+
 def _idle(state: State, at: float, failed: bool = False) -> State:
     """Back to observing, with nothing on trial."""
     return replace(
@@ -366,6 +392,7 @@ def _idle(state: State, at: float, failed: bool = False) -> State:
         proposed=None,
         stage=0,
         leg=False,
+        turns=0,
         changes=(),
         aims=(),
         gain="",

@@ -6,12 +6,14 @@ Everything outside is behind a port, so that the same pilot flies a real cluster
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 from typing import Callable, List, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner.applier import Applier
 from ceph_tuner.autopilot.events import (
     Act,
+    Answered,
     Ask,
     Event,
     Keep,
@@ -38,7 +40,7 @@ KEY = "auto/state"
 
 
 class Crew(Protocol):
-    """Who does what touches no settings."""
+    """Who does what touches no settings. What it raises a TunerError for is told again with the next event."""
 
     def note(self, note: Note, at: float) -> None:
         """Put it into the audit trail, then tell whoever watches."""
@@ -77,6 +79,7 @@ class Pilot:
         self._stored = ""
         self._hands: Optional[Tuple[Applier, Lock]] = None
         self._guarded = False
+        self._untold: List[Callable[[], None]] = []
 
     def start(self) -> None:
         """Read the state and take back what a mgr that is gone left. Raises TunerError; call it again then."""
@@ -96,20 +99,22 @@ class Pilot:
                     problem = f"what another mgr left cannot be taken back: {error}"
         kept = self._kept(applier.history())
         if damaged:
-            self._crew.note(Note("stopped", f"{damaged}: switched off"), self._clock.now())
+            self._remember(self.state)
+            self._do(Note("stopped", f"{damaged}: switched off"))
         if taken_back or problem or kept is not None or self.state.phase != State().phase:
             self.handle(Started(self._clock.now(), tuple(taken_back), kept, problem))
 
     def handle(self, event: Event) -> None:
         """Decide, remember, act, and go on with what came of it."""
         pending: List[Event] = [event]
+        self._tell()
         while pending:
             decision = decide(self.state, pending.pop(0), self._policy())
             self._remember(decision.state)
             for act in decision.acts:
                 outcome = self._do(act)
                 if outcome is not None:
-                    self._crew.came_of(outcome)
+                    self._tell(functools.partial(self._crew.came_of, outcome))
                     pending.append(outcome)
         if not self.state.on_cluster:
             self._let_go()
@@ -117,11 +122,14 @@ class Pilot:
     def _do(self, act: Act) -> Optional[Event]:
         now = self._clock.now()
         if isinstance(act, Note):
-            self._crew.note(act, now)
+            self._tell(functools.partial(self._crew.note, act, now))
         elif isinstance(act, Learn):
-            self._crew.learn(act, now)
+            self._tell(functools.partial(self._crew.learn, act, now))
         elif isinstance(act, Ask):
-            self._crew.ask(self.state)
+            try:
+                self._crew.ask(self.state)
+            except TunerError as error:
+                return Answered(now, refused=f"the optimiser cannot be asked: {error}")
         elif isinstance(act, Write):
             return self._write(act)
         elif isinstance(act, TakeBack):
@@ -130,8 +138,18 @@ class Pilot:
             return self._keep(act)
         return None
 
+    def _tell(self, telling: Optional[Callable[[], None]] = None) -> None:
+        """Tell the crew, in order. An audit trail that cannot be written delays no taking back."""
+        self._untold += [telling] if telling is not None else []
+        with contextlib.suppress(TunerError):
+            while self._untold:
+                self._untold[0]()
+                del self._untold[0]
+
     def _write(self, act: Write) -> Event:
         numbers: List[int] = []
+        if self._untold:
+            return WriteFailed(self._clock.now(), "the audit trail cannot be written: nothing is tried without it")
         try:
             applier = self._take_hold()
             for target in act.targets:
@@ -178,10 +196,11 @@ class Pilot:
     def _undo(self, applier: Applier, numbers: Sequence[int]) -> Tuple[str, ...]:
         """Take changes back, newest first; give what was left because others had changed it."""
         drift: List[str] = []
+        known = {entry.number: entry for entry in applier.history()}
         for number in sorted(numbers, reverse=True):
-            entry = _entry(applier, number)
-            if entry.state != UNDONE:
-                drift += map(str, applier.undo_entry(entry).drift)
+            # the journal forgets only what was taken back: by whoever had the lock while ours was lost
+            if number in known and known[number].state != UNDONE:
+                drift += map(str, applier.undo_entry(known[number]).drift)
         return tuple(drift)
 
     def _take_hold(self) -> Applier:

@@ -71,6 +71,8 @@ class State:
     stage: int = 0
     leg: bool = False
     """Of an alternating trial: whether the new settings have their turn."""
+    turns: int = 0
+    """How many turns they had."""
     changes: Tuple[int, ...] = ()
     """Journal numbers of what is on trial, oldest first."""
     aims: Tuple[str, ...] = ()
@@ -137,6 +139,8 @@ class State:
 
         Raises KeyError, TypeError or ValueError for what is no state.
         """
+        if not isinstance(document, dict):
+            raise TypeError(f"the state is {type(document).__name__}, not an object")
         known = {name: document[name] for name in cls.__dataclass_fields__ if name in document}
         proposed = known.get("proposed")
         known["proposed"] = Proposed.from_dict(proposed) if proposed else None
@@ -145,4 +149,23 @@ class State:
         known["changes"] = tuple(int(number) for number in known.get("changes", ()))
         known["aims"] = tuple(str(metric) for metric in known.get("aims", ()))
         known["moves"] = tuple(float(at) for at in known.get("moves", ()))
+        known["baseline"] = {str(name): float(value) for name, value in known.get("baseline", {}).items()}
+        known["condition"] = dict(known.get("condition", {}))
+        for name, found in known.items():
+            # damage that is not noticed here would be met at each sample, with a trial on the cluster
+            kinds = _KINDS.get(cls.__dataclass_fields__[name].type)
+            if kinds is not None and (not isinstance(found, kinds) or isinstance(found, bool) != (kinds == (bool,))):
+                raise TypeError(f"{name} is {found!r}")
         return cls(**known)
+
+
+_NONE = type(None)
+_KINDS: Mapping[Any, Tuple[type, ...]] = {
+    "str": (str,),
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+    "Optional[int]": (int, _NONE),
+    "Optional[float]": (int, float, _NONE),
+}
+"""What a field's annotation lets JSON hold."""
