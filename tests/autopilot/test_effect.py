@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import random
+from statistics import median
 from typing import List
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Pair
-from ceph_tuner.autopilot.effect import DIRECTIONS, effects, harm_ruled_out, verdict_on, worse_at_all
+from ceph_tuner.autopilot.effect import DIRECTIONS, drawn_in, effects, harm_ruled_out, verdict_on, worse_at_all
 
 LATENCY, RATE = "client.p95_ms", "recovery.bytes_s"
 LOWER = {LATENCY: True, RATE: False}
@@ -110,6 +111,37 @@ def test_zeros_are_left_out_and_the_rest_counts() -> None:
 def test_one_wild_window_does_not_decide(place: int, factor: float) -> None:
     pairs = [pair(at, at >= 6, 20.0 * (factor if at == place else 1.0), 20.0) for at in range(26)]
     assert effects(pairs, LOWER, 0.95, 0.05)[LATENCY].verdict in (ALIKE, UNKNOWN)
+
+
+def test_one_wild_window_does_not_hide_an_effect() -> None:
+    pairs = trial(-0.2, before=10, during=16, noise=0.05)
+    wild = [
+        Pair(p.at, p.during, {LATENCY: p.tried[LATENCY] * (50.0 if at in (3, 12) else 1.0)}, p.control)
+        for at, p in enumerate(pairs)
+    ]
+    found = effects(wild, LOWER, 0.95, 0.05)[LATENCY]
+    assert found.verdict == BETTER
+    assert found.low < -0.2 < found.high
+
+
+def test_settings_that_are_wild_now_and_then_are_not_called_better_for_the_windows_between() -> None:
+    pairs = [
+        Pair(p.at, p.during, {LATENCY: p.tried[LATENCY] * (5.0 if p.during and p.at % 8 == 0 else 1.0)}, p.control)
+        for p in trial(-0.2, before=20, during=40, noise=0.05)
+    ]
+    assert effects(pairs, LOWER, 0.95, 0.05)[LATENCY].verdict == UNKNOWN
+
+
+@given(st.lists(st.lists(st.floats(-10.0, 10.0), min_size=1, max_size=20), min_size=1, max_size=2))
+def test_what_is_drawn_in_stays_on_its_side_of_the_median(samples: List[List[float]]) -> None:
+    for sample, drawn in zip(samples, drawn_in(*samples)):
+        middle = median(sample)
+        for value, instead in zip(sample, drawn):
+            assert abs(instead - middle) <= abs(value - middle) + 1e-12
+            assert (instead - middle) * (value - middle) >= 0.0
+    # at least half of what was measured is left as it was
+    kept = [value == instead for s, d in zip(samples, drawn_in(*samples)) for value, instead in zip(s, d)]
+    assert sum(kept) >= len(kept) / 2
 
 
 def test_turns_of_old_and_new_settings_are_compared_without_a_before() -> None:

@@ -7,12 +7,14 @@ settings take turns on all OSDs there is no `before`: the mean log ratio of neig
 A client's write waits for OSDs of the other group too, so that an effect on part of the OSDs shows smaller than on all.
 
 One wild window does not decide: it raises the deviation along with the mean. Were all others equal, the estimate would
-be one standard error from zero at most, however wild the window, and the interval reaches further than two.
+be one standard error from zero at most, however wild the window, and the interval reaches further than two. Nor does it
+hide an effect for long: a few log ratios far from their median are drawn in (winsorised) first.
 """
 
 from __future__ import annotations
 
 import math
+from statistics import median
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 from ceph_tuner.autopilot import sequential
@@ -22,9 +24,17 @@ from ceph_tuner.metrics import METRICS
 NOISE_FLOOR = 0.03
 """Least deviation of a window's log ratio that is believed: pooled latencies of Ceph's windows repeat to about 3%."""
 
+REACH = 4.0
+"""Deviations from the median, by the median absolute deviation, at which a log ratio is cut off."""
+
 DIRECTIONS: Dict[str, bool] = {name: metric.lower_is_better for name, metric in METRICS.items()}
 """Of every metric, whether less is better."""
 
+FEW = 0.05
+"""Share of a sample that is cut off at most; one window always may."""
+
+_DEVIATION_OF_SPREAD = 1.4826
+"""Of normal values: the deviation over the median absolute deviation."""
 _LARGEST_EXPONENT = 700.0
 
 
@@ -49,9 +59,9 @@ def effects(
         if not during:
             continue
         if alternating:
-            seen = sequential.mean(during, confidence, NOISE_FLOOR)
+            seen = sequential.mean(*drawn_in(during), confidence, NOISE_FLOOR)
         elif before:
-            seen = sequential.difference(before, during, confidence, NOISE_FLOOR)
+            seen = sequential.difference(*drawn_in(before, during), confidence, NOISE_FLOOR)
         else:
             found[metric] = Effect(metric, None, -math.inf, math.inf, len(during), UNKNOWN)
             continue
@@ -59,6 +69,22 @@ def effects(
         verdict = verdict_on(low, high, lower, tolerance)
         found[metric] = Effect(metric, _share(seen.estimate), low, high, len(during), verdict)
     return found
+
+
+def drawn_in(*samples: Sequence[float]) -> List[List[float]]:
+    """Cut off the few values that are far from their sample's median, by the spread of all samples about theirs.
+
+    Where more than a few are far they are left as they are: then it is no accident, but what the settings do.
+    """
+    middles = [median(sample) for sample in samples]
+    spread = median(abs(value - middle) for sample, middle in zip(samples, middles) for value in sample)
+    reach = REACH * max(_DEVIATION_OF_SPREAD * spread, NOISE_FLOOR)
+    drawn = []
+    for sample, middle in zip(samples, middles):
+        far = sum(abs(value - middle) > reach for value in sample)
+        bound = reach if far <= max(1, int(FEW * len(sample))) else math.inf
+        drawn.append([min(max(value, middle - bound), middle + bound) for value in sample])
+    return drawn
 
 
 def verdict_on(low: float, high: float, lower_is_better: bool, tolerance: float) -> str:
