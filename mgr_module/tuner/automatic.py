@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner import __version__
 from ceph_tuner.applier import Applier
-from ceph_tuner.autopilot.audit import Audit
+from ceph_tuner.autopilot.audit import KEPT, TAKEN_BACK, Audit
 from ceph_tuner.autopilot.observer import Observer, groups_of
 from ceph_tuner.autopilot.pilot import Pilot
 from ceph_tuner.autopilot.policy import Policy
@@ -79,7 +79,7 @@ class Automatic:
         )
         self._crew = crew
         pilot = Pilot(service.store, self._hands, crew, self._clock, self.policy, self._who)
-        self._driver = Driver(pilot, Observer(sampler), self._around, self.policy, self._each_look, log)
+        self._driver = Driver(pilot, Observer(sampler), self._around, self.policy, crew.remember, self._each_look, log)
         self._driver.notes = self.notes
         self.capacity = CapacityCheck(
             service.commander,
@@ -182,7 +182,7 @@ class Automatic:
         self._guardian.beat()
         event = f"tuner-{proposed.number}" if proposed is not None and state.on_cluster else ""
         if self._shown and event != self._shown:
-            self._announcer.finished(self._shown)
+            self._announcer.finished(self._shown, self._failure())
         if event and proposed is not None:
             share = (state.stage + 0.5) / len(proposed.rollout.stages)
             self._announcer.progress(event, f"ceph-tuner: {PHASES[state.phase]}", share)
@@ -190,6 +190,11 @@ class Automatic:
         if time.time() > self._capacity_at + CAPACITY_S:
             self._capacity_at = time.time()
             self._capacity = self.capacity.report()["findings"]
+
+    def _failure(self) -> str:
+        """Why the last trial ended, if it was taken back."""
+        ends = [record for record in self._crew.recent if record.what in (TAKEN_BACK, KEPT) and not record.refers]
+        return ends[-1].why if ends and ends[-1].what == TAKEN_BACK else ""
 
     def _metrics(self) -> Document:
         state, seen, window = self._driver.state, self._driver.seen, self._sampler.window(STATUS_WINDOW_S)
@@ -209,5 +214,7 @@ class Automatic:
             "effects": [effect.to_dict() for effect in seen.effects.values()] if seen is not None else [],
             "counts": self._announcer.counts(),
             "tick_s": self._sampler.tick_s,
+            "release": self._around.release,
+            "sampling_failures": self._sampler.failures,
             "worker_failures": state.worker_failures,
         }

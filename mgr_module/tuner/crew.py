@@ -8,7 +8,7 @@ import threading
 from typing import Any, Callable, Dict, List, Optional, Protocol
 
 from ceph_tuner.autopilot import audit
-from ceph_tuner.autopilot.audit import Audit, Record
+from ceph_tuner.autopilot.audit import Audit, Record, without_outcome
 from ceph_tuner.autopilot.events import (
     Answered,
     Event,
@@ -62,15 +62,24 @@ class MgrCrew:
         self._act: Optional[Record] = None
         self._begun = 0.0
 
+    def remember(self) -> None:
+        """Read what happened before this mgr became the active one. Raises TunerError."""
+        self.recent = self._trail.newest(RECENT)
+        # an act whose outcome its mgr could not tell any more: what is found now is its outcome
+        self._act = next(iter(without_outcome(self.recent)[-1:]), None)
+
     def note(self, note: Note, at: float) -> None:
         """Commit it to the trail, then announce it. Raises TunerError: what is not in the trail is not done."""
         who = self._who if note.by == "automatic mode" else note.by
-        record = self._trail.append(at, who, note.what, note.why, note.detail)
+        open_ = self._act.number if note.what == audit.FAILOVER and self._act is not None else 0
+        record = self._trail.append(at, who, note.what, note.why, note.detail, refers=open_)
         if note.what in audit.ACTS:
             self._act = record
             self._begun = at if note.what == audit.APPLY else self._begun
+        elif open_:
+            self._act = None
         self._announcer.announce(record)
-        self.recent = [*(self.recent or self._trail.newest(RECENT)), record][-RECENT:]
+        self.recent = [*self.recent, record][-RECENT:]
 
     def came_of(self, outcome: Event) -> None:
         """Add the outcome of an act to the trail; that it cannot be added undoes nothing."""

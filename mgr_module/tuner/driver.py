@@ -36,11 +36,13 @@ class Driver:
         observer: Observer,
         around: Surroundings,
         policy: Callable[[], Policy],
+        before_start: Callable[[], None],
         each_look: Callable[[State], None],
         log: logging.Logger,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._pilot, self._observer, self._around = pilot, observer, around
+        self._before_start = before_start
         self._policy, self._each_look, self._log, self._now = policy, each_look, log, now
         self._inbox: Deque[Tuple[Event, threading.Event]] = deque()
         self._wake = threading.Event()
@@ -122,6 +124,7 @@ class Driver:
     def turn(self) -> None:
         """Take what is in the inbox, then look at the newest sample. Raises TunerError; the next turn tries again."""
         if not self._started:
+            self._before_start()
             self._pilot.start()
             self._started = True
         while self._inbox:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
@@ -69,6 +70,8 @@ class Surroundings:
         self._condition: Optional[Condition] = None
         self.sight = Sight(0.0, "")
         """The newest; any thread may read it."""
+        self.release = ""
+        """The oldest version among the OSDs, as of the newest window."""
         self._slo: Optional[Slo] = None
         self._watch: Optional[Watch] = None
         self._dump: List[ConfigEntry] = []
@@ -149,7 +152,10 @@ class Surroundings:
 
     def _sight_of(self, sample: Sample) -> Sight:
         health = json.loads(self._mgr.get("health")["json"])
-        checks: FrozenSet[str] = frozenset(str(name) for name in health.get("checks", {}))
+        # what an operator muted is no news to anybody
+        checks: FrozenSet[str] = frozenset(
+            str(name) for name, check in health.get("checks", {}).items() if not check.get("muted")
+        )
         # our own warnings are no reason to do anything
         named = sorted(name for name in checks if not name.startswith("TUNER_"))
         return Sight(sample.at, str(health.get("status", "")), dict(sample.values), ", ".join(named), checks)
@@ -171,15 +177,16 @@ class Surroundings:
         return interventions(self._dump, self._service.config.dump(), self._ours[1], places)
 
     def _condition_of(self, means: Mapping[str, float]) -> Condition:
-        kinds = self._service.inventory.osds()
+        # down OSDs count: one that restarts makes no other cluster
+        classes = {place.osd: place.device_class or "none" for place in self._service.config.places()}
         capacities: Dict[str, List[float]] = {}
         for capacity in self._service.capacities():
-            capacities.setdefault(kinds.get(capacity.osd, "ssd"), []).append(capacity.iops)
-        counts = {kind: sum(1 for found in kinds.values() if found == kind) for kind in set(kinds.values())}
+            capacities.setdefault(classes.get(capacity.osd, "none"), []).append(capacity.iops)
+        self.release = self._service.release_version()
         return Condition.of(
-            self._service.release_version(),
-            counts,
-            {kind: sum(found) / len(found) for kind, found in capacities.items()},
+            self.release,
+            Counter(classes.values()),
+            {name: sum(found) / len(found) for name, found in capacities.items()},
             means,
         )
 
