@@ -73,6 +73,12 @@ def decide(state: State, event: Event, policy: Policy) -> Decision:
     return _HANDLERS[type(event)](state, event, policy)
 
 
+def asks_again(state: State, policy: Policy) -> float:
+    """When it may ask the optimiser again, in seconds since the epoch: a pause follows each failure of it."""
+    failures = state.worker_failures
+    return state.asked_at + (min(ASK_AGAIN_S * 2.0 ** min(failures, 20), policy.back_off) if failures else 0.0)
+
+
 def refusal(state: State, what: str) -> Optional[str]:
     """Why an operator's command makes no sense now; None where it does."""
     if what in ("approve", "reject") and state.phase != WAITING:
@@ -173,8 +179,7 @@ def _observing(state: State, event: Seen, policy: Policy) -> Decision:
     if state.tried >= policy.trials:
         words = f"{state.tried} proposals were tried, and still missed: {'; '.join(event.missed)}"
         return Decision(replace(state, gave_up=words), (*acts, Note("gave up", words)))
-    pause = min(ASK_AGAIN_S * 2.0 ** min(state.worker_failures, 20), policy.back_off) if state.worker_failures else 0.0
-    if _until(event.at, state.asked_at + pause, pause):
+    if _until(event.at, asks_again(state, policy), asks_again(state, policy) - state.asked_at):
         return Decision(state, tuple(acts))
     asking = replace(
         state,
