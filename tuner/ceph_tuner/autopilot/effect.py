@@ -59,9 +59,11 @@ def effects(
         if not during:
             continue
         if alternating:
-            seen = sequential.mean(*drawn_in(during), confidence, NOISE_FLOOR)
+            (turns,) = drawn_in(during)
+            seen = sequential.mean(turns, confidence, NOISE_FLOOR)
         elif before:
-            seen = sequential.difference(*drawn_in(before, during), confidence, NOISE_FLOOR)
+            earlier, later = drawn_in(before, during)
+            seen = sequential.difference(earlier, later, confidence, NOISE_FLOOR)
         else:
             found[metric] = Effect(metric, None, -math.inf, math.inf, len(during), UNKNOWN)
             continue

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from unittest import mock
+
+import pytest
+from false_alarms import NOISES, POLICY, TOLD, Case, alarm, share, student_radius, windows_until
+from scipy.stats import binom
+
+RUNS = 200
+ALLOWED = binom.ppf(0.99, RUNS, 1.0 - POLICY.confidence) / RUNS
+"""What a rate of exactly 5% stays below in 99 of 100 such simulations."""
+
+PATIENT = Case(NOISES["normal, neighbours correlated by 0.3"], before=60, during=100)
+"""Many looks: what peeking does to an ordinary interval shows best."""
+
+
+@pytest.mark.parametrize("before", [20, 0], ids=["before", "in turns"])
+@pytest.mark.parametrize("noise", NOISES)
+def test_equal_settings_are_rarely_called_better_or_worse_at_any_look(noise: str, before: int) -> None:
+    assert share(Case(NOISES[noise], before=before), RUNS, alarm) <= ALLOWED
+
+
+def test_it_is_the_correction_for_looking_that_keeps_the_promise() -> None:
+    assert share(PATIENT, RUNS, alarm) <= ALLOWED
+    with mock.patch("ceph_tuner.autopilot.sequential.radius", student_radius):
+        assert share(PATIENT, RUNS, alarm) > ALLOWED
+
+
+def test_new_settings_that_change_the_noise_are_not_taken_for_better_or_worse() -> None:
+    for louder in (0.4, 2.5):
+        assert share(Case(before=60, louder=louder), RUNS, alarm) <= ALLOWED
+
+
+def test_harm_is_not_called_where_it_is_just_at_the_tolerance() -> None:
+    assert share(Case(change=POLICY.tolerance, before=20), RUNS, TOLD["worse"]) <= ALLOWED / 2
+
+
+@pytest.mark.parametrize(("change", "verdict"), [(-0.2, "better"), (0.3, "worse")])
+def test_a_large_effect_is_told_within_a_dozen_windows_mostly(change: float, verdict: str) -> None:
+    took = windows_until(Case(change=change, before=20), RUNS // 4, TOLD[verdict])
+    assert sum(windows is not None and windows <= 12 for windows in took) > 0.8 * len(took)
