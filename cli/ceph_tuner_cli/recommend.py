@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import typer
 from rich.console import Group
@@ -15,11 +15,13 @@ from ceph_tuner.errors import InputError
 from ceph_tuner.files import cluster_file, fit_file, profile_file, slo_file
 from ceph_tuner.knobs import MCLOCK_NINE
 from ceph_tuner.recommendation import Effort, Prediction, Question
+from ceph_tuner.recommendation.accounts import Account, accounts
 from ceph_tuner.recommendation.answer import Answer, answer, evidence, profile, rounded
 from ceph_tuner.recommendation.demand import demand
 from ceph_tuner.recommendation.limits import Missed, missed_objectives
 from ceph_tuner.recommendation.rebuild_plan import plan_rebuild
 from ceph_tuner.recommendation.searching import Found, missed, search
+from ceph_tuner.search.explaining import explained
 from ceph_tuner.slo import evaluate
 from ceph_tuner.translate import from_release_units
 from ceph_tuner.tuning.interrupts import Interrupts
@@ -43,6 +45,7 @@ def recommend(
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="Write the winner as a profile file."),
     force: bool = typer.Option(False, "--force", help="Replace the profile file if there is one."),
     live_only: bool = typer.Option(False, "--live-only", help="No plan for what needs a restart or moves data."),
+    explain: bool = typer.Option(False, "--explain", help="Show all that the search has learnt, curves included."),
     form: Format = FormatOption,
 ) -> int:
     """Search settings for a described cluster on the twin: no cluster is needed, and none is touched.
@@ -76,20 +79,32 @@ def recommend(
             cut_short = found.interrupted
     # not again what took long, where somebody does not want to wait
     why = [] if cut_short else missed_objectives(found, processes)
+    whole = explain or form is not Format.table
+    unmet = bool(missed(found, found.winner))
+    told = None
+    if not cut_short and found.learnt is not None:
+        with suppress(KeyboardInterrupt):
+            told = explained(found.learnt, wanted, unmet, curves=whole)
+    classes = _classes(found)
     chosen = answer(found)
-    document = {**_document(found, chosen, why, described.name), "beyond_live_knobs": recommend_rebuild.document(plan)}
+    document = {
+        **_document(found, chosen, why, described.name),
+        "capacity": [asdict(entry) for entry in classes],
+        "explanation": None if told is None else told.to_dict(),
+        "beyond_live_knobs": recommend_rebuild.document(plan),
+    }
     if output is not None and found.choice.better:
         profile_file.write(output, profile(found, described.name), force)
         document["saved"] = str(output)
     beyond = [] if plan is None else recommend_rebuild.section(plan)
-    emit(document, form, lambda: Group(page(found, chosen, why), *beyond))
+    emit(document, form, lambda: Group(page(found, chosen, why, classes, told, explain), *beyond))
     if form is Format.table:
         lines = what_to_do(found, chosen, document.get("saved"))
         for line in lines if plan is None else [*lines, *recommend_rebuild.commands(plan)]:
             console.print(line, markup=False, soft_wrap=True)
     if cut_short:
         return INTERRUPTED
-    return 0 if found.choice.better and not missed(found, found.winner) else 1
+    return 0 if found.choice.better and not unmet else 1
 
 
 def _fitted(question: Question, calibration: Optional[Path]) -> Question:
@@ -117,6 +132,12 @@ def _check_free(output: Path, force: bool) -> None:
     parent = output.absolute().parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise InputError(str(output), f"no directory {parent} that can be written to", "another place")
+
+
+def _classes(found: Found) -> List[Account]:
+    question = found.question
+    settings = completed(found.winner.settings, question.model.release)
+    return accounts(question.slo, question.model, settings, found.winner.candidate.means, found.baseline)
 
 
 def _document(found: Found, chosen: Answer, why: list[Missed], name: str) -> Dict[str, Any]:

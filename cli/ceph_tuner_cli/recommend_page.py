@@ -10,17 +10,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from ceph_tuner.cost import allocation
-from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.knobs import KNOBS, PROFILE
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.recommendation import COVERAGE, IN_FORCE, Prediction
+from ceph_tuner.recommendation.accounts import Account
 from ceph_tuner.recommendation.answer import Answer
-from ceph_tuner.recommendation.demand import demand
 from ceph_tuner.recommendation.limits import Missed, kind_of
 from ceph_tuner.recommendation.searching import Found
+from ceph_tuner.search.explaining import Explained
 from ceph_tuner.slo import Slo, Verdict, evaluate
-from ceph_tuner.translate import to_release_units
 from ceph_tuner.twin.knobs_in_force import completed
+from ceph_tuner_cli.explain_page import capacity, learnt
 from ceph_tuner_cli.knobs import shown
 from ceph_tuner_cli.render import messages
 
@@ -88,15 +88,23 @@ class RecommendProgress:
         messages.print("interrupted: here is the best so far", markup=False)
 
 
-def page(found: Found, chosen: Answer, why: Sequence[Missed]) -> RenderableType:
-    """Lay out a recommendation."""
+def page(
+    found: Found,
+    chosen: Answer,
+    why: Sequence[Missed],
+    classes: Sequence[Account] = (),
+    told: Optional[Explained] = None,
+    whole: bool = False,
+) -> RenderableType:
+    """Lay out a recommendation; `whole`: with everything that the search has learnt."""
     parts: List[RenderableType] = [Text(_headline(found)), Text(""), _objectives(found), Text(_interval_note(found))]
     if found.choice.better:
         parts += [Text(""), _settings(found)]
-    parts += [Text(""), _capacity(found)]
+    parts += capacity(classes)
     if why:
         parts += [Text(""), *(Text(_explained(entry)) for entry in why)]
-        parts += _too_much(found)
+        parts += _too_much(classes)
+    parts += learnt(told, lambda metric, value: amount(metric, value)[0], whole)
     parts += [Text(f"Note: {note}.") for note in chosen.notes]
     parts += [Text(""), Text(_evidence(found))]
     return Group(*parts)
@@ -192,30 +200,6 @@ def _settings(found: Found) -> Table:
     return table
 
 
-def _capacity(found: Found) -> Table:
-    """What each class is sure of and cannot exceed, beside what its work costs at the bounds."""
-    model = found.question.model
-    settings = completed(found.winner.settings, model.release)
-    hardware = model.osd.hardware
-    nine = to_release_units({name: settings[name] for name in MCLOCK_NINE}, model.release, hardware)
-    given = allocation(nine, hardware, model.release)
-    needed = demand(found.question.slo, model, settings, found.winner.candidate.means, found.baseline)
-    capacity = model.osd.capacity_iops
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("capacity of an OSD", "reserved", "limit", "share of the rest", "needed"):
-        table.add_column(heading, justify="left" if heading.startswith("capacity") else "right")
-    for name, part in given.items():
-        limit = "none" if part.limit_iops is None else f"{part.limit_iops / capacity:.0%}"
-        table.add_row(
-            name.replace("background_", "").replace("_", " "),
-            f"{part.reserved_iops / capacity:.0%}",
-            limit,
-            f"{part.weight_share:.0%}",
-            f"{needed[name]:.0%}",
-        )
-    return table
-
-
 def _explained(entry: Missed) -> str:
     """Say why an objective is missed."""
     objective, metric = entry.verdict.objective, entry.verdict.objective.metric
@@ -235,10 +219,8 @@ def _explained(entry: Missed) -> str:
     return " ".join(parts)
 
 
-def _too_much(found: Found) -> List[RenderableType]:
-    model = found.question.model
-    settings = completed(found.winner.settings, model.release)
-    total = sum(demand(found.question.slo, model, settings, found.winner.candidate.means, found.baseline).values())
+def _too_much(classes: Sequence[Account]) -> List[RenderableType]:
+    total = sum(entry.needed for entry in classes)
     if total <= 1:
         return []
     return [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
-from dataclasses import replace
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
@@ -21,6 +21,7 @@ from ceph_tuner.guard import Limits
 from ceph_tuner.history import History
 from ceph_tuner.lab.recipes import options_for_window
 from ceph_tuner.lab.scenarios import scenario as make_scenario
+from ceph_tuner.recommendation.accounts import Account, accounts
 from ceph_tuner.search.space import Space, space_for
 from ceph_tuner.settings import fitting_reservations
 from ceph_tuner.translate import to_release_units
@@ -28,12 +29,13 @@ from ceph_tuner.trial import Budget, Trial
 from ceph_tuner.tuning import Work
 from ceph_tuner.tuning.interrupts import Interrupts
 from ceph_tuner.tuning.live_work import LiveWork
-from ceph_tuner.tuning.loop import Outcome, Task
 from ceph_tuner.tuning.loop import tune as run_tuning
 from ceph_tuner.tuning.measuring import Measuring, Timing
 from ceph_tuner.tuning.on_cluster import ClusterLookout, InForce, JournalledWriter, in_force
+from ceph_tuner.tuning.outcome import Outcome, Task
 from ceph_tuner.tuning.past import Heading, Lesson, lessons, past_runs, to_resume
 from ceph_tuner.tuning.searching import TuningSearch
+from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.render import Format, FormatOption, console, emit, messages
 from ceph_tuner_cli.tune_page import TuneProgress, announcement, page, what_to_do
 from ceph_tuner_cli.tune_prior import Believed, believed
@@ -75,6 +77,7 @@ def tune(
     force: bool = typer.Option(False, "--force", help="Replace the profile file if there is one."),
     write_back: bool = typer.Option(True, "--write-back/--no-write-back", help="Whether the winner stays in place."),
     yes: bool = typer.Option(False, "--yes", "-y", help="Consent to writes on a cluster that is no lab."),
+    explain: bool = typer.Option(False, "--explain", help="Show all that the search has learnt, curves included."),
     form: Format = FormatOption,
 ) -> int:
     """Try safe settings under load, keep the best: measured, guarded, every trial taken back, the winner written back.
@@ -143,11 +146,22 @@ def tune(
 
         outcome = run_tuning(task, measuring, search, record, resumed.trials if resumed else (), learn)
         commands = [] if outcome.written else _commands(applier, target, outcome, opened, now)
-    document: Dict[str, Any] = {**outcome.to_dict(), "cluster": cluster, "target": target, "commands": commands}
+    classes, told = _classes(outcome, now, known), None
+    # what was found is shown, whoever does not want to wait for what was learnt
+    with suppress(KeyboardInterrupt):
+        told = search.explained(outcome.misses_hard, explain or form is not Format.table)
+    document: Dict[str, Any] = {
+        **outcome.to_dict(),
+        "cluster": cluster,
+        "target": target,
+        "commands": commands,
+        "capacity": [asdict(entry) for entry in classes],
+        "explanation": None if told is None else told.to_dict(),
+    }
     if save is not None and outcome.choice.better:
         profile_file.write(save, tuned_profile(outcome, wanted, opened, now), force)
         document["saved"] = str(save)
-    emit(document, form, lambda: page(outcome, opened.release, now))
+    emit(document, form, lambda: page(outcome, opened.release, now, classes, told, explain))
     if form is Format.table:
         for line in what_to_do(outcome, cluster, commands, document.get("saved")):
             console.print(line, markup=False, soft_wrap=True)
@@ -206,6 +220,14 @@ def _work(opened: Cluster, wanted: slo_file.SloFile, timing: Timing, stack: Exit
     if wanted.scenario and opened.lab is None:
         messages.print(f"{opened.name} is no lab: its own load is measured, no scenario is started", markup=False)
     return LiveWork(ClusterSampler(opened.commander, opened.clock.now), opened.clock)
+
+
+def _classes(outcome: Outcome, now: InForce, known: Believed) -> List[Account]:
+    """Account for each class's capacity, where a model of the cluster says what the work costs."""
+    if known.model is None:
+        return []
+    settings = completed(outcome.settings or now.settings, known.model.release)
+    return accounts(outcome.slo, known.model, settings, outcome.choice.winner.means, outcome.baseline)
 
 
 def _commands(applier: Applier, target: str, outcome: Outcome, opened: Cluster, now: InForce) -> List[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Type
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Type
 
 from rich.console import Group, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -15,14 +15,17 @@ from ceph_tuner.cost import allocation
 from ceph_tuner.guard import TOLERANCE
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.metrics import METRICS
+from ceph_tuner.recommendation.accounts import Account
 from ceph_tuner.releases import Release, Settings
+from ceph_tuner.search.explaining import Explained
 from ceph_tuner.search.space import Space
 from ceph_tuner.slo import Slo, Verdict, evaluate
 from ceph_tuner.trial import Run, Trial
-from ceph_tuner.tuning.loop import Outcome, Task
 from ceph_tuner.tuning.measuring import Timing
 from ceph_tuner.tuning.on_cluster import InForce
+from ceph_tuner.tuning.outcome import Outcome, Task
 from ceph_tuner.winner import Choice
+from ceph_tuner_cli.explain_page import capacity, learnt
 from ceph_tuner_cli.knobs import shown
 from ceph_tuner_cli.render import messages
 
@@ -131,12 +134,21 @@ def announcement(cluster: str, task: Task, timing: Timing, space: Space, options
     )
 
 
-def page(outcome: Outcome, release: Release, now: InForce) -> RenderableType:
-    """Lay out a tuning run's result."""
+def page(
+    outcome: Outcome,
+    release: Release,
+    now: InForce,
+    classes: Sequence[Account] = (),
+    told: Optional[Explained] = None,
+    whole: bool = False,
+) -> RenderableType:
+    """Lay out a tuning run's result; `whole`: with everything that the search has learnt."""
     parts: List[RenderableType] = [Text(_headline(outcome)), Text(""), _objectives(outcome)]
     parts += [Text(""), *(Text(line) for line in _search(outcome))]
     if outcome.choice.better:
-        parts += [Text(""), _settings(outcome, release, now), *_accounting(outcome, release, now)]
+        parts += [Text(""), _settings(outcome, release, now)]
+        parts += [] if classes else _accounting(outcome, release, now)
+    parts += [*capacity(classes), *learnt(told, quantity, whole)]
     return Group(*parts)
 
 

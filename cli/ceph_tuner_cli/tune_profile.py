@@ -8,8 +8,8 @@ from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.files import slo_file
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.profile import Profile
-from ceph_tuner.tuning.loop import Outcome
 from ceph_tuner.tuning.on_cluster import InForce
+from ceph_tuner.tuning.outcome import Outcome
 
 
 def tuned_profile(outcome: Outcome, wanted: slo_file.SloFile, opened: Cluster, now: InForce) -> Profile:

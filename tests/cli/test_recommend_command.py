@@ -105,7 +105,7 @@ def test_the_page_fits_80_columns_and_ends_with_the_commands(
     assert code == 0
     table = out[: out.index("To apply it")]
     assert max(len(line) for line in table.splitlines()) <= 80
-    for words in ("recommended", "high_", "balanced", "(in force)", "✗", "✓", "share of the rest", "Evidence: "):
+    for words in ("recommended", "high_", "balanced", "(in force)", "✗", "✓", "held by", "depends on", "Evidence: "):
         assert words in table
     assert "\n  ceph config set osd osd_mclock_profile custom\n" in out
     # not asked for

@@ -93,6 +93,8 @@ def test_a_run_keeps_its_promises_and_leaves_either_its_winner_or_nothing(
     assert kinds[:3] == ["baseline", "profile", "profile"]
     assert result["search"]["unsafe"] == []
     assert (database(twin) == before) != result["written"]
+    assert set(result["explanation"]["importance"]) == {"client.p95_ms", "scrub.bytes_s"}
+    assert result["capacity"] == []
     bound = result["winner"]["verdicts"][0]["bound"]
     assert bound == pytest.approx(1.1 * result["baseline"]["client.p95_ms"])
     (began,) = {record["run"] for record in History(twin.store).trials()}
@@ -106,7 +108,11 @@ def test_the_twin_is_asked_first_where_the_cluster_is_described(
     described = tmp_path / "model.yaml"
     described.write_text(MODEL, encoding="utf-8")
     _, out, err = run("tune", "--slo", slo, *short(), "--yes", "--no-write-back", "--model", str(described))
-    assert set(json.loads(out)["search"]["trust"]) == {"client.p95_ms", "scrub.bytes_s"}, err
+    result = json.loads(out)
+    assert set(result["search"]["trust"]) == {"client.p95_ms", "scrub.bytes_s"}, err
+    held_by = {entry["name"]: entry["held_by"] for entry in result["capacity"]}
+    assert held_by["client"] == "its own load"
+    assert held_by["background_recovery"] == "no work"
     other = MODEL.replace("tentacle", "reef")
     described.write_text(other, encoding="utf-8")
     code, _, err = run("tune", "--slo", slo, *short(), "--yes", "--model", str(described))

@@ -15,8 +15,9 @@ from ceph_tuner.search.space import space_for
 from ceph_tuner.slo import Slo, parse_slo
 from ceph_tuner.trial import IN_FORCE, Budget, Run, Trial
 from ceph_tuner.tuning.interrupts import Interrupts
-from ceph_tuner.tuning.loop import Lessons, Outcome, Task, tune
+from ceph_tuner.tuning.loop import Lessons, tune
 from ceph_tuner.tuning.measuring import Measuring, Timing
+from ceph_tuner.tuning.outcome import Outcome, Task
 from ceph_tuner.tuning.searching import TuningSearch
 
 SLO = parse_slo({"name": "recovery", "objectives": ["client.p95_ms <= 85 ms", "recovery.bytes_s >= 8 MB/s"]})

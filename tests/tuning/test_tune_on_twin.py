@@ -19,9 +19,10 @@ from ceph_tuner.search.space import space_for
 from ceph_tuner.slo import Slo, parse_slo
 from ceph_tuner.trial import Budget, Run, Trial
 from ceph_tuner.tuning.live_work import LiveWork
-from ceph_tuner.tuning.loop import Outcome, Task, tune
+from ceph_tuner.tuning.loop import tune
 from ceph_tuner.tuning.measuring import Measuring, Timing
 from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter, in_force
+from ceph_tuner.tuning.outcome import Outcome, Task
 from ceph_tuner.tuning.searching import TuningSearch
 from ceph_tuner.tuning.twin_prior import TwinPrior
 from ceph_tuner.tuning.twin_work import TwinWork

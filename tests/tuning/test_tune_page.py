@@ -16,9 +16,9 @@ from ceph_tuner.releases import TENTACLE
 from ceph_tuner.search.space import space_for
 from ceph_tuner.slo import parse_slo
 from ceph_tuner.trial import Budget, Run
-from ceph_tuner.tuning.loop import Outcome
 from ceph_tuner.tuning.measuring import Timing
 from ceph_tuner.tuning.on_cluster import InForce
+from ceph_tuner.tuning.outcome import Outcome
 from ceph_tuner_cli.tune_page import announcement, page, quantity, what_to_do
 from ceph_tuner_cli.tune_profile import tuned_profile
 

@@ -50,6 +50,8 @@ class Found:
     """Whether the numbers come from fresh seeds."""
     interrupted: bool = False
     space: Tuple[str, ...] = field(default=())
+    learnt: Optional[KnobSearch] = None
+    """The search itself, for explanations; None where another optimiser did it."""
 
     @property
     def before(self) -> Prediction:
@@ -129,6 +131,7 @@ class _Race:
         self._last: List[Prediction] = []
         self._best: Optional[str] = None
         self._compared = 0
+        self._learnt: Optional[KnobSearch] = None
 
     def open(self, profiles: Mapping[str, Settings]) -> None:
         """Simulate what is compared with."""
@@ -141,6 +144,7 @@ class _Race:
     def search(self, search_for: SearchFor) -> None:
         """Ask, simulate, tell."""
         optimiser = search_for()
+        self._learnt = optimiser if isinstance(optimiser, KnobSearch) else None
         # the first of what is known is what is in force: relative bounds refer to it
         for known in self.tried:
             optimiser.tell(self._told(known.settings), _compared(known))
@@ -184,6 +188,7 @@ class _Race:
             confirmed,
             interrupted,
             space.free,
+            self._learnt,
         )
 
     def _again(self, compared: Sequence[Prediction]) -> List[Prediction]:

@@ -93,6 +93,16 @@ class KnobSearch:
         return tuple(self._constraints)
 
     @property
+    def knobs(self) -> Sequence[str]:
+        """What is searched, one for each side of the cube."""
+        return self._space.free
+
+    @property
+    def told(self) -> int:
+        """How many trials it knows of, the baseline included."""
+        return 0 if self._search is None else len(self._search.trials)
+
+    @property
     def safe_optimiser(self) -> SafeOptimiser:
         """The search itself, once the baseline was told. Raises ValueError before."""
         if self._search is None:

@@ -7,6 +7,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 from ceph_tuner.bayesian import Options, Prior, Verdict
 from ceph_tuner.releases import Settings
 from ceph_tuner.search.designs import informed_designs
+from ceph_tuner.search.explaining import Explained, explained
 from ceph_tuner.search.knob_search import PREFERENCE, KnobSearch
 from ceph_tuner.search.optimiser import Proposal, Result
 from ceph_tuner.search.space import Space
@@ -26,7 +27,7 @@ class TuningSearch:
         options: Optional[Options] = None,
         priors: Sequence[Prior] = (),
     ) -> None:
-        self._space = space
+        self._space, self._slo = space, slo
         suggestions: List[Proposal] = []
         for name, profile in profiles.items():
             settings = self.nearest(profile)
@@ -66,3 +67,9 @@ class TuningSearch:
     def trust(self) -> Dict[str, Tuple[float, ...]]:
         """Metric -> how far each prior was right about it: 1 as predicted, 0 of no use."""
         return {name: scales for name, scales in self._search.safe_optimiser.trust().items() if name != PREFERENCE}
+
+    def explained(self, missed: bool, curves: bool = False) -> Optional[Explained]:
+        """Say what was learnt (`search/explaining.py`), around the best: far from it little was tried."""
+        if self._search.told == 0:
+            return None
+        return explained(self._search, self._slo, missed, self.best(), curves)

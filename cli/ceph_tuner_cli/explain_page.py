@@ -1,0 +1,142 @@
+"""What a search has learnt and what holds each class, as parts of a page of 80 columns."""
+
+from __future__ import annotations
+
+from typing import Callable, List, Optional, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ceph_tuner.bayesian.explaining import Dependence, Importance
+from ceph_tuner.knobs import KNOBS
+from ceph_tuner.recommendation.accounts import LOAD, Account
+from ceph_tuner.search.explaining import SURE, Explained, InTheWay, notable
+from ceph_tuner_cli.knobs import shown
+
+Written = Callable[[str, float], str]
+"""A metric and its value, as the page writes them."""
+
+_PARTS = {"res": "reservation", "wgt": "weight", "lim": "limit"}
+_STEM = "osd_mclock_scheduler_"
+
+_FEW, _POINTS = 3, 4
+_HARDLY = 0.02
+"""Variation below which a metric is said to depend on nothing: of its logarithm about that share."""
+
+
+def spoken(knob: str) -> str:
+    """A knob as one says it: `recovery limit` for one of the nine, its own name for any other."""
+    if not knob.startswith(_STEM):
+        return knob
+    service_class, part = knob[len(_STEM) :].rsplit("_", 1)
+    return f"{service_class.replace('background_', '').replace('_', ' ')} {_PARTS[part]}"
+
+
+def learnt(found: Optional[Explained], written: Written, whole: bool = False) -> List[RenderableType]:
+    """Lay out which knobs matter for what, and which objectives are in the way; `whole`: with curves and progress."""
+    if found is None:
+        return []
+    where = "over all settings" if found.around is None else "around the best settings"
+    parts: List[RenderableType] = [Text(""), _matters(found.matters, where)]
+    if found.in_the_way is not None:
+        parts += [Text(""), *(Text(line) for line in in_the_way(found.in_the_way, written))]
+    if whole:
+        parts += [Text(""), *_curves(found, written), Text(""), *_progress(found)]
+    return parts
+
+
+def in_the_way(found: InTheWay, written: Written) -> List[str]:
+    """Say which objectives cannot be kept together, and what could be kept instead."""
+    lines = []
+    for conflict in found.conflicts:
+        texts = " and ".join(objective.text for objective in conflict)
+        lines.append(
+            f"By all that was tried, {texts} cannot be kept together; with one of them less, they can."
+            if len(conflict) > 1
+            else f"By all that was tried, {texts} is out of reach by itself."
+        )
+    if not found.conflicts:
+        lines.append(
+            f"By all that was tried some settings keep every hard objective with {found.together:.0%}: they were not "
+            "found yet. More trials may."
+        )
+    elif len(found.without) > 1:
+        objective, probability = found.without[0]
+        lines.append(f"Without {objective.text} the others are kept with {probability:.0%}.")
+    if found.conflicts and found.probability >= SURE - 0.01:
+        instead = ", ".join(
+            f"{kept.objective.metric} {kept.objective.comparison} {written(kept.objective.metric, kept.bound)} "
+            f"({kept.share:.0%} less strict)"
+            for kept in found.nearest
+            if kept.share > 0
+        )
+        rest = [kept.text for kept in found.nearest if not kept.share > 0]
+        beside = f", beside {' and '.join(rest)}" if rest else ""
+        lines.append(f"Nearest that is kept with {SURE:.0%}: {instead}{beside}.")
+    return lines
+
+
+def capacity(classes: Sequence[Account]) -> List[RenderableType]:
+    """Lay out what each class of an OSD is sure of, needs, is owed and gets, and what holds it."""
+    if not classes:
+        return []
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("capacity of an OSD", "reserved", "limit", "needed", "owed", "got", "held by"):
+        table.add_column(heading, justify="left" if heading in ("capacity of an OSD", "held by") else "right")
+    starved = []
+    for entry in classes:
+        name = entry.name.replace("background_", "").replace("_", " ")
+        limit = "none" if entry.limit is None else f"{entry.limit:.0%}"
+        shares = [f"{share:.0%}" for share in (entry.needed, entry.owed, entry.got)]
+        table.add_row(name, f"{entry.reserved:.0%}", limit, *shares, entry.held_by)
+        # what gets all that it asks for lacks nothing, by whatever little the rate differs from the bound
+        if not entry.enough and entry.held_by != LOAD:
+            starved.append(f"At the bounds {name} needs {shares[0]} of an OSD, and mClock owes it {shares[1]}.")
+    return [Text(""), table, *(Text(line) for line in starved)]
+
+
+def _matters(matters: Sequence[Importance], where: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("metric", no_wrap=True)
+    table.add_column(f"depends on (share of its variation {where})")
+    for entry in matters:
+        named = ", ".join(f"{spoken(one.name)} {one.total:.0%}" for one in notable(entry)[:_FEW])
+        table.add_row(entry.metric, named if named and entry.deviation >= _HARDLY else "hardly any knob")
+    return table
+
+
+def _curves(found: Explained, written: Written) -> List[RenderableType]:
+    influences = {(entry.metric, one.name): one for entry in found.matters for one in entry.influences}
+    lines = ["On average over the other knobs, with each share's 90% interval:"]
+    last = ""
+    for curve in found.curves:
+        low, high = influences[curve.metric, curve.name].total_interval
+        lines += [curve.metric] if curve.metric != last else []
+        lines += [f"  {spoken(curve.name)} ({low:.0%} to {high:.0%})", f"    {_points(curve, written)}"]
+        last = curve.metric
+    return [Text(line) for line in lines]
+
+
+def _points(curve: Dependence, written: Written) -> str:
+    """Some values from the least to the largest, with what they come with."""
+    pairs = list(zip(curve.values, curve.mean))
+    knob = KNOBS[curve.name]
+    unlimited = [pair for pair in pairs if curve.name.endswith("_lim") and pair[0] == 0]
+    bounded = [pair for pair in pairs if pair not in unlimited]
+    places = sorted({round(number * (len(bounded) - 1) / (_POINTS - 1)) for number in range(_POINTS)})
+    texts = [f"{shown(knob, bounded[at][0])}: {written(curve.metric, bounded[at][1])}" for at in places if bounded]
+    texts += [f"none: {written(curve.metric, mean)}" for _, mean in unlimited]
+    return ", ".join(texts)
+
+
+def _progress(found: Explained) -> List[RenderableType]:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("told", "loss", "90% interval", "all hard kept with", "least so far"):
+        table.add_column(heading, justify="left" if heading == "told" else "right")
+    for entry in found.progress:
+        best = "-" if entry.best is None else f"{entry.best:.3f}"
+        note = " (earlier run)" if entry.old else " (stopped)" if entry.failed else ""
+        interval = f"{entry.low:.3f} to {entry.high:.3f}"
+        table.add_row(f"{entry.number}{note}", f"{entry.mean:.3f}", interval, f"{entry.feasible:.0%}", best)
+    return [Text("How the search went, by all that is known now; the loss is what is left to wish for:"), table]
