@@ -20,7 +20,7 @@ sample; Lindon, Sanden, Shirikian, arXiv 2205.14762, for its use on deployments.
 
 Three things are added because windows are not independent normal numbers of one deviation, each of which only widens:
 the standard error is Welch's where that is larger, it is inflated by the correlation of neighbouring windows, and the
-deviation has a floor. docs/results/false-alarms.md has the rates with and without them.
+deviation has a floor. docs/results/false-alarms.md has the rates of false alarms that are left.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ USUAL_CORRELATION = 0.3
 """Correlation of neighbouring windows that is assumed as long as few have been seen."""
 
 CORRELATION_WEIGHT = 10
-"""How many windows the assumption counts as: by simulation, few enough not to cost much, enough to keep the promise."""
+"""How many windows the assumption counts as: by simulation enough to keep the promise, at little cost."""
 
 CORRELATION_MOST = 0.9
 
