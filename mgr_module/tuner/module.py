@@ -215,7 +215,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
     @write_command("tuner approve")
     def _approve(self, why: str = "", format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
         """Approve the proposal that waits."""
-        return self._answer(lambda: self._automatic.tell("approve", why), render_automatic.automatic, format)
+        return self._answer(lambda: self._automatic.tell("accept", why), render_automatic.automatic, format)
 
     @write_command("tuner reject")
     def _reject(self, why: str = "", format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002

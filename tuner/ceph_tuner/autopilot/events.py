@@ -23,7 +23,10 @@ class Started:
 
 @dataclass(frozen=True)
 class Told:
-    """An operator's command: a mode of `state.MODES`, `pause`, `resume`, `approve`, `reject` or `retry`."""
+    """An operator's command: a mode of `state.MODES`, or `pause`, `resume`, `accept`, `reject`, `retry`.
+
+    `approve` is the mode: the command of that name is `accept` here.
+    """
 
     at: float
     what: str

@@ -109,7 +109,7 @@ def _comparing(state: State, seen: Seen, policy: Policy, now: float) -> List[str
     rollout = _of(state).rollout
     needed = 1 if rollout.alternating else policy.baseline_windows
     canary = rollout.stages[0]
-    who = "all OSDs" if rollout.alternating else f"{len(canary.osds)} OSDs with {len(canary.control)} others"
+    who = "all OSDs" if rollout.alternating else f"{_osds(len(canary.osds))} with {_others(len(canary.control))}"
     verb = "watches" if rollout.alternating else "compares"
     return [
         f"It {verb} {who} before anything is written: {min(seen.windows, needed)} of {needed} windows.",
@@ -134,7 +134,9 @@ def _trying(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
         windows, unit = state.turns, "turns"
         following = "when a turn of the new settings shows no harm, they stay and are held"
     else:
-        where = f"The settings are on {len(stage.osds)} of {everyone} OSDs, compared with {len(stage.control)} others."
+        where = (
+            f"The settings are on {len(stage.osds)} of {everyone} OSDs, compared with {_others(len(stage.control))}."
+        )
         where += f" Stage {state.stage + 1} of {len(rollout.stages)}."
         windows, unit = seen.windows, "windows"
         wider = rollout.stages[state.stage + 1 :][:1]
@@ -218,6 +220,14 @@ def _of(state: State) -> Proposed:
     if state.proposed is None:
         raise ValueError(f"phase {state.phase} needs a proposal")
     return state.proposed
+
+
+def _osds(count: int) -> str:
+    return "one OSD" if count == 1 else f"{count} OSDs"
+
+
+def _others(count: int) -> str:
+    return "another one" if count == 1 else f"{count} others"
 
 
 def _times(count: int) -> str:

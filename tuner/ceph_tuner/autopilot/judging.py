@@ -75,10 +75,16 @@ def shown(effects: Mapping[str, Effect], metric: str) -> Optional[Effect]:
 
 
 def in_words(effect: Effect) -> str:
-    """`client.p95_ms 31% lower (18 to 42% lower)`."""
+    """`client.p95_ms 31% lower (18% to 42% lower)`."""
     if effect.change is None:
         return f"{effect.metric} not seen"
-    return f"{effect.metric} {_share(effect.change)} ({_share(effect.low)} to {_share(effect.high)})"
+    low, high = effect.low, effect.high
+    ends = f"{_share(low)} to {_share(high)}"
+    if low * high > 0 and abs(low + high) < float("inf"):
+        # both ends on one side: the nearer first
+        near, far = sorted((low, high), key=abs)
+        ends = f"{abs(near):.0%} to {_share(far)}"
+    return f"{effect.metric} {_share(effect.change)} ({ends})"
 
 
 def improved(metric: str, before: float, after: float, share: float) -> bool:

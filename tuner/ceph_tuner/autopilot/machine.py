@@ -81,7 +81,7 @@ def asks_again(state: State, policy: Policy) -> float:
 
 def refusal(state: State, what: str) -> Optional[str]:
     """Why an operator's command makes no sense now; None where it does."""
-    if what in ("approve", "reject") and state.phase != WAITING:
+    if what in ("accept", "reject") and state.phase != WAITING:
         return "no proposal waits for approval"
     if what == "resume" and not (state.paused or state.then):
         return "it is not paused"
@@ -135,7 +135,7 @@ def _told(state: State, event: Told, policy: Policy) -> Decision:
     if event.what == "retry":
         fresh = replace(_going_on(state), gave_up="", tried=0, failures=0, worker_failures=0)
         return Decision(fresh, (Note("resumed", f"tries again {why}", event.by),))
-    if event.what == "approve":
+    if event.what == "accept":
         return Decision(replace(state, phase=COMPARING, since=event.at), (Note("approval", "approved", event.by),))
     if event.what == "reject":
         rejected = replace(_idle(state, event.at), tried=state.tried + 1, failed_at=event.at)

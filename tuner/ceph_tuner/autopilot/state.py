@@ -149,7 +149,7 @@ class State:
         known["changes"] = tuple(int(number) for number in known.get("changes", ()))
         known["aims"] = tuple(str(metric) for metric in known.get("aims", ()))
         known["moves"] = tuple(float(at) for at in known.get("moves", ()))
-        known["baseline"] = {str(name): float(value) for name, value in known.get("baseline", {}).items()}
+        known["baseline"] = {str(name): float(value) for name, value in dict(known.get("baseline", {})).items()}
         known["condition"] = dict(known.get("condition", {}))
         for name, found in known.items():
             # damage that is not noticed here would be met at each sample, with a trial on the cluster

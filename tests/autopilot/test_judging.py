@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from typing import Dict, List, Optional
+
+import pytest
+from flights import P95, RECOVERY, effect
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect
+from ceph_tuner.autopilot.judging import (
+    GO_ON,
+    HARMFUL,
+    INCONCLUSIVE,
+    PASSED,
+    STAND_INS,
+    Judgement,
+    improved,
+    in_words,
+    judge,
+    shown,
+)
+from ceph_tuner.autopilot.policy import Policy
+from ceph_tuner.metrics import METRICS
+
+POLICY = Policy(least_windows=4, most_windows=40)
+
+
+def judged(
+    effects: List[Effect],
+    hard: Optional[List[str]] = None,
+    aims: Optional[List[str]] = None,
+    windows: int = 10,
+    first: bool = True,
+) -> Judgement:
+    found = {found.metric: found for found in effects}
+    return judge(found, [P95] if hard is None else hard, [P95] if aims is None else aims, windows, POLICY, first)
+
+
+def test_a_missed_objective_s_metric_that_became_better_passes_with_a_gain() -> None:
+    assert judged([effect(P95, BETTER)]) == (PASSED, "client.p95_ms 20% lower (10% to 30% lower)", True)
+
+
+def test_harm_to_a_hard_metric_ends_it_at_the_first_window() -> None:
+    assert judged([effect(P95, WORSE, 0.2)], windows=1).verdict == HARMFUL
+
+
+def test_harm_to_a_metric_that_nobody_asked_for_ends_nothing() -> None:
+    assert judged([effect(P95, BETTER), effect(RECOVERY, WORSE)]).verdict == PASSED
+
+
+def test_nothing_passes_before_the_least_number_of_windows() -> None:
+    assert judged([effect(P95, BETTER)], windows=3) == (GO_ON, "3 of at least 4 windows", False)
+
+
+def test_on_the_canary_no_harm_is_not_enough() -> None:
+    canary = judged([effect(P95, ALIKE, 0.01)])
+    assert canary.verdict == GO_ON
+    assert "no gain seen yet: client.p95_ms" in canary.words
+    assert judged([effect(P95, ALIKE, 0.01)], first=False).verdict == PASSED
+
+
+def test_harm_that_is_not_ruled_out_goes_on_until_the_most_windows_and_is_inconclusive_then() -> None:
+    doubtful = [effect(P95, UNKNOWN, 0.0), effect(RECOVERY, BETTER)]
+    assert judged(doubtful, aims=[RECOVERY], windows=39).verdict == GO_ON
+    late = judged(doubtful, aims=[RECOVERY], windows=40)
+    assert late.verdict == INCONCLUSIVE
+    assert late.words.startswith("40 windows; harm not ruled out yet: client.p95_ms")
+
+
+@pytest.mark.parametrize("unseen", [[], [effect(P95, BETTER, None)]])
+def test_client_latency_that_is_no_longer_seen_never_passes(unseen: List[Effect]) -> None:
+    found = judged([*unseen, effect(RECOVERY, BETTER)], aims=[RECOVERY])
+    assert found == (GO_ON, "10 windows; harm not ruled out yet: client.p95_ms is not seen on both sides", False)
+
+
+def test_background_work_that_no_part_of_the_osds_shows_holds_nothing_up() -> None:
+    assert judged([], hard=["recovery.finish_s"], aims=["recovery.finish_s"]) == (
+        PASSED,
+        "nothing that can be compared was harmed",
+        False,
+    )
+
+
+@pytest.mark.parametrize(("metric", "stand_in"), sorted(STAND_INS.items()))
+def test_what_only_the_whole_cluster_shows_is_judged_by_its_stand_in(metric: str, stand_in: str) -> None:
+    assert metric in METRICS
+    assert stand_in in METRICS
+    assert judged([effect(stand_in, WORSE)], hard=[metric], aims=[]).verdict == HARMFUL
+    assert judged([effect(stand_in, BETTER, 0.4)], hard=[], aims=[metric]).gain
+
+
+def test_a_metric_itself_is_preferred_to_its_stand_in() -> None:
+    own, stand_in = effect("recovery.finish_s", BETTER), effect(RECOVERY, WORSE)
+    assert shown({own.metric: own, stand_in.metric: stand_in}, "recovery.finish_s") is own
+
+
+verdicts: st.SearchStrategy[Dict[str, Effect]] = st.dictionaries(
+    st.sampled_from([P95, RECOVERY]), st.sampled_from([BETTER, ALIKE, UNKNOWN, WORSE]), max_size=2
+).map(lambda found: {metric: effect(metric, verdict) for metric, verdict in found.items()})
+
+
+@given(verdicts, st.integers(0, 60), st.booleans())
+def test_no_harmful_or_doubtful_hard_metric_ever_passes(found: Dict[str, Effect], windows: int, first: bool) -> None:
+    verdict = judge(found, [P95, RECOVERY], [P95], windows, POLICY, first).verdict
+    if verdict == PASSED:
+        assert windows >= POLICY.least_windows
+        assert all(effect.verdict in (BETTER, ALIKE) for effect in found.values())
+    assert (verdict == HARMFUL) == any(effect.verdict == WORSE for effect in found.values())
+    if windows >= POLICY.most_windows:
+        assert verdict != GO_ON
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (-0.42, -0.18, "18% to 42% lower"),
+        (0.18, 0.42, "18% to 42% higher"),
+        (-0.1, 0.2, "10% lower to 20% higher"),
+        (float("-inf"), float("inf"), "unbounded to unbounded"),
+        (0.1, float("inf"), "10% higher to unbounded"),
+    ],
+)
+def test_an_interval_in_words(low: float, high: float, words: str) -> None:
+    assert in_words(Effect(P95, 0.0, low, high, 5, UNKNOWN)).endswith(f"({words})")
+
+
+def test_what_was_not_seen_in_words() -> None:
+    assert in_words(effect(P95, UNKNOWN, None)) == "client.p95_ms not seen"
+
+
+def test_improved_knows_which_way_is_better() -> None:
+    assert improved(P95, 30.0, 20.0, 0.1)
+    assert not improved(P95, 20.0, 30.0, 0.0)
+    assert improved(RECOVERY, 20.0, 30.0, 0.1)
+    assert not improved(RECOVERY, 20.0, 21.0, 0.1)
