@@ -1,0 +1,320 @@
+from __future__ import annotations
+
+import json
+from typing import Any, List, Optional
+
+import pytest
+from flights import ALTERNATING, P95, ROLLOUT, SETTINGS, Field, answer, effect, seen
+
+from appliers import Killed, kill_at, survive
+from ceph_tuner.autopilot.contract import BETTER, Rollout
+from ceph_tuner.autopilot.events import Answered, Kept, Note, Seen, Told, TookBack, Wrote
+from ceph_tuner.autopilot.pilot import KEY, Pilot
+from ceph_tuner.autopilot.state import (
+    ASKING,
+    AUTO,
+    COMPARING,
+    HOLDING,
+    OBSERVING,
+    OFF,
+    RETURNING,
+    TRYING,
+    WRITING,
+    State,
+)
+from ceph_tuner.errors import ClusterTimeout, Locked, TunerError
+from ceph_tuner.guard import Breach
+from ceph_tuner.journal import APPLIED, UNDONE, Entry, Journal
+from ceph_tuner.lock import LEASE_S, PREFIX
+from monitors import TENTACLE
+
+CANARY = {("osd.0", "osd_max_scrubs"): "2"}
+ALL = {("osd", "osd_max_scrubs"): "2"}
+BREACH = Breach("slow ops", "3 slow operations")
+
+
+def fly(field: Field, to: str, pilot: Optional[Pilot] = None, rollout: Rollout = ROLLOUT) -> Pilot:
+    """Go on with good windows until the phase is reached."""
+    if pilot is None:
+        pilot = field.pilot()
+        pilot.start()
+        pilot.handle(Told(field.clock.now(), AUTO, "alice"))
+    for _ in range(12):
+        if pilot.state.phase == to:
+            return pilot
+        if pilot.state.phase == ASKING:
+            pilot.handle(answer(field.clock.now(), rollout))
+        else:
+            pilot.handle(good(field))
+    raise AssertionError(f"it stays at {pilot.state.phase}")
+
+
+def good(field: Field, **facts: Any) -> Seen:
+    field.clock.sleep(30)
+    for lock in field.locks.values():
+        lock.renew()
+    return seen(field.clock.now(), **{"windows": 5, "effects": {P95: effect(P95, BETTER)}, **facts})
+
+
+def claims(field: Field) -> List[str]:
+    return field.store.keys(PREFIX)
+
+
+def stored(field: Field) -> State:
+    return State.from_dict(json.loads(field.store.values[KEY]))
+
+
+def test_a_good_trial_goes_from_the_canary_over_all_stages_to_the_whole_target_and_is_kept() -> None:
+    field = Field()
+    pilot = fly(field, TRYING)
+    assert field.monitors.table == CANARY
+    pilot.handle(good(field))
+    assert set(field.monitors.table) == {(f"osd.{osd}", "osd_max_scrubs") for osd in (0, 1, 2)}
+    pilot.handle(good(field))
+    assert (pilot.state.phase, field.monitors.table) == (HOLDING, ALL)
+    pilot.handle(good(field))
+    assert (pilot.state.phase, field.monitors.table) == (OBSERVING, ALL)
+    (kept,) = [entry for entry in field.entries() if entry.state == APPLIED]
+    assert (kept.number, kept.trial) == (pilot.state.kept, False)
+    assert claims(field) == []
+    assert field.crew.guarded == [True, False]
+    assert isinstance(field.crew.outcomes[-1], Kept)
+
+
+def test_a_breach_is_off_the_cluster_when_the_call_returns() -> None:
+    field = Field()
+    pilot = fly(field, HOLDING)
+    pilot.handle(good(field, breach=BREACH))
+    assert (pilot.state.phase, field.monitors.table, claims(field)) == (OBSERVING, {}, [])
+    assert [note.what for note in field.crew.notes][-1] == "taken back"
+    assert isinstance(field.crew.outcomes[-1], TookBack)
+
+
+def test_alternating_settings_come_and_go_and_are_kept_in_the_end() -> None:
+    field = Field()
+    pilot = fly(field, TRYING, rollout=ALTERNATING)
+    for table in (ALL, {}, ALL):
+        assert field.monitors.table == table
+        assert len(claims(field)) == 1
+        pilot.handle(good(field, effects={}))
+    assert fly(field, OBSERVING, pilot).state.kept is not None
+    assert field.monitors.table == ALL
+
+
+def test_the_state_is_in_the_store_before_anything_is_written() -> None:
+    field = Field()
+    pilot = fly(field, COMPARING)
+    phases = []
+    field.monitors.before_write = lambda: phases.append(stored(field).phase)
+    pilot.handle(good(field))
+    # the state itself and the note come first
+    assert phases[0] == COMPARING
+    assert set(phases[1:-1]) == {WRITING}
+
+
+def test_another_tuner_that_holds_the_lock_keeps_the_trial_away() -> None:
+    field = Field()
+    pilot = fly(field, COMPARING)
+    with field.hands("other")[1]:
+        pilot.handle(good(field))
+        assert (pilot.state.phase, field.monitors.table) == (RETURNING, {})
+        assert "another tuner is at work on this cluster: other" in pilot.state.problem
+    pilot.handle(good(field))
+    assert (pilot.state.phase, claims(field)) == (OBSERVING, [])
+
+
+def test_a_lock_that_was_lost_delays_no_taking_back() -> None:
+    field = Field()
+    pilot = fly(field, TRYING)
+    field.clock.sleep(LEASE_S + 1)
+    with field.hands("other")[1]:
+        assert field.monitors.table == CANARY
+    pilot.handle(seen(field.clock.now(), breach=BREACH))
+    assert (pilot.state.phase, field.monitors.table, claims(field)) == (OBSERVING, {}, [])
+
+
+def test_a_write_whose_number_was_never_known_is_taken_back_all_the_same() -> None:
+    field = Field()
+    journal = Journal(field.store)
+    for number in range(1, 51):
+        journal.write(Entry(number, UNDONE, 0, 0, "admin", "", TENTACLE.name, "osd", (), ()))
+    pilot = fly(field, COMPARING)
+    forget = field.store.remove
+
+    def refuse(key: str) -> None:
+        if key.startswith("journal/"):
+            raise ClusterTimeout("no answer")
+        forget(key)
+
+    # the change is in force when the oldest entries are to be forgotten
+    field.store.remove = refuse
+    pilot.handle(good(field))
+    assert (pilot.state.phase, field.monitors.table, field.on_trial()) == (OBSERVING, {}, [])
+
+
+def test_what_somebody_else_changed_meanwhile_is_left_and_reported() -> None:
+    field = Field()
+    pilot = fly(field, TRYING)
+    field.monitors.someone_sets("osd.0", "osd_max_scrubs", "7")
+    pilot.handle(good(field, breach=BREACH))
+    assert field.monitors.table == {("osd.0", "osd_max_scrubs"): "7"}
+    assert field.crew.notes[-1].what == "drift"
+    assert "found 7" in field.crew.notes[-1].why
+
+
+@pytest.mark.parametrize("settings", [{"osd_max_scrubs": -5}, {"no_such_option": 1}, {"osd_max_scrubs": 10**400}])
+def test_settings_that_the_release_refuses_are_never_written(settings: Any) -> None:
+    field = Field()
+    pilot = fly(field, ASKING)
+    pilot.handle(Answered(field.clock.now(), settings, "wild", ROLLOUT))
+    pilot.handle(good(field))
+    assert (pilot.state.phase, pilot.state.failures) == (OBSERVING, 1)
+    assert (field.monitors.writes, field.entries()) == ([], [])
+
+
+class Silent:
+    """An audit trail that takes nothing while it is `broken`."""
+
+    def __init__(self, field: Field) -> None:
+        self.broken, self.real = False, field.crew.note
+        field.crew.note = self.note
+
+    def note(self, note: Note, at: float) -> None:
+        if self.broken:
+            raise ClusterTimeout("no answer")
+        self.real(note, at)
+
+
+def test_an_audit_trail_that_cannot_be_written_stops_forward_writes_but_no_taking_back() -> None:
+    field = Field()
+    trail = Silent(field)
+    pilot = fly(field, TRYING)
+    trail.broken = True
+    pilot.handle(good(field, breach=BREACH))
+    assert (pilot.state.phase, field.monitors.table) == (OBSERVING, {})
+    writes = len(field.monitors.writes)
+    pilot.handle(Told(field.clock.now(), "retry", "alice"))
+    fly(field, COMPARING, pilot)
+    pilot.handle(good(field))
+    assert len(field.monitors.writes) == writes
+    trail.broken = False
+    pilot.handle(good(field))
+    told = [note.what for note in field.crew.notes]
+    # all of it is told afterwards, in order
+    assert told.index("taken back") < told.index("resumed") < len(told) - 1
+
+
+def test_an_optimiser_that_cannot_be_asked_is_asked_again_later() -> None:
+    field = Field()
+    pilot = field.pilot()
+    pilot.start()
+    pilot.handle(Told(field.clock.now(), AUTO, "alice"))
+
+    def fail(state: State) -> None:
+        raise ClusterTimeout("no worker")
+
+    field.crew.ask = fail
+    pilot.handle(good(field))
+    assert (pilot.state.phase, pilot.state.worker_failures) == (OBSERVING, 1)
+    assert "no worker" in field.crew.notes[-1].why
+
+
+def killed(field: Field, pilot: Pilot, at: int, landed: bool) -> bool:
+    """Whether the next good window was cut off at its n-th write."""
+    event = good(field)
+    kill_at(field.monitors, at, landed)
+    try:
+        pilot.handle(event)
+    except Killed:
+        return True
+    finally:
+        survive(field.monitors)
+    return False
+
+
+@pytest.mark.parametrize("landed", [False, True])
+@pytest.mark.parametrize("phase", [COMPARING, TRYING, HOLDING])
+def test_killed_at_every_single_write_the_next_mgr_leaves_it_as_before_or_as_planned(phase: str, landed: bool) -> None:
+    outcomes = set()
+    for at in range(1, 100):
+        field = Field()
+        pilot = fly(field, phase)
+        if not killed(field, pilot, at, landed):
+            break
+        field.alive.clear()
+        heir = field.pilot("mgr.b")
+        heir.start()
+        assert heir.state.phase == OBSERVING
+        assert field.on_trial() == []
+        with field.hands("next")[1]:
+            assert len(claims(field)) == 1
+        kept = heir.state.kept is not None
+        assert field.monitors.table == (ALL if kept else {})
+        outcomes.add(kept)
+    else:
+        raise AssertionError("it never got through")
+    assert outcomes == ({True, False} if phase == HOLDING else {False})
+
+
+def test_killed_before_a_pause_was_carried_out_the_next_mgr_pauses() -> None:
+    field = Field()
+    pilot = fly(field, TRYING)
+    # the state, the note: then it dies
+    kill_at(field.monitors, 3)
+    with pytest.raises(Killed):
+        pilot.handle(Told(field.clock.now(), "pause", "alice"))
+    survive(field.monitors)
+    field.alive.clear()
+    heir = field.pilot("mgr.b")
+    heir.start()
+    assert (heir.state.paused, heir.state.phase, field.monitors.table) == ("paused by alice", OBSERVING, {})
+
+
+def test_while_another_mgr_may_live_its_trial_is_left_alone() -> None:
+    field = Field()
+    fly(field, TRYING)
+    heir = field.pilot("mgr.b")
+    with pytest.raises(Locked):
+        heir.start()
+    field.alive.discard("mgr.a")
+    heir.start()
+    assert (heir.state.phase, heir.state.mode, field.monitors.table) == (OBSERVING, AUTO, {})
+
+
+@pytest.mark.parametrize("text", ["", "[]", "5", "{", '{"mode": "sideways"}', '{"mode": "auto", "tried": "often"}'])
+def test_a_damaged_state_switches_it_off_says_so_once_and_leaves_no_trial(text: str) -> None:
+    field = Field()
+    fly(field, TRYING)
+    field.alive.clear()
+    field.store.values[KEY] = text
+    for name in ("mgr.b", "mgr.c"):
+        heir = field.pilot(name)
+        heir.start()
+        assert (heir.state.mode, heir.state.phase, field.monitors.table) == (OFF, OBSERVING, {})
+    assert len([note for note in field.crew.notes if "cannot be read" in note.why]) == 1
+
+
+def test_off_it_leaves_what_another_tuner_left_to_that_tuner() -> None:
+    field = Field()
+    other = field.hands("admin")[0]
+    other.apply(other.plan("osd", SETTINGS), trial=True)
+    field.alive.clear()
+    field.pilot().start()
+    assert field.monitors.table == ALL
+
+
+def test_a_store_that_fails_leaves_the_pilot_as_it_was() -> None:
+    field = Field()
+    pilot = fly(field, OBSERVING)
+    before = pilot.state
+
+    def fail() -> None:
+        raise ClusterTimeout("no answer")
+
+    field.monitors.before_write = fail
+    with pytest.raises(TunerError):
+        pilot.handle(good(field))
+    assert pilot.state == before
+    survive(field.monitors)
+    assert isinstance(fly(field, TRYING, pilot).state.changes[0], int)
+    assert isinstance(field.crew.outcomes[-1], Wrote)
