@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from typing import List, Tuple
+from typing import Dict, List, Tuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.counters import Episodes, Meter, Progress, Report, Trend
+from ceph_tuner.counters import Episodes, Meter, Progress, Report, Rise, Trend, Turns, Work
 
 
 def test_a_rise_is_the_difference_over_the_time_between_the_stamps() -> None:
@@ -144,3 +144,50 @@ def test_progress_is_never_negative(looks: List[Tuple[float, int, bool, str]]) -
         rate = episodes.look("1.0", Progress(at, count, running, episode))
         # the sum of the waits is less exact than each of them
         assert rate is None or 0 <= rate <= count / wait * 1.001
+
+
+def test_what_is_looked_at_in_turns_is_not_silent_between_them() -> None:
+    meter = Meter()
+    meter.look("osd.0", Report(10.0, {"op": 0.0}), 10.0, turn_s=200.0)
+    rise = meter.look("osd.0", Report(210.0, {"op": 2000.0}), 210.0, turn_s=200.0)
+    assert rise is not None
+    assert rise.rate("op") == 10.0
+    assert meter.look("osd.0", Report(500.0, {"op": 9000.0}), 500.0, turn_s=200.0) is None
+
+
+def test_after_a_stamp_that_went_back_a_little_the_rate_is_the_true_one() -> None:
+    meter = Meter()
+    meter.look("osd.0", Report(100.0, {"op": 1000.0}), 100.0)
+    rates = []
+    for tick in range(1, 10):
+        rise = meter.look("osd.0", Report(70.0 + 5 * tick, {"op": 1000.0 + 50 * tick}), 70.0 + 5 * tick)
+        rates.append(rise.rate("op") if rise else None)
+    assert rates == [None] + [10.0] * 8
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.lists(st.floats(0.0, 1e6), max_size=4)), min_size=1, max_size=20),
+)
+def test_turns_add_up_the_last_work_of_each_part(story: List[Tuple[int, List[float]]]) -> None:
+    turns = Turns()
+    last: Dict[int, List[float]] = {}
+    for at, (part, rates) in enumerate(story):
+        turns.put(part, 4, float(at), Work.of([Rise(float(at), 1.0, {"op": rate}) for rate in rates]))
+        last[part] = rates
+    work, share = turns.together(0.0)
+    seen = [rates for rates in last.values() if rates]
+    assert share == len(seen) / 4
+    if work is None:
+        assert not seen
+    else:
+        assert work.daemons == sum(map(len, seen))
+        assert work.rates["op"] == pytest.approx(sum(map(sum, seen)), rel=1e-9)
+
+
+def test_work_that_is_too_old_or_of_another_number_of_turns_counts_no_more() -> None:
+    turns = Turns()
+    for part in (0, 1):
+        turns.put(part, 2, 10.0 * part, Work.of([Rise(0.0, 1.0, {"op": 5.0})]))
+    assert turns.together(5.0) == (Work(1, {"op": 5.0}), 0.5)
+    turns.put(0, 3, 20.0, Work.of([Rise(0.0, 1.0, {"op": 7.0})]))
+    assert turns.together(0.0) == (Work(1, {"op": 7.0}), 1 / 3)

@@ -2,13 +2,28 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, FrozenSet, List, Optional
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.reading import PgDetail, late_pgs, latency_axis, osd_latency, osd_queues, osd_values, slow_ops, spread
+from ceph_tuner.counters import Report
+from ceph_tuner.reading import (
+    PgDetail,
+    Reading,
+    Turn,
+    late_pgs,
+    latency_axis,
+    osd_latency,
+    osd_queues,
+    osd_queues_in,
+    osd_values,
+    osds_down,
+    share_out,
+    slow_ops,
+    spread,
+)
 
 RECORDED = Path(__file__).parent / "data" / "plugin"
 
@@ -76,3 +91,52 @@ def test_the_chosen_osds_are_bounded_steady_and_spread(osds: List[int], limit: i
     assert len(set(chosen)) == len(chosen)
     assert set(chosen) <= set(osds)
     assert chosen == spread(list(reversed(osds)), limit)
+
+
+@pytest.mark.parametrize("release", ["tentacle", "reef"])
+@pytest.mark.parametrize("indent", [None, 4])
+def test_queue_lengths_are_found_in_the_text_without_reading_all_of_it(release: str, indent: Optional[int]) -> None:
+    dump = osd_of(release)["perf"]
+    assert osd_queues_in(json.dumps(dump, indent=indent)) == osd_queues(dump) != {}
+    assert osd_queues_in("") == {}
+    with pytest.raises(ValueError, match="Expecting"):
+        osd_queues_in('{"mclock-shard-queue-0": oops')
+
+
+def test_osds_that_are_in_and_down_are_counted_by_the_health_check() -> None:
+    summary = {"message": "3 osds down", "count": 3}
+    assert osds_down({"checks": {"OSD_DOWN": {"severity": "HEALTH_WARN", "summary": summary}}}) == 3.0
+    assert osds_down({"status": "HEALTH_OK", "checks": {}}) == 0.0
+
+
+@given(st.lists(st.frozensets(st.integers(0, 40)), max_size=4), st.integers(0, 50))
+def test_groups_share_a_limit_evenly_and_what_a_small_one_leaves_goes_to_the_others(
+    groups: List[FrozenSet[int]], limit: int
+) -> None:
+    apart = [frozenset(100 * place + osd for osd in group) for place, group in enumerate(groups)]
+    chosen = share_out(apart, limit)
+    assert len(chosen) == len(set(chosen)) == min(limit, sum(map(len, apart)))
+    taken = [len(group & set(chosen)) for group in apart]
+    for group, count in zip(apart, taken):
+        # a group that did not get all of its own has no less than any other, but for the remainder
+        assert count == len(group) or count >= max(taken) - 1
+
+
+def test_a_part_of_a_reading_is_of_its_osds_and_without_the_whole_cluster() -> None:
+    whole = Reading(
+        5.0,
+        osds={osd: Report(5.0, {}) for osd in range(4)},
+        queues={osd: {} for osd in range(4)},
+        totals={"num_objects": 1.0},
+        slow_ops=1.0,
+        notes=("a note",),
+    )
+    part = whole.only([2, 1, 9])
+    assert list(part.osds) == list(part.queues) == [1, 2]
+    assert (part.at, part.totals, part.slow_ops, part.notes) == (5.0, {}, None, ())
+
+
+def test_in_turns_a_part_of_a_reading_leaves_out_whoever_is_there_for_his_turn() -> None:
+    turn = Turn(1, 3, 15.0, frozenset({0, 5}))
+    whole = Reading(5.0, osds={osd: Report(5.0, {}) for osd in (0, 1, 4, 5)}, turn=turn)
+    assert list(whole.only([0, 1, 4]).osds) == [0]

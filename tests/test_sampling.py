@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ceph_tuner.counters import Report
 from ceph_tuner.histogram import Histogram
-from ceph_tuner.reading import PgDetail, Reading, osd_latency, osd_queues, osd_values, pg_details
+from ceph_tuner.reading import PgDetail, Reading, Turn, osd_latency, osd_queues, osd_values, pg_details
 from ceph_tuner.sample import NEVER_S, WRITE, Sample
 from ceph_tuner.sampling import Sampling
 
@@ -200,3 +200,44 @@ def test_whatever_the_cluster_does_every_value_is_finite_and_not_negative(story:
                 snaptrim_queue=total,
             )
         )
+
+
+def in_turns(count: int, at: float, tick: int) -> Reading:
+    """Twelve OSDs, OSD n with n operations per second, of which each reading has every `count`-th."""
+    part = tick % count
+    reports = {osd: Report(at, {"op_w": osd * at}) for osd in range(part, 12, count)}
+    turn = Turn(part, count, 5.0 * count if count > 1 else 0.0)
+    return Reading(at, osds=reports, turn=turn, up=range(12))
+
+
+@pytest.mark.parametrize("count", [1, 3, 12])
+def test_osds_that_are_read_in_turns_add_up_to_the_whole_cluster(count: int) -> None:
+    sampling = Sampling()
+    for tick in range(2 * count + 1):
+        sample = sampling.take(in_turns(count, 5.0 * tick, tick))
+    assert sample is not None
+    assert sample.values["client.iops"] == pytest.approx(sum(range(12)))
+    assert sampling.coverage.rates == 12
+    assert sample.notes == ()
+
+
+def test_until_all_had_their_turn_those_that_had_it_stand_for_all_and_it_says_so() -> None:
+    sampling = Sampling()
+    for tick in range(5):
+        sample = sampling.take(in_turns(4, 5.0 * tick, tick))
+    assert sample is not None
+    assert sample.values["client.iops"] == pytest.approx(4 * (0 + 4 + 8))
+    assert sample.notes == ("the 3 OSDs with rates stand for all",)
+
+
+def test_an_osd_that_is_gone_leaves_the_sum_in_its_next_turn() -> None:
+    sampling = Sampling()
+    for tick in range(6):
+        whole = in_turns(3, 5.0 * tick, tick)
+        sampling.take(whole)
+    for tick in range(6, 9):
+        whole = in_turns(3, 5.0 * tick, tick)
+        left = {osd: report for osd, report in whole.osds.items() if osd != 11}
+        sample = sampling.take(replace(whole, osds=left, up=range(11)))
+    assert sample is not None
+    assert sample.values["client.iops"] == pytest.approx(sum(range(11)))

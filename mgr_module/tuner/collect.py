@@ -1,52 +1,67 @@
 """A reading of the cluster from inside the mgr: what comes from which getter, and how often.
 
-every tick: `pg_summary`, `osd_map`, health metrics, and some twenty counters of each OSD (1 us each) out of the
-            mgr's memory; histograms and queue lengths from at most `histogram_osds` OSDs, asked all at once.
-rows of PGs: the mgr turns every PG into Python objects (about 20 us each, holding its lock), so once per `DETAIL_S`,
-            and each tick only while PGs scrub or trim. Where there are more PGs than `pg_detail_limit`, a few are
-            asked each tick, in turn.
+every tick: sums and states of the PGs, health, and sixteen counters of each OSD (1 us each) out of the mgr's memory;
+            histograms and queue lengths from at most `histogram_osds` OSDs, asked all at once.
+many OSDs:  above `osds_per_tick`, their counters are read in turns and the map in parts (`osds.py`); what Ceph would
+            list OSD by OSD (`pg_summary`, the daemons' health metrics) is taken from its sums (`pg_status`, `health`).
+            OSDs of the groups that are compared are read every tick, up to a share.
+rows of PGs: the mgr turns every PG into Python objects (about 20 us each, holding its lock), so once a minute, and
+            each tick only while PGs scrub or trim; where there are many PGs, a few of them in turn (`pg_details.py`).
 """
 
 from __future__ import annotations
 
 import json
+import math
+from collections import deque
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.counters import Report
 from ceph_tuner.histogram import Histogram
 from ceph_tuner.reading import (
     PLAIN_COUNTERS,
     TIME_COUNTERS,
-    PgDetail,
     Reading,
-    late_pgs,
+    Turn,
     osd_latency,
-    osd_queues,
-    pg_detail,
-    pg_details,
+    osd_queues_in,
+    osds_down,
+    share_out,
+    slow_ops,
     spread,
 )
 
-from .commander import MgrCommander
+from .commander import MgrCommander, document
+from .osds import Osds
+from .pg_details import TELL_S, PgDetails
 from .proto import Mgr
 
-DETAIL_S = 60.0
-TELL_S = 2.0
-"""A tick does not wait longer for OSDs than this."""
+PERF, HISTOGRAM = "perf dump", "perf histogram dump"
 
-PG_QUERIES = 8
-"""PGs asked per tick where there are too many to look at all of them."""
-
-PERF, HISTOGRAM, QUERY = "perf dump", "perf histogram dump", "query"
+TURN_SHARE, GROUP_SHARE = 0.5, 0.2
+"""Shares of `osds_per_tick` for those whose turn it is and for the groups, where not all are read each tick."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Module options that bound the cost of a tick."""
+    """What bounds the cost of a tick; the first two are module options."""
 
     histogram_osds: int = 16
     pg_detail_limit: int = 2000
+    osds_per_tick: int = 500
+    """OSDs up to which the counters of all of them are read each tick."""
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """What the mgr knows of the cluster as a whole."""
+
+    totals: Mapping[str, float]
+    states: Mapping[str, int]
+    pools: Callable[[], Mapping[int, int]]
+    slow_ops: float
+    down: float
 
 
 class Collector:
@@ -60,37 +75,108 @@ class Collector:
         limits: Callable[[], Limits] = Limits,
     ) -> None:
         self._mgr, self._commander, self._latest, self._limits = mgr, commander, latest_counter, limits
-        self._pgs: Dict[str, PgDetail] = {}
-        self._pgs_at = float("-inf")
-        self._turn: List[str] = []
+        self._osds, self._pgs = Osds(mgr, commander), PgDetails(mgr, commander)
+        self._turn, self._turn_at = Turn(), 0.0
+        self._waits: Deque[float] = deque()
+        self._map: Any = None
 
-    def read(self, now: float) -> Reading:
-        """The cluster at `now`."""
+    @property
+    def born(self) -> Mapping[int, int]:
+        """Running OSDs, each with the map since which it is up."""
+        return self._osds.born
+
+    def read(self, now: float, groups: Sequence[Sequence[int]] = ()) -> Reading:
+        """The cluster at `now`; the OSDs of the groups come first where not all can be asked."""
         limits = self._limits()
-        osd_map = self._mgr.get("osd_map")
-        born = {int(osd["osd"]): int(osd["up_from"]) for osd in osd_map["osds"] if osd["up"]}
-        summary = self._mgr.get("pg_summary")
-        states = {str(state): int(count) for state, count in summary["all"].items()}
         notes: List[str] = []
-        chosen = spread(born, limits.histogram_osds)
-        latency, queues = self._ask(chosen, notes)
-        fresh = self._details(now, states, osd_map, limits, notes)
-        complete = bool(self._pgs) and len(self._pgs) >= sum(states.values())
-        interval = float(self._mgr.get_ceph_option("osd_deep_scrub_interval") or 0)
+        self._map = None
+        many = self._osds.look(limits.osds_per_tick, self._osd_map, notes)
+        sums = self._sums_of_many() if many else self._sums()
+        born = self._osds.born
+        running = [[osd for osd in group if osd in born] for group in groups]
+        first = share_out(running, limits.histogram_osds)
+        others = [osd for osd in born if osd not in first] if first else born
+        asked = (*first, *spread(others, limits.histogram_osds - len(first)))
+        latency, queues = self._ask(asked, notes)
+        self._turn = turn = self._next_turn(now, limits.osds_per_tick, running, asked)
+        if turn.count > 1:
+            notes.append(f"OSDs are read in {turn.count} turns: the cluster's rates are means of {turn.seconds:.0f} s")
+        pgs = sum(sums.states.values())
+        fresh = self._pgs.look(now, sums.states, sums.pools, self._osd_map, limits.pg_detail_limit, notes)
+        self._map = None
+        in_turn = range(turn.part, max(born, default=0) + 1, turn.count)
         return Reading(
             at=now,
-            osds={osd: self._report(osd, since) for osd, since in born.items()},
+            osds={osd: self._report(osd, born[osd]) for osd in {*turn.always, *in_turn} if osd in born},
+            turn=turn,
+            up=born,
             latency=latency,
             queues=queues,
-            totals=dict(summary["pg_stats_sum"]["stat_sum"]),
-            pg_states=states,
+            totals=sums.totals,
+            pg_states=sums.states,
             pgs=fresh,
-            snaptrim_queue=float(sum(pg.snaptrim_queue for pg in self._pgs.values())) if complete else None,
-            slow_ops=self._slow_ops(),
-            osds_down=float(sum(1 for osd in osd_map["osds"] if osd["in"] and not osd["up"])),
-            pgs_late=float(late_pgs(self._pgs, now, interval)) if complete and interval > 0 else None,
+            snaptrim_queue=self._pgs.snaptrim_queue(pgs),
+            slow_ops=sums.slow_ops,
+            osds_down=sums.down,
+            pgs_late=self._pgs.late(pgs, now),
             notes=tuple(notes),
         )
+
+    def _osd_map(self) -> Any:
+        """The newest OSD map, copied at most once in a tick."""
+        self._map = self._map or self._mgr.get_osdmap()
+        return self._map
+
+    def _sums(self) -> _Sums:
+        summary = self._mgr.get("pg_summary")
+        metrics = self._mgr.get_daemon_health_metrics()
+        slow = sum(entry["value"] for rows in metrics.values() for entry in rows if entry["type"] == "SLOW_OPS")
+        return _Sums(
+            dict(summary["pg_stats_sum"]["stat_sum"]),
+            {str(state): int(count) for state, count in summary["all"].items()},
+            lambda: _pgs_of(self._pools()),
+            float(slow),
+            self._osds.down or 0.0,
+        )
+
+    def _sums_of_many(self) -> _Sums:
+        pools = self._pools()
+        totals: Dict[str, float] = {}
+        for pool in pools:
+            for name, value in pool["stat_sum"].items():
+                totals[name] = totals.get(name, 0.0) + value
+        states = self._mgr.get("pg_status")["pgs_by_state"]
+        health = json.loads(self._mgr.get("health")["json"])
+        return _Sums(
+            totals,
+            {str(row["state_name"]): int(row["count"]) for row in states},
+            lambda: _pgs_of(pools),
+            slow_ops(health),
+            osds_down(health),
+        )
+
+    def _pools(self) -> List[Mapping[str, Any]]:
+        pools: List[Mapping[str, Any]] = self._mgr.get("pool_stats")["pool_stats"]
+        return pools
+
+    def _next_turn(self, now: float, per_tick: int, groups: Sequence[Sequence[int]], asked: Sequence[int]) -> Turn:
+        """Whose counters are read now. The number of turns stays while it fits: another one mixes them anew."""
+        waited, self._turn_at = now - self._turn_at, now
+        if not 0 < waited <= 120:
+            # a pause, or the clock was set: nobody knows how old the other turns are
+            self._waits.clear()
+        else:
+            self._waits.append(waited)
+        if self._osds.known <= per_tick:
+            return Turn()
+        size, count = per_tick * TURN_SHARE, self._turn.count
+        if not 0.8 <= self._osds.known / (count * size) <= 1.0:
+            count = math.ceil(self._osds.known / size)
+        while len(self._waits) > count:
+            self._waits.popleft()
+        seconds = count * sum(self._waits) / len(self._waits) if self._waits else 0.0
+        always = frozenset((*share_out(groups, int(per_tick * GROUP_SHARE)), *asked))
+        return Turn((self._turn.part + 1) % count, count, seconds, always)
 
     def _report(self, osd: int, born: int) -> Report:
         at, values = 0.0, {}
@@ -113,71 +199,25 @@ class Collector:
         answers = self._commander.tell_many(asked, TELL_S)
         latency, queues, silent = {}, {}, []
         for osd in osds:
-            histograms = _document(answers.get((f"osd.{osd}", HISTOGRAM)))
-            counters = _document(answers.get((f"osd.{osd}", PERF)))
-            if histograms is None or counters is None:
+            histograms = document(answers.get((f"osd.{osd}", HISTOGRAM)))
+            waiting = _queues(answers.get((f"osd.{osd}", PERF)))
+            if histograms is None or waiting is None:
                 silent.append(f"osd.{osd}")
                 continue
             latency[osd] = osd_latency(histograms)
-            waiting = osd_queues(counters)
             if waiting:
                 queues[osd] = waiting
         if silent:
             notes.append(f"no histograms of {', '.join(silent[:5])}{' and more' if len(silent) > 5 else ''}")
         return latency, queues
 
-    def _details(
-        self, now: float, states: Mapping[str, int], osd_map: Mapping[str, Any], limits: Limits, notes: List[str]
-    ) -> Dict[str, PgDetail]:
-        """The PGs looked at in this tick; all that is known of the others stays in `_pgs`."""
-        busy = any({"scrubbing", "snaptrim", "snaptrim_wait"} & set(state.split("+")) for state in states)
-        queued = any(pg.snaptrim_queue for pg in self._pgs.values())
-        if sum(states.values()) <= limits.pg_detail_limit:
-            if not (busy or queued) and now - self._pgs_at < DETAIL_S:
-                return {}
-            self._pgs, self._pgs_at = pg_details(self._mgr.get("pg_stats")["pg_stats"]), now
-            return self._pgs
-        notes.append(f"more than {limits.pg_detail_limit} PGs: {PG_QUERIES} asked per tick for scrub dates and queues")
-        fresh = self._query(self._next_pgs())
-        self._pgs.update(fresh)
-        return fresh
 
-    def _next_pgs(self) -> List[str]:
-        if not self._turn:
-            # 0.5 us a PG
-            self._turn = sorted(self._mgr.get("pg_progress")["pgs"])
-            gone: Set[str] = set(self._pgs) - set(self._turn)
-            for pgid in gone:
-                del self._pgs[pgid]
-        taken, self._turn = self._turn[:PG_QUERIES], self._turn[PG_QUERIES:]
-        return taken
-
-    def _query(self, pgids: List[str]) -> Dict[str, PgDetail]:
-        osd_map = self._mgr.get_osdmap()
-        primary = {}
-        for pgid in pgids:
-            pool, seed = pgid.split(".")
-            osd = osd_map.pg_to_up_acting_osds(int(pool), int(seed, 16))["acting_primary"]
-            if osd >= 0:
-                primary[pgid] = osd
-        found = {}
-        for pgid, osd in primary.items():
-            answers = self._commander.tell_many([(f"osd.{osd}", QUERY, {"pgid": pgid})], TELL_S / PG_QUERIES)
-            document = _document(answers.get((f"osd.{osd}", QUERY)))
-            if document is not None:
-                found[pgid] = pg_detail(
-                    {**document["info"]["stats"], "pgid": pgid, "snaptrimq_len": document["snap_trimq_len"]}
-                )
-        return found
-
-    def _slow_ops(self) -> Optional[float]:
-        metrics = self._mgr.get_daemon_health_metrics()
-        return float(sum(entry["value"] for rows in metrics.values() for entry in rows if entry["type"] == "SLOW_OPS"))
+def _pgs_of(pools: Sequence[Mapping[str, Any]]) -> Dict[int, int]:
+    return {int(pool["poolid"]): int(pool.get("num_pg", 0)) for pool in pools}
 
 
-def _document(text: Optional[str]) -> Optional[Dict[str, Any]]:
+def _queues(perf_dump: Optional[str]) -> Optional[Dict[str, float]]:
     try:
-        found = json.loads(text or "")
+        return None if perf_dump is None else osd_queues_in(perf_dump)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None

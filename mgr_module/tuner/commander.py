@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from typing import Any, Callable, Dict, List, Mapping, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.clusters.commands import answered
 from ceph_tuner.errors import ClusterTimeout, TunerError
@@ -56,3 +56,12 @@ class MgrCommander:
         if not pending.ev.wait(max(deadline - time.monotonic(), 0.0)):
             raise ClusterTimeout(f"`{shown}` did not answer in time")
         return answered(shown, *pending.wait())
+
+
+def document(text: Optional[str]) -> Optional[Dict[str, Any]]:
+    """An answer that should be a JSON object; None where it is none, or did not come."""
+    try:
+        found = json.loads(text or "")
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None

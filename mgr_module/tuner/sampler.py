@@ -5,32 +5,51 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from typing import Callable, Deque, Dict, List, Optional, Protocol
+from typing import Callable, Deque, Dict, List, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner.history import MINUTE, History
 from ceph_tuner.reading import Reading
 from ceph_tuner.sample import Sample, Window, window_of
-from ceph_tuner.sampling import Sampling
+from ceph_tuner.sampling import Coverage, Sampling
+
+from .sampler_groups import GroupSampler, keep
+
+PERCENTILES = ("p50_ms", "p95_ms", "p99_ms")
+"""How metrics end that come from histograms."""
 
 FAILURES_TOLERATED = 3
 KEPT_S = 600.0
+CLOCK_STEP_S = 2.0
+"""Difference between the two clocks from one tick to the next above which the clock was set."""
 
 
 class Reader(Protocol):
     """Takes a reading of the cluster."""
 
-    def read(self, now: float) -> Reading:
-        """The cluster at `now`."""
+    def read(self, now: float, groups: Sequence[Sequence[int]] = ()) -> Reading:
+        """The cluster at `now`; the OSDs of the groups come first where not all can be asked."""
 
 
 class Sampler:
-    """Everything that happens in a tick. `tick` is called by one thread; the rest by any."""
+    """Everything that happens in a tick. `tick` is called by one thread; the rest by any.
 
-    def __init__(self, reader: Reader, history: Callable[[], History], now: Callable[[], float] = time.time) -> None:
+    `steady` is a clock that nobody sets; without one, the machine's beside `time.time`, and none beside another clock.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        history: Callable[[], History],
+        now: Callable[[], float] = time.time,
+        steady: Optional[Callable[[], float]] = None,
+    ) -> None:
         self._reader, self._history, self._now = reader, history, now
+        self._steady = steady or (time.monotonic if now is time.time else now)
+        self._ahead: Optional[float] = None
+        self.groups = GroupSampler()
         self._sampling = Sampling()
         self._lock = threading.Lock()
-        self._samples: Deque[Sample] = deque()
+        self._samples: Deque[Tuple[Sample, Coverage]] = deque()
         self._minute: List[Sample] = []
         self._failure: Optional[str] = None
         self._failures = 0
@@ -41,7 +60,10 @@ class Sampler:
         started = time.monotonic()
         try:
             now = self._now()
-            sample = self._sampling.take(self._reader.read(now))
+            self._notice_clock(now)
+            reading = self._reader.read(now, self.groups.members())
+            sample = self._sampling.take(reading)
+            self.groups.take(reading)
             if sample is not None:
                 self._keep(sample)
             self._failures, self._failure = 0, None
@@ -55,19 +77,37 @@ class Sampler:
     def latest(self) -> Optional[Sample]:
         """The newest sample."""
         with self._lock:
-            return self._samples[-1] if self._samples else None
+            return self._samples[-1][0] if self._samples else None
 
     def window(self, seconds: float) -> Optional[Window]:
         """The samples of the last `seconds` as one window."""
         with self._lock:
-            newest = self._samples[-1].at if self._samples else 0.0
-            recent = [sample for sample in self._samples if sample.at > newest - seconds]
+            newest = self._samples[-1][0].at if self._samples else 0.0
+            recent = [sample for sample, _ in self._samples if sample.at > newest - seconds]
         return window_of(recent)
+
+    def between(self, start: float, end: float) -> Optional[Window]:
+        """The samples that ended after `start` and not after `end` as one window; None where there are none."""
+        with self._lock:
+            chosen = [sample for sample, _ in self._samples if start < sample.at <= end]
+        return window_of(chosen)
+
+    def group_between(self, name: str, start: float, end: float) -> Dict[str, float]:
+        """Means of a group over that stretch of time, without percentiles of too few of its OSDs."""
+        found = self.groups.window_of_group(name, start, end)
+        if found is None:
+            return {}
+        return {name: mean for name, mean in found.means.items() if not (found.partial and name.endswith(PERCENTILES))}
 
     @property
     def tick_s(self) -> float:
         """How long the last tick took."""
         return self._tick_s
+
+    @property
+    def failures(self) -> int:
+        """Samples in a row that failed."""
+        return self._failures
 
     def health(self) -> Dict[str, str]:
         """Health check -> its message."""
@@ -75,11 +115,16 @@ class Sampler:
             return {}
         return {"TUNER_SAMPLING_FAILED": f"no samples, {self._failures} failures in a row; the last: {self._failure}"}
 
+    def _notice_clock(self, now: float) -> None:
+        """Start again when the clock was set: a difference of stamps is no time then."""
+        before, self._ahead = self._ahead, now - self._steady()
+        if before is not None and abs(self._ahead - before) > CLOCK_STEP_S:
+            self._sampling = Sampling()
+            self.groups.start_again()
+
     def _keep(self, sample: Sample) -> None:
         with self._lock:
-            self._samples.append(sample)
-            while self._samples[0].at < sample.at - KEPT_S:
-                self._samples.popleft()
+            keep(self._samples, (sample, self._sampling.coverage), KEPT_S)
         if self._minute and sample.at // MINUTE != self._minute[0].at // MINUTE:
             full, self._minute = self._minute, [sample]
             window = window_of(full)

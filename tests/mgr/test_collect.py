@@ -8,8 +8,9 @@ import pytest
 from mgr_stand_in import CommandResult
 
 from ceph_tuner.sampling import Sampling
-from tuner.collect import PG_QUERIES, Collector, Limits
+from tuner.collect import Collector, Limits
 from tuner.commander import MgrCommander
+from tuner.pg_details import PG_QUERIES
 
 RECORDED = Path(__file__).parent.parent / "data" / "plugin"
 
@@ -37,8 +38,8 @@ class RecordedMgr:
         if name == "pg_stats":
             self.dumps += 1
             return {"pg_stats": self.now["pg_ls"]}
-        if name == "pg_progress":
-            return {"pgs": {f"1.{number:x}": {} for number in range(self.pg_count)}}
+        if name == "pool_stats":
+            return {"pool_stats": [{"poolid": 1, "num_pg": self.pg_count - 3}, {"poolid": 7, "num_pg": 3}]}
         raise AssertionError(name)
 
     def get_ceph_option(self, key: str) -> float:
@@ -67,6 +68,9 @@ class RecordedMgr:
         self, result: CommandResult, kind: str, osd: str, command: str, tag: str, inbuf: Optional[str] = None
     ) -> None:
         asked = json.loads(command)
+        if kind == "mon":
+            result.complete(0, json.dumps({"num_osds": 3}), "")
+            return
         self.told.append((osd, asked["prefix"]))
         if int(osd) == self.silent:
             return
@@ -142,3 +146,10 @@ def test_above_the_limit_a_few_pgs_are_asked_in_turn_and_never_all_are_dumped() 
     assert found.pgs_late is not None
     assert mgr.dumps == 0
     assert len(mgr.told) == 20
+
+
+def test_histograms_are_asked_of_both_groups_alike_and_the_rest_is_spread() -> None:
+    mgr = RecordedMgr("tentacle")
+    assert set(collector(mgr, histogram_osds=2).read(1.0, [[1], [2]]).latency) == {1, 2}
+    assert set(collector(mgr, histogram_osds=2).read(1.0, [[2]]).latency) == {0, 2}
+    assert set(collector(mgr, histogram_osds=2).read(1.0, [[77]]).latency) == {0, 1}

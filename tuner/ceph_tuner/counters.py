@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Deque, Dict, Iterable, Mapping, Optional, Tuple
+from typing import Deque, Dict, Hashable, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 
 @dataclass(frozen=True)
@@ -45,36 +45,93 @@ class Meter:
         if not 0 <= hold_s <= longest_s:
             raise ValueError(f"hold_s must be in 0..{longest_s}, got {hold_s}")
         self._hold_s, self._longest_s = hold_s, longest_s
-        self._reports: Dict[str, Report] = {}
-        self._rises: Dict[str, Rise] = {}
+        self._reports: Dict[Hashable, Report] = {}
+        self._rises: Dict[Hashable, Rise] = {}
 
-    def look(self, daemon: str, report: Report, now: float) -> Optional[Rise]:
-        """Rise up to this report, or None where there is nothing to compare it with."""
+    def look(self, daemon: Hashable, report: Report, now: float, turn_s: float = 0.0) -> Optional[Rise]:
+        """Rise up to this report, or None where there is nothing to compare it with.
+
+        `turn_s` is how long it may take until a daemon is looked at again; silence is counted beyond it.
+        """
         before = self._reports.get(daemon)
         if before is not None and before.born == report.born and report.at <= before.at:
-            # not newer; a stamp that goes back is a clock that was set, and the baseline must follow it
-            if report.at < before.at - self._longest_s:
+            # not newer; a stamp that goes back is a clock that was set, and the baseline must follow it at once:
+            # once the stamps have caught up, all that was done meanwhile would count as done in a moment
+            if report.at < before.at:
                 self._start(daemon, report)
             held = self._rises.get(daemon)
             return held if held and abs(now - held.at) <= self._hold_s else None
         self._start(daemon, report)
-        if before is None or before.born != report.born or report.at - before.at > self._longest_s:
-            return None
-        if any(report.values[name] < value for name, value in before.values.items() if name in report.values):
+        if before is None or before.born != report.born or report.at - before.at > self._longest_s + turn_s:
             return None
         values = {name: value - before.values[name] for name, value in report.values.items() if name in before.values}
-        self._rises[daemon] = Rise(report.at, report.at - before.at, values)
-        return self._rises[daemon]
+        if values and min(values.values()) < 0:
+            return None
+        rise = Rise(report.at, report.at - before.at, values)
+        if turn_s <= self._hold_s:
+            # looked at less often than that, a daemon always has a newer report
+            self._rises[daemon] = rise
+        return rise
 
-    def keep_only(self, daemons: Iterable[str]) -> None:
+    def keep_only(self, daemons: Iterable[Hashable]) -> None:
         """Forget daemons that are gone, so that one that comes back starts afresh."""
         for daemon in set(self._reports) - set(daemons):
             del self._reports[daemon]
             self._rises.pop(daemon, None)
 
-    def _start(self, daemon: str, report: Report) -> None:
+    def _start(self, daemon: Hashable, report: Report) -> None:
         self._reports[daemon] = report
         self._rises.pop(daemon, None)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What `daemons` did together: the sums of their rates."""
+
+    daemons: int
+    rates: Mapping[str, float]
+
+    @classmethod
+    def of(cls, rises: Sequence[Rise]) -> Work:
+        """Add up rises."""
+        rates: Dict[str, float] = {}
+        for rise in rises:
+            for name, value in rise.values.items():
+                rates[name] = rates.get(name, 0.0) + value / rise.seconds
+        return cls(len(rises), rates)
+
+    def scaled(self, factor: float) -> Work:
+        """The same with other rates."""
+        return Work(self.daemons, {name: factor * rate for name, rate in self.rates.items()})
+
+
+class Turns:
+    """Adds up the work of daemons that are looked at in turns: each part's last work, held until its next turn."""
+
+    def __init__(self) -> None:
+        self._count = 1
+        self._parts: Dict[int, Tuple[float, Work]] = {}
+
+    def put(self, part: int, count: int, at: float, work: Work) -> None:
+        """Take the work of part `part` of `count`; another count begins anew."""
+        if count != self._count:
+            self._count, self._parts = count, {}
+        self._parts.pop(part, None)
+        if work.daemons:
+            self._parts[part] = (at, work)
+
+    def together(self, since: float) -> Tuple[Optional[Work], float]:
+        """Work of the parts that were seen since then, and their share of all parts."""
+        self._parts = {part: (at, work) for part, (at, work) in self._parts.items() if at >= since}
+        if not self._parts:
+            return None, 0.0
+        works: List[Work] = [work for _, work in self._parts.values()]
+        names = {name: None for work in works for name in work.rates}
+        total = Work(
+            sum(work.daemons for work in works),
+            {name: sum(work.rates.get(name, 0.0) for work in works) for name in names},
+        )
+        return total, len(works) / self._count
 
 
 class Trend:

@@ -5,9 +5,11 @@ Every parser takes what is there and leaves out what is not: counters differ bet
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
+from typing import Any, Collection, Dict, FrozenSet, Iterable, Mapping, Optional, Tuple
 
 from ceph_tuner.counters import Report
 from ceph_tuner.histogram import NS_PER_MS, Histogram, pooled
@@ -68,11 +70,26 @@ class PgDetail:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """Which OSDs' counters a reading has: where there are many, those whose id modulo `count` is `part`."""
+
+    part: int = 0
+    count: int = 1
+    seconds: float = 0.0
+    """About how long it takes until the same OSDs are read again."""
+    always: FrozenSet[int] = frozenset()
+    """OSDs that every reading has, whosever turn it is."""
+
+
+@dataclass(frozen=True)
 class Reading:
     """A cluster at one moment. What a collector could not see is None or left out."""
 
     at: float
     osds: Mapping[int, Report] = field(default_factory=dict)
+    turn: Turn = Turn()
+    up: Optional[Collection[int]] = None
+    """All OSDs that run; None: those in `osds`. Another object when it changes."""
     latency: Mapping[int, Mapping[str, Histogram]] = field(default_factory=dict)
     latency_at: Mapping[int, float] = field(default_factory=dict)
     queues: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
@@ -87,6 +104,17 @@ class Reading:
     pgs_late: Optional[float] = None
     notes: Tuple[str, ...] = ()
 
+    def only(self, osds: Iterable[int]) -> Reading:
+        """What was seen of these OSDs, without anything that is known of the whole cluster alone."""
+        # of many OSDs only those that are in every reading: an OSD that comes by in its turn says what was minutes ago
+        chosen = set(osds) if self.turn.count == 1 else self.turn.always.intersection(osds)
+        return Reading(
+            at=self.at,
+            osds={osd: self.osds[osd] for osd in sorted(chosen) if osd in self.osds},
+            latency={osd: self.latency[osd] for osd in sorted(chosen) if osd in self.latency},
+            queues={osd: self.queues[osd] for osd in sorted(chosen) if osd in self.queues},
+        )
+
 
 LATENCY_HISTOGRAMS = {
     "op_r_latency_out_bytes_histogram": READ,
@@ -96,6 +124,8 @@ LATENCY_HISTOGRAMS = {
 }
 
 _QUEUE_SECTION = "mclock-shard-queue-"
+_QUEUE_SECTION_IN_TEXT = re.compile(rf'"({_QUEUE_SECTION}[^"]*)"\s*:\s*')
+_DECODER = json.JSONDecoder()
 _STAMP = "%Y-%m-%dT%H:%M:%S"
 
 
@@ -117,6 +147,14 @@ def osd_queues(perf_dump: Mapping[str, Any]) -> Dict[str, float]:
             for counter, metric in QUEUE_CLASSES.items():
                 found[metric] = found.get(metric, 0.0) + float(counters.get(counter, 0))
     return found
+
+
+def osd_queues_in(perf_dump: str) -> Dict[str, float]:
+    """`osd_queues` of the text, without reading the hundred kilobytes around the few that count."""
+    found: Dict[str, Any] = {}
+    for section in _QUEUE_SECTION_IN_TEXT.finditer(perf_dump):
+        found[section.group(1)], _ = _DECODER.raw_decode(perf_dump, section.end())
+    return osd_queues(found)
 
 
 def osd_latency(histogram_dump: Mapping[str, Any]) -> Dict[str, Histogram]:
@@ -175,6 +213,20 @@ def slow_ops(health: Mapping[str, Any]) -> float:
     """Operations that Ceph calls slow, out of the document of `ceph health`."""
     words = health.get("checks", {}).get("SLOW_OPS", {}).get("summary", {}).get("message", "0").split()
     return float(words[0]) if words and words[0].isdigit() else 0.0
+
+
+def osds_down(health: Mapping[str, Any]) -> float:
+    """OSDs that are in and down, out of the same document."""
+    return float(health.get("checks", {}).get("OSD_DOWN", {}).get("summary", {}).get("count", 0))
+
+
+def share_out(groups: Iterable[Iterable[int]], limit: int) -> Tuple[int, ...]:
+    """At most `limit` OSDs of the groups, the same number of each; what a small group leaves goes to the larger."""
+    waiting = sorted((sorted(set(group)) for group in groups), key=len)
+    chosen: Dict[int, None] = {}
+    for place, group in enumerate(waiting):
+        chosen.update(dict.fromkeys(spread(group, (limit - len(chosen)) // (len(waiting) - place))))
+    return tuple(chosen)
 
 
 def spread(osds: Iterable[int], limit: int) -> Tuple[int, ...]:

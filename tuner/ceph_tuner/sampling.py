@@ -6,21 +6,36 @@ time at which the OSD reported them, and states. `Sampling` remembers just enoug
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Optional, Tuple
+from dataclasses import dataclass
+from typing import Collection, Dict, List, Mapping, Optional, Set, Tuple
 
-from ceph_tuner.counters import Episodes, Meter, Progress, Rise, Trend
+from ceph_tuner.counters import Episodes, Meter, Progress, Rise, Trend, Turns, Work
 from ceph_tuner.histogram import Histogram, pooled
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.reading import PLAIN_COUNTERS, QUEUE_CLASSES, SCRUB_COUNTERS, SCRUB_READS, Reading
 from ceph_tuner.sample import READ, WRITE, Sample, finish_s, percentiles
 
 
-class Sampling:
-    """Compares each reading with those before it."""
+@dataclass(frozen=True)
+class Coverage:
+    """From how many OSDs a sample's rates came, and from how many its percentiles."""
 
-    def __init__(self) -> None:
+    rates: int = 0
+    histograms: int = 0
+
+
+class Sampling:
+    """Compares each reading with those before it.
+
+    With `per_osd`, rates are those of one OSD, the mean of the OSDs that reported.
+    """
+
+    def __init__(self, per_osd: bool = False) -> None:
+        self._per_osd = per_osd
+        self.coverage = Coverage()
         self._last_at: Optional[float] = None
-        self._meter = Meter()
+        self._meter, self._turns = Meter(), Turns()
+        self._up: Optional[Collection[int]] = None
         self._histograms: Dict[Tuple[int, str], Tuple[int, Histogram]] = {}
         self._pgs = Episodes()
         self._misplaced, self._clones, self._snaptrim_queue = Trend(), Trend(), Trend(60.0)
@@ -29,8 +44,9 @@ class Sampling:
         """The sample up to this reading; None for the first one, and after a gap or a step of the clock."""
         before, self._last_at = self._last_at, reading.at
         notes = list(reading.notes)
-        rises = self._rises(reading, notes)
-        latency = self._latency(reading)
+        work = self._work(reading, notes)
+        latency, counted = self._latency(reading)
+        self.coverage = Coverage(work.daemons if work else 0, counted)
         scrub_rates = self._scrub_rates(reading)
         self._misplaced.add(reading.at, reading.totals.get("num_objects_misplaced"))
         self._clones.add(reading.at, reading.totals.get("num_object_clones"))
@@ -38,31 +54,48 @@ class Sampling:
         if before is None or not 0 < reading.at - before <= 120:
             return None
         values: Dict[str, float] = {}
-        values.update(_client(rises))
+        values.update(_client(work))
         values.update(percentiles(latency))
-        values.update(_recovery(rises, reading, self._misplaced.falling()))
-        values.update(_scrub(rises, scrub_rates, reading))
+        values.update(_recovery(work, reading, self._misplaced.falling()))
+        values.update(_scrub(work, scrub_rates, reading))
         values.update(_snaptrim(reading, self._clones.falling(), self._snaptrim_queue.falling()))
         values.update(_states(reading))
         known = {name: values[name] for name in METRICS if name in values}
         return Sample(reading.at, reading.at - before, known, latency, dict(reading.pg_states), tuple(notes))
 
-    def _rises(self, reading: Reading, notes: List[str]) -> List[Rise]:
-        self._meter.keep_only(f"osd.{osd}" for osd in reading.osds)
-        rises, silent = [], []
+    def _work(self, reading: Reading, notes: List[str]) -> Optional[Work]:
+        """Work of all OSDs: of those read now, and the last known of those whose turn it is not."""
+        turn = reading.turn
+        up = reading.osds if reading.up is None else reading.up
+        if up is not self._up:
+            self._meter.keep_only(up)
+            self._up = up
+        rises: List[Rise] = []
+        silent = []
         for osd, report in sorted(reading.osds.items()):
-            rise = self._meter.look(f"osd.{osd}", report, reading.at)
-            if rise is None:
-                silent.append(f"osd.{osd}")
-            else:
-                rises.append(rise)
+            if osd % turn.count == turn.part:
+                rise = self._meter.look(osd, report, reading.at, 2 * turn.seconds)
+                if rise is None:
+                    silent.append(f"osd.{osd}")
+                else:
+                    rises.append(rise)
         if silent and rises:
             notes.append(f"no rates of {', '.join(silent[:5])}{' and more' if len(silent) > 5 else ''}")
-        return rises
+        self._turns.put(turn.part, turn.count, reading.at, Work.of(rises))
+        work, share = self._turns.together(reading.at - 2 * turn.seconds)
+        if work is None:
+            return None
+        if self._per_osd:
+            return work.scaled(1.0 / work.daemons)
+        if share < 1:
+            notes.append(f"the {work.daemons} OSDs with rates stand for all")
+            return work.scaled(1.0 / share)
+        return work
 
-    def _latency(self, reading: Reading) -> Dict[str, Histogram]:
-        """Operations per bucket since the last reading, over the OSDs whose histograms are read."""
+    def _latency(self, reading: Reading) -> Tuple[Dict[str, Histogram], int]:
+        """Operations per bucket since the last reading over the OSDs whose histograms are read, and their number."""
         found: Dict[str, List[Histogram]] = {READ: [], WRITE: []}
+        counted: Set[int] = set()
         current: Dict[Tuple[int, str], Tuple[int, Histogram]] = {}
         for osd, kinds in reading.latency.items():
             born = reading.osds[osd].born if osd in reading.osds else 0
@@ -72,9 +105,10 @@ class Sampling:
                 rise = histogram.since(before[1]) if before and before[0] == born else None
                 if rise is not None:
                     found[kind].append(rise)
+                    counted.add(osd)
         self._histograms = current
         together = {kind: pooled(histograms) for kind, histograms in found.items()}
-        return {kind: histogram for kind, histogram in together.items() if histogram is not None}
+        return {kind: histogram for kind, histogram in together.items() if histogram is not None}, len(counted)
 
     def _scrub_rates(self, reading: Reading) -> Dict[str, float]:
         """Objects scrubbed per second, by PG."""
@@ -88,11 +122,11 @@ class Sampling:
         return rates
 
 
-def _client(rises: List[Rise]) -> Dict[str, float]:
+def _client(work: Optional[Work]) -> Dict[str, float]:
     """Operations that the OSDs answered; read-modify-write operations count as writes, their answers as read bytes."""
-    if not rises:
+    if work is None:
         return {}
-    rate = {name: sum(rise.rate(name) or 0.0 for rise in rises) for name in PLAIN_COUNTERS}
+    rate = {name: work.rates.get(name, 0.0) for name in PLAIN_COUNTERS}
     read_iops, write_iops = rate["op_r"], rate["op_w"] + rate["op_rw"]
     read_bytes = rate["op_r_out_bytes"] + rate["op_rw_out_bytes"]
     write_bytes = rate["op_w_in_bytes"] + rate["op_rw_in_bytes"]
@@ -106,18 +140,18 @@ def _client(rises: List[Rise]) -> Dict[str, float]:
     }
     reads, writes = ("op_r_latency",), ("op_w_latency", "op_rw_latency")
     for metric, names in (("mean_ms", reads + writes), ("read_mean_ms", reads), ("write_mean_ms", writes)):
-        seconds = sum(rise.values.get(f"{name}.sum", 0.0) for rise in rises for name in names)
-        count = sum(rise.values.get(f"{name}.count", 0.0) for rise in rises for name in names)
+        seconds = sum(work.rates.get(f"{name}.sum", 0.0) for name in names)
+        count = sum(work.rates.get(f"{name}.count", 0.0) for name in names)
         if count > 0:
             values[f"client.{metric}"] = 1000.0 * seconds / count
     return values
 
 
-def _recovery(rises: List[Rise], reading: Reading, backfill: Optional[float]) -> Dict[str, float]:
+def _recovery(work: Optional[Work], reading: Reading, backfill: Optional[float]) -> Dict[str, float]:
     values = {}
-    if rises:
-        values["recovery.objects_s"] = sum(rise.rate("recovery_ops") or 0.0 for rise in rises)
-        values["recovery.bytes_s"] = sum(rise.rate("recovery_bytes") or 0.0 for rise in rises)
+    if work:
+        values["recovery.objects_s"] = work.rates.get("recovery_ops", 0.0)
+        values["recovery.bytes_s"] = work.rates.get("recovery_bytes", 0.0)
     degraded = reading.totals.get("num_objects_degraded")
     if degraded is not None:
         values["recovery.objects_left"] = degraded
@@ -134,16 +168,14 @@ def _recovery(rises: List[Rise], reading: Reading, backfill: Optional[float]) ->
     return values
 
 
-def _scrub(rises: List[Rise], scrub_rates: Mapping[str, float], reading: Reading) -> Dict[str, float]:
+def _scrub(work: Optional[Work], scrub_rates: Mapping[str, float], reading: Reading) -> Dict[str, float]:
     """From the OSDs' own counters where they have them (Tentacle), else from the PGs' progress."""
     values = {}
     objects, copies = reading.totals.get("num_objects", 0.0), reading.totals.get("num_object_copies", 0.0)
     per_object = copies / objects if objects and copies else 1.0
-    if any(name in rise.values for rise in rises for name in SCRUB_COUNTERS):
-        values["scrub.objects_s"] = (
-            sum(rise.rate(name) or 0.0 for rise in rises for name in SCRUB_COUNTERS) / per_object
-        )
-        values["scrub.bytes_s"] = sum(rise.rate(name) or 0.0 for rise in rises for name in SCRUB_READS)
+    if work and any(name in work.rates for name in SCRUB_COUNTERS):
+        values["scrub.objects_s"] = sum(work.rates.get(name, 0.0) for name in SCRUB_COUNTERS) / per_object
+        values["scrub.bytes_s"] = sum(work.rates.get(name, 0.0) for name in SCRUB_READS)
     elif scrub_rates:
         # where only some PGs were looked at, they stand for all
         scale = max(sum(reading.pg_states.values()) / len(scrub_rates), 1.0)
@@ -152,7 +184,7 @@ def _scrub(rises: List[Rise], scrub_rates: Mapping[str, float], reading: Reading
         values["scrub.bytes_s"] = scale * sum(
             scrub_rates[pgid] * pg.bytes / pg.objects * pg.copies for pgid, pg in deep.items() if pg.objects
         )
-    elif rises and reading.pg_states and not _any_state(reading, "scrubbing"):
+    elif work and reading.pg_states and not _any_state(reading, "scrubbing"):
         values["scrub.objects_s"] = values["scrub.bytes_s"] = 0.0
     if values.get("scrub.bytes_s", 0.0) > 0 and reading.totals.get("num_bytes"):
         values["scrub.interval_s"] = finish_s(reading.totals["num_bytes"] * per_object, values["scrub.bytes_s"])

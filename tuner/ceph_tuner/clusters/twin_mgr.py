@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import json
+from collections import Counter
 from typing import Any, Dict, List, Mapping, Optional, Protocol, Sequence
 
 from ceph_tuner.clusters.twin import TwinCommander
@@ -44,8 +45,9 @@ class TwinMgr:
             return {"pg_stats": self._rows()}
         if data_name == "pg_summary":
             return self._summary()
-        if data_name == "pg_progress":
-            return {"pgs": {row["pgid"]: {} for row in self._rows()}}
+        if data_name == "pool_stats":
+            pgs = Counter(int(row["pgid"].split(".")[0]) for row in self._rows())
+            return {"pool_stats": [{"poolid": pool, "num_pg": count} for pool, count in pgs.items()]}
         if data_name == "osd_metadata":
             kinds = {osd.place.osd: osd.place.device_class for osd in self._twin.osds}
             return {str(osd): {"rotational": "1" if kind == "hdd" else "0"} for osd, kind in kinds.items()}

@@ -1,0 +1,98 @@
+"""Which OSDs run, without ever building the whole OSD map of a large cluster at once.
+
+The mgr's `osd_map` makes some seventy Python objects of each OSD, all under the interpreter's lock. Where there are few
+OSDs that is nothing. Where there are many, the monitors are asked for the same rows as text, only when the map has a
+new epoch, and each tick reads some of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import islice
+from typing import Any, Callable, Dict, List, Optional
+
+from .commander import MgrCommander
+from .proto import Mgr
+
+ROWS = 2000
+"""OSDs' rows read per tick."""
+ANSWER_S = 10.0
+
+_ROW = re.compile(r'\{\s*"osd":\s*(\d+)[^{}]*?"up":\s*([01])[^{}]*?"up_from":\s*(\d+)')
+"""Where a row of `osd info` has what counts. Decoding whole rows, addresses and all, takes eight times as long."""
+
+
+class Osds:
+    """The running OSDs: `born` has the epoch in which each came up, `known` how many OSDs there are, down or not."""
+
+    def __init__(self, mgr: Mgr, commander: MgrCommander) -> None:
+        self._mgr, self._commander = mgr, commander
+        self.born: Dict[int, int] = {}
+        self.known = 0
+        self.down: Optional[float] = None
+        """OSDs that are in and down; None where only the health checks say it."""
+        self._epoch: Optional[int] = None
+        self._text: Optional[str] = None
+        self._place = 0
+        self._found: Dict[int, Optional[int]] = {}
+
+    def look(self, limit: int, osd_map: Callable[[], Any], notes: List[str]) -> bool:
+        """Look at the map, or at a part of it; tells whether there are more than `limit` OSDs.
+
+        `osd_map` gives the newest map as Ceph's object, which is copied for each who asks.
+        """
+        if not self.known:
+            self.known = self._count()
+        if self.known > limit:
+            self._look_at_part(osd_map, notes)
+            return True
+        rows = self._mgr.get("osd_map")["osds"]
+        self.known = len(rows)
+        self.born = {int(osd["osd"]): int(osd["up_from"]) for osd in rows if osd["up"]}
+        self.down = float(sum(1 for osd in rows if osd["in"] and not osd["up"]))
+        return self.known > limit
+
+    def _count(self) -> int:
+        """How many there are, before anything is known; 0 where the monitors do not say."""
+        try:
+            return int(json.loads(self._ask("osd stat"))["num_osds"])
+        except (ValueError, KeyError, TypeError):
+            return 0
+
+    def _look_at_part(self, osd_map: Callable[[], Any], notes: List[str]) -> None:
+        self.down = None
+        if self._text is None:
+            epoch = int(osd_map().get_epoch())
+            if epoch == self._epoch:
+                return
+            self._text, self._place, self._found, self._epoch = self._ask("osd info"), 0, {}, epoch
+            if self.born:
+                # reading begins in the next tick: fetching megabytes was enough for one
+                return
+        ended = self._read(self._text)
+        if not self._found:
+            notes.append("the monitors did not list the OSDs: those of the last list are watched")
+            self._text, self._epoch = None, None
+            return
+        up = {osd: since for osd, since in self._found.items() if since is not None}
+        if ended:
+            self._text, self.known = None, len(self._found)
+            if up != self.born:
+                self.born = up
+        elif len(up) > len(self.born):
+            # the first time: better some than none
+            self.born = up
+
+    def _read(self, text: str) -> bool:
+        """Read the next rows; tells whether they were the last."""
+        rows = 0
+        for row in islice(_ROW.finditer(text, self._place), ROWS):
+            osd, up, since = row.groups()
+            self._found[int(osd)] = int(since) if up == "1" else None
+            self._place, rows = row.end(), rows + 1
+        return rows < ROWS
+
+    def _ask(self, prefix: str) -> str:
+        answers: Dict[Any, str] = self._commander.tell_many([("mon", prefix, {})], ANSWER_S)
+        return answers.get(("mon", prefix), "")

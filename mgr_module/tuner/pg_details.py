@@ -1,0 +1,105 @@
+"""Progress of PGs: all their rows where there are few of them, some in turn where there are many."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+from ceph_tuner.reading import PgDetail, late_pgs, pg_detail, pg_details
+
+from .commander import MgrCommander, document
+from .proto import Mgr
+
+DETAIL_S = 60.0
+TELL_S = 2.0
+
+PG_QUERIES = 8
+"""PGs asked per tick where there are too many to look at all of them."""
+
+PGS_KEPT = 20_000
+"""PGs whose last details are kept, half a kilobyte each."""
+
+QUERY = "query"
+
+
+class PgDetails:
+    """What is known of the PGs, with the time at which all of them were last looked at."""
+
+    def __init__(self, mgr: Mgr, commander: MgrCommander) -> None:
+        self._mgr, self._commander = mgr, commander
+        self._pgs: Dict[str, PgDetail] = {}
+        self._pgs_at = float("-inf")
+        self._place = 0
+
+    def look(
+        self,
+        now: float,
+        states: Mapping[str, int],
+        pools: Callable[[], Mapping[int, int]],
+        osd_map: Callable[[], Any],
+        limit: int,
+        notes: List[str],
+    ) -> Dict[str, PgDetail]:
+        """The PGs looked at in this tick. `pools` gives the number of PGs of each pool, `osd_map` where they are."""
+        if sum(states.values()) > limit:
+            notes.append(f"more than {limit} PGs: {PG_QUERIES} asked per tick for scrub dates and queues")
+            fresh = self._query(self._next(pools()), osd_map())
+            for pgid, pg in fresh.items():
+                # the oldest first, for when there are too many
+                self._pgs.pop(pgid, None)
+                self._pgs[pgid] = pg
+            while len(self._pgs) > PGS_KEPT:
+                del self._pgs[next(iter(self._pgs))]
+            return fresh
+        busy = any({"scrubbing", "snaptrim", "snaptrim_wait"} & set(state.split("+")) for state in states)
+        queued = any(pg.snaptrim_queue for pg in self._pgs.values())
+        if not (busy or queued) and 0 <= now - self._pgs_at < DETAIL_S:
+            return {}
+        self._pgs, self._pgs_at = pg_details(self._mgr.get("pg_stats")["pg_stats"]), now
+        return self._pgs
+
+    def snaptrim_queue(self, pgs: int) -> Optional[float]:
+        """Snapshots waiting to be trimmed; None until each of so many PGs was looked at."""
+        return float(sum(pg.snaptrim_queue for pg in self._pgs.values())) if self._complete(pgs) else None
+
+    def late(self, pgs: int, now: float) -> Optional[float]:
+        """PGs past their deep-scrub date; None until each of so many PGs was looked at."""
+        interval = float(self._mgr.get_ceph_option("osd_deep_scrub_interval") or 0)
+        return float(late_pgs(self._pgs, now, interval)) if self._complete(pgs) and interval > 0 else None
+
+    def _complete(self, pgs: int) -> bool:
+        return bool(self._pgs) and len(self._pgs) >= pgs
+
+    def _next(self, pools: Mapping[int, int]) -> List[Tuple[int, int]]:
+        """Pool and number of the PGs whose turn it is. A turn ends with the last PG of the last pool."""
+        if self._place >= sum(pools.values()):
+            self._place = 0
+            for pgid in [pgid for pgid in self._pgs if not _exists(pgid, pools)]:
+                del self._pgs[pgid]
+        taken: List[Tuple[int, int]] = []
+        before = 0
+        for pool, count in sorted(pools.items()):
+            while before <= self._place < before + count and len(taken) < PG_QUERIES:
+                taken.append((pool, self._place - before))
+                self._place += 1
+            before += count
+        return taken
+
+    def _query(self, pgs: List[Tuple[int, int]], osd_map: Any) -> Dict[str, PgDetail]:
+        found = {}
+        for pool, number in pgs:
+            osd = osd_map.pg_to_up_acting_osds(pool, number)["acting_primary"]
+            if osd < 0:
+                continue
+            pgid, daemon = f"{pool}.{number:x}", f"osd.{osd}"
+            answers = self._commander.tell_many([(daemon, QUERY, {"pgid": pgid})], TELL_S / PG_QUERIES)
+            answer = document(answers.get((daemon, QUERY)))
+            if answer is not None:
+                found[pgid] = pg_detail(
+                    {**answer["info"]["stats"], "pgid": pgid, "snaptrimq_len": answer["snap_trimq_len"]}
+                )
+        return found
+
+
+def _exists(pgid: str, pools: Mapping[int, int]) -> bool:
+    pool, number = pgid.split(".")
+    return int(number, 16) < pools.get(int(pool), 0)
