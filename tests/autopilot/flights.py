@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from ceph_tuner.applier import Applier
-from ceph_tuner.autopilot.contract import Effect, Rollout, Stage
+from ceph_tuner.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Rollout, Stage
 from ceph_tuner.autopilot.events import Answered, Event, Learn, Note, Seen
 from ceph_tuner.autopilot.pilot import Pilot
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import State
 from ceph_tuner.journal import APPLIED, Entry
 from ceph_tuner.lock import Holder, Lock
+from ceph_tuner.metrics import METRICS
 from monitors import TENTACLE, ManualClock, MemoryStore, Monitors
 
 P95, RECOVERY = "client.p95_ms", "recovery.objects_s"
@@ -23,8 +25,17 @@ ALTERNATING = Rollout("osd", STAGES[-1:], alternating=True)
 QUICK = Policy(baseline_windows=2, least_windows=2, most_windows=6, hold_windows=2, trials=3)
 
 
-def effect(metric: str, verdict: str, change: Optional[float] = -0.2, windows: int = 5) -> Effect:
-    return Effect(metric, change, -0.3, -0.1, windows, verdict)
+UNSEEN: Optional[float] = None
+
+
+def effect(metric: str, verdict: str, change: Optional[float] = 0.2, windows: int = 5) -> Effect:
+    """An effect of that verdict; `change` is its size, UNSEEN for one that was not seen."""
+    better = -1.0 if METRICS[metric].lower_is_better else 1.0
+    direction, half = {BETTER: (better, 0.1), WORSE: (-better, 0.1), ALIKE: (0.05, 0.02), UNKNOWN: (0.0, 0.5)}[verdict]
+    if change is None:
+        return Effect(metric, None, -math.inf, math.inf, windows, verdict)
+    middle = direction * change
+    return Effect(metric, middle, middle - half, middle + half, windows, verdict)
 
 
 def seen(at: float = 0.0, **facts: Any) -> Seen:
@@ -34,6 +45,7 @@ def seen(at: float = 0.0, **facts: Any) -> Seen:
         "missed": ("client.p95_ms 30, wanted 20 at most",),
         "metrics_missed": (P95,),
         "hard_metrics": (P95,),
+        "allowed": {P95: 0.05},
         "condition": {"osds": 4},
     }
     return Seen(at, **{**usual, **facts})

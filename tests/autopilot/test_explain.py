@@ -130,7 +130,7 @@ def test_a_waiting_proposal_comes_with_the_commands_that_decide_on_it() -> None:
 def test_comparing_counts_its_windows() -> None:
     assert told(at(COMPARING), windows=2, wait="the cluster has to be steady") == [
         ON,
-        "It compares one OSD with 3 others before anything is written: 2 of 6 windows.",
+        "It compares one OSD with 3 others before anything is written: 2 of 20 windows.",
         "Proposal 3: more room for clients.",
         "Where: osd.0 first, 1 of 4 OSDs.",
         MISSED,

@@ -34,7 +34,8 @@ def judged(
     first: bool = True,
 ) -> Judgement:
     found = {found.metric: found for found in effects}
-    return judge(found, [P95] if hard is None else hard, [P95] if aims is None else aims, windows, POLICY, first)
+    allowed = dict.fromkeys([P95] if hard is None else hard, POLICY.tolerance)
+    return judge(found, allowed, [P95] if aims is None else aims, windows, POLICY, first)
 
 
 def test_a_missed_objective_s_metric_that_became_better_passes_with_a_gain() -> None:
@@ -102,7 +103,7 @@ verdicts: st.SearchStrategy[Dict[str, Effect]] = st.dictionaries(
 
 @given(verdicts, st.integers(0, 60), st.booleans())
 def test_no_harmful_or_doubtful_hard_metric_ever_passes(found: Dict[str, Effect], windows: int, first: bool) -> None:
-    verdict = judge(found, [P95, RECOVERY], [P95], windows, POLICY, first).verdict
+    verdict = judge(found, {P95: 0.05, RECOVERY: 0.05}, [P95], windows, POLICY, first).verdict
     if verdict == PASSED:
         assert windows >= POLICY.least_windows
         assert all(effect.verdict in (BETTER, ALIKE) for effect in found.values())

@@ -450,13 +450,14 @@ def test_a_turn_lasts_a_window() -> None:
     assert look(turns(), windows=0).acts == ()
 
 
-def test_turns_that_passed_are_held_as_they_are() -> None:
-    decision = look(turns(leg=True, turns=QUICK.least_windows), windows=1, effects=GOOD)
-    assert (decision.state.phase, decision.state.changes, deeds(decision)) == (HOLDING, (5,), [])
+def test_turns_that_passed_are_written_for_good_and_held() -> None:
+    decision = look(turns(leg=False, turns=QUICK.least_windows, changes=()), windows=1, effects=GOOD)
+    assert [type(deed) for deed in deeds(decision)] == [Write]
+    assert go(decision.state, Wrote(NOW, (9,))).state.phase == HOLDING
 
 
 def test_turns_without_any_effect_come_to_an_end() -> None:
-    decision = look(turns(leg=True, turns=QUICK.most_windows), windows=1)
+    decision = look(turns(leg=False, turns=QUICK.most_windows, changes=()), windows=1)
     assert (decision.state.phase, notes(decision)) == (RETURNING, ["taken back"])
 
 

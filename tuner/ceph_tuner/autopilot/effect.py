@@ -96,7 +96,7 @@ def verdict_on(low: float, high: float, lower_is_better: bool, tolerance: float)
     it. alike: it is within the tolerance on both sides. unknown: anything else, also what is surely worse but perhaps
     within the tolerance (`worse_at_all` tells that).
     """
-    least, most = _worsening(low, high, lower_is_better)
+    least, most = worsening(low, high, lower_is_better)
     if most < 0.0:
         return BETTER
     if least > tolerance:
@@ -106,15 +106,16 @@ def verdict_on(low: float, high: float, lower_is_better: bool, tolerance: float)
 
 def worse_at_all(effect: Effect, lower_is_better: bool) -> bool:
     """Whether the metric is surely worse, if perhaps by less than the tolerance."""
-    return _worsening(effect.low, effect.high, lower_is_better)[0] > 0.0
+    return worsening(effect.low, effect.high, lower_is_better)[0] > 0.0
 
 
 def harm_ruled_out(effect: Effect, lower_is_better: bool, tolerance: float) -> bool:
     """Whether it is surely not worse beyond the tolerance: known sooner than `alike`, which bounds gains too."""
-    return _worsening(effect.low, effect.high, lower_is_better)[1] < tolerance
+    return worsening(effect.low, effect.high, lower_is_better)[1] < tolerance
 
 
-def _worsening(low: float, high: float, lower_is_better: bool) -> Tuple[float, float]:
+def worsening(low: float, high: float, lower_is_better: bool) -> Tuple[float, float]:
+    """The interval as shares of being worse, its ends in order."""
     return (low, high) if lower_is_better else (-high, -low)
 
 

@@ -47,6 +47,8 @@ class Seen:
     """Their metrics."""
     hard_metrics: Tuple[str, ...] = ()
     """Metrics of all hard objectives."""
+    allowed: Mapping[str, float] = field(default_factory=dict)
+    """Those that were seen before the trial, with the share by which each may be worse (`judging.allowances`)."""
     wait: str = ""
     """Why no forward move is permitted now."""
     outside: bool = False

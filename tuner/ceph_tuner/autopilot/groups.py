@@ -27,6 +27,9 @@ SECTIONS = 64
 CONTROL_LEAST = 32
 """OSDs that are compared with, where there are as many, however small the stage is."""
 
+CANARY_MOST = 64
+"""OSDs that come first at most: more of them make the verdict little surer, and put more at risk."""
+
 GROWTH = 2.5
 """Largest factor that a stage is planned to grow by; what it comes to depends on the subtrees' sizes."""
 
@@ -141,7 +144,7 @@ def _kind(units: Dict[str, List[_Unit]], count: int, policy: Policy) -> Tuple[st
 
 def _room(count: int, policy: Policy) -> int:
     """OSDs that the canary may have."""
-    return max(1, int(policy.canary_share * count + 1e-9))
+    return max(1, min(CANARY_MOST, int(policy.canary_share * count + 1e-9)))
 
 
 def _steps(first: int, count: int) -> int:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import List, Mapping, NamedTuple, Optional, Sequence
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from ceph_tuner.autopilot.contract import ALIKE, BETTER, WORSE, Effect
+from ceph_tuner.autopilot.contract import BETTER, Effect
+from ceph_tuner.autopilot.effect import worsening
 from ceph_tuner.autopilot.policy import Policy
+from ceph_tuner.guard import must_hold
 from ceph_tuner.metrics import METRICS
+from ceph_tuner.slo import Slo
 
 GO_ON, PASSED, HARMFUL, INCONCLUSIVE = "go on", "passed", "harmful", "inconclusive"
 
@@ -31,39 +34,64 @@ class Judgement(NamedTuple):
 
 def judge(
     effects: Mapping[str, Effect],
-    hard: Sequence[str],
+    allowed: Mapping[str, float],
     aims: Sequence[str],
     windows: int,
     policy: Policy,
     first: bool,
 ) -> Judgement:
-    """Judge a stage: `hard` are metrics of hard objectives, seen before, `aims` those of objectives that were missed.
+    """Judge a stage by what it did to the metrics of hard objectives, and to those that were missed (`aims`).
 
-    Harm to any hard metric ends it at once. It passes when no harm beyond the tolerance is left possible and, on the
-    canary (`first`), a missed objective's metric became better. Aims that part of the OSDs cannot show do not hold it
-    up: they are judged once the settings are everywhere.
+    `allowed` has the former, as far as they were seen before, with the share by which each may be worse (`allowances`).
+    What is surely worse than allowed ends it at once. It passes when that is ruled out for each and, on the canary
+    (`first`), a missed objective's metric became better. Aims that part of the OSDs cannot show do not hold it up:
+    they are judged once the settings are everywhere.
     """
-    watched = [effect for effect in (shown(effects, metric) for metric in hard) if effect is not None]
-    worse = [effect for effect in watched if effect.verdict == WORSE]
-    if worse:
-        return Judgement(HARMFUL, "; ".join(map(in_words, worse)))
+    doubts: List[str] = []
+    watched: List[Effect] = []
+    for metric, share in allowed.items():
+        effect = shown(effects, metric)
+        if effect is None:
+            # client latency that is no longer seen is no proof that it is well
+            doubts += [f"harm not ruled out yet: {metric} is not seen on both sides"] * metric.startswith("client.")
+            continue
+        watched.append(effect)
+        least, most = worsening(effect.low, effect.high, METRICS[effect.metric].lower_is_better)
+        bearable = _of_stand_in(share) if effect.metric != metric else share
+        if least > bearable:
+            return Judgement(HARMFUL, f"{in_words(effect)}, where {bearable:.0%} worse is borne")
+        if most >= bearable:
+            doubts.append(f"harm not ruled out yet: {in_words(effect)}, where {bearable:.0%} worse is borne")
     if windows < policy.least_windows:
         return Judgement(GO_ON, f"{windows} of at least {policy.least_windows} windows")
-    open_ = [effect for effect in watched if effect.verdict not in (ALIKE, BETTER)]
     aimed = [effect for effect in (shown(effects, metric) for metric in aims) if effect is not None]
     gains = [effect for effect in aimed if effect.verdict == BETTER]
-    doubts: List[str] = [f"harm not ruled out yet: {in_words(effect)}" for effect in open_]
-    # client latency that is no longer seen is no proof that it is well
-    unseen = [metric for metric in hard if metric.startswith("client.") and shown(effects, metric) is None]
-    doubts += [f"harm not ruled out yet: {metric} is not seen on both sides" for metric in unseen]
     if first and aimed and not gains:
         doubts += [f"no gain seen yet: {in_words(effect)}" for effect in aimed]
     if not doubts:
-        found = gains or watched
-        words = "; ".join(map(in_words, found)) or "nothing that can be compared was harmed"
+        words = "; ".join(map(in_words, gains or watched)) or "nothing that can be compared was harmed"
         return Judgement(PASSED, words, bool(gains))
     verdict = INCONCLUSIVE if windows >= policy.most_windows else GO_ON
     return Judgement(verdict, f"{windows} windows; " + "; ".join(doubts))
+
+
+def allowances(slo: Slo, baseline: Mapping[str, float], tolerance: float) -> Dict[str, float]:
+    """Give the share by which each hard objective's metric may be worse than before: up to its bound.
+
+    Where it is missed already, or only just met, it is the tolerance: no trial could rule out less than noise.
+    """
+    found = {}
+    for objective, bound in must_hold(slo, baseline, tolerance).items():
+        before = baseline[objective.metric]
+        if before > 0:
+            slack = bound / before - 1.0 if objective.comparison == "<=" else 1.0 - bound / before
+            found[objective.metric] = max(slack, tolerance)
+    return found
+
+
+def _of_stand_in(share: float) -> float:
+    """A time that may be longer by `share` lets the rate that stands in for it be lower by this much."""
+    return share / (1.0 + share)
 
 
 def shown(effects: Mapping[str, Effect], metric: str) -> Optional[Effect]:

@@ -249,20 +249,22 @@ def _trying(state: State, event: Seen, policy: Policy) -> Decision:
 
 
 def _alternating(state: State, event: Seen, policy: Policy) -> Decision:
-    """Old and new settings take turns of one window each; the judge speaks at the end of a turn of the new ones."""
+    """Old and new settings take turns of one window each; the judge speaks at the end of a turn of the old ones."""
     if not event.windows:
         return Decision(state)
-    if not state.leg:
-        # a turn is a forward move like any other, and what waits has nothing on the cluster
-        return Decision(state) if event.wait else _write(state, event.at, "next turn", turn=True)
+    if state.leg:
+        turn = replace(state, phase=WRITING, since=event.at, leg=False)
+        return Decision(turn, (TakeBack(state.changes, "the old settings' turn"),))
     judgement = _judge(state, event, policy, state.turns)
-    if judgement.verdict == judging.PASSED:
-        held = replace(state, phase=HOLDING, since=event.at, gain=_gain(judgement), effects=event.effects)
-        return Decision(held, (Note("held", judgement.words, detail=_detail(event)),))
-    if judgement.verdict != judging.GO_ON:
+    if judgement.verdict in (judging.HARMFUL, judging.INCONCLUSIVE):
         return _unless_over(state, event, policy, judgement)
-    turn = replace(state, phase=WRITING, since=event.at, leg=False)
-    return Decision(turn, (TakeBack(state.changes, "the old settings' turn"),))
+    if event.wait:
+        # a turn is a forward move like any other, and what waits has nothing on the cluster
+        return Decision(state)
+    if judgement.verdict == judging.PASSED:
+        passed = replace(state, passed=True, gain=_gain(judgement), effects=event.effects)
+        return _write(passed, event.at, judgement.words)
+    return _write(state, event.at, "next turn", turn=True)
 
 
 def _unless_over(state: State, event: Seen, policy: Policy, judgement: judging.Judgement) -> Decision:
@@ -303,7 +305,7 @@ def _wrote(state: State, event: Wrote, policy: Policy) -> Decision:
         return Decision(replace(_idle(state, event.at), tried=state.tried + 1), (Note("refused", words),))
     alternating = _proposed(state).rollout.alternating
     changes = event.numbers if state.last_stage else (*state.changes, *event.numbers)
-    phase = HOLDING if state.last_stage and not alternating else TRYING
+    phase = HOLDING if state.last_stage and (state.passed or not alternating) else TRYING
     turns = state.turns + 1 if alternating else 0
     return Decision(replace(state, phase=phase, since=event.at, changes=changes, leg=alternating, turns=turns))
 
@@ -398,6 +400,7 @@ def _idle(state: State, at: float, failed: bool = False) -> State:
         stage=0,
         leg=False,
         turns=0,
+        passed=False,
         changes=(),
         aims=(),
         gain="",
@@ -409,8 +412,7 @@ def _idle(state: State, at: float, failed: bool = False) -> State:
 
 
 def _judge(state: State, event: Seen, policy: Policy, windows: int) -> judging.Judgement:
-    expected = [name for name in event.hard_metrics if name in state.baseline]
-    return judging.judge(event.effects, expected, state.aims, windows, policy, first=state.stage == 0)
+    return judging.judge(event.effects, event.allowed, state.aims, windows, policy, first=state.stage == 0)
 
 
 def _gain(judgement: judging.Judgement) -> str:

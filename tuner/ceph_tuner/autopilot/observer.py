@@ -5,6 +5,7 @@ Windows follow one another without a gap. A phase begins a row of its own; after
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from typing import Deque, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
@@ -12,7 +13,7 @@ from typing import Deque, Dict, List, Mapping, Optional, Protocol, Sequence, Tup
 from ceph_tuner.autopilot.contract import Effect, Pair, Rollout
 from ceph_tuner.autopilot.effect import DIRECTIONS, effects
 from ceph_tuner.autopilot.events import Seen
-from ceph_tuner.autopilot.judging import STAND_INS
+from ceph_tuner.autopilot.judging import STAND_INS, allowances
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import COMPARING, HOLDING, TRYING, State
 from ceph_tuner.sample import Window, at_work
@@ -64,6 +65,7 @@ class Observer:
         self._pairs: Dict[int, List[Pair]] = {}
         self._trial = 0
         self._old_turn: Values = {}
+        self._new_turn: Values = {}
         self._closed: Deque[Closed] = deque(maxlen=_KEPT_CLOSED)
 
     def close(self, newest: float, state: State, slo: Optional[Slo], baseline: Values, policy: Policy) -> List[Closed]:
@@ -92,6 +94,7 @@ class Observer:
             means=self._closed[-1].means if self._closed else {},
             missed=tuple(_in_words(verdict) for verdict in missed),
             metrics_missed=tuple(verdict.objective.metric for verdict in missed),
+            allowed=allowances(slo, state.baseline, policy.tolerance) if slo is not None else {},
             hard_metrics=tuple(dict.fromkeys(item.metric for item in objectives if item.hard)),
             windows=self._windows,
             effects=self._effects(state, [item.metric for item in objectives], policy),
@@ -114,17 +117,20 @@ class Observer:
             self._edge = newest
         number = state.proposed.number if state.proposed is not None else 0
         if number != self._trial or (state.phase == COMPARING and not self._windows):
-            self._trial, self._pairs, self._old_turn = number, {}, {}
+            self._trial, self._pairs, self._old_turn, self._new_turn = number, {}, {}, {}
 
     def _compare(self, start: float, end: float, state: State, means: Values) -> None:
         if state.proposed is None or state.phase not in (COMPARING, TRYING):
             return
         rollout = state.proposed.rollout
         if rollout.alternating:
-            if state.phase == COMPARING or not state.leg:
-                self._old_turn = means
-            elif self._old_turn:
-                self._pairs.setdefault(0, []).append(Pair(end, True, means, self._old_turn))
+            if state.leg:
+                self._new_turn = means
+                return
+            if self._new_turn:
+                between = _geometric_means(self._old_turn, means)
+                self._pairs.setdefault(0, []).append(Pair(end, True, self._new_turn, between))
+            self._old_turn, self._new_turn = means, {}
             return
         during = state.phase == TRYING
         for number, stage in enumerate(rollout.stages):
@@ -154,6 +160,11 @@ class Observer:
             if all(row and row[0].met is False for row in rows):
                 found.append(verdict)
         return found
+
+
+def _geometric_means(one: Values, other: Values) -> Dict[str, float]:
+    """Of the turns before and after: a load that rises steadily is no effect then."""
+    return {name: math.sqrt(one[name] * other[name]) for name in one if name in other}
 
 
 def _in_words(verdict: Verdict) -> str:

@@ -27,7 +27,7 @@ class Policy:
         3600.0,
     )
     baseline_windows: int = _option(
-        6, "Windows before a trial in which canary and control are compared under the same settings", 2, 1000
+        20, "Windows before a trial in which canary and control are compared under the same settings", 2, 1000
     )
     least_windows: int = _option(4, "Windows that a stage takes at least", 2, 1000)
     most_windows: int = _option(

@@ -73,6 +73,8 @@ class State:
     """Of an alternating trial: whether the new settings have their turn."""
     turns: int = 0
     """How many turns they had."""
+    passed: bool = False
+    """Whether they are written for good after their turns."""
     changes: Tuple[int, ...] = ()
     """Journal numbers of what is on trial, oldest first."""
     aims: Tuple[str, ...] = ()
