@@ -132,7 +132,7 @@ def _trying(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
         turn = "the new ones have" if state.leg else "the old ones have"
         where = f"Old and new settings take turns on all {everyone} OSDs, as there is no control; {turn} theirs now."
         windows, unit = state.turns, "turns"
-        following = "when a turn of the new settings shows no harm, they stay and are held"
+        following = "once the turns show a gain and no harm, the new settings stay and are held"
     else:
         where = (
             f"The settings are on {len(stage.osds)} of {everyone} OSDs, compared with {_others(len(stage.control))}."
