@@ -48,6 +48,7 @@ def seen(at: float = 0.0, **facts: Any) -> Seen:
         "allowed": {P95: 0.05},
         "condition": {"osds": 4},
     }
+    usual["pairs"] = facts.get("windows", 0)
     return Seen(at, **{**usual, **facts})
 
 

@@ -62,6 +62,8 @@ class Seen:
     """The guard's word on what is on the cluster."""
     windows: int = 0
     """Windows that were closed since the phase began, settling left out."""
+    pairs: int = 0
+    """Of these, the ones in which both sides of a comparison were seen; before the first turn of a trial, all."""
     effects: Mapping[str, Effect] = field(default_factory=dict)
     """What the trial did so far, by metric."""
 

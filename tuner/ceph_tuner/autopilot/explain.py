@@ -112,7 +112,7 @@ def _comparing(state: State, seen: Seen, policy: Policy, now: float) -> List[str
     who = "all OSDs" if rollout.alternating else f"{_osds(len(canary.osds))} with {_others(len(canary.control))}"
     verb = "watches" if rollout.alternating else "compares"
     return [
-        f"It {verb} {who} before anything is written: {min(seen.windows, needed)} of {needed} windows.",
+        f"It {verb} {who} before anything is written: {min(seen.pairs, needed)} of {needed} windows.",
         *_why(state),
         *_missed(seen),
         *_waits(seen),

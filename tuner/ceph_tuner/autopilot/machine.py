@@ -229,8 +229,11 @@ def _comparing(state: State, event: Seen, policy: Policy) -> Decision:
         # what was compared meanwhile is no baseline
         return Decision(replace(state, since=event.at) if event.windows else state)
     alternating = _proposed(state).rollout.alternating
-    if event.windows < (1 if alternating else policy.baseline_windows):
-        return Decision(state)
+    if event.pairs < (1 if alternating else policy.baseline_windows):
+        if event.windows < policy.baseline_windows + policy.most_windows:
+            return Decision(state)
+        words = f"dropped: canary and control were seen together in {event.pairs} of {event.windows} windows only"
+        return Decision(_idle(state, event.at, failed=True), (Note("proposal", words),))
     return _write(replace(state, baseline=dict(event.means) or state.baseline), event.at)
 
 

@@ -97,6 +97,7 @@ class Observer:
             allowed=allowances(slo, state.baseline, policy.tolerance) if slo is not None else {},
             hard_metrics=tuple(dict.fromkeys(item.metric for item in objectives if item.hard)),
             windows=self._windows,
+            pairs=self._compared(state),
             effects=self._effects(state, [item.metric for item in objectives], policy),
         )
 
@@ -137,7 +138,15 @@ class Observer:
             if stage.control and (not during or number == state.stage):
                 tried = self._eyes.group_between(f"tried {number}", start, end)
                 control = self._eyes.group_between(f"control {number}", start, end)
-                self._pairs.setdefault(number, []).append(Pair(end, during, tried, control))
+                if tried and control:
+                    self._pairs.setdefault(number, []).append(Pair(end, during, tried, control))
+
+    def _compared(self, state: State) -> int:
+        """Windows of this phase that can be compared; where nothing stands beside, each one."""
+        if state.proposed is None or state.proposed.rollout.alternating or not groups_of(state.proposed.rollout):
+            return self._windows
+        pairs = self._pairs.get(state.stage, [])
+        return sum(pair.during == (state.phase == TRYING) for pair in pairs)
 
     def _effects(self, state: State, metrics: Sequence[str], policy: Policy) -> Dict[str, Effect]:
         if state.proposed is None or state.phase != TRYING:
