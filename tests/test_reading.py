@@ -122,6 +122,10 @@ def test_groups_share_a_limit_evenly_and_what_a_small_one_leaves_goes_to_the_oth
         assert count == len(group) or count >= max(taken) - 1
 
 
+def test_osds_of_two_groups_are_taken_once() -> None:
+    assert sorted(share_out([range(2), range(8)], 6)) == [0, 1, 2, 3, 5, 6]
+
+
 def test_a_part_of_a_reading_is_of_its_osds_and_without_the_whole_cluster() -> None:
     whole = Reading(
         5.0,

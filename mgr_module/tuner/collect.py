@@ -39,7 +39,7 @@ from .proto import Mgr
 
 PERF, HISTOGRAM = "perf dump", "perf histogram dump"
 
-TURN_SHARE, GROUP_SHARE = 0.5, 0.2
+TURN_SHARE, GROUP_SHARE = 0.4, 0.16
 """Shares of `osds_per_tick` for those whose turn it is and for the groups, where not all are read each tick."""
 
 
@@ -95,7 +95,7 @@ class Collector:
         born = self._osds.born
         running = [[osd for osd in group if osd in born] for group in groups]
         first = share_out(running, limits.histogram_osds)
-        others = [osd for osd in born if osd not in first] if first else born
+        others = born.keys() - first if first else born
         asked = (*first, *spread(others, limits.histogram_osds - len(first)))
         latency, queues = self._ask(asked, notes)
         self._turn = turn = self._next_turn(now, limits.osds_per_tick, running, asked)

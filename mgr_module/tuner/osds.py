@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, Optional
 from .commander import MgrCommander
 from .proto import Mgr
 
-ROWS = 2000
+ROWS = 1000
 """OSDs' rows read per tick."""
 ANSWER_S = 10.0
 

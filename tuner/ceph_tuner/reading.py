@@ -221,11 +221,15 @@ def osds_down(health: Mapping[str, Any]) -> float:
 
 
 def share_out(groups: Iterable[Iterable[int]], limit: int) -> Tuple[int, ...]:
-    """At most `limit` OSDs of the groups, the same number of each; what a small group leaves goes to the larger."""
-    waiting = sorted((sorted(set(group)) for group in groups), key=len)
+    """At most `limit` OSDs of the groups, the same number of each; what a small group leaves goes to the larger.
+
+    An OSD of several groups is taken for the smallest of them.
+    """
+    waiting = sorted((sorted(group) for group in groups), key=len)
     chosen: Dict[int, None] = {}
     for place, group in enumerate(waiting):
-        chosen.update(dict.fromkeys(spread(group, (limit - len(chosen)) // (len(waiting) - place))))
+        share = (limit - len(chosen)) // (len(waiting) - place)
+        chosen.update(dict.fromkeys(spread([osd for osd in group if osd not in chosen], share)))
     return tuple(chosen)
 
 
