@@ -16,6 +16,7 @@ from ceph_tuner.reading import (
     late_pgs,
     latency_axis,
     osd_latency,
+    osd_latency_in,
     osd_queues,
     osd_queues_in,
     osd_values,
@@ -95,10 +96,14 @@ def test_the_chosen_osds_are_bounded_steady_and_spread(osds: List[int], limit: i
 
 @pytest.mark.parametrize("release", ["tentacle", "reef"])
 @pytest.mark.parametrize("indent", [None, 4])
-def test_queue_lengths_are_found_in_the_text_without_reading_all_of_it(release: str, indent: Optional[int]) -> None:
+def test_queues_and_latencies_are_found_in_the_text_without_decoding_all_of_it(
+    release: str, indent: Optional[int]
+) -> None:
     dump = osd_of(release)["perf"]
     assert osd_queues_in(json.dumps(dump, indent=indent)) == osd_queues(dump) != {}
     assert osd_queues_in("") == {}
+    histograms = osd_of(release)["histogram"]
+    assert osd_latency_in(json.dumps(histograms, indent=indent)) == osd_latency(histograms) != {}
     with pytest.raises(ValueError, match="Expecting"):
         osd_queues_in('{"mclock-shard-queue-0": oops')
 

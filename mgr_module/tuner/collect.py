@@ -15,7 +15,7 @@ import json
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, List, Mapping, Sequence, Tuple
 
 from ceph_tuner.counters import Report
 from ceph_tuner.histogram import Histogram
@@ -24,7 +24,7 @@ from ceph_tuner.reading import (
     TIME_COUNTERS,
     Reading,
     Turn,
-    osd_latency,
+    osd_latency_in,
     osd_queues_in,
     osds_down,
     share_out,
@@ -32,7 +32,7 @@ from ceph_tuner.reading import (
     spread,
 )
 
-from .commander import MgrCommander, document
+from .commander import MgrCommander
 from .osds import Osds
 from .pg_details import TELL_S, PgDetails
 from .proto import Mgr
@@ -199,12 +199,13 @@ class Collector:
         answers = self._commander.tell_many(asked, TELL_S)
         latency, queues, silent = {}, {}, []
         for osd in osds:
-            histograms = document(answers.get((f"osd.{osd}", HISTOGRAM)))
-            waiting = _queues(answers.get((f"osd.{osd}", PERF)))
-            if histograms is None or waiting is None:
+            try:
+                found = osd_latency_in(answers[f"osd.{osd}", HISTOGRAM])
+                waiting = osd_queues_in(answers[f"osd.{osd}", PERF])
+            except (KeyError, ValueError):
                 silent.append(f"osd.{osd}")
                 continue
-            latency[osd] = osd_latency(histograms)
+            latency[osd] = found
             if waiting:
                 queues[osd] = waiting
         if silent:
@@ -214,10 +215,3 @@ class Collector:
 
 def _pgs_of(pools: Sequence[Mapping[str, Any]]) -> Dict[int, int]:
     return {int(pool["poolid"]): int(pool.get("num_pg", 0)) for pool in pools}
-
-
-def _queues(perf_dump: Optional[str]) -> Optional[Dict[str, float]]:
-    try:
-        return None if perf_dump is None else osd_queues_in(perf_dump)
-    except ValueError:
-        return None

@@ -9,7 +9,7 @@ import json
 import re
 import time
 from dataclasses import dataclass, field
-from typing import Any, Collection, Dict, FrozenSet, Iterable, Mapping, Optional, Tuple
+from typing import Any, Collection, Dict, FrozenSet, Iterable, Mapping, Optional, Pattern, Tuple
 
 from ceph_tuner.counters import Report
 from ceph_tuner.histogram import NS_PER_MS, Histogram, pooled
@@ -124,7 +124,8 @@ LATENCY_HISTOGRAMS = {
 }
 
 _QUEUE_SECTION = "mclock-shard-queue-"
-_QUEUE_SECTION_IN_TEXT = re.compile(rf'"({_QUEUE_SECTION}[^"]*)"\s*:\s*')
+_QUEUES_IN_TEXT = re.compile(rf'"({_QUEUE_SECTION}[^"]*)"\s*:\s*')
+_LATENCIES_IN_TEXT = re.compile(rf'"({"|".join(LATENCY_HISTOGRAMS)})"\s*:\s*')
 _DECODER = json.JSONDecoder()
 _STAMP = "%Y-%m-%dT%H:%M:%S"
 
@@ -150,11 +151,18 @@ def osd_queues(perf_dump: Mapping[str, Any]) -> Dict[str, float]:
 
 
 def osd_queues_in(perf_dump: str) -> Dict[str, float]:
-    """`osd_queues` of the text, without reading the hundred kilobytes around the few that count."""
-    found: Dict[str, Any] = {}
-    for section in _QUEUE_SECTION_IN_TEXT.finditer(perf_dump):
-        found[section.group(1)], _ = _DECODER.raw_decode(perf_dump, section.end())
-    return osd_queues(found)
+    """`osd_queues` of the text, without decoding the hundred kilobytes around the few that count. Raises ValueError."""
+    return osd_queues(_sections(_QUEUES_IN_TEXT, perf_dump))
+
+
+def osd_latency_in(histogram_dump: str) -> Dict[str, Histogram]:
+    """`osd_latency` of the text, without decoding the other histograms. Raises ValueError."""
+    return osd_latency({"osd": _sections(_LATENCIES_IN_TEXT, histogram_dump)})
+
+
+def _sections(names: Pattern[str], text: str) -> Dict[str, Any]:
+    """Documents behind these names."""
+    return {section.group(1): _DECODER.raw_decode(text, section.end())[0] for section in names.finditer(text)}
 
 
 def osd_latency(histogram_dump: Mapping[str, Any]) -> Dict[str, Histogram]:
