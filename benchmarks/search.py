@@ -19,8 +19,6 @@ import json
 import os
 import time
 import zlib
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
@@ -33,6 +31,7 @@ from search_problem import Problem
 from search_table import tables
 
 from ceph_tuner.bayesian.contract import Settings
+from ceph_tuner.twin.workers import Workers
 
 Result = Dict[str, Any]
 """One line of the output."""
@@ -175,10 +174,9 @@ def work(todo: Sequence[Task], processes: int) -> Iterator[Result]:
         for task in todo:
             yield from run(task)
         return
-    # spawned, as libraries with threads of their own do not survive a fork
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        for future in as_completed([pool.submit(run_all, task) for task in todo]):
-            yield from future.result()
+    with Workers(processes) as workers:
+        for wait in [workers.start(run_all, task) for task in todo]:
+            yield from wait()
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from known_functions import Functions, learnt
 from skopt.space import Real
 
 from ceph_tuner.bayesian import Constraint, Measured, MixedSpace, Options, SafeOptimiser
-from ceph_tuner.bayesian.feasibility import limiting, most_likely_feasible, nearest_feasible, reach
+from ceph_tuner.bayesian.feasibility import limiting, nearest_feasible, reach
 
 CUBE = MixedSpace([Real(0.0, 1.0, name=name) for name in "abcd"])
 
@@ -33,9 +33,9 @@ def truth(settings: dict[str, float]) -> dict[str, float]:
 
 def test_the_most_likely_settings_meet_what_can_be_met() -> None:
     constraints = [FAST, AFFORDABLE, BUSY]
-    point, log_probability = most_likely_feasible(learnt(CUBE, OPPOSED, constraints), CUBE, generator())
-    assert log_probability == pytest.approx(0.0, abs=0.05)
-    values = truth(CUBE.decode(list(point)))
+    found = reach(learnt(CUBE, OPPOSED, constraints), CUBE, generator())
+    assert found.probability == pytest.approx(1.0, abs=0.05)
+    values = truth(found.settings)
     assert all(constraint.excess(values[constraint.name]) <= 0 for constraint in constraints)
 
 
@@ -46,9 +46,9 @@ def test_a_small_feasible_region_is_found_where_random_points_miss_it() -> None:
     constraint = Constraint("far", "<=", 0.066**2)
     model = learnt(CUBE, bowl, [constraint], count=64, error=1e-4)
     anywhere = model.at(generator().random((2000, 4)))
-    point, log_probability = most_likely_feasible(model, CUBE, generator())
-    assert float(ball["far"](point[None, :])[0]) < 0.066
-    assert log_probability > math.log(0.7) > float(np.max(anywhere.log_feasible()))
+    found = reach(model, CUBE, generator())
+    assert float(ball["far"](np.array([CUBE.encode(found.settings)]))[0]) < 0.066
+    assert found.probability > 0.7 > math.exp(float(np.max(anywhere.log_feasible())))
 
 
 def test_what_nobody_can_meet_is_out_of_reach() -> None:

@@ -183,3 +183,16 @@ def test_a_direction_that_was_never_tried_is_not_known() -> None:
     aside = points[-1:] + 0.2
     mean, deviation = surrogate.predict(aside - points[0])
     assert abs(aside.sum() - mean[0]) < 3 * deviation[0]
+
+
+def test_a_prior_that_moves_against_the_metric_is_left_out() -> None:
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        metric = plane(random)
+        surrogate, inputs = fitted(metric, 12, 0.02, random, lambda points, metric=metric: -metric(points))
+        assert surrogate.trust == pytest.approx([0.0])
+        points = random.random((100, SIZE))
+        mean, deviation = surrogate.predict(inputs(points))
+        assert float(np.sqrt(np.mean((mean - metric(points)) ** 2))) < 0.15
+        assert surrogate.departures(inputs(points), 3, random).shape == (3, 100)
+        assert deviation.min() > 0

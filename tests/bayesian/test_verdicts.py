@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-from typing import List
+from typing import Dict, List
 
+import numpy as np
 import pytest
 from skopt.space import Real
 from small_problems import BOWL, HOT, SmallProblem, played
 
-from ceph_tuner.bayesian import Constraint, MixedSpace, Options, SafeOptimiser, Verdict
+from ceph_tuner.bayesian import Constraint, MixedSpace, Options, SafeOptimiser, Settings, Verdict
 
 LINE = MixedSpace([Real(0.0, 1.0, name="a")])
 WARM = SmallProblem(
@@ -127,6 +128,23 @@ def test_where_nothing_but_the_start_is_safe_it_says_so() -> None:
     assert {proposal.settings["a"] for proposal in asked} <= {0.0}
     assert search.ask() == []
     assert search.verdict().state == "nothing safe"
+
+
+def test_where_nothing_is_safe_what_is_known_to_be_hopeless_is_called_so() -> None:
+    bounds = (*EDGE.constraints, Constraint("wait", "<=", -3.0))
+
+    def truth(settings: Settings) -> Dict[str, float]:
+        return {**EDGE.truth(settings), "wait": 10.0 - settings["a"]}
+
+    problem = SmallProblem(LINE, bounds, EDGE.start, truth)
+    search = problem.search()
+    search.tell(problem.start, problem.truth(problem.start))
+    for a in np.linspace(0.05, 1.0, 12):
+        search.tell({"a": float(a)}, problem.truth({"a": float(a)}), old=True)
+    asked = played(search, problem, 6)
+    assert {proposal.settings["a"] for proposal in asked} <= {0.0}
+    assert len(asked) < 4
+    assert search.verdict().state == "infeasible"
 
 
 def test_where_no_way_leads_from_a_bad_start_nothing_is_safe() -> None:

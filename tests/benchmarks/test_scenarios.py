@@ -9,8 +9,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
+import scenario_drawing
+import scenario_problem
 import scenarios
 from scenario_clusters import drawn_cluster, mistaken
+from scenario_problem import Scenario
 
 SEED = 3
 """Whose runs are short."""
@@ -24,21 +27,21 @@ def nothing_kept(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.fixture(scope="module")
-def feasible(nothing_kept: None) -> scenarios.Scenario:
+def feasible(nothing_kept: None) -> Scenario:
     return scenarios.scenario(SEED)
 
 
 @pytest.fixture(scope="module")
-def infeasible(nothing_kept: None) -> scenarios.Scenario:
+def infeasible(nothing_kept: None) -> Scenario:
     return scenarios.scenario(SEED, infeasible=True)
 
 
-def random_settings(found: scenarios.Scenario, count: int) -> list[Any]:
+def random_settings(found: Scenario, count: int) -> list[Any]:
     return [found.space.decode(point) for point in np.random.default_rng(77).random((count, found.space.size))]
 
 
 def test_a_scenario_is_the_same_again_drawn_or_kept(
-    feasible: scenarios.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    feasible: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = scenarios.scenario(SEED)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -50,26 +53,26 @@ def test_a_scenario_is_the_same_again_drawn_or_kept(
         assert again.truth(again.start) == feasible.truth(feasible.start)
 
 
-def test_what_is_in_force_misses_an_objective_and_the_hidden_settings_meet_all(feasible: scenarios.Scenario) -> None:
+def test_what_is_in_force_misses_an_objective_and_the_hidden_settings_meet_all(feasible: Scenario) -> None:
     problem = feasible.problem()
     assert problem.feasible
     assert feasible.hidden is not None
     assert not problem.violated(feasible.hidden)
     assert problem.violated(problem.start)
     assert not feasible.meets(feasible.start)
-    assert 0 < feasible.share <= scenarios.MOST_RANDOM
+    assert 0 < feasible.share <= scenario_drawing.MOST_RANDOM
     assert feasible.reached < 1
 
 
-def test_no_settings_come_near_the_bounds_of_an_infeasible_scenario(infeasible: scenarios.Scenario) -> None:
+def test_no_settings_come_near_the_bounds_of_an_infeasible_scenario(infeasible: Scenario) -> None:
     problem = infeasible.problem()
     assert problem.feasible is False
-    assert infeasible.reached >= scenarios.BEYOND
+    assert infeasible.reached >= scenario_drawing.BEYOND
     candidates = [problem.start, *problem.designs.values(), *random_settings(infeasible, 40)]
     assert all(problem.violated(settings) for settings in candidates)
 
 
-def test_a_measurement_is_noisy_repeats_with_its_generator_and_says_its_error(feasible: scenarios.Scenario) -> None:
+def test_a_measurement_is_noisy_repeats_with_its_generator_and_says_its_error(feasible: Scenario) -> None:
     true = feasible.truth(feasible.start)
     one, same, other = (feasible.measure(feasible.start, np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert one == same
@@ -77,10 +80,10 @@ def test_a_measurement_is_noisy_repeats_with_its_generator_and_says_its_error(fe
     for name in feasible.cluster.metrics:
         assert one[name].mean == pytest.approx(true[name], rel=0.6)
         assert 0.02 * one[name].mean < one[name].error < 0.11 * one[name].mean
-    assert scenarios.LOSS in one
+    assert scenario_problem.LOSS in one
 
 
-def test_settings_in_force_are_never_unsafe_and_worse_ones_are(feasible: scenarios.Scenario) -> None:
+def test_settings_in_force_are_never_unsafe_and_worse_ones_are(feasible: Scenario) -> None:
     problem = feasible.problem()
     assert not problem.unsafe(problem.start)
     now = problem.truth(problem.start)
@@ -94,7 +97,7 @@ def test_settings_in_force_are_never_unsafe_and_worse_ones_are(feasible: scenari
         assert problem.unsafe(settings) == any(worse)
 
 
-def test_the_start_and_the_profiles_are_settings_of_the_space(feasible: scenarios.Scenario) -> None:
+def test_the_start_and_the_profiles_are_settings_of_the_space(feasible: Scenario) -> None:
     assert feasible.space.nearest(feasible.start) == feasible.start
     assert all(set(settings) == set(feasible.start) for settings in feasible.profiles.values())
 
@@ -111,14 +114,19 @@ def test_clusters_are_of_all_kinds_and_a_mistaken_twin_keeps_their_work(seed: in
     assert (seen.clients[0].rate, seen.recovery, seen.scrub) == (model.clients[0].rate, model.recovery, model.scrub)
 
 
-def test_the_prior_knows_every_metric_and_the_loss(
-    feasible: scenarios.Scenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scenarios, "DESIGNS", 12)
+def test_the_prior_knows_every_metric_and_the_loss(feasible: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scenario_problem, "DESIGNS", 12)
     (prior,) = feasible.problem().priors
     points = np.asarray([feasible.space.encode(feasible.start)])
     found = prior.predict(points)
-    assert set(found) == {*feasible.cluster.metrics, scenarios.LOSS}
+    assert set(found) == {*feasible.cluster.metrics, scenario_problem.LOSS}
     true = feasible.truth(feasible.start)
     for name in feasible.cluster.metrics:
         assert found[name][0] == pytest.approx(true[name], rel=0.6)
+
+
+def test_many_losses_at_once_are_those_of_each(feasible: Scenario) -> None:
+    true = [feasible.truth(settings) for settings in random_settings(feasible, 8)]
+    columns = {name: np.array([values[name] for values in true]) for name in feasible.cluster.metrics}
+    found = scenario_problem.losses(feasible.slo, columns)
+    assert found == pytest.approx([values[scenario_problem.LOSS] for values in true])

@@ -89,12 +89,6 @@ class Limiting:
     """Smallest sets that probably cannot be met together, though every smaller part of them can."""
 
 
-def most_likely_feasible(model: Model, space: Space, generator: np.random.Generator) -> Tuple[Array, float]:
-    """Find the point that most probably meets every constraint, and the logarithm of that probability."""
-    pool = _Pool(model, space, generator)
-    return pool.climb(View.log_feasible)
-
-
 def reach(model: Model, space: Space, generator: np.random.Generator) -> Reach:
     """Say how likely it is that the constraints can be met at all.
 
@@ -202,7 +196,8 @@ class _Pool:
         """Give the best point, moved to where its settings are, and its score."""
         model, generator = self._model, self._generator
         tried = score(model.at_trials)
-        region = Region(self._whole.low, self._whole.high, model.points[int(np.argmax(tried))])
+        whole, centre = self._whole, model.points[int(np.argmax(tried))]
+        region = Region(whole.low, whole.high, centre, getattr(self._space, "categories", ()))
         points = np.vstack([self.best(score, _SCATTERED), candidates(region, model.points, generator)])
         for number in range(_ROUNDS):
             values = score(model.at(points))

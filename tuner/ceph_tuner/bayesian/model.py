@@ -23,6 +23,9 @@ FEASIBLE = 0.5
 BROKEN = 0.5
 """Probability of having been safe below which a trial counts as a violation."""
 
+_ODDS = 1.0
+"""How much likelier than to make worse what is bad already a trial must be to mend everything."""
+
 _NEAR_FAILURE = 0.15
 """Distance in the cube over which a failed trial makes its neighbours suspect."""
 
@@ -230,6 +233,14 @@ class View:
         """Logarithm of the probability that every constraint is met, shape (n,)."""
         return self._log_all([(bounds, bounds.goal) for bounds in self._model.bounds])
 
+    def information(self) -> Array:
+        """What a measurement would say of all metrics, in nats, shape (n,)."""
+        each = [
+            np.log1p((self.metric(name)[1] / surrogate.error) ** 2)
+            for name, surrogate in self._model.surrogates.items()
+        ]
+        return 0.5 * np.sum(each, axis=0)
+
     def log_safe(self) -> Array:
         """Logarithm of the probability that no constraint is broken which the start keeps, shape (n,)."""
         return self._log_all([(bounds, bounds.hold) for bounds in self._model.bounds if bounds.kept])
@@ -239,11 +250,21 @@ class View:
         return self._log_all([(bounds, bounds.hold) for bounds in self._model.bounds if not bounds.kept])
 
     def allowed(self, risk: float, options: Options) -> Array:
-        """Whether points may be tried, where `risk` may be taken that they break what the start keeps, shape (n,)."""
+        """Whether points may be tried, where `risk` may be taken that they break what the start keeps, shape (n,).
+
+        More risk that what the start breaks gets worse is taken only where success is likelier than that, as far as a
+        prior can tell.
+        """
         safe = self.log_safe() >= math.log(max(1.0 - risk, 1e-300))
         # without a safe probability nothing is at risk at all
         least = min(options.improve_probability, options.safe_probability)
-        return np.asarray(safe & (self.log_no_worse() >= math.log(max(least, 1e-300))))
+        # violations lower either risk alike
+        least = 1.0 - (1.0 - least) * risk / (1.0 - options.safe_probability)
+        no_worse = np.exp(self.log_no_worse())
+        hopeful = no_worse >= least
+        if self._model.has_priors:
+            hopeful &= np.exp(self.log_feasible()) >= _ODDS * (1.0 - no_worse)
+        return np.asarray(safe & (hopeful | (no_worse >= 1.0 - risk)))
 
     def _log_all(self, limits: Sequence[Tuple[Bounds, float]]) -> Array:
         total = self._model.log_no_failure(self.points)

@@ -27,6 +27,7 @@ from ceph_tuner.bayesian.contract import (
     Prior,
     Proposal,
     Recommendation,
+    Settings,
     Space,
     Values,
     Verdict,
@@ -40,9 +41,10 @@ _RECOMMENDED = 0.98
 """Probability from which tried settings may be recommended."""
 
 _EVIDENCE, _UNLIKELY, _HOPELESS = 4, 0.02, 0.005
-"""Trials before a set of constraints is called infeasible, the probability of the likeliest point below which it is
-looked into, and the probability that any point meets all below which it is. With few trials the models are too sure of
-themselves: of 14 rugged functions that could be met in 0.2% of the cube, 6 were given up at 0.02, and 3 at 0.005."""
+"""Trials before a set of constraints is called infeasible, and without priors one more for each side of the cube; the
+probability of the next trial below which it is looked into, and the probability that any point meets all below which
+it is. With few trials the models are too sure of themselves: of 14 rugged functions that could be met in 0.2% of the
+cube, 6 were given up at 0.02, and 3 at 0.005."""
 
 
 class SafeOptimiser:
@@ -71,6 +73,7 @@ class SafeOptimiser:
         self._model: Optional[Model] = None
         self._model_pending = 0
         self._step: Optional[Step] = None
+        self._exists: Optional[float] = None
 
     @property
     def trials(self) -> Tuple[Trial, ...]:
@@ -120,11 +123,14 @@ class SafeOptimiser:
             return Verdict("satisfied", f"every constraint holds; another trial would gain {100 * step.gain:.1f}%")
         if options.trials is not None and len(own) > options.trials:
             return Verdict("budget", f"all {options.trials} trials are made")
-        if not step.met and len(own) >= _EVIDENCE and step.reachable < _UNLIKELY:
-            # points at random miss what is small
-            reach = self.explain().reach()
-            if reach.exists < _HOPELESS:
-                chance = f"{100 * reach.exists:.1f}%"
+        evidence = _EVIDENCE + (0 if self._priors else self._space.size)
+        # where nothing is left to be tried there will be no more evidence than there is
+        if not step.met and step.feasible < _UNLIKELY and (len(own) >= evidence or step.point is None):
+            if self._exists is None:
+                with threadpool_limits(1):
+                    self._exists = self.explain().reach().exists
+            if self._exists < _HOPELESS:
+                chance = f"{100 * self._exists:.1f}%"
                 return Verdict("infeasible", f"that any settings meet every constraint has {chance} probability")
         if step.point is None:
             return Verdict("nothing safe", f"no untried settings are safe with {100 * options.safe_probability:g}%")
@@ -212,9 +218,18 @@ class SafeOptimiser:
             first = Proposal(dict(self._start_settings), "what is in use: everything is compared with it", 1.0)
             return None if any(proposal.settings == first.settings for proposal in self._pending) else first
         if self._confirming():
-            return Proposal(self.best().settings, "the best once more, before it is recommended", 1.0)
+            return Proposal(self._contender(), "the best once more, before it is recommended", 1.0)
         step = self._stepped()
         return None if step.point is None else Proposal(self._space.decode(list(step.point)), step.why, step.safe)
+
+    def _contender(self) -> Settings:
+        """What would be recommended if it were as good as it looks, among what is safe to be tried again."""
+        model, view, told = self._fitted(), self._fitted().at_trials, len(self._trials)
+        mean, _ = view.metric(self._objective)
+        may = view.log_feasible() >= math.log(max(self._options.safe_probability, FEASIBLE))
+        likely = np.where(may & ~model.failed, mean, np.inf)[:told]
+        row = int(np.argmin(likely))
+        return dict(self._trials[row].settings) if np.isfinite(likely[row]) else self.best().settings
 
     def _confirming(self) -> bool:
         if self._options.trials is None:
@@ -254,6 +269,7 @@ class SafeOptimiser:
 
     def _stepped(self) -> Step:
         if self._step is None:
+            self._exists = None
             model = self._fitted()
             with threadpool_limits(1):
                 entropy = [self._seed, len(self._trials), len(self._pending)]

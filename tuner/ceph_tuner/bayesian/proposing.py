@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from ceph_tuner.bayesian.trust_region import half_side
 _LARGEST = 0.5
 """Half a side of the largest region where nothing but what was measured is known."""
 
+_LESSONS = 0.5
+"""Trials, as a share of the sides of the cube, of which each may be a lesson; later every other one after a success."""
+
 _REPEATS = 3
 """Times that the best known is measured before it is given up that anything else is safe."""
 
-_ROUNDS, _SHRINKS, _ROUNDED, _EVERYWHERE, _SAME = 6, 5, 50, 2000, 1e-6
+_ROUNDS, _SHRINKS, _ROUNDED, _SAME = 6, 5, 50, 1e-6
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,8 @@ class Step:
     """Whether something tried is surely feasible."""
     gain: float
     """What the trial is expected to gain, as a share of how much the objective varies over the cube."""
-    reachable: float
-    """The largest probability, anywhere, that every constraint is met."""
+    feasible: float
+    """Probability that the trial meets every constraint."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,14 @@ class _Worth:
             return view.log_feasible()
         met = view.log_feasible() >= math.log(FEASIBLE)
         return np.where(met, -view.metric(self.objective)[0], -np.inf)
+
+
+class _Lesson:
+    """What a trial teaches: it is worth most where the models know least."""
+
+    def of(self, view: View) -> Array:
+        """Information about the metrics, shape (n,)."""
+        return view.information()
 
 
 def next_step(
@@ -95,48 +106,79 @@ def next_step(
         point = _best_safe(space, model, region, worth, (taken, options), list(within.values()), generator)
         if point is not None:
             break
+    gain = _gain(model, worth, point) if met.any() else 0.0
     why = "most gain that is expected" if met.any() else "most likely to meet every constraint"
+    # at the edge of what is safe nothing is learnt any more, and what was learnt there may have been noise
+    stuck = _failures(tried) % 2 == 1 or len(tried) <= _LESSONS * space.size
+    if met.any() and not model.has_priors and stuck and gain < model.surrogates[objective].error:
+        region = _around_safest(model, centre, max(half, first), options.step_limit, categories)
+        lesson = _best_safe(space, model, region, _Lesson(), (taken, options), [], generator)
+        if lesson is not None:
+            point, why = lesson, "most to be learnt"
     for label, suggested in within.items():
         if point is not None and np.array_equal(point, suggested):
             why = f"{label}: {why}"
     repeats = int(np.sum(np.all(model.points == centre, axis=1)))
     if point is None and repeats < _REPEATS and not model.failed.all():
         point, why = centre, "the best again: nothing else is safe, as far as is known"
-    safe, gain = 0.0, 0.0
+    safe, feasible = 0.0, 0.0
     if point is not None:
         here = model.at(point[None, :])
         safe = float(np.exp(np.minimum(here.log_safe(), here.log_no_worse())[0]))
-        why = f"{why} (feasible with {100 * float(np.exp(here.log_feasible()[0])):.0f}%)"
-        gain = float(np.exp(worth.of(here)[0])) / model.surrogates[objective].scale if met.any() else 0.0
+        feasible = float(np.exp(here.log_feasible()[0]))
+        why = f"{why} (feasible with {100 * feasible:.0f}%)"
+    gain /= model.surrogates[objective].scale
     surely = bool(np.any(view.log_feasible() >= math.log(max(options.safe_probability, FEASIBLE))))
-    everywhere = model.at(np.vstack([generator.random((_EVERYWHERE, space.size)), model.points]))
-    return Step(point, why, safe, surely, gain, float(np.exp(np.max(everywhere.log_feasible()))))
+    return Step(point, why, safe, surely, gain, feasible)
 
 
 def _best_safe(
     space: Space,
     model: Model,
     region: Region,
-    worth: _Worth,
+    worth: Union[_Worth, _Lesson],
     taken: Tuple[float, Options],
     suggestions: Sequence[Array],
     generator: np.random.Generator,
 ) -> Optional[Array]:
     points = np.vstack([candidates(region, model.points, generator), *suggestions])
-    for number in range(_ROUNDS + 1):
-        view = model.at(points)
-        nearly = view.log_safe() + view.log_no_worse()
-        # what is not safe is ordered by how nearly it is, below all that is
-        score = np.where(view.allowed(*taken), worth.of(view), -1e9 + np.maximum(nearly, -1e6))
-        if number < _ROUNDS:
-            points = refined(region, points, score, number, generator)
-    order = np.argsort(-score, kind="stable")[:_ROUNDED]
+    for number in range(_ROUNDS):
+        points = refined(region, points, _score(model.at(points), worth, taken), number, generator)
+    order = np.argsort(-_score(model.at(points), worth, taken), kind="stable")[:_ROUNDED]
     settled = rounded(space, points[order])
     view = model.at(settled)
     apart = np.min(np.max(np.abs(settled[:, None, :] - model.points[None, :, :]), axis=2), axis=1)
     score = np.where(view.allowed(*taken) & (apart > _SAME), worth.of(view), -np.inf)
     best = int(np.argmax(score))
     return settled[best] if np.isfinite(score[best]) else None
+
+
+def _around_safest(
+    model: Model, centre: Array, half: float, step_limit: float, categories: Sequence[Sequence[int]]
+) -> Region:
+    """Give the box around the safest that was tried within a step of the centre, as far as a step leads."""
+    view = model.at_trials
+    near = np.max(np.abs(model.points - centre), axis=1) <= step_limit
+    safety = np.where(near & ~model.failed, view.log_safe() + view.log_no_worse(), -np.inf)
+    safest = model.points[int(np.argmax(safety))]
+    box, limit = Region.around(safest, half, categories), Region.around(centre, step_limit, categories)
+    return Region(np.maximum(box.low, limit.low), np.minimum(box.high, limit.high), safest, categories)
+
+
+def _gain(model: Model, worth: _Worth, point: Optional[Array]) -> float:
+    """Expected gain of a trial, in the objective's unit."""
+    return 0.0 if point is None else float(np.exp(worth.of(model.at(point[None, :]))[0]))
+
+
+def _failures(tried: Array) -> int:
+    """How many trials it is since one was better than all before it."""
+    return len(tried) - 1 - int(np.argmax(tried))
+
+
+def _score(view: View, worth: Union[_Worth, _Lesson], taken: Tuple[float, Options]) -> Array:
+    """Order points: what is not safe by how nearly it is, below all that is."""
+    nearly = view.log_safe() + view.log_no_worse()
+    return np.where(view.allowed(*taken), worth.of(view), -1e9 + np.maximum(nearly, -1e6))
 
 
 def _successes(tried: Array) -> List[bool]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Optional, Tuple
 
 import numpy as np
@@ -77,8 +77,18 @@ class Surrogate:
 
     def __init__(self, data: Data, scale: float) -> None:
         """Fit. `scale` is how much the metric varies over the cube, as far as that is known."""
-        priors = data.inputs.shape[1] - data.size
         self._size, self.scale = data.size, scale
+        self._believed = np.full(data.inputs.shape[1] - data.size, True)
+        self._fit(data)
+        while np.any(self.trust < 0):
+            # what moves against the metric is no use to it: the best scale that is no less than 0 is 0
+            self._believed &= self.trust >= 0
+            self._fit(data)
+
+    def _fit(self, data: Data) -> None:
+        """Find the hyperparameters, with the priors that are believed."""
+        data = replace(data, inputs=self._of_use(data.inputs))
+        scale, priors = self.scale, data.inputs.shape[1] - data.size
         self._weights = np.full(priors, 1.0 / max(1, priors))
         centres, widths = _centres(data.size, priors, scale)
         kernel = PlaneAndCurve(np.exp(centres[data.size :]), np.exp(centres[: data.size]))
@@ -93,6 +103,7 @@ class Surrogate:
 
     def predict(self, inputs: Array) -> Tuple[Array, Array]:
         """Give posterior means and deviations of the metric (not of a measurement), each of shape (n,)."""
+        inputs = self._of_use(inputs)
         cross = self._gp.kernel_(inputs, self._gp.X_train_)
         mean = cross @ self._gp.alpha_
         half = solve_triangular(self._gp.L_, cross.T, lower=True, check_finite=False)
@@ -102,7 +113,7 @@ class Surrogate:
 
     def departures(self, inputs: Array, count: int, generator: np.random.Generator) -> Array:
         """Give how far functions that fit what was seen are from `predict`'s mean, shape (count, n)."""
-        return self.scale * departures(self._gp, inputs, count, generator)
+        return self.scale * departures(self._gp, self._of_use(inputs), count, generator)
 
     @property
     def surprises(self) -> Array:
@@ -116,17 +127,27 @@ class Surrogate:
         return self.scale * math.sqrt(float(self._gp.kernel_.variances[NOISE]))
 
     @property
+    def error(self) -> float:
+        """Deviation of a measurement as a whole, in the metric's unit, > 0."""
+        return math.hypot(self.noise, self.scale * math.sqrt(float(np.median(self._gp.alpha))))
+
+    @property
     def trust(self) -> Array:
         """Learnt scale of each prior, shape (priors,): 1 as predicted, 0 of no use."""
         kernel = self._gp.kernel_
         seen = self._gp.X_train_[:, self._size :]
-        learnt: Array = self._weights + self.scale * kernel.variances[VARIANCES:] * (seen.T @ self._gp.alpha_)
+        learnt = np.zeros(len(self._believed))
+        learnt[self._believed] = self._weights + self.scale * kernel.variances[VARIANCES:] * (seen.T @ self._gp.alpha_)
         return learnt
 
     @property
     def lengths(self) -> Array:
         """Length scales, shape (size,)."""
         return np.asarray(self._gp.kernel_.lengths, dtype=float)
+
+    def _of_use(self, inputs: Array) -> Array:
+        """Leave out the priors that are not believed."""
+        return inputs[:, np.concatenate([np.full(self._size, True), self._believed])]
 
     def _residuals(self, data: Data) -> Array:
         residuals: Array = data.means - data.inputs[:, data.size :] @ self._weights
