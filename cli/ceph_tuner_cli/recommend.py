@@ -29,6 +29,7 @@ from ceph_tuner.twin.compiled import available
 from ceph_tuner.twin.discrepancy import spread_and_freedom
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli import recommend_rebuild
+from ceph_tuner_cli.elsewhere import gathered
 from ceph_tuner_cli.recommend_page import RecommendProgress, page, what_to_do
 from ceph_tuner_cli.render import Format, FormatOption, console, emit, messages
 
@@ -41,6 +42,9 @@ def recommend(
     trials: int = typer.Option(Effort.trials, "--trials", "-n", min=1, max=500, help="Settings to try on the twin."),
     seed: int = typer.Option(1, "--seed", min=0, max=2**31, help="The same seed gives the same answer."),
     knobs: Optional[str] = typer.Option(None, "--knobs", help="Knobs to search, with commas; else the work's own."),
+    profile_from: Optional[List[Path]] = typer.Option(
+        None, "--profile-from", help="A profile of another cluster, to try first where that is alike; may be repeated."
+    ),
     processes: Optional[int] = typer.Option(None, "--processes", min=1, help="Runs side by side; else one per core."),
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="Write the winner as a profile file."),
     force: bool = typer.Option(False, "--force", help="Replace the profile file if there is one."),
@@ -63,9 +67,11 @@ def recommend(
     if MCLOCK_NINE[0] in in_force:
         in_force = from_release_units(in_force, release, hardware)
     question = _fitted(Question(described.model, wanted, in_force, _names(knobs)), described.calibration)
+    others = gathered(profile_from or [])
     with RecommendProgress(wanted) as progress, Interrupts(progress.interrupted) as interrupts:
         with interrupts():
-            found = search(question, replace(Effort(), trials=trials, seed=seed), progress, processes)
+            effort = replace(Effort(), trials=trials, seed=seed)
+            found = search(question, effort, progress, processes, profiles_elsewhere=others)
         plan, cut_short = None, found.interrupted
         # what is found is shown, whatever becomes of the plan
         with suppress(KeyboardInterrupt):
@@ -85,19 +91,20 @@ def recommend(
     if not cut_short and found.learnt is not None:
         with suppress(KeyboardInterrupt):
             told = explained(found.learnt, wanted, unmet, curves=whole)
-    classes = _classes(found)
+    classes, transfer = _classes(found), found.learnt.elsewhere if found.learnt is not None else None
     chosen = answer(found)
     document = {
         **_document(found, chosen, why, described.name),
         "capacity": [asdict(entry) for entry in classes],
         "explanation": None if told is None else told.to_dict(),
+        "elsewhere": [entry.to_dict() for entry in transfer.judged] if transfer is not None else [],
         "beyond_live_knobs": recommend_rebuild.document(plan),
     }
     if output is not None and found.choice.better:
         profile_file.write(output, profile(found, described.name), force)
         document["saved"] = str(output)
     beyond = [] if plan is None else recommend_rebuild.section(plan)
-    emit(document, form, lambda: Group(page(found, chosen, why, classes, told, explain), *beyond))
+    emit(document, form, lambda: Group(page(found, chosen, why, classes, told, explain, transfer), *beyond))
     if form is Format.table:
         lines = what_to_do(found, chosen, document.get("saved"))
         for line in lines if plan is None else [*lines, *recommend_rebuild.commands(plan)]:

@@ -18,8 +18,10 @@ from ceph_tuner.recommendation.answer import Answer
 from ceph_tuner.recommendation.limits import Missed, kind_of
 from ceph_tuner.recommendation.searching import Found
 from ceph_tuner.search.explaining import Explained
+from ceph_tuner.search.transfer import Elsewhere
 from ceph_tuner.slo import Slo, Verdict, evaluate
 from ceph_tuner.twin.knobs_in_force import completed
+from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
 from ceph_tuner_cli.knobs import shown
 from ceph_tuner_cli.render import messages
@@ -95,6 +97,7 @@ def page(
     classes: Sequence[Account] = (),
     told: Optional[Explained] = None,
     whole: bool = False,
+    transfer: Optional[Elsewhere] = None,
 ) -> RenderableType:
     """Lay out a recommendation; `whole`: with everything that the search has learnt."""
     parts: List[RenderableType] = [Text(_headline(found)), Text(""), _objectives(found), Text(_interval_note(found))]
@@ -106,7 +109,7 @@ def page(
         parts += _too_much(classes)
     parts += learnt(told, lambda metric, value: amount(metric, value)[0], whole)
     parts += [Text(f"Note: {note}.") for note in chosen.notes]
-    parts += [Text(""), Text(_evidence(found))]
+    parts += [Text(""), Text(_evidence(found)), *(Text(line) for line in said_of(transfer))]
     return Group(*parts)
 
 

@@ -23,6 +23,7 @@ from ceph_tuner.lab.recipes import options_for_window
 from ceph_tuner.lab.scenarios import scenario as make_scenario
 from ceph_tuner.recommendation.accounts import Account, accounts
 from ceph_tuner.search.space import Space, space_for
+from ceph_tuner.search.transfer import Elsewhere, Here
 from ceph_tuner.settings import fitting_reservations
 from ceph_tuner.translate import to_release_units
 from ceph_tuner.trial import Budget, Trial
@@ -36,6 +37,7 @@ from ceph_tuner.tuning.outcome import Outcome, Task
 from ceph_tuner.tuning.past import Heading, Lesson, lessons, past_runs, to_resume
 from ceph_tuner.tuning.searching import TuningSearch
 from ceph_tuner.twin.knobs_in_force import completed
+from ceph_tuner_cli.elsewhere import gathered, name_of
 from ceph_tuner_cli.render import Format, FormatOption, console, emit, messages
 from ceph_tuner_cli.tune_page import TuneProgress, announcement, page, what_to_do
 from ceph_tuner_cli.tune_prior import Believed, believed
@@ -67,6 +69,12 @@ def tune(
     ),
     prior: bool = typer.Option(
         True, "--prior/--no-prior", help="Whether a model is asked first: a lab's own twin, else mClock's rules."
+    ),
+    profile_from: Optional[List[Path]] = typer.Option(
+        None, "--profile-from", help="A profile of another cluster, to begin with where that is alike; may be repeated."
+    ),
+    elsewhere: bool = typer.Option(
+        True, "--elsewhere/--no-elsewhere", help="Whether profiles of other clusters are considered at all."
     ),
     past: bool = typer.Option(True, "--past/--no-past", help="Whether to learn from earlier runs on this target."),
     resume: bool = typer.Option(False, "--resume", help="Go on with the last run on this target, from its history."),
@@ -112,6 +120,7 @@ def tune(
         space = _space(opened, wanted, now, knobs)
         task = _task(wanted, opened, now, budget, write_back, profiles)
         known = believed(opened, wanted, now, timing, model) if prior else Believed()
+        others = gathered(profile_from or [], opened.store) if elsewhere else []
         heading = Heading(
             wanted.slo.to_dict(),
             target,
@@ -119,7 +128,7 @@ def tune(
             space.free,
             seed,
             now.settings,
-            known.name,
+            known.name + name_of(others),
         )
         history = History(opened.store)
         runs = past_runs(history)
@@ -131,7 +140,10 @@ def tune(
             messages.print("the twin is asked first: it simulates some hundred settings", markup=False)
         with interrupts():
             priors = known.priors(space, wanted.slo, now, seed)
-        search = TuningSearch(space, wanted.slo, task.in_force, opened.release.profiles, seed, options, priors)
+        transfer = Elsewhere(others, Here(opened.release, now.hardware, now.osds, wanted.slo.work), space)
+        search = TuningSearch(
+            space, wanted.slo, task.in_force, opened.release.profiles, seed, options, priors, transfer
+        )
         work = _work(opened, wanted, timing, stack)
         writer = JournalledWriter(applier, target, opened.release, now.hardware, f"tune {wanted.slo.name}")
         lookout = ClusterLookout(opened.commander, opened.clock)
@@ -157,11 +169,12 @@ def tune(
         "commands": commands,
         "capacity": [asdict(entry) for entry in classes],
         "explanation": None if told is None else told.to_dict(),
+        "elsewhere": [entry.to_dict() for entry in transfer.judged],
     }
     if save is not None and outcome.choice.better:
         profile_file.write(save, tuned_profile(outcome, wanted, opened, now), force)
         document["saved"] = str(save)
-    emit(document, form, lambda: page(outcome, opened.release, now, classes, told, explain))
+    emit(document, form, lambda: page(outcome, opened.release, now, classes, told, explain, transfer))
     if form is Format.table:
         for line in what_to_do(outcome, cluster, commands, document.get("saved")):
             console.print(line, markup=False, soft_wrap=True)

@@ -19,12 +19,14 @@ from ceph_tuner.recommendation.accounts import Account
 from ceph_tuner.releases import Release, Settings
 from ceph_tuner.search.explaining import Explained
 from ceph_tuner.search.space import Space
+from ceph_tuner.search.transfer import Elsewhere
 from ceph_tuner.slo import Slo, Verdict, evaluate
 from ceph_tuner.trial import Run, Trial
 from ceph_tuner.tuning.measuring import Timing
 from ceph_tuner.tuning.on_cluster import InForce
 from ceph_tuner.tuning.outcome import Outcome, Task
 from ceph_tuner.winner import Choice
+from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
 from ceph_tuner_cli.knobs import shown
 from ceph_tuner_cli.render import messages
@@ -141,10 +143,11 @@ def page(
     classes: Sequence[Account] = (),
     told: Optional[Explained] = None,
     whole: bool = False,
+    transfer: Optional[Elsewhere] = None,
 ) -> RenderableType:
     """Lay out a tuning run's result; `whole`: with everything that the search has learnt."""
     parts: List[RenderableType] = [Text(_headline(outcome)), Text(""), _objectives(outcome)]
-    parts += [Text(""), *(Text(line) for line in _search(outcome))]
+    parts += [Text(""), *(Text(line) for line in (*_search(outcome), *said_of(transfer)))]
     if outcome.choice.better:
         parts += [Text(""), _settings(outcome, release, now)]
         parts += [] if classes else _accounting(outcome, release, now)

@@ -37,6 +37,11 @@ def every(release: Optional[Release] = None) -> List[Profile]:
     return [load(name) for name in names(release)]
 
 
+def tuned() -> List[Profile]:
+    """Read those that tuning runs found."""
+    return [load(name) for name in names() if name.startswith(f"{TUNED}/")]
+
+
 def _paths() -> Dict[str, Path]:
     order = [*RELEASES, TUNED]
     found = [path for path in sorted(ROOT.glob("*/*.yaml")) if path.parent.name in order]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import List, Mapping, Sequence
 
 import pytest
@@ -12,11 +13,14 @@ from ceph_tuner.bayesian import Prior
 from ceph_tuner.clusters.sampler import ClusterSampler
 from ceph_tuner.clusters.twin import TwinCluster, twin_cluster
 from ceph_tuner.errors import RetryLater
+from ceph_tuner.files.slo_file import SloFile
 from ceph_tuner.history import History
 from ceph_tuner.knobs import PROFILE
+from ceph_tuner.profile import Profile
 from ceph_tuner.releases import REEF, TENTACLE, Release
 from ceph_tuner.search.space import space_for
-from ceph_tuner.slo import Slo, parse_slo
+from ceph_tuner.search.transfer import Elsewhere, Here
+from ceph_tuner.slo import Slo, evaluate, parse_slo
 from ceph_tuner.trial import Budget, Run, Trial
 from ceph_tuner.tuning.live_work import LiveWork
 from ceph_tuner.tuning.loop import tune
@@ -27,6 +31,7 @@ from ceph_tuner.tuning.searching import TuningSearch
 from ceph_tuner.tuning.twin_prior import TwinPrior
 from ceph_tuner.tuning.twin_work import TwinWork
 from ceph_tuner.twin.model import KIB, MIB, ClientStream, ClusterModel, Device, OsdModel, Pool, RecoveryWork, ScrubWork
+from ceph_tuner_cli.tune_profile import tuned_profile
 
 # as the lab's: three throttled drives with 250 small writes a second, and objects of 1 MiB to recover
 LAB = OsdModel(
@@ -74,6 +79,7 @@ def tuned(
     write_back: bool = True,
     compare: bool = True,
     priors: Sequence[Prior] = (),
+    profiles_elsewhere: Sequence[Profile] = (),
 ) -> Outcome:
     now = in_force(cluster, "osd")
     applier = cluster.applier(who="the test")
@@ -84,7 +90,8 @@ def tuned(
     )
     space = space_for(cluster.release, slo.work, now.settings)
     history = History(cluster.store)
-    search = TuningSearch(space, slo, now.settings, cluster.release.profiles, 1, priors=priors)
+    elsewhere = Elsewhere(profiles_elsewhere, Here(cluster.release, now.hardware, now.osds, slo.work), space)
+    search = TuningSearch(space, slo, now.settings, cluster.release.profiles, 1, priors=priors, elsewhere=elsewhere)
 
     def record(trial: Trial) -> None:
         history.add_trial(trial.to_dict())
@@ -135,6 +142,41 @@ def test_a_model_that_is_asked_first_leads_far_beyond_the_first_small_steps() ->
     assert outcome.choice.verdicts[0].bound == 0.8 * outcome.baseline["client.p95_ms"]
     assert outcome.unsafe == []
     assert set(outcome.trust) == {"client.p95_ms", "recovery.bytes_s"}
+
+
+def met(outcome: Outcome) -> int:
+    """Trials until one kept every hard objective; one more than there were where none did."""
+    kept = [
+        all(verdict.met for verdict in evaluate(outcome.slo, trial.means, outcome.baseline))
+        for trial in outcome.trials
+        if trial.run.kind == "trial"
+    ]
+    return kept.index(True) + 1 if True in kept else len(kept) + 1
+
+
+def test_a_profile_of_a_like_cluster_shortens_the_search_and_one_of_an_unlike_cluster_costs_nothing() -> None:
+    there, wanted = model(), SloFile(SLO)
+    elsewhere = twin_cluster(there)
+    before = in_force(elsewhere, "osd")
+    found = tuned(elsewhere, TwinWork(elsewhere, there, seed=3), trials=3, priors=[prior_of(there, elsewhere)])
+    assert found.written, found.withdrawn
+    profile = tuned_profile(found, wanted, elsewhere, before)
+
+    def here(*profiles: Profile) -> Outcome:
+        # somewhat other work on the same kind of drives
+        work = model(clients=(ClientStream("rbd", rate=220.0, depth=64),))
+        cluster = twin_cluster(work)
+        load = TwinWork(cluster, work, seed=4)
+        return tuned(cluster, load, trials=4, write_back=False, compare=False, profiles_elsewhere=profiles)
+
+    alone, helped = here(), here(profile)
+    assert met(alone) > 2
+    assert met(helped) <= met(alone) / 2
+    assert helped.unsafe == []
+    assert profile.hardware is not None
+    unlike = replace(profile, hardware=replace(profile.hardware, device_class="hdd"))
+    settings = [trial.run.settings for trial in here(unlike).trials]
+    assert settings == [trial.run.settings for trial in alone.trials]
 
 
 def test_the_same_seed_gives_the_same_outcome() -> None:

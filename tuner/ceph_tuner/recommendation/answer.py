@@ -19,6 +19,9 @@ from ceph_tuner.translate import to_release_units
 
 TARGET = "osd"
 
+_LOAD = ("client.iops", "client.read_iops", "client.write_iops", "client.bytes_s")
+"""What another cluster is held against before it is given this profile."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -101,6 +104,7 @@ def evidence(found: Found) -> Dict[str, Any]:
             for verdict in verdicts
             if verdict.seen is not None
         },
+        "load": {name: rounded(value) for name, value in winner.candidate.means.items() if name in _LOAD},
         "before": _rounded(found.before, found),
         "built_in": {entry.label: _rounded(entry, found) for entry in found.built_in},
         "verdicts": [f"{verdict.objective.text}: {'met' if verdict.met else 'missed'}" for verdict in verdicts],

@@ -13,6 +13,7 @@ import numpy as np
 from ceph_tuner.bayesian import Options
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import PROFILE
+from ceph_tuner.profile import Profile
 from ceph_tuner.recommendation import IN_FORCE, Effort, Prediction, Question, Report
 from ceph_tuner.recommendation.runs import Runs, Started, run_length_s
 from ceph_tuner.releases import Settings
@@ -21,6 +22,7 @@ from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.knob_search import KnobSearch
 from ceph_tuner.search.optimiser import Optimiser, Proposal
 from ceph_tuner.search.space import Space, space_for
+from ceph_tuner.search.transfer import Elsewhere, Here
 from ceph_tuner.settings import fitting_reservations
 from ceph_tuner.slo import evaluate
 from ceph_tuner.winner import Candidate, Choice, choose, finalists
@@ -86,21 +88,25 @@ def search(
     report: Report,
     processes: Optional[int] = None,
     search_for: Optional[SearchFor] = None,
+    profiles_elsewhere: Sequence[Profile] = (),
 ) -> Found:
     """Search, and choose. An interrupt ends it early with what is known; before anything is known it is raised.
 
+    `profiles_elsewhere` are of other clusters: tried first where these are alike.
     Raises InputError for an objective that the twin has nothing to say about, and for knobs that cannot be searched.
     """
     _check(question)
     space = space_for(question.model.release, question.work, fitting_reservations(question.before), question.knobs)
-    profiles = profiles_of(question)
+    profiles, model = profiles_of(question), question.model
+    here = Here(model.release, model.osd.hardware, model.osds, question.slo.work)
+    transfer = Elsewhere(profiles_elsewhere, here, space)
     total = effort.seeds * (len(profiles) + effort.trials) + effort.fresh * (len(profiles) + effort.finalists)
     report.phase("preparing: compiles the model on its first use", 0, total)
     with Runs(effort, run_length_s(question.model, question.in_force, effort), processes) as runs:
         race = _Race(question, effort, report, runs, total)
         try:
             race.open(profiles)
-            race.search(search_for or _search_for(question, space, effort))
+            race.search(search_for or _search_for(question, space, effort, transfer))
             return race.end(space, interrupted=False)
         except KeyboardInterrupt:
             if not race.tried:
@@ -235,15 +241,14 @@ class _Race:
         self._report.phase(text, self._runs.done, self._total)
 
 
-def _search_for(question: Question, space: Space, effort: Effort) -> SearchFor:
+def _search_for(question: Question, space: Space, effort: Effort, transfer: Elsewhere) -> SearchFor:
     designs = informed_designs(space, question.work)
     # a third of the trials looks everywhere: on the twin a wild setting costs nothing
     points = np.random.default_rng(effort.seed).random((max(0, effort.trials // 2 - len(designs)), space.size))
     designs += [Proposal(space.decode([float(u) for u in point]), "drawn at random") for point in points]
     free = Options(safe_probability=0.0, first_step=0.25)
-    return lambda: KnobSearch(
-        space, question.slo, fitting_reservations(question.before), effort.seed, free, opening=designs
-    )
+    before = fitting_reservations(question.before)
+    return lambda: KnobSearch(space, question.slo, before, effort.seed, free, opening=designs, elsewhere=transfer)
 
 
 def _compared(prediction: Prediction) -> Dict[str, Measure]:

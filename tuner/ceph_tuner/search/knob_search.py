@@ -19,6 +19,7 @@ from ceph_tuner.metrics import METRICS
 from ceph_tuner.releases import Settings
 from ceph_tuner.search.optimiser import Failed, Proposal, Result
 from ceph_tuner.search.space import Space
+from ceph_tuner.search.transfer import Elsewhere, corrected, proposals
 from ceph_tuner.slo import Slo, evaluate
 from ceph_tuner.winner import preference, weighed
 
@@ -41,15 +42,17 @@ class KnobSearch:
         priors: Sequence[Prior] = (),
         suggestions: Sequence[Proposal] = (),
         opening: Sequence[Proposal] = (),
+        elsewhere: Optional[Elsewhere] = None,
     ) -> None:
         """Nothing is measured yet.
 
         `suggestions` are tried where they are safe and promising. An `opening` is tried in any case, before the models
-        are asked: for searches that risk nothing.
+        are asked: for searches that risk nothing. What served `elsewhere`, on clusters like this one, is suggested as
+        well; where there is an opening, in place of its last ones.
         """
         self._space, self._slo, self._in_force, self._seed = space, slo, dict(in_force), seed
         self._options, self._priors = options or Options(), priors
-        self._opening = list(opening)
+        self._opening, self._elsewhere = list(opening), elsewhere
         self._suggestions = {proposal.why: proposal.settings for proposal in suggestions}
         self._search: Optional[SafeOptimiser] = None
         self._constraints: List[Constraint] = []
@@ -103,6 +106,11 @@ class KnobSearch:
         return 0 if self._search is None else len(self._search.trials)
 
     @property
+    def elsewhere(self) -> Optional[Elsewhere]:
+        """What was offered of other clusters; judged once the baseline was told."""
+        return self._elsewhere
+
+    @property
     def safe_optimiser(self) -> SafeOptimiser:
         """The search itself, once the baseline was told. Raises ValueError before."""
         if self._search is None:
@@ -119,7 +127,7 @@ class KnobSearch:
         metrics = [objective.metric for objective in self._slo.objectives]
         logs = frozenset(name for name in metrics if METRICS[name].unit != "1")
         options = replace(self._options, log_metrics=self._options.log_metrics | logs)
-        priors = [_WithPreference(prior, self._slo, self._baseline) for prior in self._priors]
+        priors = [_WithPreference(prior, self._slo, self._baseline) for prior in self._with_elsewhere()]
         self._search = SafeOptimiser(
             self._space,
             PREFERENCE,
@@ -131,6 +139,17 @@ class KnobSearch:
             suggestions=self._suggestions,
         )
         return self._search
+
+    def _with_elsewhere(self) -> Sequence[Prior]:
+        """Take what served elsewhere as suggestions; give what is believed, corrected by what was measured there."""
+        if self._elsewhere is None:
+            return self._priors
+        alike = self._elsewhere.judge(self._baseline)
+        suggested = proposals(alike)
+        self._suggestions.update({proposal.why: proposal.settings for proposal in suggested})
+        if self._opening:
+            self._opening = [*suggested, *self._opening[: max(0, len(self._opening) - len(suggested))]]
+        return corrected(self._priors, alike, self._space, self._elsewhere.release)
 
     def _bounded(self, name: str, value: float) -> float:
         bounds = [constraint.bound for constraint in self._constraints if constraint.name == name]

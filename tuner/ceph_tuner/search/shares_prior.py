@@ -29,6 +29,7 @@ _LEAST = 0.01
 
 _BEST_EFFORT_WORK = frozenset({"scrub", "snaptrim", "backfill"})
 
+
 class _Exponents(NamedTuple):
     """How a knob moves the rate of its work, and the clients' latency beside it."""
 

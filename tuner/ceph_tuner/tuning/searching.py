@@ -11,6 +11,7 @@ from ceph_tuner.search.explaining import Explained, explained
 from ceph_tuner.search.knob_search import PREFERENCE, KnobSearch
 from ceph_tuner.search.optimiser import Proposal, Result
 from ceph_tuner.search.space import Space
+from ceph_tuner.search.transfer import Elsewhere
 from ceph_tuner.slo import Slo
 
 
@@ -26,6 +27,7 @@ class TuningSearch:
         seed: int,
         options: Optional[Options] = None,
         priors: Sequence[Prior] = (),
+        elsewhere: Optional[Elsewhere] = None,
     ) -> None:
         self._space, self._slo = space, slo
         suggestions: List[Proposal] = []
@@ -35,7 +37,7 @@ class TuningSearch:
                 suggestions.append(Proposal(settings, f"built-in profile {name}"))
         suggestions += informed_designs(space, slo.work)
         self._search = KnobSearch(
-            space, slo, space.nearest(in_force), seed, options, priors=priors, suggestions=suggestions
+            space, slo, space.nearest(in_force), seed, options, priors, suggestions, elsewhere=elsewhere
         )
 
     def nearest(self, settings: Settings) -> Optional[Settings]:
