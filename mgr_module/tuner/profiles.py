@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.ports import Store
@@ -53,6 +53,25 @@ class ProfileShelf:
         if PREFIX + profile.name not in known and len(known) >= MOST:
             raise InputError("profile import", f"{len(known)} profiles in the cluster", f"at most {MOST}")
         self._store.set(PREFIX + profile.name, stored)
+
+    def elsewhere(self, in_force: Callable[[], Profile]) -> Optional[Dict[str, Any]]:
+        """Imported profiles as the optimiser takes them, with the hardware here; None where there are none."""
+        kept = [_read(self._store.get(key)) for key in self._store.keys(PREFIX)]
+        profiles = [document for document in kept if document is not None]
+        if not profiles:
+            return None
+        here = in_force()
+        if here.hardware is None or here.osds is None:
+            return None
+        return {"profiles": profiles, "hardware": vars(here.hardware), "osds": here.osds}
+
+
+def _read(text: Optional[str]) -> Optional[Dict[str, Any]]:
+    """None for what is no document: the optimiser judges the rest."""
+    try:
+        return _document(text or "", "a stored profile")
+    except InputError:
+        return None
 
 
 def _document(text: str, place: str) -> Dict[str, Any]:

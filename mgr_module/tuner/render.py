@@ -158,8 +158,7 @@ def history(document: Mapping[str, Any]) -> str:
     lines = [table(["UNTIL", *(name.upper() for name in columns)], rows)]
     if document["changes"]:
         changes = [
-            [str(c["change"]), stamp(c["at"]), c["state"], c["target"], c["why"], c["who"]]
-            for c in document["changes"]
+            [str(c["change"]), stamp(c["at"]), c["state"], c["target"], c["why"], c["who"]] for c in document["changes"]
         ]
         lines += ["", table(["CHANGE", "AT", "STATE", "TARGET", "WHY", "WHO"], changes)]
     if document["trials"]:
@@ -249,10 +248,33 @@ def recommendation(found: Mapping[str, Any]) -> str:
             "no trial has been measured: the effect of these settings is not known (ceph-tuner tune finds it)",
             "",
         ]
+    lines += learnt(found.get("explanation"))
+    lines += [
+        f"profile {entry['profile']} {'is suggested' if entry['suggested'] else 'is not used'}: {entry['reason']}"
+        for entry in found.get("elsewhere", [])
+    ]
     lines.append(accounting(found["capacity"]))
     if found.get("commands"):
         lines += ["", "to write them: ", *found["commands"]]
     return "\n".join(lines)
+
+
+def learnt(document: Optional[Mapping[str, Any]]) -> List[str]:
+    """Which knobs matter for what, and which objectives are in each other's way; nothing before a few trials."""
+    if document is None:
+        return []
+    rows = [
+        [metric, ", ".join(f"{entry['knob']} {entry['share'] * 100:.0f} %" for entry in knobs) or "hardly any knob"]
+        for metric, knobs in document["importance"].items()
+    ]
+    lines = [table(["METRIC", "DEPENDS ON (SHARE OF ITS VARIATION)"], rows)]
+    way = document["in_the_way"]
+    for conflict in way["conflicts"] if way else ():
+        together = "cannot be met together" if len(conflict) > 1 else "is out of reach by itself"
+        lines.append(f"by all that was tried, {' and '.join(conflict)} {together}")
+    if way and way["conflicts"]:
+        lines.append(f"nearest that can be: {', '.join(entry['instead'] for entry in way['nearest'])}")
+    return [*lines, ""]
 
 
 def accounting(document: Mapping[str, Any]) -> str:

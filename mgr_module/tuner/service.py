@@ -216,13 +216,15 @@ class Service:
         now = at_work(_means(window))
         baseline = self.baseline() or now or None
         in_force = self.in_force()["settings"]
-        answer = self._ask(slo, in_force, baseline, trials, len(trials))
+        answer = self._ask(slo, in_force, baseline, trials, len(trials), explain=True)
         proposal = answer["proposals"][0] if answer["proposals"] else None
         return {
             "proposal": proposal,
             "commands": self._commands(proposal["settings"]) if proposal else [],
             "verdict": answer.get("verdict"),
             "best": answer.get("best"),
+            "explanation": answer.get("explanation"),
+            "elsewhere": answer.get("elsewhere", []),
             "slo": [verdict.to_dict() for verdict in evaluate(slo, now, baseline)],
             "in_force": in_force,
             "trials": len(trials),
@@ -241,6 +243,7 @@ class Service:
         baseline: Optional[Mapping[str, float]],
         trials: List[Trial],
         seed: int,
+        explain: bool = False,
     ) -> Dict[str, Any]:
         """Give the worker's answer. Raises WorkerError, which a health check then shows."""
         request = {
@@ -253,6 +256,8 @@ class Service:
             "knobs": None,
             "seed": seed,
             "ask": 1,
+            "elsewhere": self.shelf().elsewhere(lambda: self.changes().in_force("osd", "here")),
+            "explain": explain,
         }
         try:
             answer = ask_worker(request, self.option("worker_python"), float(self.option("worker_timeout")))

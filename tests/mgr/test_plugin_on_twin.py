@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import Any, Callable, List, Tuple
 
 import pytest
@@ -16,7 +18,7 @@ from ceph_tuner.releases import REEF, TENTACLE, Release
 from ceph_tuner.sample import window_of
 from ceph_tuner.sampling import Sampling
 from ceph_tuner.twin.model import MIB, RecoveryWork, ScrubWork
-from tuner import compat
+from tuner import compat, render
 from tuner.collect import Collector, Limits
 from tuner.commander import MgrCommander
 from tuner.inventory import MgrInventory
@@ -130,3 +132,22 @@ def test_a_profile_is_applied_to_the_schedulers_and_rolled_back() -> None:
     assert twin.commander.mon("config dump", {}) == before
     with pytest.raises(InputError):
         running.profile_apply("high_recovery_ops", "osd/host:nowhere", False)
+
+
+def test_a_recommendation_says_what_becomes_of_imported_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(DEFAULTS, "worker_python", sys.executable)
+    twin = small_twin(**WORK)
+    made, sampler = service(twin)
+    for _ in range(13):
+        sampler.tick()
+        twin.clock.sleep(5)
+    made.slo_set("client.p95_ms<=80", False, 1.0, "")
+    assert made.recommend()["elsewhere"] == []
+    hardware = {"capacity_iops": 1e6, "bandwidth_bytes_s": 1e9, "shards": 1, "device_class": "ssd", "osds": 3}
+    settings = dict(TENTACLE.profiles["high_client_ops"])
+    profile = {"schema": 1, "name": "other", "release": "tentacle", "hardware": hardware, "settings": settings}
+    made.profile_import(json.dumps(profile), "")
+    found = made.recommend()
+    assert [(entry["profile"], entry["suggested"]) for entry in found["elsewhere"]] == [("other", False)]
+    assert "an OSD had" in found["elsewhere"][0]["reason"]
+    assert "profile other is not used: an OSD had" in render.recommendation(found)

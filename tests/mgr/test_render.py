@@ -36,3 +36,22 @@ def test_a_plan_says_that_nothing_is_written_without_yes() -> None:
     assert "ceph config set osd n 1" in text
     assert "rollback" in render.plan({**found, "applied": True, "change": 7})
     assert "nothing to write" in render.plan({**found, "changes": [], "change": None})
+
+
+def test_what_was_learnt_is_said_in_lines_of_a_terminal() -> None:
+    importance = {
+        "client.p95_ms": [{"knob": "osd_max_scrubs", "share": 0.61}, {"knob": "osd_scrub_chunk_max", "share": 0.2}],
+        "client.iops": [],
+    }
+    nearest = [
+        {"objective": "client.p95_ms <= 20 ms", "instead": "client.p95_ms <= 26 ms", "bound": 26.0, "share": 0.3}
+    ]
+    way = {"conflicts": [["client.p95_ms <= 20 ms", "scrub.bytes_s >= 9 MB/s"], ["x <= 1"]], "nearest": nearest}
+    lines = render.learnt({"importance": importance, "in_the_way": way})
+    assert "client.p95_ms  osd_max_scrubs 61 %, osd_scrub_chunk_max 20 %" in lines[0]
+    assert "client.iops    hardly any knob" in lines[0]
+    assert lines[1].endswith("client.p95_ms <= 20 ms and scrub.bytes_s >= 9 MB/s cannot be met together")
+    assert lines[2].endswith("x <= 1 is out of reach by itself")
+    assert lines[3] == "nearest that can be: client.p95_ms <= 26 ms"
+    assert len(render.learnt({"importance": importance, "in_the_way": {"conflicts": [], "nearest": nearest}})) == 2
+    assert render.learnt(None) == []

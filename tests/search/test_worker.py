@@ -165,3 +165,31 @@ def test_settings_that_failed_once_are_never_the_best() -> None:
 def test_it_proposes_for_every_release(release: object) -> None:
     result = answer(request(release=str(release), told=[], slo={"objectives": ["scrub.interval_s <= 7 d"]}))
     check_settings(result["proposals"][0]["settings"], RELEASES[str(release)])
+
+
+def test_after_four_trials_it_says_which_knobs_matter_and_what_is_in_the_way() -> None:
+    assert answer(request(told=[], explain=True))["explanation"] is None
+    told = history(2)
+    learnt = answer(request(told=REQUEST["told"] + told, explain=True))["explanation"]
+    assert set(learnt["importance"]) == {"client.p95_ms", "recovery.bytes_s"}
+    assert all(entry["knob"] in MCLOCK_NINE for entries in learnt["importance"].values() for entry in entries)
+    # nothing that was told keeps the latency
+    assert learnt["in_the_way"] is not None
+    assert answer(request(told=REQUEST["told"] + told))["explanation"] is None
+
+
+def test_profiles_of_other_clusters_are_judged_and_those_of_another_version_left_out() -> None:
+    hardware = {"capacity_iops": 800.0, "bandwidth_bytes_s": 60e6, "shards": 1, "device_class": "ssd"}
+    profile = {
+        "schema": 1,
+        "name": "other",
+        "release": "tentacle",
+        "hardware": {**hardware, "device_class": "hdd", "osds": 3},
+        "settings": dict(TENTACLE.profiles["high_client_ops"]),
+    }
+    given = {"hardware": hardware, "osds": 3, "profiles": [profile, {"schema": 99}]}
+    (judged,) = answer(request(elsewhere=given))["elsewhere"]
+    assert judged == {"profile": "other", "suggested": False, "reason": "found on hdd, here is ssd"}
+    assert answer(request())["elsewhere"] == []
+    for wrong in ({**given, "osds": 0}, {**given, "hardware": {"shards": 1}}, {**given, "profiles": None}, []):
+        assert serve(json.dumps(request(elsewhere=wrong)))[0]["kind"] == "request"

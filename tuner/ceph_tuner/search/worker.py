@@ -21,13 +21,22 @@ Request
     ask       how many proposals, to be tried side by side (0 to 16, default 1)
     safe_probability, step_limit
               how bold it may be (`bayesian.Options`); absent: the defaults
+    elsewhere {"hardware": {"capacity_iops", "bandwidth_bytes_s", "shards", "device_class"}, "osds": N,
+              "profiles": [as `Profile.to_dict` gives them]}, or null: profiles of other clusters, suggested where
+              these are like this one
+    explain   true: the answer says what was learnt, which takes some seconds
 
 Answer
     {"version": 1, "ok": true,
      "proposals": [{"settings": {…}, "why": TEXT}, …], fewer or none where no more are safe,
      "verdict": {"state": "searching" | "satisfied" | "nothing safe" | "infeasible" | …, "reason": TEXT},
      "best": {"settings": {…}, "values": {…}, "repeats": N, "loss": X, "verdicts": […]} or null,
-     "searched": [knob, …]}
+     "searched": [knob, …],
+     "elsewhere": [{"profile": NAME, "suggested": true | false, "reason": TEXT}, …],
+     "explanation": {"importance": {metric: [{"knob": NAME, "share": X}, …]},
+                     "in_the_way": {"together": X, "conflicts": [[objective, …], …], "without": {objective: X},
+                                    "nearest": [{"objective", "instead", "bound", "share"}, …], …} or null}
+                    or null: not asked for, or fewer than four trials}
     {"version": 1, "ok": false, "kind": "request" | "unavailable" | "internal", "error": ONE LINE}
 """
 
@@ -36,10 +45,13 @@ from __future__ import annotations
 import json
 import math
 import sys
+from contextlib import suppress
 from typing import Any, Dict, List, Mapping, Optional, Tuple, cast
 
+from ceph_tuner.cost import Hardware
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.profile import Profile
 from ceph_tuner.releases import Release, Settings, release_of
 from ceph_tuner.sample import Measure
 from ceph_tuner.search.designs import informed_designs
@@ -70,30 +82,33 @@ def answer(request: object) -> Dict[str, Any]:
     if knobs is not None and not (isinstance(knobs, list) and all(isinstance(name, str) for name in knobs)):
         raise InputError("request.knobs", repr(knobs), "a list of names, or null")
     space = space_for(release, slo.work, in_force, knobs)
-    proposals, verdict = _proposals(space, slo, in_force, baseline, told, document)
+    best = _best(told, slo, baseline)
     return {
         "version": VERSION,
         "ok": True,
-        "proposals": proposals,
-        "verdict": verdict,
-        "best": _best(told, slo, baseline),
+        **_searched(space, slo, release, in_force, baseline, told, best, document),
+        "best": best,
         "searched": list(space.free),
     }
 
 
-def _proposals(
+def _searched(
     space: Space,
     slo: Slo,
+    release: Release,
     in_force: Settings,
     baseline: Optional[Mapping[str, float]],
     told: List[Told],
+    best: Optional[Mapping[str, Any]],
     document: Mapping[str, Any],
-) -> Tuple[List[Dict[str, Any]], Dict[str, str]]:
-    """Give proposals, and the search's verdict."""
+) -> Dict[str, Any]:
+    """Give proposals, the search's verdict, and what it has learnt."""
     # numpy and scikit-optimize come with it: a request that is wrong is answered without
     from ceph_tuner.bayesian.contract import Options
+    from ceph_tuner.search.explaining import explained
     from ceph_tuner.search.knob_search import KnobSearch
     from ceph_tuner.search.shares_prior import SharesPrior
+    from ceph_tuner.search.transfer import Elsewhere, Here
 
     try:
         options = Options(
@@ -103,14 +118,26 @@ def _proposals(
         raise InputError("request", str(error), "another share") from error
     suggestions = informed_designs(space, slo.work)
     prior = SharesPrior(space, [objective.metric for objective in slo.objectives], slo.work)
-    search = KnobSearch(space, slo, in_force, _seed(document), options, [prior], suggestions)
+    others = _elsewhere(document.get("elsewhere"))
+    transfer = None
+    if others is not None:
+        profiles, hardware, osds = others
+        transfer = Elsewhere(profiles, Here(release, hardware, osds, slo.work), space)
+    search = KnobSearch(space, slo, in_force, _seed(document), options, [prior], suggestions, elsewhere=transfer)
     if baseline is not None:
         search.tell(in_force, {name: Measure(value, 0.0, 1) for name, value in baseline.items()})
         for settings, result in told[-TOLD_MAX:]:
             search.tell(settings, result)
     found = [{"settings": proposal.settings, "why": proposal.why} for proposal in search.ask_many(_count(document))]
     verdict = search.verdict()
-    return found, {"state": verdict.state, "reason": verdict.reason}
+    missed = best is None or any(entry["hard"] and not entry["met"] for entry in best["verdicts"])
+    learnt = explained(search, slo, missed) if document.get("explain") else None
+    return {
+        "proposals": found,
+        "verdict": {"state": verdict.state, "reason": verdict.reason},
+        "elsewhere": [entry.to_dict() for entry in transfer.judged] if transfer is not None else [],
+        "explanation": None if learnt is None else learnt.brief(),
+    }
 
 
 def _best(told: List[Told], slo: Slo, baseline: Optional[Mapping[str, float]]) -> Optional[Dict[str, Any]]:
@@ -135,6 +162,27 @@ def _best(told: List[Told], slo: Slo, baseline: Optional[Mapping[str, float]]) -
         "loss": value,
         "verdicts": verdicts,
     }
+
+
+def _elsewhere(data: object) -> Optional[Tuple[List[Profile], Hardware, int]]:
+    """Profiles of other clusters, and the hardware here. One that another version wrote is left out."""
+    if data is None:
+        return None
+    given = _mapping(data, "request.elsewhere")
+    offered, about, osds = given.get("profiles"), given.get("hardware"), given.get("osds")
+    if not isinstance(offered, list):
+        raise InputError("request.elsewhere.profiles", repr(offered)[:60], "a list")
+    if isinstance(osds, bool) or not isinstance(osds, int) or osds < 1:
+        raise InputError("request.elsewhere.osds", repr(osds), "a whole number, 1 or more")
+    try:
+        hardware = Hardware(**_mapping(about, "request.elsewhere.hardware"))
+    except (TypeError, ValueError) as error:
+        raise InputError("request.elsewhere.hardware", str(error), "what mClock believes of an OSD") from error
+    profiles = []
+    for document in offered:
+        with suppress(InputError):
+            profiles.append(Profile.from_dict(document))
+    return profiles, hardware, osds
 
 
 def _in_force(data: object, release: Release) -> Settings:
