@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner import __version__
@@ -14,14 +13,16 @@ from ceph_tuner.autopilot.observer import Observer, groups_of
 from ceph_tuner.autopilot.pilot import Pilot
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import MODES, OFF, PHASES, State
-from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
+from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.errors import InputError
 from ceph_tuner.lock import Lock
+from ceph_tuner.ports import Clock
 from ceph_tuner.releases import release_of
 
 from . import health
 from .announce import Announcer
 from .capacity_check import CapacityCheck
+from .changes import NewLock, own_lock
 from .crew import MgrCrew
 from .driver import Driver
 from .endpoint import Endpoint
@@ -51,21 +52,24 @@ class Automatic:
         running: Callable[[], Mapping[int, int]],
         written: Callable[[int], Tuple[float, ...]],
         option: Callable[[str], Any],
+        clock: Optional[Clock] = None,
+        new_lock: NewLock = own_lock,
     ) -> None:
-        """`mgr` is the module; `running` is as for `Surroundings`.
+        """`mgr` is the module; `running` is as for `Surroundings`; without a clock, the machine's.
 
         `written` gives an OSD's counter of client writes, with its stamp before it.
         """
         log: logging.Logger = mgr.log
         self._service, self._sampler, self._option = service, sampler, option
         self._who = service.who
-        self._clock = SystemClock()
+        self._clock, self._new_lock = clock or SystemClock(), new_lock
+        now = self._clock.now
         self.trail = Audit(service.store)
         self._announcer = Announcer(mgr, log)
         self._endpoint = Endpoint()
         self._guardian = Guardian(lambda: access(mgr), self._who)
-        self._around = Surroundings(mgr, service, sampler, running, lambda: float(option("sample_interval")), time.time)
-        proposer = Proposer(service, lambda: str(option("auto_target")), time.time)
+        self._around = Surroundings(mgr, service, sampler, running, lambda: float(option("sample_interval")), now)
+        proposer = Proposer(service, lambda: str(option("auto_target")), now)
         crew = MgrCrew(
             self.trail,
             self._announcer,
@@ -79,7 +83,9 @@ class Automatic:
         )
         self._crew = crew
         pilot = Pilot(service.store, self._hands, crew, self._clock, self.policy, self._who)
-        self._driver = Driver(pilot, Observer(sampler), self._around, self.policy, crew.remember, self._each_look, log)
+        self._driver = Driver(
+            pilot, Observer(sampler), self._around, self.policy, crew.remember, self._each_look, log, now
+        )
         self._driver.notes = self.notes
         self.capacity = CapacityCheck(
             service.commander,
@@ -99,6 +105,11 @@ class Automatic:
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop."""
         self._driver.run(stop)
+
+    @property
+    def driver(self) -> Driver:
+        """What `run` runs."""
+        return self._driver
 
     def close(self) -> None:
         """Let the port go; a trial is left to the guardian and to the next active mgr."""
@@ -153,7 +164,7 @@ class Automatic:
         state, seen = self._driver.state, self._driver.seen
         missed = zip(seen.missed, seen.metrics_missed) if seen else ()
         hard = [text for text, metric in missed if seen and metric in seen.hard_metrics]
-        found = {**health.of_state(state, hard), **health.of_trail(self._crew.recent, time.time())}
+        found = {**health.of_state(state, hard), **health.of_trail(self._crew.recent, self._clock.now())}
         if self._driver.problem and state.mode != OFF:
             found.setdefault("TUNER_STOPPED", []).append(self._driver.problem)
         if self._capacity:
@@ -168,7 +179,7 @@ class Automatic:
 
     def _hands(self) -> Tuple[Applier, Lock]:
         store = self._service.store
-        lock = Lock(store, self._clock, this_process(f"{self._who}, automatic mode"), may_live)
+        lock = self._new_lock(store, self._clock, f"{self._who}, automatic mode")
         release = release_of(self._service.release_version())
         return Applier(self._service.config, store, self._clock, lock, release, self._who), lock
 
@@ -187,8 +198,8 @@ class Automatic:
             share = (state.stage + 0.5) / len(proposed.rollout.stages)
             self._announcer.progress(event, f"ceph-tuner: {PHASES[state.phase]}", share)
         self._shown = event
-        if time.time() > self._capacity_at + CAPACITY_S:
-            self._capacity_at = time.time()
+        if abs(self._clock.now() - self._capacity_at) > CAPACITY_S:
+            self._capacity_at = self._clock.now()
             self._capacity = self.capacity.report()["findings"]
 
     def _failure(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ceph_tuner.applier import Applier, Undone
 from ceph_tuner.clusters.commands import CommandConfig
@@ -11,19 +11,37 @@ from ceph_tuner.errors import InputError
 from ceph_tuner.in_force import hardware_of, profile_in_force
 from ceph_tuner.lock import Lock
 from ceph_tuner.plan import ChangePlan
-from ceph_tuner.ports import Store
+from ceph_tuner.ports import Clock, Store
 from ceph_tuner.profile import Profile
 from ceph_tuner.releases import Release
 from ceph_tuner.translate import Translation, translate
+
+NewLock = Callable[[Store, Clock, str], Lock]
+"""Makes the cluster's lock for somebody, by the name that others are told."""
+
+
+def own_lock(store: Store, clock: Clock, who: str) -> Lock:
+    """The lock that this process holds."""
+    return Lock(store, clock, this_process(who), may_live)
 
 
 class Changes:
     """Applies profiles and takes changes back. Made for one command: the release may change under a running mgr."""
 
-    def __init__(self, config: CommandConfig, store: Store, release: Release, version: str, who: str) -> None:
-        clock = SystemClock()
+    def __init__(
+        self,
+        config: CommandConfig,
+        store: Store,
+        release: Release,
+        version: str,
+        who: str,
+        clock: Optional[Clock] = None,
+        new_lock: NewLock = own_lock,
+    ) -> None:
+        """Without a clock: the machine's."""
+        clock = clock or SystemClock()
         self._config, self._release, self._version = config, release, version
-        self._applier = Applier(config, store, clock, Lock(store, clock, this_process(who), may_live), release, who)
+        self._applier = Applier(config, store, clock, new_lock(store, clock, who), release, who)
 
     def apply(self, profile: Profile, target: str, really: bool) -> Dict[str, Any]:
         """Bring a profile onto a target; without `really`, say what that would do."""

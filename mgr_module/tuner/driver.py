@@ -62,14 +62,7 @@ class Driver:
             self._wake.clear()
             if stop.is_set():
                 return
-            try:
-                self.turn()
-                self._problem = ""
-            except TunerError as error:
-                self._problem = str(error)
-            except Exception as error:
-                self._problem = f"internal error ({type(error).__name__}: {error}); the mgr's log has more"
-                self._log.exception("the automatic mode failed in this turn")
+            self.attempt()
 
     def sampled(self) -> None:
         """A sample was taken, or missed."""
@@ -120,6 +113,17 @@ class Driver:
         return self._seen
 
     # the driver's own thread
+
+    def attempt(self) -> None:
+        """Take a turn; what goes wrong in it is kept for people, and the next one tries again."""
+        try:
+            self.turn()
+            self._problem = ""
+        except TunerError as error:
+            self._problem = str(error)
+        except Exception as error:
+            self._problem = f"internal error ({type(error).__name__}: {error}); the mgr's log has more"
+            self._log.exception("the automatic mode failed in this turn")
 
     def turn(self) -> None:
         """Take what is in the inbox, then look at the newest sample. Raises TunerError; the next turn tries again."""
