@@ -184,7 +184,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
 
     @write_command("tuner auto on")
     def _auto_on(self, mode: str = "auto", format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
-        """Keep the objectives by itself; MODE approve: each forward move waits for approval; dry-run: only reports."""
+        """Keep the objectives by itself; MODE approve: each trial waits for approval; dry-run: only reports."""
         return self._answer(lambda: self._automatic.switch(mode), render_automatic.automatic, format)
 
     @write_command("tuner auto off")

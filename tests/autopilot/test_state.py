@@ -8,8 +8,8 @@ from flights import ALTERNATING, P95, ROLLOUT, SETTINGS, effect
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.contract import BETTER
-from ceph_tuner.autopilot.state import MODES, OBSERVING, ON_CLUSTER, PHASES, TRYING, Proposed, State
+from ceph_tuner.autopilot.contract import BETTER, Rollout, Stage
+from ceph_tuner.autopilot.state import AUTO, MODES, OBSERVING, ON_CLUSTER, PHASES, TRYING, Proposed, State
 
 times = st.floats(0, 4e9)
 words = st.text(max_size=20)
@@ -92,3 +92,12 @@ def test_the_last_stage_is_the_target_as_a_whole() -> None:
     proposed = Proposed(1, SETTINGS, "", ROLLOUT)
     assert [State(proposed=proposed, stage=stage).last_stage for stage in range(3)] == [False, False, True]
     assert not State().last_stage
+
+
+def test_the_state_of_a_cluster_of_ten_thousand_osds_fits_into_a_value_of_the_store() -> None:
+    everyone = tuple(range(10_000))
+    stages = tuple(Stage((f"osd/host:h{n}",), everyone[: 10 ** min(n, 3)], everyone[5000:9000:2]) for n in range(6))
+    state = State(AUTO, TRYING, proposed=Proposed(1, {}, "", Rollout("osd", (*stages, Stage(("osd",), everyone)))))
+    text = json.dumps(state.to_dict())
+    assert len(text) < 60_000
+    assert State.from_dict(json.loads(text)) == state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
 
 BETTER, WORSE, ALIKE, UNKNOWN = "better", "worse", "alike", "unknown"
 """Verdicts on an effect. `unknown`: not enough was seen to tell."""
@@ -22,16 +22,26 @@ class Stage:
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, for the store."""
-        return {"targets": list(self.targets), "osds": list(self.osds), "control": list(self.control)}
+        return {"targets": list(self.targets), "osds": _bits(self.osds), "control": _bits(self.control)}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Stage:
         """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for what is none."""
         return cls(
             tuple(str(target) for target in document["targets"]),
-            tuple(int(osd) for osd in document["osds"]),
-            tuple(int(osd) for osd in document["control"]),
+            _places(document["osds"]),
+            _places(document["control"]),
         )
+
+
+def _bits(osds: Iterable[int]) -> str:
+    """Ids as the bits of a hexadecimal number: a value of the store holds 64 KiB, and a cluster 10 000 OSDs."""
+    return f"{sum(1 << osd for osd in set(osds)):x}"
+
+
+def _places(bits: str) -> Tuple[int, ...]:
+    number = int(bits, 16)
+    return tuple(place for place in range(number.bit_length()) if number >> place & 1)
 
 
 @dataclass(frozen=True)
@@ -48,8 +58,8 @@ class Rollout:
     """How the canary was chosen, in words."""
 
     def __post_init__(self) -> None:
-        if not self.stages:
-            raise ValueError("a rollout has at least one stage")
+        if not self.stages or (self.alternating and len(self.stages) > 1):
+            raise ValueError(f"a rollout has at least one stage, an alternating one just one (={len(self.stages)})")
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, for the store."""

@@ -95,6 +95,8 @@ class WriteFailed:
     at: float
     words: str
     numbers: Tuple[int, ...] = ()
+    busy: bool = False
+    """Whether another tuner is at work, which says nothing about the settings."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ CONTROL_LEAST = 32
 CANARY_MOST = 64
 """OSDs that come first at most: more of them make the verdict little surer, and put more at risk."""
 
+CONTROL_MOST = 256
+
 GROWTH = 2.5
 """Largest factor that a stage is planned to grow by; what it comes to depends on the subtrees' sizes."""
 
@@ -175,7 +177,7 @@ def _size(units: Sequence[_Unit]) -> int:
 def _stage(added: Sequence[_Unit], had: Iterable[int], members: Sequence[int]) -> Stage:
     osds = set(had).union(*(unit.osds for unit in added))
     others = [osd for osd in members if osd not in osds]
-    size = min(len(others), max(len(osds), CONTROL_LEAST))
+    size = min(len(others), max(len(osds), CONTROL_LEAST), CONTROL_MOST)
     control = [others[index * len(others) // size] for index in range(size)]
     return Stage(
         tuple(section for unit in added for section in unit.sections), tuple(sorted(osds)), tuple(sorted(control))

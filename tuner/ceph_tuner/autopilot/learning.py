@@ -7,7 +7,7 @@ metric under the settings, with the load as it was then. So results of different
 from __future__ import annotations
 
 import math
-from typing import Dict, List, Mapping, Sequence
+from typing import Dict, List, Mapping
 
 from ceph_tuner.autopilot.contract import Effect
 from ceph_tuner.autopilot.events import Learn
@@ -57,8 +57,3 @@ def absolute(slo: Slo, reference: Mapping[str, float]) -> Slo:
         fixed = item.bound if bound is None else Bound(bound)
         objectives.append(Objective(item.metric, item.comparison, fixed, item.hard, item.priority))
     return Slo(slo.name, tuple(objectives))
-
-
-def since(trials: Sequence[Trial], at: float) -> List[Trial]:
-    """Give the trials that were made since then: those under another load say little."""
-    return [trial for trial in trials if trial.at >= at]

@@ -215,16 +215,22 @@ def _answered(state: State, event: Answered, policy: Policy) -> Decision:
     return Decision(taken, (Note("proposal", event.why, detail=detail),))
 
 
+def _overtaken(event: Seen) -> str:
+    """Why a proposal that is not written yet is out of date; empty where it is not."""
+    return "; ".join(event.changed) if event.changed else "" if event.missed else "the objectives are met again"
+
+
 def _waiting(state: State, event: Seen, policy: Policy) -> Decision:
-    reason = "; ".join(event.changed) if event.changed else "" if event.missed else "the objectives are met again"
+    reason = _overtaken(event)
     if not reason:
         return Decision(state)
     return Decision(_idle(state, event.at), (Note("proposal", f"dropped: {reason}"),))
 
 
 def _comparing(state: State, event: Seen, policy: Policy) -> Decision:
-    if event.changed:
-        return Decision(_idle(state, event.at), (Note("proposal", f"dropped: {'; '.join(event.changed)}"),))
+    reason = _overtaken(event)
+    if reason:
+        return Decision(_idle(state, event.at), (Note("proposal", f"dropped: {reason}"),))
     if event.wait:
         # what was compared meanwhile is no baseline
         return Decision(replace(state, since=event.at) if event.windows else state)
@@ -315,6 +321,8 @@ def _wrote(state: State, event: Wrote, policy: Policy) -> Decision:
 
 def _write_failed(state: State, event: WriteFailed, policy: Policy) -> Decision:
     failed = replace(state, changes=tuple(dict.fromkeys((*state.changes, *event.numbers))))
+    if event.busy and not failed.changes:
+        return Decision(_idle(state, event.at), (Note("proposal", f"dropped: {event.words}"),))
     return _back(failed, Seen(event.at), f"a write failed: {event.words}", failure=True, rule="write failed")
 
 

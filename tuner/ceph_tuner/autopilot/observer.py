@@ -91,7 +91,7 @@ class Observer:
         missed = self._missed(policy.guard_windows)
         return Seen(
             at,
-            means=self._closed[-1].means if self._closed else {},
+            means=self._means(state, policy),
             missed=tuple(_in_words(verdict) for verdict in missed),
             metrics_missed=tuple(verdict.objective.metric for verdict in missed),
             allowed=allowances(slo, state.baseline, policy.tolerance) if slo is not None else {},
@@ -100,6 +100,17 @@ class Observer:
             pairs=self._compared(state),
             effects=self._effects(state, [item.metric for item in objectives], policy),
         )
+
+    def _means(self, state: State, policy: Policy) -> Values:
+        """Means over the windows of this phase where it is about them, else over the last ones."""
+        count = self._windows if state.phase in (COMPARING, HOLDING) and self._windows else policy.guard_windows
+        rows = list(self._closed)[-count:]
+        found: Dict[str, List[float]] = {}
+        for row in rows:
+            for name, value in row.means.items():
+                found.setdefault(name, []).append(value)
+        # work that was there in the newest window only has no more than that
+        return {name: math.fsum(found[name]) / len(found[name]) for name in (rows[-1].means if rows else ())}
 
     @property
     def newest(self) -> Optional[Closed]:

@@ -158,7 +158,7 @@ class Pilot:
                     numbers.append(entry.number)
             self._undo(applier, act.replaces)
         except TunerError as error:
-            return WriteFailed(self._clock.now(), str(error), tuple(numbers))
+            return WriteFailed(self._clock.now(), str(error), tuple(numbers), isinstance(error, Locked))
         return Wrote(self._clock.now(), tuple(numbers))
 
     def _take_back(self, act: TakeBack) -> Event:
