@@ -239,7 +239,8 @@ class View:
             np.log1p((self.metric(name)[1] / surrogate.error) ** 2)
             for name, surrogate in self._model.surrogates.items()
         ]
-        return 0.5 * np.sum(each, axis=0)
+        total: Array = 0.5 * np.sum(each, axis=0)
+        return total
 
     def log_safe(self) -> Array:
         """Logarithm of the probability that no constraint is broken which the start keeps, shape (n,)."""
