@@ -240,7 +240,10 @@ def _classes(outcome: Outcome, now: InForce, known: Believed) -> List[Account]:
     if known.model is None:
         return []
     settings = completed(outcome.settings or now.settings, known.model.release)
-    return accounts(outcome.slo, known.model, settings, outcome.choice.winner.means, outcome.baseline)
+    believed_of = {name: getattr(now.hardware, name) for name in ("capacity_iops", "bandwidth_bytes_s", "shards")}
+    # what mClock divides is what it believes here, whatever the description says
+    model = replace(known.model, osd=replace(known.model.osd, **believed_of))
+    return accounts(outcome.slo, model, settings, outcome.choice.winner.means, outcome.baseline)
 
 
 def _commands(applier: Applier, target: str, outcome: Outcome, opened: Cluster, now: InForce) -> List[str]:
