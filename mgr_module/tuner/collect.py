@@ -93,9 +93,12 @@ class Collector:
         many = self._osds.look(limits.osds_per_tick, self._osd_map, notes)
         sums = self._sums_of_many() if many else self._sums()
         born = self._osds.born
-        running = [[osd for osd in group if osd in born] for group in groups]
+        # twice what may be asked is enough to choose from
+        enough = 2 * max(limits.histogram_osds, limits.osds_per_tick)
+        running = [spread((osd for osd in group if osd in born), enough) for group in groups]
         first = share_out(running, limits.histogram_osds)
-        others = born.keys() - first if first else born
+        taken = set(first)
+        others = [osd for osd in born if osd not in taken] if first else born
         asked = (*first, *spread(others, limits.histogram_osds - len(first)))
         latency, queues = self._ask(asked, notes)
         self._turn = turn = self._next_turn(now, limits.osds_per_tick, running, asked)
