@@ -124,23 +124,29 @@ class _Corrected:
     """A prior, bent near what was measured elsewhere so that it has the effect that was seen there."""
 
     def __init__(self, base: Optional[Prior], effects: Sequence[_Effect]) -> None:
-        self._base, self._effects = base, effects
+        self._base = base
+        self._bends = [(effect.after, self._missing(effect)) for effect in effects]
 
     def predict(self, points: Array) -> Mapping[str, Array]:
         """Give metrics at points, shape (n, size) -> metric -> shape (n,)."""
         points = np.asarray(points, dtype=float)
         found = dict(self._base.predict(points)) if self._base is not None else {}
-        for effect in self._effects:
-            ends = np.array([effect.before, effect.after])
-            said = dict(self._base.predict(ends)) if self._base is not None else {}
-            near = np.exp(-0.5 * np.mean((points - effect.after) ** 2, axis=1) / NEAR**2)
-            for name, seen in effect.logs.items():
-                if self._base is not None and name not in found:
-                    continue
-                before, after = said.get(name, np.ones(2))
-                missing = seen - math.log(after / before) if before > 0 and after > 0 else 0.0
-                found[name] = found.get(name, np.ones(len(points))) * np.exp(near * missing)
+        for after, missing in self._bends:
+            near = np.exp(-0.5 * np.mean((points - after) ** 2, axis=1) / NEAR**2)
+            for name, log in missing.items():
+                found[name] = found.get(name, np.ones(len(points))) * np.exp(near * log)
         return found
+
+    def _missing(self, effect: _Effect) -> Dict[str, float]:
+        """Of what was seen, what the base does not say: logarithms of factors, for metrics that it knows at all."""
+        if self._base is None:
+            return dict(effect.logs)
+        said = self._base.predict(np.array([effect.before, effect.after]))
+        return {
+            name: seen - math.log(said[name][1] / said[name][0])
+            for name, seen in effect.logs.items()
+            if name in said and min(said[name]) > 0
+        }
 
 
 def _effects(entry: Judged, space: Space, here: Release) -> List[_Effect]:
