@@ -90,7 +90,7 @@ class Automatic:
         self.capacity = CapacityCheck(
             service.commander,
             service.capacities,
-            service.inventory.osds,
+            service.inventory,
             written,
             lambda target, settings, why: service.changes().set(target, settings, why),
         )
@@ -189,7 +189,7 @@ class Automatic:
     def _each_look(self, state: State) -> None:
         """What the driver's thread does at every look, beside looking."""
         proposed = state.proposed
-        self._sampler.groups.watch(groups_of(proposed.rollout) if proposed is not None else {})
+        self._sampler.groups.watch(groups_of(state))
         self._guardian.beat()
         event = f"tuner-{proposed.number}" if proposed is not None and state.on_cluster else ""
         if self._shown and event != self._shown:

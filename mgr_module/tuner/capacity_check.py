@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Callable, Container, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Container, Dict, List, Optional, Sequence, Tuple
 
 from ceph_tuner.autopilot.capacity import Stored, findings, reason_not_to_bench, summary
 from ceph_tuner.errors import CommandFailed, InputError
@@ -13,6 +13,7 @@ from ceph_tuner.ports import Commander
 
 from .capacity import Capacity
 from .commander import MgrCommander
+from .service import Inventory
 
 BENCH = {"count": "12288000", "size": "4096", "object_size": "4194304", "object_num": "100"}
 """As the OSD does it itself at its first boot."""
@@ -25,40 +26,39 @@ _OPERATIONS = ("op_r", "op_w", "op_rw")
 
 
 class CapacityCheck:
-    """`capacities` gives those in force; `write` stores one as a change and gives its number."""
+    """`capacities` gives those in force, of some OSDs or of those named; `write` stores one, and gives its change."""
 
     def __init__(
         self,
         commander: MgrCommander,
-        capacities: Callable[[], Sequence[Capacity]],
-        kinds: Callable[[], Mapping[int, str]],
+        capacities: Callable[..., Sequence[Capacity]],
+        inventory: Inventory,
         written: Callable[[int], Tuple[float, ...]],
         write: Callable[[str, Dict[str, Any], str], Optional[int]],
     ) -> None:
         """`written` gives an OSD's count of client writes after the time at which it was; empty where it has none."""
-        self._commander, self._capacities, self._kinds = commander, capacities, kinds
+        self._commander, self._capacities, self._inventory = commander, capacities, inventory
         self._written, self._write = written, write
         self._counts: Dict[int, Tuple[float, float]] = {}
         self._served: Dict[int, float] = {}
 
     def report(self) -> Dict[str, Any]:
         """Capacities in force, and what speaks against them."""
-        kinds, stored = self._kinds(), []
+        stored = []
         for capacity in self._capacities():
             self._note_served(capacity.osd)
-            kind = kinds.get(capacity.osd)
-            if kind is not None and capacity.iops > 0:
-                served = self._served.get(capacity.osd)
+            if capacity.iops > 0:
+                kind, served = self._inventory.kind(capacity.osd), self._served.get(capacity.osd)
                 stored.append(Stored(capacity.osd, kind, capacity.iops, capacity.source, served=served))
         rows = [{"osd": item.osd, "iops": item.iops, "source": item.source, "seen": item.served} for item in stored]
         return {"osds": rows, "findings": summary(findings(stored))}
 
     def measure(self, osd: int, store: bool, canary: Container[int], on_trial: bool, sight: Sight) -> Dict[str, Any]:
         """Bench an OSD. Raises InputError where it must not be measured now, or is not there."""
-        kind = self._kinds().get(osd)
-        capacity = next((item for item in self._capacities() if item.osd == osd), None)
-        if kind is None or capacity is None:
+        capacity = next(iter(self._capacities([osd])), None) if osd in self._inventory.running() else None
+        if capacity is None:
             raise InputError("capacity measure", f"osd.{osd}", "an OSD that is up and answers")
+        kind = self._inventory.kind(osd)
         in_force = Stored(osd, kind, capacity.iops, capacity.source)
         reason = reason_not_to_bench(in_force, True, canary, self._operations(osd), self._work(osd), sight, on_trial)
         if reason is not None:

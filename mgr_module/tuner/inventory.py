@@ -1,26 +1,28 @@
-"""Which OSDs run and what they are, out of the mgr's memory."""
+"""Which OSDs run and what they are, out of the mgr's memory, without building the documents of a large cluster."""
 
 from __future__ import annotations
 
-from typing import Dict
+from typing import Callable, List, Mapping
 
 from .proto import Mgr
 
 
 class MgrInventory:
-    """`service.Inventory` inside the mgr."""
+    """`service.Inventory` inside the mgr. `born` has the running OSDs, as the sampling knows them."""
 
-    def __init__(self, mgr: Mgr) -> None:
-        self._mgr = mgr
+    def __init__(self, mgr: Mgr, born: Callable[[], Mapping[int, int]] = dict) -> None:
+        self._mgr, self._born = mgr, born
 
-    def osds(self) -> Dict[int, str]:
-        """Running OSDs and their kind: mClock has options for `ssd` and `hdd`, by what the device says of itself."""
-        metadata = self._mgr.get("osd_metadata")
-        return {
-            int(osd["osd"]): "hdd" if metadata.get(str(osd["osd"]), {}).get("rotational") == "1" else "ssd"
-            for osd in self._mgr.get("osd_map")["osds"]
-            if osd["up"]
-        }
+    def running(self) -> List[int]:
+        """Sorted ids of the running OSDs."""
+        known = self._born()
+        # before the first sample
+        return sorted(known or [int(osd["osd"]) for osd in self._mgr.get("osd_map")["osds"] if osd["up"]])
+
+    def kind(self, osd: int) -> str:
+        """MClock has options for `ssd` and `hdd`, by what the device says of itself."""
+        metadata = self._mgr.get_metadata("osd", str(osd)) or {}
+        return "hdd" if metadata.get("rotational") == "1" else "ssd"
 
     def default_capacity(self, kind: str) -> float:
         """Ceph's default, as the mgr knows it."""

@@ -47,7 +47,11 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         )
         self._sampler = Sampler(collector, lambda: self._service.history())
         self._service = Service(
-            commander, self._sampler, MgrInventory(self), self._get_option, f"ceph tuner in mgr.{self.get_mgr_id()}"
+            commander,
+            self._sampler,
+            MgrInventory(self, lambda: collector.born),
+            self._get_option,
+            f"ceph tuner in mgr.{self.get_mgr_id()}",
         )
         self._automatic = Automatic(
             self,

@@ -52,7 +52,7 @@ class Proposer:
         settings = self._translated(proposal["settings"], target)
         device_class = Target.parse(target).device_class
         places = self._service.config.places()
-        planned = rollout(places, device_class, target, policy)
+        planned = rollout(places, device_class, target, policy, self._service.replicas())
         # planning refuses what the release ignores, what is out of range, and what something else would outrank
         for section in (planned.stages[0].targets[0], planned.target):
             self._service.changes().commands(section, settings)

@@ -14,6 +14,9 @@ class Mgr(Protocol):
     def get_ceph_option(self, key: str) -> Any:
         """A Ceph option as the mgr itself sees it."""
 
+    def get_metadata(self, svc_type: str, svc_id: str) -> Optional[Mapping[str, str]]:
+        """What a daemon says of itself; nothing where it is not known."""
+
     def get_osdmap(self) -> Any:
         """The newest OSD map."""
 

@@ -12,8 +12,10 @@ from ceph_tuner.sample import Sample, Window, window_of
 from ceph_tuner.sampling import Coverage, Sampling
 
 KEPT_S = 1800.0
-HISTOGRAMS_LACKING = 1 / 3
-"""Share of a group's OSDs without latency histograms above which its percentiles are called partial."""
+LATE = 1 / 3
+"""Share of the answers that may be late."""
+LEAST_HISTOGRAMS = 4
+"""OSDs of a group, where it has as many, whose latency histograms make its percentiles: fewer are a part of it."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,8 @@ class GroupWindow:
 
     @property
     def partial(self) -> bool:
-        """Whether more than a third of the OSDs are missing from the percentiles."""
-        return self.with_histograms < self.osds * (1 - HISTOGRAMS_LACKING)
+        """Whether too few of the OSDs are in the percentiles."""
+        return self.with_histograms < min(self.osds, LEAST_HISTOGRAMS) * (1 - LATE)
 
     @property
     def notes(self) -> Tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner import __version__
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore, osd_versions
@@ -42,8 +42,11 @@ BASELINE_WINDOW_S = 600.0
 class Inventory(Protocol):
     """What the service wants to know of the OSDs."""
 
-    def osds(self) -> Mapping[int, str]:
-        """Running OSDs and their kind, `ssd` or `hdd`."""
+    def running(self) -> Sequence[int]:
+        """Sorted ids of the running OSDs."""
+
+    def kind(self, osd: int) -> str:
+        """`ssd` or `hdd`."""
 
     def default_capacity(self, kind: str) -> float:
         """Capacity that Ceph takes where nobody says more."""
@@ -137,7 +140,7 @@ class Service:
 
     def in_force(self) -> Dict[str, Any]:
         """Profile and nine values that OSDs say they have, and whether those asked agree."""
-        osds = spread(self.inventory.osds(), 3)
+        osds = spread(self.inventory.running(), 3)
         asked: List[Tuple[str, str, Mapping[str, str]]] = [(f"osd.{osd}", "config show", {}) for osd in osds]
         answers = self.commander.tell_many(asked, 2.0)
         found = [settings_in_force(json.loads(text)) for text in answers.values()]
@@ -146,10 +149,10 @@ class Service:
         names = [daemon for daemon, _ in answers]
         return {"settings": found[0], "osds": names, "agree": all(other == found[0] for other in found)}
 
-    def capacities(self) -> List[Capacity]:
-        """Capacity in force and its source, for a bounded number of OSDs."""
-        kinds = self.inventory.osds()
-        chosen = {osd: kinds[osd] for osd in spread(kinds, ASKED_OSDS)}
+    def capacities(self, osds: Optional[Sequence[int]] = None) -> List[Capacity]:
+        """Capacity in force and its source, for these OSDs or for some of all."""
+        asked = spread(self.inventory.running(), ASKED_OSDS) if osds is None else osds
+        chosen = {osd: self.inventory.kind(osd) for osd in asked}
         defaults = {kind: self.inventory.default_capacity(kind) for kind in ("ssd", "hdd")}
         return read_capacities(self.commander, chosen, self.config.dump(), defaults)
 
@@ -274,6 +277,11 @@ class Service:
             checks["TUNER_WORKER_FAILED"] = self._worker_failure
         return checks
 
+    def replicas(self) -> int:
+        """OSDs of a PG in the pool where they are most; 1 where there is no pool."""
+        pools = json.loads(self.commander.mon("osd pool ls", {"detail": "detail"}))
+        return max((int(pool["size"]) for pool in pools), default=1)
+
     def release_version(self) -> str:
         """The oldest version among the OSDs: only its knobs work everywhere."""
         return min(osd_versions(self.commander), key=parse_version)
@@ -299,8 +307,8 @@ class Service:
 
     def _accounting(self, in_force: Mapping[str, Any], now: Mapping[str, float]) -> Dict[str, Any]:
         """What the capacity is promised to, in IOPS of the whole cluster."""
-        kinds, asked = self.inventory.osds(), self.capacities()
-        total = sum(capacity.iops for capacity in asked) * (len(kinds) / len(asked)) if asked else 0.0
+        running, asked = self.inventory.running(), self.capacities()
+        total = sum(capacity.iops for capacity in asked) * (len(running) / len(asked)) if asked else 0.0
         release = self.release()
         profile = release.profiles.get(str(in_force.get(PROFILE)), {})
         values = {name: in_force.get(name, profile.get(name)) for name in MCLOCK_NINE}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.autopilot.condition import Change, Condition, changed
 from ceph_tuner.autopilot.events import Seen
@@ -22,6 +22,7 @@ from ceph_tuner.plan import Restore
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.sample import Sample, Window, at_work
 from ceph_tuner.slo import Slo, evaluate
+from ceph_tuner.target import Place
 from ceph_tuner.trial import IN_FORCE, Run, Trial
 
 from .proto import Mgr
@@ -30,6 +31,8 @@ from .service import Service
 
 LATE = 2.5
 """Sampling intervals after which the newest sample is too old to tell anything."""
+
+PLACES_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,7 @@ class Surroundings:
         """The oldest version among the OSDs, as of the newest window."""
         self._slo: Optional[Slo] = None
         self._watch: Optional[Watch] = None
+        self._placed: Tuple[float, Set[int], Sequence[Place]] = (0.0, set(), ())
         self._dump: List[ConfigEntry] = []
         self._ours: Tuple[Tuple[int, ...], Tuple[Restore, ...]] = ((), ())
 
@@ -173,12 +177,19 @@ class Surroundings:
             self._ours = (state.changes, tuple(restores))
         proposed = state.proposed
         osds = set(proposed.rollout.stages[state.stage].osds) if proposed is not None else set()
-        places = [place for place in self._service.config.places() if place.osd in osds]
+        places = [place for place in self._places() if place.osd in osds]
         return interventions(self._dump, self._service.config.dump(), self._ours[1], places)
+
+    def _places(self) -> Sequence[Place]:
+        """The CRUSH tree, read anew when other OSDs run and now and then: of 10 000 OSDs it is megabytes of text."""
+        running, now = self._running(), self._now()
+        if running.keys() != self._placed[1] or now > self._placed[0] + PLACES_S:
+            self._placed = (now, set(running), tuple(self._service.config.places()))
+        return self._placed[2]
 
     def _condition_of(self, means: Mapping[str, float]) -> Condition:
         # down OSDs count: one that restarts makes no other cluster
-        classes = {place.osd: place.device_class or "none" for place in self._service.config.places()}
+        classes = {place.osd: place.device_class or "none" for place in self._places()}
         capacities: Dict[str, List[float]] = {}
         for capacity in self._service.capacities():
             capacities.setdefault(classes.get(capacity.osd, "none"), []).append(capacity.iops)

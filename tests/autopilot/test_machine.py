@@ -152,7 +152,7 @@ def test_what_was_held_long_enough_is_kept() -> None:
 @pytest.mark.parametrize(
     ("facts", "kept"),
     [
-        ({"means": {P95: 25.0}}, True),
+        ({"effects": GOOD}, True),
         ({"means": {P95: 30.0}}, False),
         ({"means": {}, "metrics_missed": ()}, True),
     ],

@@ -18,6 +18,8 @@ OSDS_SHARE = 0.1
 """Share of a device class that comes or goes: with less, each OSD's work changes by less than windows scatter."""
 CAPACITY_FACTOR = 1.25
 """On the mean of a class. Every reservation and limit is a fraction of it; benches of alike devices differ by less."""
+LIGHTER = 0.85
+"""Share of the client operations before below which there is less to do: windows scatter by 10%."""
 IDLE_SHARE = 0.01
 """Of the cluster's capacity: below it clients are as good as idle, and their mix says nothing."""
 
@@ -132,6 +134,22 @@ def _load(before: Condition, now: Condition, factor: float) -> List[str]:
     if old_share is not None and new_share is not None and abs(new_share - old_share) > (factor - 1) / 4:
         found.append(f"clients: {old_share:.0%} reads became {new_share:.0%}")
     return found
+
+
+def lighter(before: Mapping[str, float], now: Mapping[str, float]) -> str:
+    """Say in what the load of a window is lighter than before; empty where it is not.
+
+    Whatever became better then may be no gain of the settings. Clients that are served sooner do more, not less.
+    """
+    iops, was = now.get("client.iops"), before.get("client.iops")
+    if iops is not None and was and iops < LIGHTER * was:
+        return f"clients do {iops:.4g} operations/s, {was:.4g} before"
+    ended = [
+        kind
+        for kind, names in _UNDER_WAY.items()
+        if all(before.get(name, 0.0) > 0 for name in names) and not all(now.get(name, 0.0) > 0 for name in names)
+    ]
+    return f"{' and '.join(ended)} ended" if ended else ""
 
 
 def _beyond(old: float, new: float, factor: float) -> bool:

@@ -46,9 +46,11 @@ class _Unit(NamedTuple):
     """Whether all its OSDs run, and its mask covers no others."""
 
 
-def rollout(places: Sequence[Place], device_class: str, target: str, policy: Policy) -> Rollout:
+def rollout(places: Sequence[Place], device_class: str, target: str, policy: Policy, replicas: int = 1) -> Rollout:
     """Plan how settings come onto the running OSDs that `target` covers, those of `device_class` (empty: any) first.
 
+    `replicas`: OSDs that a placement group of the largest size has. Every write of the canary waits for as many; with
+    fewer than twice as many subtrees canary and control serve the same writes, and there is nothing to compare.
     Raises InputError where the target is none, or covers no running OSD of the class.
     """
     Target.parse(target)
@@ -59,7 +61,7 @@ def rollout(places: Sequence[Place], device_class: str, target: str, policy: Pol
         kind = f"OSD of class {device_class}" if device_class else "OSD"
         raise InputError("target", f"`{target}`, which covers no running {kind}", f"one that covers a running {kind}")
     units = {kind: _units(kind, places, members, device_class, target) for kind in LEAST_OF}
-    kind, reasons = _kind(units, len(members), policy)
+    kind, reasons = _kind(units, len(members), policy, replicas)
     if kind == ALTERNATE:
         why = "; ".join([*reasons, "old and new settings take turns on all OSDs"])
         return Rollout(target, (whole,), alternating=True, why=why)
@@ -126,7 +128,7 @@ def _units(kind: str, places: Sequence[Place], members: Sequence[int], device_cl
     ]
 
 
-def _kind(units: Dict[str, List[_Unit]], count: int, policy: Policy) -> Tuple[str, List[str]]:
+def _kind(units: Dict[str, List[_Unit]], count: int, policy: Policy, replicas: int) -> Tuple[str, List[str]]:
     """The widest kind that the policy permits and the cluster has, and why not a wider one."""
     reasons: List[str] = []
     if policy.canary == ALTERNATE:
@@ -134,7 +136,7 @@ def _kind(units: Dict[str, List[_Unit]], count: int, policy: Policy) -> Tuple[st
     kinds = list(LEAST_OF)
     room = _room(count, policy)
     for kind in kinds if policy.canary == "auto" else kinds[kinds.index(policy.canary) :]:
-        least = 2 if kind == policy.canary else LEAST_OF[kind]
+        least = 2 if kind == policy.canary else max(LEAST_OF[kind], 2 * replicas)
         if len(units[kind]) < least:
             reasons.append(f"{kind}s that can take part: {len(units[kind])}, at least {least} are needed")
         elif not _pick(units[kind], room):

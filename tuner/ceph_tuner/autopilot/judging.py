@@ -38,14 +38,13 @@ def judge(
     aims: Sequence[str],
     windows: int,
     policy: Policy,
-    first: bool,
 ) -> Judgement:
     """Judge a stage by what it did to the metrics of hard objectives, and to those that were missed (`aims`).
 
     `allowed` has the former, as far as they were seen before, with the share by which each may be worse (`allowances`).
-    What is surely worse than allowed ends it at once. It passes when that is ruled out for each and, on the canary
-    (`first`), a missed objective's metric became better. Aims that part of the OSDs cannot show do not hold it up:
-    they are judged once the settings are everywhere.
+    What is surely worse than allowed ends it at once, and it passes when that is ruled out for each. A gain on part of
+    the OSDs is noted and not asked for: a write waits for replicas elsewhere, so that it shows diluted there. Whether
+    there is one is asked once the settings are everywhere.
     """
     doubts: List[str] = []
     watched: List[Effect] = []
@@ -64,15 +63,18 @@ def judge(
             doubts.append(f"harm not ruled out yet: {in_words(effect)}, where {bearable:.0%} worse is borne")
     if windows < policy.least_windows:
         return Judgement(GO_ON, f"{windows} of at least {policy.least_windows} windows")
-    aimed = [effect for effect in (shown(effects, metric) for metric in aims) if effect is not None]
-    gains = [effect for effect in aimed if effect.verdict == BETTER]
-    if first and aimed and not gains:
-        doubts += [f"no gain seen yet: {in_words(effect)}" for effect in aimed]
+    gains = gained(effects, aims)
     if not doubts:
         words = "; ".join(map(in_words, gains or watched)) or "nothing that can be compared was harmed"
         return Judgement(PASSED, words, bool(gains))
     verdict = INCONCLUSIVE if windows >= policy.most_windows else GO_ON
     return Judgement(verdict, f"{windows} windows; " + "; ".join(doubts))
+
+
+def gained(effects: Mapping[str, Effect], aims: Sequence[str]) -> List[Effect]:
+    """Give the effects that made a missed objective's metric surely better."""
+    seen = (shown(effects, metric) for metric in aims)
+    return [effect for effect in seen if effect is not None and effect.verdict == BETTER]
 
 
 def allowances(slo: Slo, baseline: Mapping[str, float], tolerance: float) -> Dict[str, float]:
@@ -113,12 +115,6 @@ def in_words(effect: Effect) -> str:
         near, far = sorted((low, high), key=abs)
         ends = f"{abs(near):.0%} to {_share(far)}"
     return f"{effect.metric} {_share(effect.change)} ({ends})"
-
-
-def improved(metric: str, before: float, after: float, share: float) -> bool:
-    """Whether a metric became better by more than that share."""
-    better = before - after if METRICS[metric].lower_is_better else after - before
-    return better > share * abs(before)
 
 
 def _share(change: float) -> str:

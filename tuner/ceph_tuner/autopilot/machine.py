@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ceph_tuner.autopilot import judging
+from ceph_tuner.autopilot.condition import lighter
 from ceph_tuner.autopilot.events import (
     Act,
     Answered,
@@ -295,15 +296,19 @@ def _interrupted(state: State, event: Seen, policy: Policy) -> Decision:
 def _holding(state: State, event: Seen, policy: Policy) -> Decision:
     if event.windows < policy.hold_windows:
         return Decision(state)
-    aims = [name for name in state.aims if name in event.means and name in state.baseline]
-    better = [name for name in aims if judging.improved(name, state.baseline[name], event.means[name], 0.0)]
-    met = bool(state.aims) and not set(state.aims) & set(event.metrics_missed)
-    if not (state.gain or better or met):
-        return _back(state, event, "no gain on all OSDs", failure=False)
+    # the canary's gain was seen beside a control; what all OSDs show may be the load's doing
+    less = "" if state.gain else lighter(state.baseline, event.means)
+    gains = [] if less else judging.gained(event.effects, state.aims)
+    met = bool(state.aims) and not less and not set(state.aims) & set(event.metrics_missed)
+    if not (state.gain or gains or met):
+        if event.windows < policy.most_windows:
+            return Decision(state)
+        words = f"{event.windows} windows on all OSDs; {less or 'no gain seen'}"
+        return _unless_over(state, event, policy, judging.Judgement(judging.INCONCLUSIVE, words))
     number = state.changes[-1]
-    words = state.gain or ", ".join(f"{name} became better" for name in better) or "the objectives are met"
+    words = state.gain or "; ".join(map(judging.in_words, gains)) or f"{' and '.join(state.aims)} met"
     return Decision(
-        replace(state, phase=WRITING, since=event.at),
+        replace(state, phase=WRITING, since=event.at, effects=state.effects or event.effects),
         (Note("kept", words, detail={**_detail(event), "change": number}), Keep(number)),
     )
 
@@ -423,7 +428,7 @@ def _idle(state: State, at: float, failed: bool = False) -> State:
 
 
 def _judge(state: State, event: Seen, policy: Policy, windows: int) -> judging.Judgement:
-    return judging.judge(event.effects, event.allowed, state.aims, windows, policy, first=state.stage == 0)
+    return judging.judge(event.effects, event.allowed, state.aims, windows, policy)
 
 
 def _gain(judgement: judging.Judgement) -> str:

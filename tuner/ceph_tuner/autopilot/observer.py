@@ -10,16 +10,19 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Deque, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
-from ceph_tuner.autopilot.contract import Effect, Pair, Rollout
+from ceph_tuner.autopilot.contract import Effect, Pair
 from ceph_tuner.autopilot.effect import DIRECTIONS, effects
 from ceph_tuner.autopilot.events import Seen
 from ceph_tuner.autopilot.judging import STAND_INS, allowances
 from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import COMPARING, HOLDING, TRYING, State
+from ceph_tuner.autopilot.state import COMPARING, HOLDING, TRYING, WAITING, State
 from ceph_tuner.sample import Window, at_work
 from ceph_tuner.slo import Slo, Verdict, evaluate
 
 Values = Mapping[str, float]
+EVERYWHERE = -1
+"""Stands for the comparison of the whole cluster with itself before the trial."""
+
 _KEPT_CLOSED = 50
 _LATE = 3
 """Windows that may be closed at once; after a longer gap a row goes on from now."""
@@ -45,12 +48,20 @@ class Closed:
     verdicts: Tuple[Verdict, ...]
 
 
-def groups_of(rollout: Rollout) -> Dict[str, Tuple[int, ...]]:
-    """Name the groups that a rollout compares, stage by stage; empty where nothing can be compared side by side."""
+def groups_of(state: State) -> Dict[str, Tuple[int, ...]]:
+    """Name the groups to watch: OSDs that this stage added and the next one adds, each with its control.
+
+    The next stage's OSDs keep the old settings in this one: what they do now is what they are compared with then.
+    """
+    if state.proposed is None or state.proposed.rollout.alternating:
+        return {}
     found: Dict[str, Tuple[int, ...]] = {}
-    for number, stage in enumerate(rollout.stages):
-        if stage.control and not rollout.alternating:
-            found[f"tried {number}"], found[f"control {number}"] = stage.osds, stage.control
+    stages = state.proposed.rollout.stages
+    for number in {state.stage, state.stage + (state.phase not in (WAITING, COMPARING))}:
+        if number < len(stages) and stages[number].control:
+            had = set(stages[number - 1].osds) if number else set()
+            found[f"tried {number}"] = tuple(osd for osd in stages[number].osds if osd not in had)
+            found[f"control {number}"] = stages[number].control
     return found
 
 
@@ -132,42 +143,51 @@ class Observer:
             self._trial, self._pairs, self._old_turn, self._new_turn = number, {}, {}, {}
 
     def _compare(self, start: float, end: float, state: State, means: Values) -> None:
-        if state.proposed is None or state.phase not in (COMPARING, TRYING):
+        if state.proposed is None or state.phase not in (COMPARING, TRYING, HOLDING):
             return
         rollout = state.proposed.rollout
+        if state.phase != TRYING:
+            # the whole cluster before the trial, and with the settings everywhere
+            self._pairs.setdefault(EVERYWHERE, []).append(
+                Pair(end, state.phase == HOLDING, means, dict.fromkeys(means, 1.0))
+            )
         if rollout.alternating:
-            if state.leg:
-                self._new_turn = means
-                return
-            if self._new_turn:
-                between = _geometric_means(self._old_turn, means)
-                self._pairs.setdefault(0, []).append(Pair(end, True, self._new_turn, between))
-            self._old_turn, self._new_turn = means, {}
+            self._turn(end, state, means)
             return
-        during = state.phase == TRYING
-        for number, stage in enumerate(rollout.stages):
-            if stage.control and (not during or number == state.stage):
-                tried = self._eyes.group_between(f"tried {number}", start, end)
-                control = self._eyes.group_between(f"control {number}", start, end)
-                if tried and control:
-                    self._pairs.setdefault(number, []).append(Pair(end, during, tried, control))
+        for name in groups_of(state):
+            kind, _, number = name.partition(" ")
+            tried, control = (self._eyes.group_between(f"{side} {number}", start, end) for side in ("tried", "control"))
+            if kind == "tried" and tried and control and state.phase != HOLDING:
+                during = state.phase == TRYING and int(number) == state.stage
+                self._pairs.setdefault(int(number), []).append(Pair(end, during, tried, control))
+
+    def _turn(self, end: float, state: State, means: Values) -> None:
+        """A turn of old or new settings is over."""
+        if state.leg:
+            self._new_turn = means
+            return
+        if self._new_turn:
+            between = _geometric_means(self._old_turn, means)
+            self._pairs.setdefault(0, []).append(Pair(end, True, self._new_turn, between))
+        self._old_turn, self._new_turn = means, {}
 
     def _compared(self, state: State) -> int:
         """Windows of this phase that can be compared; where nothing stands beside, each one."""
-        if state.proposed is None or state.proposed.rollout.alternating or not groups_of(state.proposed.rollout):
+        if not groups_of(state):
             return self._windows
         pairs = self._pairs.get(state.stage, [])
         return sum(pair.during == (state.phase == TRYING) for pair in pairs)
 
     def _effects(self, state: State, metrics: Sequence[str], policy: Policy) -> Dict[str, Effect]:
-        if state.proposed is None or state.phase != TRYING:
+        if state.proposed is None or state.phase not in (TRYING, HOLDING):
             return {}
         watched = dict.fromkeys([*metrics, *(STAND_INS[name] for name in metrics if name in STAND_INS)])
-        pairs = self._pairs.get(state.stage, [])
+        pairs = self._pairs.get(EVERYWHERE if state.phase == HOLDING else state.stage, [])
         # any of these metrics may end the trial: together they have the confidence that was asked for
         confidence = 1.0 - (1.0 - policy.confidence) / max(1, len(watched))
         directions = {name: DIRECTIONS[name] for name in watched}
-        return effects(pairs, directions, confidence, policy.tolerance, state.proposed.rollout.alternating)
+        turns = state.proposed.rollout.alternating and state.phase == TRYING
+        return effects(pairs, directions, confidence, policy.tolerance, turns)
 
     def _missed(self, count: int) -> List[Verdict]:
         """Objectives that each of the last windows missed, as the newest saw them."""

@@ -48,9 +48,6 @@ class TwinMgr:
         if data_name == "pool_stats":
             pgs = Counter(int(row["pgid"].split(".")[0]) for row in self._rows())
             return {"pool_stats": [{"poolid": pool, "num_pg": count} for pool, count in pgs.items()]}
-        if data_name == "osd_metadata":
-            kinds = {osd.place.osd: osd.place.device_class for osd in self._twin.osds}
-            return {str(osd): {"rotational": "1" if kind == "hdd" else "0"} for osd, kind in kinds.items()}
         raise KeyError(f"the twin's mgr has no {data_name!r}")
 
     def get_ceph_option(self, key: str) -> Any:
@@ -58,6 +55,13 @@ class TwinMgr:
         if known(key, self._twin.release, self._twin.version) is None:
             return None
         return typed(KNOBS[key], stock(self._twin.release, self._twin.version)[key], self._twin.release)
+
+    def get_metadata(self, svc_type: str, svc_id: str) -> Optional[Dict[str, str]]:
+        """What an OSD says of itself."""
+        found = [
+            osd.place.device_class for osd in self._twin.osds if svc_type == "osd" and str(osd.place.osd) == svc_id
+        ]
+        return {"rotational": "1" if found[0] == "hdd" else "0"} if found else None
 
     def get_osdmap(self) -> TwinMgr:
         """The newest OSD map."""
