@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from small_problems import BOLD, BOWL, MIXED, SmallProblem, played
 
-from ceph_tuner.bayesian import Measured, Options, SafeOptimiser
+from ceph_tuner.bayesian import Constraint, Measured, Options, SafeOptimiser
 from ceph_tuner.bayesian.contract import Array
 
 GO_ON = """
@@ -226,3 +226,39 @@ def test_settings_of_no_point_are_refused_at_once() -> None:
         SafeOptimiser(BOWL.space, "cost", BOWL.constraints, {"a": 2.0, "b": 0.5})
     with pytest.raises(KeyError, match="b"):
         SafeOptimiser(BOWL.space, "cost", BOWL.constraints, {"a": 0.5})
+
+
+def test_where_a_trial_gains_less_than_the_noise_it_teaches_where_least_is_known() -> None:
+    flat = SmallProblem(
+        BOWL.space, (Constraint("heat", "<=", 1.0),), BOWL.start, lambda u: {"cost": 0.0, "heat": u["a"]}, noise=0.05
+    )
+    search = flat.search(options=Options(least_gain=0.0))
+    asked = played(search, flat, 10)
+    lessons = [number for number, proposal in enumerate(asked) if "learnt" in proposal.why]
+    assert lessons
+    for number in lessons:
+        before = flat.search(options=Options(least_gain=0.0))
+        for trial in search.trials[:number]:
+            before.tell(trial.settings, trial.values)
+        model = before.explain().model
+        taught = model.at(np.array([flat.space.encode(asked[number].settings)])).information()[0]
+        assert taught > np.max(model.at_trials.information())
+
+
+def test_with_a_prior_no_risk_is_taken_where_success_is_less_likely_than_harm() -> None:
+    class Opposed:
+        def predict(self, points: Array) -> Mapping[str, Array]:
+            a, b = points[:, 0], points[:, 1]
+            return {"cost": a, "heat": 2 + a - 0.3 * b, "wait": 2 - a + 0.2 * b}
+
+    def truth(settings: Mapping[str, Any]) -> Dict[str, float]:
+        return {name: float(v[0]) for name, v in Opposed().predict(np.array([[settings["a"], settings["b"]]])).items()}
+
+    bounds = (Constraint("heat", "<=", 1.0), Constraint("wait", "<=", 1.0))
+    problem = SmallProblem(BOWL.space, bounds, {"a": 0.5, "b": 0.5}, truth, noise=0.05)
+    search = problem.search(priors=(Opposed(),))
+    for _ in range(5):
+        for proposal in search.ask():
+            again = proposal.settings in [trial.settings for trial in search.trials]
+            assert again or proposal.safe >= 0.95 or not search.trials
+            search.tell(proposal.settings, problem.measure(proposal.settings, np.random.default_rng(1)))
