@@ -122,6 +122,7 @@ class Surroundings:
             wait=view.wait,
             outside=view.outside,
             condition=condition,
+            idle_iops=self._condition.idle_iops if self._condition is not None else 0.0,
             changed=self._change.lasting(policy),
             upset=view.upset,
             breach=breach,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.condition import Change, Condition, alike, changed
+from ceph_tuner.autopilot.condition import Change, Condition, alike, changed, lighter
 from ceph_tuner.autopilot.policy import Policy
 
 MEANS = {
@@ -140,3 +140,12 @@ def test_all_but_background_work_counts_either_way(before: Condition, now: Condi
 def test_a_count_survives_the_store() -> None:
     found = after([900.0] * 2, Policy())
     assert Change.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+def test_less_to_do_is_a_lighter_load_unless_clients_were_idle_before() -> None:
+    assert lighter(MEANS, {**MEANS, "client.iops": 200.0}, NOW.idle_iops)
+    assert not lighter(MEANS, {**MEANS, "client.iops": 390.0}, NOW.idle_iops)
+    assert lighter(MEANS, {**MEANS, "recovery.objects_left": 0.0}, NOW.idle_iops)
+    idle = {"client.iops": 3.4}
+    assert not lighter(idle, {"client.iops": 0.0}, NOW.idle_iops)
+    assert lighter(idle, {"client.iops": 0.0})

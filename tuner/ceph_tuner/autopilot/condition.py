@@ -136,13 +136,14 @@ def _load(before: Condition, now: Condition, factor: float) -> List[str]:
     return found
 
 
-def lighter(before: Mapping[str, float], now: Mapping[str, float]) -> str:
+def lighter(before: Mapping[str, float], now: Mapping[str, float], idle_iops: float = 0.0) -> str:
     """Say in what the load of a window is lighter than before; empty where it is not.
 
     Whatever became better then may be no gain of the settings. Clients that are served sooner do more, not less.
+    Up to `idle_iops` nobody was there to be served: the mgr itself does some operations now and then.
     """
     iops, was = now.get("client.iops"), before.get("client.iops")
-    if iops is not None and was and iops < LIGHTER * was:
+    if iops is not None and was and was > idle_iops and iops < LIGHTER * was:
         return f"clients do {iops:.4g} operations/s, {was:.4g} before"
     ended = [
         kind

@@ -54,6 +54,8 @@ class Seen:
     outside: bool = False
     """Whether it is outside of the permitted hours."""
     condition: Mapping[str, Any] = field(default_factory=dict)
+    idle_iops: float = 0.0
+    """Client operations per second up to which clients are as good as idle."""
     changed: Tuple[str, ...] = ()
     """What of the cluster is no longer as in `State.condition`."""
     upset: str = ""

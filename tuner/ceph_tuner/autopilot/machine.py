@@ -297,7 +297,7 @@ def _holding(state: State, event: Seen, policy: Policy) -> Decision:
     if event.windows < policy.hold_windows:
         return Decision(state)
     # the canary's gain was seen beside a control; what all OSDs show may be the load's doing
-    less = "" if state.gain else lighter(state.baseline, event.means)
+    less = "" if state.gain else lighter(state.baseline, event.means, event.idle_iops)
     gains = [] if less else judging.gained(event.effects, state.aims)
     met = bool(state.aims) and not less and not set(state.aims) & set(event.metrics_missed)
     if not (state.gain or gains or met):
