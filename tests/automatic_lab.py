@@ -1,0 +1,262 @@
+"""A lab whose plugin is in the automatic mode, with trials of one knob that take ten seconds."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+import mgr_boundaries
+from ceph_tuner.autopilot.audit import KEPT, Audit, Record
+from ceph_tuner.autopilot.pilot import KEY
+from ceph_tuner.autopilot.state import OBSERVING, State
+from ceph_tuner.clusters.machine import SystemClock
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.clusters.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
+from ceph_tuner.errors import TunerError
+from ceph_tuner.journal import Entry, Journal
+from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.lab.processes import command_line
+from ceph_tuner.ports import ConfigEntry
+from ceph_tuner.slo import parse_slo
+
+KNOB = "osd_max_scrubs"
+
+MISSED, MET = "scrub.pgs_late <= 0", "scrub.pgs_late <= 100000"
+"""An objective that part of the OSDs cannot show: a trial passes its stages, and is kept once the objective is met."""
+
+OPTIONS = {
+    "sample_interval": 1,
+    "worker_python": "/lab/worker",
+    # by itself it would let old and new settings take turns on so small a cluster
+    "auto_canary": "host",
+    "auto_window": 1,
+    "auto_settle": 0,
+    "auto_baseline_windows": 1,
+    "auto_least_windows": 1,
+    "auto_hold_windows": 1,
+    "auto_back_off": 0,
+    "auto_quiet": 0,
+    "auto_trials": 1000,
+    "auto_changes_per_day": 10000,
+    "guard_windows": 1,
+}
+WIDER = """
+
+for _item in fields(Policy):
+    if _item.metadata["low"] is not None:
+        _item.metadata = {**_item.metadata, "low": min(1, _item.metadata["low"])}
+"""
+"""Appended to the lab's copy of the policy: shorter windows than anybody should want."""
+
+COUNTED = """
+
+from .boundaries import install
+
+install(MgrCommander)
+"""
+"""Appended to its copy of the commander."""
+
+WORKER = f"""#!/usr/bin/python3
+import json, os, time
+while os.path.exists("/lab/worker.hangs"):
+    time.sleep(0.1)
+settings = {{"{KNOB}": int(open("/lab/worker.value").read())}}
+print(json.dumps({{"version": 1, "ok": True, "verdict": {{"state": "searching", "reason": "a test"}},
+                   "proposals": [{{"settings": settings, "why": "as the test wants it"}}]}}))
+"""
+
+_LATE = {"who": "mgr", "name": "osd_deep_scrub_interval"}
+
+
+class AutomaticLab:
+    """Begins trials, and looks at what they leave. Reads the store itself, so that it sees as much without a mgr."""
+
+    def __init__(self, lab: Lab, cluster: Cluster) -> None:
+        self.lab, self.cluster = lab, cluster
+        self.plugin = Plugin(cluster, SystemClock())
+        self.dead = self._file("boundaries.dead")
+        self._plan, self._trace = self._file("boundaries.plan"), self._file("boundaries.trace")
+        self.worker_hangs = self._file("worker.hangs")
+
+    def set_up(self) -> None:
+        """Install the plugin with the boundaries' counter in it, and switch the automatic mode on."""
+        self.plugin.install(enable=False)
+        tuner, policy = (self.lab.mgr_modules / name for name in (MODULE, f"{LIBRARY}/autopilot/policy.py"))
+        for path, more in ((policy, WIDER), (tuner / "commander.py", COUNTED)):
+            with path.open("a") as installed:
+                installed.write(more)
+        (tuner / "boundaries.py").write_text(Path(mgr_boundaries.__file__).read_text())
+        worker = self._file("worker")
+        worker.write_text(WORKER)
+        worker.chmod(0o755)
+        if self.plugin.status().enabled:
+            self.disable()
+        self.enable()
+        for name, value in OPTIONS.items():
+            self.mon("config set", who="mgr", name=OPTION_PREFIX + name, value=str(value))
+        self.mon("config set", **_LATE, value="1")
+        self.objective(MET)
+        self.until(lambda: "switched" not in self.mon("tuner auto on"), 30)
+
+    def close(self) -> None:
+        """Take everything out, whatever a test that failed has left dead."""
+        self.revive()
+        for path in (self.dead, self._plan, self._trace, self.worker_hangs):
+            path.unlink(missing_ok=True)
+        with suppress(TunerError):
+            self.mon("tuner auto off")
+        with suppress(TunerError):
+            self.cluster.applier().undo(everything=True)
+        self.plugin.uninstall(purge=True)
+        self.mon("config rm", **_LATE)
+
+    def mon(self, prefix: str, **arguments: str) -> str:
+        """Answer of a command."""
+        return self.cluster.commander.mon(prefix, arguments)
+
+    def enable(self) -> None:
+        """Load the plugin, and wait until it answers."""
+        self.mon("mgr module enable", module=MODULE, force="--force")
+        self.until(lambda: bool(self.mon("tuner auto explain")), 60)
+
+    def disable(self) -> None:
+        """Unload it: the mgr executes itself anew."""
+        self.mon("mgr module disable", module=MODULE)
+
+    # what there is
+
+    def config(self) -> List[ConfigEntry]:
+        """The configuration of the OSDs."""
+        return [entry for entry in self.cluster.config.dump() if entry.who.startswith("osd")]
+
+    def shown(self) -> List[str]:
+        """The knob's value at each running OSD."""
+        return [self.cluster.config.effective(osd)[KNOB] for osd in self.cluster.config.osds("osd")]
+
+    def state(self) -> State:
+        """As it is stored."""
+        return State.from_dict(json.loads(self.cluster.store.get(KEY) or "{}"))
+
+    def records(self) -> List[Record]:
+        """The audit trail."""
+        return Audit(self.cluster.store).newest()
+
+    def entries(self) -> List[Entry]:
+        """The journal."""
+        return Journal(self.cluster.store).entries()
+
+    def settled(self) -> bool:
+        """Whether nothing is on trial, nor half written."""
+        state = self.state()
+        return (
+            state.phase == OBSERVING
+            and not state.on_cluster
+            and not any(entry.unfinished or entry.trial for entry in self.entries())
+        )
+
+    def active(self) -> Dict[str, Any]:
+        """The mgrs, as the monitors see them."""
+        found: Dict[str, Any] = json.loads(self.mon("mgr dump"))
+        return found
+
+    def processes(self, words: str) -> List[int]:
+        """Ids of the processes inside the lab whose command line has these words."""
+        assert self.lab.state.keeper is not None
+        inside, found = os.readlink(f"/proc/{self.lab.state.keeper.pid}/ns/mnt"), []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            # whatever ends meanwhile is none of them
+            with suppress(OSError):
+                if words in " ".join(command_line(int(pid))) and os.readlink(f"/proc/{pid}/ns/mnt") == inside:
+                    found.append(int(pid))
+        return found
+
+    # what is done to it
+
+    def revive(self) -> None:
+        """Start the mgrs that do not run."""
+        for mgr in self.lab.mgrs:
+            self.lab.start_daemon(f"mgr.{mgr}")
+        self.until(lambda: bool(self.active()["available"]), 90)
+
+    def objective(self, text: str) -> None:
+        """Want something else, whether a mgr runs or not."""
+        wanted = parse_slo({"objectives": [{"objective": text, "hard": False}]}, "cluster")
+        self.cluster.store.set("slo", json.dumps(wanted.to_dict()))
+
+    def begin(self, phase: str = "", seconds: float = 60.0) -> None:
+        """Have a trial begin that will be kept, and wait until it is in a phase, or its mgr dead."""
+        self.dead.unlink(missing_ok=True)
+        now = [entry.value for entry in self.config() if entry.name == KNOB]
+        self._file("worker.value").write_text("4" if now == ["2"] else "2")
+        self.objective(MISSED)
+        # a proposal is dropped where the objective is met before anything is written
+        self.until(lambda: self.dead.exists() or self.state().on_cluster or self.state().phase == phase, seconds)
+        self.objective(MET)
+        if phase:
+            self.until(lambda: self.state().phase == phase, seconds)
+
+    def boundaries(self) -> List[str]:
+        """Of one whole trial, which is kept."""
+        self.begin()
+        self.until(self.settled, 60)
+        assert self.records()[-1].what == KEPT, self.records()[-1]
+        # what it does at the end of a trial comes after its state
+        time.sleep(1.5)
+        return self._trace.read_text().splitlines()
+
+    def die_at(self, name: str, nth: int, in_flight: bool, guardian: bool) -> None:
+        """Have the mgr die at the nth boundary of that name in the next trial."""
+        self._plan.write_text(json.dumps({"name": name, "nth": nth, "in_flight": in_flight, "guardian": guardian}))
+        self.begin()
+        self.until(self.dead.exists, 60)
+
+    def fail_over(self, gone: Dict[str, Any]) -> None:
+        """Have the next mgr become active after one died, and the dead one come back as a standby."""
+        name = gone["active_name"]
+        self.until(lambda: self.lab.daemon_pid(f"mgr.{name}") is None, 10)
+        if gone["standbys"]:
+            # the monitors would notice by themselves, after half a minute
+            self.mon("mgr fail", who=name)
+        self.lab.start_daemon(f"mgr.{name}")
+        self.until(lambda: self._took_over(gone["active_gid"]), 90)
+        if not gone["standbys"]:
+            # Reef's mgr, active again at once, may die of `ceph_assert(ckh)`: a client came before its keys
+            time.sleep(1.5)
+            self.revive()
+
+    def kill(self, daemon: str) -> None:
+        """End a daemon as the kernel would."""
+        pid = self.lab.daemon_pid(daemon)
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+
+    def until(self, condition: Callable[[], bool], seconds: float) -> float:
+        """Wait, and give the seconds that it took; a cluster that does not answer is asked again."""
+        began, problem = time.monotonic(), ""
+        while True:
+            try:
+                if condition():
+                    return time.monotonic() - began
+            except TunerError as error:
+                problem = str(error)
+            if time.monotonic() > began + seconds:
+                raise AssertionError(f"not within {seconds:.0f} s: {problem} {self._last_words()}")
+            time.sleep(0.1)
+
+    def _took_over(self, gone: int) -> bool:
+        found = self.active()
+        return bool(found["available"]) and found["active_gid"] != gone
+
+    def _last_words(self) -> str:
+        with suppress(TunerError, ValueError, KeyError):
+            explained = json.loads(self.mon("tuner auto explain"))
+            return "; ".join(f"{name}: {explained.get(name)}" for name in ("words", "phase", "waits_for", "problem"))
+        return ""
+
+    def _file(self, name: str) -> Path:
+        return self.lab.host_path(f"/lab/{name}")

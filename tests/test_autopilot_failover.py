@@ -1,0 +1,205 @@
+"""The automatic mode on real clusters when something dies in a trial: the configuration is as before, or as planned.
+
+CEPH_TUNER_ALL_BOUNDARIES=1 has the mgr die at each boundary that a whole trial has, not at one of each kind only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from contextlib import closing
+from typing import Iterator, List, NamedTuple
+
+import pytest
+
+from automatic_lab import KNOB, AutomaticLab
+from ceph_tuner.autopilot.audit import ACTS, FAILOVER, Record, without_outcome
+from ceph_tuner.autopilot.state import ASKING, HOLDING, OBSERVING, OFF, TRYING
+from ceph_tuner.clusters import open_cluster
+from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.lock import PREFIX as LOCK
+from ceph_tuner.ports import ConfigEntry
+
+pytestmark = pytest.mark.cluster
+
+WITHIN_S = 30.0
+"""From a standby's activation, or from what cut a trial off."""
+
+
+class Death(NamedTuple):
+    """Where the mgr dies: just before a boundary's command, or with it on its way."""
+
+    at: int
+    name: str
+    in_flight: bool
+
+
+KINDS = [
+    ("lock claimed", True),
+    ("lock held", False),
+    ("journal applying", True),
+    ("step set osd/host:h0", True),
+    ("check", False),
+    ("journal applied", False),
+    ("audit apply, outcome", False),
+    ("state trying", True),
+    ("step set osd", True),
+    ("journal undoing", False),
+    ("step rm osd/host:h0", True),
+    ("journal undone", True),
+    ("journal kept", False),
+    ("journal kept", True),
+    ("audit kept, outcome", False),
+    ("lock removed", False),
+]
+"""One of each: claim, journal, first and last step, check, commit, audit, state, the masks' undoing, keep."""
+FEW = [KINDS[3], KINDS[8], KINDS[13]]
+
+
+@pytest.fixture(scope="module")
+def automatic(any_lab: Lab) -> Iterator[AutomaticLab]:
+    with closing(open_cluster(any_lab.name, timeout=10)) as cluster:
+        lab = AutomaticLab(any_lab, cluster)
+        try:
+            lab.set_up()
+            yield lab
+        finally:
+            lab.close()
+
+
+def deaths(names: List[str], release: str) -> List[Death]:
+    if os.environ.get("CEPH_TUNER_ALL_BOUNDARIES") == "1":
+        every = [(at, name, in_flight) for at, name in enumerate(names) for in_flight in (False, True)]
+        # to ask changes nothing on its way
+        return [Death(*row) for row in every if not (row[1] == "check" and row[2])]
+    # the first check of a change is the one after its first step
+    first = {"check": names.index("step set osd/host:h0")}
+    kinds = KINDS if release == "tentacle" else FEW
+    return [Death(names.index(name, first.get(name, 0)), name, in_flight) for name, in_flight in kinds]
+
+
+def knob_of(config: List[ConfigEntry]) -> List[ConfigEntry]:
+    return [entry for entry in config if entry.name == KNOB]
+
+
+def assert_whole(automatic: AutomaticLab, before: List[Record]) -> None:
+    """Nothing of the trail is lost, and nothing in it is left open."""
+    records = automatic.records()
+    assert records[: len(before)] == before
+    first = records[0].number
+    assert [record.number for record in records] == list(range(first, first + len(records)))
+    failovers = [record.number for record in records if record.what == FAILOVER]
+    # the record after tells what the next mgr found
+    assert all(any(number > act.number for number in failovers) for act in without_outcome(records))
+
+
+def test_wherever_the_mgr_dies_in_a_trial_the_next_one_leaves_all_as_before_or_as_planned(
+    automatic: AutomaticLab,
+) -> None:
+    names = automatic.boundaries()
+    assert {"lock held", "journal applying", "step set osd", "check", "journal kept"} <= set(names)
+    assert set(ACTS[:1]) <= {record.what for record in automatic.records()}
+    for number, death in enumerate(deaths(names, automatic.lab.release)):
+        before, trail, changes = automatic.config(), automatic.records(), automatic.entries()
+        gone = automatic.active()
+        # in turn the guardian, and the next mgr alone
+        nth = names[: death.at + 1].count(death.name)
+        automatic.die_at(death.name, nth, death.in_flight, guardian=number % 2 == 0)
+        automatic.fail_over(gone)
+        automatic.until(automatic.settled, WITHIN_S)
+        after = automatic.config()
+        kept = [entry for entry in automatic.entries() if entry.state == "applied" and entry not in changes]
+        if kept:
+            (step,) = kept[0].steps
+            planned = {entry for entry in before if entry.name != KNOB} | {ConfigEntry("osd", KNOB, str(step.new))}
+            assert set(after) == planned, death
+        else:
+            assert after == before, death
+        if death.at < names.index("journal kept"):
+            assert not kept, death
+        value = knob_of(after)[0].value
+        automatic.until(lambda value=value: set(automatic.shown()) == {value}, 10)  # type: ignore[misc]
+        assert_whole(automatic, trail)
+        outcome = "as planned" if kept else "as before"
+        print(f"{death.at} {death.name}{', in flight' if death.in_flight else ''}: {outcome}")  # noqa: T201
+
+
+def test_a_disabled_module_leaves_nothing_on_the_cluster(automatic: AutomaticLab) -> None:
+    before, trail = automatic.config(), automatic.records()
+    automatic.begin(TRYING)
+    assert automatic.config() != before
+    automatic.disable()
+    automatic.until(lambda: automatic.config() == before, WITHIN_S)
+    automatic.until(lambda: automatic.cluster.store.keys(LOCK) == [], 5)
+    automatic.until(lambda: automatic.processes("clusters.guardian") == [], 10)
+    automatic.enable()
+    automatic.until(automatic.settled, WITHIN_S)
+    assert automatic.config() == before
+    assert_whole(automatic, trail)
+
+
+def test_a_guardian_that_was_killed_gets_a_successor_and_the_trial_goes_on(automatic: AutomaticLab) -> None:
+    automatic.begin(TRYING)
+    (first,) = automatic.processes("clusters.guardian")
+    kept = automatic.state().kept
+    os.kill(first, signal.SIGKILL)
+    automatic.until(lambda: automatic.processes("clusters.guardian") not in ([], [first]), 10)
+    automatic.until(automatic.settled, 60)
+    assert automatic.state().kept not in (kept, None)
+    automatic.until(lambda: automatic.processes("clusters.guardian") == [], 10)
+
+
+def test_switched_off_in_a_trial_it_takes_the_trial_back(automatic: AutomaticLab) -> None:
+    before = automatic.config()
+    automatic.begin(TRYING)
+    automatic.mon("tuner auto off")
+    automatic.until(lambda: automatic.config() == before, WITHIN_S)
+    automatic.until(automatic.settled, 10)
+    assert automatic.state().mode == OFF
+    automatic.mon("tuner auto on")
+
+
+def test_a_worker_that_is_killed_costs_a_message_and_nothing_else(automatic: AutomaticLab) -> None:
+    before, gid = automatic.config(), automatic.active()["active_gid"]
+    automatic.worker_hangs.touch()
+    try:
+        automatic.begin(ASKING)
+        automatic.until(lambda: automatic.processes("/lab/worker") != [], 10)
+        for pid in automatic.processes("/lab/worker"):
+            os.kill(pid, signal.SIGKILL)
+        automatic.until(lambda: automatic.state().phase == OBSERVING, 10)
+    finally:
+        automatic.worker_hangs.unlink()
+    assert automatic.records()[-1].what == "refused"
+    assert automatic.config() == before
+    assert automatic.active()["active_gid"] == gid
+    automatic.mon("tuner auto retry")
+
+
+def test_an_osd_that_dies_ends_the_trial(automatic: AutomaticLab) -> None:
+    before, trail = automatic.config(), automatic.records()
+    osd = automatic.lab.osds[-1]
+    automatic.begin(TRYING)
+    automatic.kill(f"osd.{osd}")
+    try:
+        automatic.until(lambda: automatic.config() == before, 2 * WITHIN_S)
+        automatic.until(automatic.settled, 10)
+        assert_whole(automatic, trail)
+    finally:
+        automatic.lab.start_osd(osd)
+        automatic.until(lambda: "OSD_DOWN" not in json.loads(automatic.mon("health"))["checks"], 30)
+
+
+def test_a_monitor_that_dies_and_comes_back_leaves_all_as_before_or_as_planned(automatic: AutomaticLab) -> None:
+    before, trail, state = automatic.config(), automatic.records(), automatic.state()
+    automatic.begin(HOLDING)
+    automatic.kill("mon.a")
+    time.sleep(3)
+    automatic.lab.start_daemon("mon.a")
+    automatic.until(automatic.settled, 2 * WITHIN_S)
+    kept = automatic.state().kept != state.kept
+    assert (automatic.config() == before) != kept
+    assert len(knob_of(automatic.config())) == 1
+    assert_whole(automatic, trail)
