@@ -71,7 +71,7 @@ class Observer:
     def __init__(self, eyes: Eyes) -> None:
         self._eyes = eyes
         self._row: Tuple[str, float] = ("", 0.0)
-        self._edge = 0.0
+        self._edge = self._sampled = 0.0
         self._windows = 0
         self._pairs: Dict[int, List[Pair]] = {}
         self._trial = 0
@@ -136,8 +136,11 @@ class Observer:
             if state.phase in (COMPARING, TRYING, HOLDING):
                 # phases in which nothing is written go on with the window that is under way
                 self._edge = state.since + (0.0 if state.phase == COMPARING else policy.settle)
-        if newest > self._edge + _LATE * policy.window:
-            self._edge = newest
+        if newest < self._sampled or newest > self._edge + _LATE * policy.window:
+            # the clock was set back, or nobody looked for a while: what was before makes no row with what comes
+            self._edge, self._windows = newest, 0
+            self._closed.clear()
+        self._sampled = newest
         number = state.proposed.number if state.proposed is not None else 0
         if number != self._trial or (state.phase == COMPARING and not self._windows):
             self._trial, self._pairs, self._old_turn, self._new_turn = number, {}, {}, {}
