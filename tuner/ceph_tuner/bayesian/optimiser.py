@@ -46,6 +46,9 @@ probability of the next trial below which it is looked into, and the probability
 it is. With few trials the models are too sure of themselves: of 14 rugged functions that could be met in 0.2% of the
 cube, 6 were given up at 0.02, and 3 at 0.005."""
 
+_GIVEN_UP = 0.05
+"""The last of these where nothing more is safe: then it is but a word for the end of a search, and costs none."""
+
 
 class SafeOptimiser:
     """Minimises a metric of a mixed space under noisy constraints, from a start that is in use already."""
@@ -129,7 +132,7 @@ class SafeOptimiser:
             if self._exists is None:
                 with threadpool_limits(1):
                     self._exists = self.explain().reach().exists
-            if self._exists < _HOPELESS:
+            if self._exists < (_HOPELESS if step.point is not None else _GIVEN_UP):
                 chance = f"{100 * self._exists:.1f}%"
                 return Verdict("infeasible", f"that any settings meet every constraint has {chance} probability")
         if step.point is None:
