@@ -11,7 +11,7 @@ from typing import Dict, List, Mapping
 
 from ceph_tuner.autopilot.contract import Effect
 from ceph_tuner.autopilot.events import Learn
-from ceph_tuner.autopilot.judging import STAND_INS, shown
+from ceph_tuner.autopilot.judging import shown
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.sample import Measure
 from ceph_tuner.slo import Bound, Objective, Slo
@@ -35,8 +35,8 @@ def estimated(baseline: Mapping[str, float], effects: Mapping[str, Effect]) -> D
         effect = shown(effects, metric)
         if effect is None or effect.change is None:
             continue
-        # a time to finish is the work left over the rate that stands in for it
-        inverse = effect.metric != metric and METRICS[metric].unit == "s" and metric in STAND_INS
+        # a time to finish is the work left over the rate that stands in for it, and so are the PGs that are late by it
+        inverse = METRICS[metric].lower_is_better != METRICS[effect.metric].lower_is_better
         factor = 1.0 + effect.change
         mean = before / factor if inverse and factor > 0 else before * factor
         spread = effect.high - effect.low
