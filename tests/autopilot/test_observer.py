@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import pytest
+from flights import ALTERNATING, P95, RECOVERY, ROLLOUT, SETTINGS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +27,6 @@ from ceph_tuner.autopilot.state import (
 )
 from ceph_tuner.sample import Measure, Window
 from ceph_tuner.slo import Slo, parse_slo
-from flights import ALTERNATING, P95, RECOVERY, ROLLOUT, SETTINGS
 
 START = 10_000.0
 POLICY = Policy(window=30.0, settle=15.0, guard_windows=3)
