@@ -133,7 +133,16 @@ class Driver:
             self._started = True
         while self._inbox:
             event, done = self._inbox[0]
-            self._pilot.handle(event)
+            try:
+                self._pilot.handle(event)
+            except TunerError:
+                # nothing was remembered of it: the next turn tries again
+                raise
+            except Exception:
+                # it would fail for ever, and neither what is behind it nor the guard would have their turn
+                self._inbox.popleft()
+                done.set()
+                raise
             self._inbox.popleft()
             done.set()
         if self._sampled:
