@@ -1,0 +1,414 @@
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import replace
+from typing import Any, Callable, Dict, List, Mapping, Optional
+
+import pytest
+from flights import P95, QUICK, SETTINGS, Field, answer
+
+from ceph_tuner.autopilot.events import Answered, Seen, TakeBackFailed, Told
+from ceph_tuner.autopilot.observer import Closed, Observer
+from ceph_tuner.autopilot.policy import Policy
+from ceph_tuner.autopilot.state import ASKING, AUTO, COMPARING, OBSERVING, OFF, TRYING, State
+from ceph_tuner.errors import CommandFailed, InputError, RetryLater
+from ceph_tuner.guard import Breach
+from ceph_tuner.sample import Measure, Window
+from ceph_tuner.slo import parse_slo
+from tuner import driver as driver_module
+from tuner.driver import Driver
+from tuner.surroundings import View
+
+SLO = parse_slo({"objectives": ["client.p95_ms<=20"]}, "cluster")
+POLICY = replace(QUICK, window=10.0, settle=0.0, baseline_windows=8, most_windows=30)
+INTERVAL_S = 5.0
+
+
+class Around:
+    """What `Surroundings` gives, as a test wants it."""
+
+    def __init__(self, field: Field) -> None:
+        self._field = field
+        self.wait = ""
+        self.changed: tuple = ()
+        self.breach: Optional[Breach] = None
+        self.of_window: Optional[Breach] = None
+        self.closed: List[Closed] = []
+        self.looks = self.begun = 0
+        self.trouble: List[Exception] = []
+
+    def look(self, state: State, policy: Policy) -> View:
+        self.looks += 1
+        if self.trouble:
+            raise self.trouble.pop(0)
+        return View(self._field.clock.now(), SLO, {}, self.wait, breach=self.breach)
+
+    def close(self, closed: Closed, state: State, policy: Policy) -> Optional[Breach]:
+        self.closed.append(closed)
+        return self.of_window
+
+    def complete(self, seen: Seen, view: View, breach: Optional[Breach], policy: Policy) -> Seen:
+        return replace(seen, wait=view.wait, breach=breach, condition={"osds": 4}, changed=self.changed)
+
+    def begun_again(self) -> None:
+        self.begun += 1
+
+
+class Cabin:
+    """A driver with a real pilot on the fake monitors; an OSD that has the settings is quicker by a half."""
+
+    def __init__(self, field: Optional[Field] = None, factor: float = 0.5, name: str = "mgr.a") -> None:
+        self.field = field or Field()
+        self.around, self.factor, self.looked = Around(self.field), factor, 0
+        self.before_start: List[Exception] = []
+        self.pilot = self.field.pilot(name, POLICY)
+        self.driver = Driver(
+            self.pilot,
+            Observer(self),
+            self.around,  # type: ignore[arg-type]
+            lambda: POLICY,
+            self._begin,
+            self._count,
+            logging.getLogger("test"),
+            self.field.clock.now,
+        )
+
+    def between(self, start: float, end: float) -> Window:
+        return Window(start, end, {P95: Measure(self._latency(range(4)), 0.0, 2)})
+
+    def group_between(self, name: str, start: float, end: float) -> Mapping[str, float]:
+        proposed = self.pilot.state.proposed
+        assert proposed is not None
+        side, _, number = name.partition(" ")
+        stage = proposed.rollout.stages[int(number)]
+        return {P95: self._latency(stage.osds if side == "tried" else stage.control)}
+
+    def _latency(self, osds: Any) -> float:
+        found = [self.field.monitors.effective(osd)["osd_max_scrubs"] for osd in osds]
+        return sum(30.0 * (self.factor if value == "2" else 1.0) for value in found) / len(found)
+
+    def _begin(self) -> None:
+        if self.before_start:
+            raise self.before_start.pop(0)
+
+    def _count(self, state: State) -> None:
+        self.looked += 1
+
+    def tell(self, what: str, why: str = "") -> Dict[str, Any]:
+        """As from another thread, while this one takes the turns."""
+        done: List[Any] = []
+        asking = threading.Thread(target=lambda: done.append(outcome(lambda: self.driver.tell(what, "me", why))))
+        asking.start()
+        while asking.is_alive():
+            self.driver.attempt()
+            asking.join(0.01)
+        if isinstance(done[0], Exception):
+            raise done[0]
+        return dict(done[0])
+
+    def sample(self, count: int = 1) -> None:
+        for _ in range(count):
+            self.field.clock.sleep(INTERVAL_S)
+            self.driver.sampled()
+            self.driver.attempt()
+
+    def until(self, phase: str, most: int = 400) -> State:
+        for _ in range(most):
+            self.sample()
+            if self.driver.state.phase == phase:
+                return self.driver.state
+        raise AssertionError(f"{self.driver.state.phase}, not {phase}: {self.driver.problem}")
+
+    def on_trial(self) -> Cabin:
+        self.tell(AUTO)
+        self.until(ASKING)
+        self.driver.answered(answer(self.field.clock.now()))
+        self.until(TRYING)
+        return self
+
+
+def outcome(work: Callable[[], Any]) -> Any:
+    try:
+        return work()
+    except Exception as error:
+        return error
+
+
+def test_a_missed_objective_ends_in_settings_that_are_kept_on_all_osds() -> None:
+    cabin = Cabin().on_trial()
+    assert [entry.target for entry in cabin.field.on_trial()] == ["osd.0"]
+    cabin.until(OBSERVING)
+    assert cabin.driver.state.kept is not None
+    assert cabin.field.on_trial() == []
+    assert {cabin.field.monitors.effective(osd)["osd_max_scrubs"] for osd in range(4)} == {"2"}
+    assert [note.what for note in cabin.field.crew.notes] == ["mode", "proposal", "apply", "apply", "apply", "kept"]
+
+
+def test_what_does_harm_is_taken_back_from_the_canary() -> None:
+    cabin = Cabin(factor=2.0).on_trial()
+    cabin.until(OBSERVING)
+    assert (cabin.driver.state.kept, cabin.driver.state.failures) == (None, 1)
+    assert {cabin.field.monitors.effective(osd)["osd_max_scrubs"] for osd in range(4)} != {"2"}
+    assert cabin.field.crew.learned[0].failed.startswith("harm")
+
+
+@pytest.mark.parametrize("of", ["sample", "window"])
+def test_a_breach_in_a_sample_or_a_window_takes_the_trial_back_in_the_same_turn(of: str) -> None:
+    cabin = Cabin().on_trial()
+    breach = Breach("ops.slow", "3 slow operations, 0 before the trial")
+    if of == "sample":
+        cabin.around.breach = breach
+        cabin.sample()
+    else:
+        cabin.around.of_window = breach
+        cabin.sample(2)
+    assert cabin.field.on_trial() == []
+    assert cabin.driver.state.phase == OBSERVING
+    assert any(note.detail.get("rule") == "ops.slow" for note in cabin.field.crew.notes)
+
+
+def test_what_the_sample_says_outranks_what_the_window_says() -> None:
+    cabin = Cabin().on_trial()
+    cabin.around.breach, cabin.around.of_window = Breach("osds.down", "one"), Breach("slo", "two")
+    cabin.sample(2)
+    assert [note.why for note in cabin.field.crew.notes if note.what == "taken back"] == ["one"]
+
+
+def test_a_turn_without_a_new_sample_looks_at_nothing() -> None:
+    cabin = Cabin()
+    cabin.tell(AUTO)
+    cabin.sample()
+    looks = cabin.around.looks
+    cabin.driver.attempt()
+    assert cabin.around.looks == looks
+
+
+def test_switched_off_it_looks_at_nothing_unless_something_is_on_the_cluster() -> None:
+    cabin = Cabin()
+    cabin.sample(3)
+    assert (cabin.around.looks, cabin.driver.seen) == (0, None)
+    cabin.on_trial()
+    cabin.field.monitors.refuse = lambda who, name, value: True
+    document = cabin.tell(OFF)
+    assert (document["mode"], document["phase"]) == ("off", "returning")
+    looks = cabin.around.looks
+    cabin.field.monitors.refuse = lambda who, name, value: False
+    cabin.sample()
+    assert cabin.around.looks == looks + 1
+    assert cabin.field.on_trial() == []
+    assert cabin.driver.state.phase == OBSERVING
+
+
+# commands
+
+
+def test_a_command_is_answered_with_the_state_after_it() -> None:
+    document = Cabin().tell(AUTO)
+    assert document["mode"] == "auto"
+    assert document["problem"] == ""
+    assert document["words"]
+
+
+def test_a_word_that_makes_no_sense_now_is_refused_at_once_and_never_heard() -> None:
+    cabin = Cabin()
+    for what in ("resume", "accept", "reject", "pause", "retry"):
+        with pytest.raises(InputError, match=what):
+            cabin.driver.tell(what, "me")
+    cabin.driver.attempt()
+    assert cabin.field.crew.notes == []
+
+
+def test_a_command_waits_until_what_is_being_written_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    cabin = Cabin()
+    writing, go_on, order = threading.Event(), threading.Event(), []
+
+    def slow_write() -> None:
+        if cabin.pilot.state.phase == "writing" and not go_on.is_set():
+            writing.set()
+            go_on.wait()
+            order.append("written")
+
+    cabin.tell(AUTO)
+    cabin.until(ASKING)
+    cabin.driver.answered(answer(cabin.field.clock.now()))
+    cabin.until(COMPARING)
+    cabin.field.monitors.before_write = slow_write
+    flying = threading.Thread(target=cabin.until, args=(TRYING,))
+    flying.start()
+    assert writing.wait(60.0)
+    # impatient, it is told that it waits; its word is not lost
+    monkeypatch.setattr(driver_module, "PATIENCE_S", 0.05)
+    with pytest.raises(RetryLater, match="pause"):
+        cabin.driver.tell("pause", "me", "lunch")
+    assert cabin.driver.state.paused == ""
+    assert order == []
+    go_on.set()
+    flying.join()
+    cabin.driver.attempt()
+    assert order == ["written"]
+    assert cabin.driver.state.paused == "paused lunch"
+    assert cabin.field.on_trial() == []
+
+
+def test_words_are_taken_in_the_order_in_which_they_were_said() -> None:
+    cabin = Cabin()
+    cabin.tell(AUTO)
+    threads = []
+    for what in ("pause", "resume", OFF):
+        heard = threading.Event()
+        cabin.driver._inbox.append((Told(cabin.field.clock.now(), what, "me"), heard))
+        threads.append(heard)
+    cabin.driver.attempt()
+    assert all(heard.is_set() for heard in threads)
+    assert [note.what for note in cabin.field.crew.notes] == ["mode", "paused", "resumed", "mode"]
+
+
+# errors
+
+
+def test_an_error_of_the_store_loses_no_command_and_says_why_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    cabin = Cabin()
+    cabin.tell(AUTO)
+    monkeypatch.setattr(driver_module, "PATIENCE_S", 0.05)
+    failing = [True]
+
+    def fail() -> None:
+        if failing[0]:
+            raise CommandFailed("config-key set", -5, "no quorum")
+
+    cabin.field.monitors.before_write = fail
+    with pytest.raises(RetryLater):
+        cabin.tell("pause")
+    assert "no quorum" in cabin.driver.problem
+    assert cabin.driver.state.paused == ""
+    failing[0] = False
+    cabin.driver.attempt()
+    assert cabin.driver.state.paused
+    assert cabin.driver.problem == ""
+    assert [note.what for note in cabin.field.crew.notes].count("paused") == 1
+
+
+@pytest.mark.parametrize("error", [CommandFailed("config-key dump", -5, "no quorum"), RuntimeError("a bug")])
+def test_an_error_costs_one_turn(error: Exception) -> None:
+    cabin = Cabin()
+    cabin.tell(AUTO)
+    cabin.around.trouble = [error]
+    cabin.sample()
+    assert str(error.args[-1]) in cabin.driver.problem or "no quorum" in cabin.driver.problem
+    assert cabin.driver.document()["problem"] == cabin.driver.problem
+    cabin.sample()
+    assert cabin.driver.problem == ""
+    assert cabin.around.looks == 2
+
+
+def test_a_word_that_cannot_be_understood_does_not_stop_the_guard() -> None:
+    cabin = Cabin().on_trial()
+    heard = threading.Event()
+    cabin.driver._inbox.append((Told(0.0, "dance", "me"), heard))
+    cabin.around.breach = Breach("osds.down", "1 OSDs down, 0 before the trial")
+    cabin.sample(2)
+    assert heard.is_set()
+    assert cabin.field.on_trial() == []
+
+
+def test_it_starts_again_until_the_state_can_be_read() -> None:
+    cabin = Cabin()
+    cabin.before_start = [CommandFailed("config-key dump", -5, "no quorum")]
+    cabin.sample()
+    assert "no quorum" in cabin.driver.problem
+    cabin.sample()
+    assert cabin.driver.problem == ""
+
+
+def test_before_its_start_it_says_that_it_has_not_started() -> None:
+    assert "not started" in Cabin().driver.document()["problem"]
+
+
+def test_the_next_mgr_takes_a_trial_back_before_anything_else() -> None:
+    left = Cabin().on_trial()
+    left.field.alive.clear()
+    cabin = Cabin(left.field, name="mgr.b")
+    cabin.driver.attempt()
+    assert left.field.on_trial() == []
+    assert cabin.driver.state.mode == AUTO
+    assert [note.what for note in left.field.crew.notes][-1] == "failover"
+
+
+def test_taking_back_that_fails_is_tried_again_with_every_sample() -> None:
+    cabin = Cabin().on_trial()
+    cabin.around.breach = Breach("osds.down", "1 OSDs down, 0 before the trial")
+    cabin.field.monitors.refuse = lambda who, name, value: True
+    cabin.sample(3)
+    assert [type(found) for found in cabin.field.crew.outcomes].count(TakeBackFailed) == 3
+    assert cabin.driver.state.problem
+    cabin.field.monitors.refuse = lambda who, name, value: False
+    cabin.sample()
+    assert cabin.field.on_trial() == []
+    assert cabin.driver.state.problem == ""
+
+
+# the optimiser's answer
+
+
+@pytest.mark.parametrize("word", ["pause", OFF])
+def test_an_answer_that_comes_when_nobody_wants_it_any_more_is_dropped(word: str) -> None:
+    cabin = Cabin()
+    cabin.tell(AUTO)
+    cabin.until(ASKING)
+    cabin.tell(word)
+    cabin.driver.answered(answer(cabin.field.clock.now()))
+    cabin.sample(20)
+    assert cabin.driver.state.phase == OBSERVING
+    assert cabin.driver.state.proposed is None
+    assert cabin.field.entries() == []
+
+
+def test_a_refused_answer_pauses_before_the_optimiser_is_asked_again() -> None:
+    cabin = Cabin()
+    cabin.tell(AUTO)
+    cabin.until(ASKING)
+    cabin.driver.answered(Answered(cabin.field.clock.now(), refused="it died"))
+    cabin.sample(10)
+    assert (cabin.field.crew.asked, cabin.driver.state.worker_failures) == (1, 1)
+    cabin.sample(30)
+    assert cabin.field.crew.asked == 2
+    assert cabin.field.entries() == []
+
+
+def test_a_new_condition_of_the_cluster_is_told_to_who_watches_it() -> None:
+    cabin = Cabin()
+    cabin.tell(AUTO)
+    cabin.around.wait = "the cluster is not steady"
+    cabin.sample(3)
+    # the first condition is one as well
+    assert cabin.around.begun == 1
+    cabin.around.changed = ("4 OSDs became 8",)
+    cabin.sample()
+    assert cabin.around.begun == 2
+
+
+# the thread
+
+
+def test_the_thread_works_on_a_sample_and_a_word_and_ends_when_told() -> None:
+    cabin, stop = Cabin(), threading.Event()
+    thread = threading.Thread(target=cabin.driver.run, args=(stop,))
+    thread.start()
+    try:
+        assert cabin.driver.tell(AUTO, "me")["mode"] == "auto"
+        assert cabin.driver.tell("pause", "me")["paused"]
+    finally:
+        stop.set()
+        thread.join(10.0)
+    assert not thread.is_alive()
+
+
+def test_what_is_on_trial_is_in_the_document_with_its_effects() -> None:
+    cabin = Cabin().on_trial()
+    cabin.sample(2)
+    document = cabin.driver.document()
+    assert document["proposed"]["settings"] == SETTINGS
+    assert [row["metric"] for row in document["effects"]] == [P95]
+    assert document["windows"] == 1
+    assert document["missed"]
