@@ -23,7 +23,7 @@ from ceph_tuner.autopilot.events import (
 from ceph_tuner.autopilot.learning import trial_of
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import State
-from ceph_tuner.errors import TunerError
+from ceph_tuner.errors import RetryLater, TunerError
 from ceph_tuner.history import History
 
 from .announce import Announcer
@@ -100,9 +100,13 @@ class MgrCrew:
     def ask(self, state: State) -> None:
         """Ask in a thread of its own: the guard goes on meanwhile."""
         policy = self._policy()
-        threading.Thread(
+        asking = threading.Thread(
             target=lambda: self._answered(self._proposer.ask(state, policy)), name="tuner-asking", daemon=True
-        ).start()
+        )
+        try:
+            asking.start()
+        except RuntimeError as error:
+            raise RetryLater(f"no thread to ask in: {error}") from error
 
     def on_trial(self, state: State) -> None:
         """Something is on trial now, or no more."""

@@ -30,10 +30,10 @@ class Proposer:
             return self._ask(state, policy)
         except (TunerError, WorkerError) as error:
             return Answered(self._now(), refused=str(error))
-        except (KeyError, TypeError, ValueError) as error:
-            return Answered(
-                self._now(), refused=f"the optimiser's answer is not usable ({type(error).__name__}: {error})"
-            )
+        except Exception as error:
+            # whatever it is: nothing else ends the wait for an answer
+            words = f"the optimiser could not be asked, or its answer is not usable ({type(error).__name__}: {error})"
+            return Answered(self._now(), refused=words)
 
     def _ask(self, state: State, policy: Policy) -> Answered:
         slo = self._service.slos.read()
