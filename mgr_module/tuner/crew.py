@@ -65,8 +65,10 @@ class MgrCrew:
     def remember(self) -> None:
         """Read what happened before this mgr became the active one. Raises TunerError."""
         self.recent = self._trail.newest(RECENT)
+        acts = [record for record in self.recent if record.what in audit.ACTS and not record.refers]
         # an act whose outcome its mgr could not tell any more: what is found now is its outcome
-        self._act = next(iter(without_outcome(self.recent)[-1:]), None)
+        self._act = next((act for act in acts[-1:] if act in without_outcome(self.recent)), None)
+        self._begun = next((act.at for act in reversed(acts) if act.what == audit.APPLY), 0.0)
 
     def note(self, note: Note, at: float) -> None:
         """Commit it to the trail, then announce it. Raises TunerError: what is not in the trail is not done."""
@@ -93,7 +95,8 @@ class MgrCrew:
     def learn(self, result: Learn, at: float) -> None:
         """Keep the trial for the optimiser; that it is forgotten would cost a trial, not the cluster."""
         try:
-            self._history().add_trial(trial_of(result, at, max(at - self._begun, 0.0)).to_dict())
+            seconds = max(at - self._begun, 0.0) if self._begun else 0.0
+            self._history().add_trial(trial_of(result, at, seconds).to_dict())
         except (TunerError, ValueError) as error:
             self._log.warning("a trial's result is lost: %s", error)
 
