@@ -18,7 +18,7 @@ from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.clusters.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
 from ceph_tuner.errors import TunerError
-from ceph_tuner.journal import Entry, Journal
+from ceph_tuner.journal import UNDONE, Entry, Journal
 from ceph_tuner.lab.cluster import Lab
 from ceph_tuner.lab.processes import command_line
 from ceph_tuner.ports import ConfigEntry
@@ -101,7 +101,7 @@ class AutomaticLab:
             self.mon("config set", who="mgr", name=OPTION_PREFIX + name, value=str(value))
         self.mon("config set", **_LATE, value="1")
         self.objective(MET)
-        self.until(lambda: "switched" not in self.mon("tuner auto on"), 30)
+        self.until(lambda: bool(self.mon("tuner auto on")), 30)
 
     def close(self) -> None:
         """Take everything out, whatever a test that failed has left dead."""
@@ -110,8 +110,7 @@ class AutomaticLab:
             path.unlink(missing_ok=True)
         with suppress(TunerError):
             self.mon("tuner auto off")
-        with suppress(TunerError):
-            self.cluster.applier().undo(everything=True)
+        self.until(self._undone, 60)
         self.plugin.uninstall(purge=True)
         self.mon("config rm", **_LATE)
 
@@ -247,6 +246,11 @@ class AutomaticLab:
             if time.monotonic() > began + seconds:
                 raise AssertionError(f"not within {seconds:.0f} s: {problem} {self._last_words()}")
             time.sleep(0.1)
+
+    def _undone(self) -> bool:
+        if any(entry.state != UNDONE for entry in self.entries()):
+            self.cluster.applier().undo(everything=True)
+        return True
 
     def _took_over(self, gone: int) -> bool:
         found = self.active()

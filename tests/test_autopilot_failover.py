@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from contextlib import closing
+from pathlib import Path
 from typing import Iterator, List, NamedTuple
 
 import pytest
@@ -84,6 +85,11 @@ def knob_of(config: List[ConfigEntry]) -> List[ConfigEntry]:
     return [entry for entry in config if entry.name == KNOB]
 
 
+def resident_kb(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in status if line.startswith("VmRSS")))
+
+
 def assert_whole(automatic: AutomaticLab, before: List[Record]) -> None:
     """Nothing of the trail is lost, and nothing in it is left open."""
     records = automatic.records()
@@ -143,6 +149,7 @@ def test_a_disabled_module_leaves_nothing_on_the_cluster(automatic: AutomaticLab
 def test_a_guardian_that_was_killed_gets_a_successor_and_the_trial_goes_on(automatic: AutomaticLab) -> None:
     automatic.begin(TRYING)
     (first,) = automatic.processes("clusters.guardian")
+    assert resident_kb(first) < 40_000
     kept = automatic.state().kept
     os.kill(first, signal.SIGKILL)
     automatic.until(lambda: automatic.processes("clusters.guardian") not in ([], [first]), 10)
