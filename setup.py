@@ -25,6 +25,7 @@ setup(
     },
     data_files=[("share/ceph-tuner/mgr/tuner", [str(p) for p in sorted(Path("mgr_module/tuner").glob("*.py"))])],
     install_requires=[
+        "cryptography>=41",
         "jsonschema>=4.17",
         # without it the twin runs uncompiled: the same results, slower
         'numba>=0.59; python_version >= "3.9" and python_version < "3.15"',
@@ -45,6 +46,7 @@ setup(
             "coverage[toml]>=7.4",
             "hypothesis>=6.100",
             "import-linter>=2.0",
+            "keyring>=24",
             "matplotlib>=3.8",
             "mypy>=1.10",
             "prometheus-client>=0.20",
@@ -56,6 +58,8 @@ setup(
             "types-jsonschema",
             "types-requests",
         ],
+        # passwords of dashboards in the system's keyring
+        "keyring": ["keyring>=24"],
         "docs": ["furo", "myst-parser>=2.0", "sphinx>=7.0"],
     },
     entry_points={"console_scripts": ["ceph-tuner = ceph_tuner_cli.main:main"]},

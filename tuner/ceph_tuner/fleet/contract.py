@@ -1,0 +1,86 @@
+"""The nouns of a fleet: its members, how each is reached, and where a password comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Mapping, Sequence, Tuple, Union
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.fleet.secret import Secret
+
+
+@dataclass(frozen=True)
+class ByCeph:
+    """Reached by Ceph's own commands, as whom the keyring says."""
+
+    conf: str
+    keyring: str = ""
+    name: str = "client.admin"
+
+    kind = "ceph"
+
+
+@dataclass(frozen=True)
+class ByLab:
+    """A lab of this machine."""
+
+    lab: str
+
+    kind = "lab"
+
+
+@dataclass(frozen=True)
+class ByDashboard:
+    """Reached by the dashboard's REST API, at the first of these addresses that is the active mgr's."""
+
+    urls: Tuple[str, ...]
+    username: str
+    password: Secret
+    ca: str = ""
+    """File with the certificates to trust; the system's where empty."""
+    verify: bool = True
+
+    kind = "dashboard"
+
+
+Access = Union[ByCeph, ByLab, ByDashboard]
+
+
+@dataclass(frozen=True)
+class Member:
+    """One cluster of the fleet."""
+
+    name: str
+    access: Access
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """All clusters, in the order of their file."""
+
+    members: Tuple[Member, ...]
+    place: str = "fleet.yaml"
+
+    def chosen(self, names: Sequence[str] = (), labels: Sequence[str] = ()) -> Tuple[Member, ...]:
+        """Those of these names (none: all) that carry all of these labels, `KEY=VALUE`. Raises InputError."""
+        known = {member.name: member for member in self.members}
+        for name in names:
+            if name not in known:
+                raise InputError(self.place, f"no cluster {name!r}", f"one of {', '.join(known)}")
+        wanted = [_label(text) for text in labels]
+        found = tuple(
+            member
+            for member in self.members
+            if (not names or member.name in names) and all(member.labels.get(key) == value for key, value in wanted)
+        )
+        if not found:
+            raise InputError("--label", ", ".join(labels), "labels that some cluster carries")
+        return found
+
+
+def _label(text: str) -> Tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise InputError("--label", repr(text), "KEY=VALUE")
+    return key, value
