@@ -86,7 +86,7 @@ class TwinMap:
             "osd tree": self._answer(self.osd_tree),
             "osd ls": self._answer(lambda: [osd.place.osd for osd in self._osds]),
             "pg ls": self._answer(lambda: {"pg_ready": True, "pg_stats": self.pg_rows()}),
-            "osd pool ls": self._answer(lambda: [pool.name for pool in self.pgs.pools]),
+            "osd pool ls": self._pool_ls,
             "osd pool create": self._pool_create,
             "osd pool get": self._pool_get,
             "osd pool rm": self._pool_rm,
@@ -201,6 +201,10 @@ class TwinMap:
 
     def _epoch(self) -> int:
         return sum(osd.born for osd in self._osds)
+
+    def _pool_ls(self, arguments: Mapping[str, str], payload: str) -> str:
+        pools = self.pgs.pools
+        return json.dumps([pool.row() if "detail" in arguments else pool.name for pool in pools])
 
     def _pool_create(self, arguments: Mapping[str, str], payload: str) -> str:
         name = arguments["pool"]
