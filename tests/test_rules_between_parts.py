@@ -64,7 +64,7 @@ def python39() -> str:
 def test_the_core_imports_on_python_3_9() -> None:
     modules = [".".join(path.relative_to(LIBRARY.parent).with_suffix("").parts) for path in CORE + DECISIONS]
     statements = "; ".join(f"import {module}" for module in modules)
-    commands = "import ceph_tuner.clusters.commands"
+    commands = "import ceph_tuner.clusters.commands, ceph_tuner.clusters.guardian"
     done = subprocess.run(
         [python39(), "-I", "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'tuner')!r}); {statements}; {commands}"],
         capture_output=True,
