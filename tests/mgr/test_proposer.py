@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Callable, Dict, Tuple
+
+import pytest
+from automatic_on_twin import OnTwin, answering
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ceph_tuner.autopilot.events import Answered
+from ceph_tuner.autopilot.policy import Policy
+from ceph_tuner.autopilot.state import State
+from ceph_tuner.errors import CommandFailed
+from ceph_tuner.knobs import KNOBS
+from ceph_tuner.releases import REEF, TENTACLE
+from tuner.proposer import LONGEST_WORDS, Proposer
+from twins import small_twin
+
+CLIENT = "osd_mclock_scheduler_client_res"
+GOOD = {**TENTACLE.profiles["balanced"], "osd_max_scrubs": 2}
+ASKING = State("auto", "asking", baseline={"client.p95_ms": 90.0})
+
+
+def proposing(*settings: Any, **more: Any) -> str:
+    proposals = [{"settings": found, "why": "a test"} for found in settings]
+    return json.dumps({"version": 1, "ok": True, "proposals": proposals, **more})
+
+
+def ready(aboard: OnTwin, target: str = "osd") -> Proposer:
+    aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
+    return Proposer(aboard.service, lambda: target, aboard.twin.clock.now)
+
+
+def asked(directory: Path, text: str, target: str = "osd") -> Tuple[Answered, OnTwin]:
+    aboard = OnTwin(worker_python=answering(directory, text), worker_timeout=20.0)
+    return ready(aboard, target).ask(ASKING, Policy()), aboard
+
+
+@pytest.mark.parametrize("release", [REEF, TENTACLE], ids=str)
+def test_a_usable_answer_becomes_settings_of_the_release_and_the_way_to_bring_them_onto_the_cluster(
+    tmp_path: Path, release: Any
+) -> None:
+    aboard = OnTwin(small_twin(release=release), worker_python=answering(tmp_path, proposing(GOOD)))
+    found = ready(aboard).ask(ASKING, Policy())
+    assert (found.refused, found.why) == ("", "a test")
+    assert found.settings["osd_max_scrubs"] == 2
+    assert found.rollout is not None
+    assert found.rollout.stages[-1].osds == (0, 1, 2, 3)
+    # what is answered can be written as it is, and nothing was yet
+    assert aboard.service.changes().commands("osd", dict(found.settings))
+    assert aboard.entries() == []
+
+
+def test_the_profile_that_settings_replace_is_not_one_of_them(tmp_path: Path) -> None:
+    found, _ = asked(tmp_path, proposing({**GOOD, "osd_mclock_profile": "custom"}))
+    assert found.refused == ""
+    own, _ = asked(tmp_path, proposing(GOOD))
+    assert found.settings == own.settings
+
+
+BAD: Dict[str, str] = {
+    "no JSON": "hello",
+    "nothing": "",
+    "half an answer": proposing(GOOD)[:-5],
+    "another version": json.dumps({"version": 7, "ok": True, "proposals": []}),
+    "an error": json.dumps({"version": 1, "ok": False, "kind": "unavailable", "error": "no scikit-optimize"}),
+    "a list": "[1, 2]",
+    "no proposals": json.dumps({"version": 1, "ok": True}),
+    "proposals that are none": json.dumps({"version": 1, "ok": True, "proposals": [None, 3]}),
+    "a verdict that is none": json.dumps({"version": 1, "ok": True, "proposals": [], "verdict": [1]}),
+    "settings that are none": json.dumps({"version": 1, "ok": True, "proposals": [{"settings": [1]}]}),
+    "no settings": proposing({}),
+    "a profile alone": proposing({"osd_mclock_profile": "balanced"}),
+    "out of range": proposing({**GOOD, "osd_max_scrubs": 1_000_000}),
+    "below range": proposing({**GOOD, CLIENT: -0.5}),
+    "more than there is": proposing({**GOOD, CLIENT: 7.0}),
+    "not a number": proposing({**GOOD, CLIENT: float("nan")}),
+    "without end": proposing({**GOOD, CLIENT: float("inf")}),
+    "words for a number": proposing({**GOOD, "osd_max_scrubs": "two"}),
+    "a list for a number": proposing({**GOOD, "osd_max_scrubs": [2]}),
+    "an object for a number": proposing({**GOOD, "osd_max_scrubs": {"a": 1}}),
+    "nothing for a number": proposing({**GOOD, "osd_max_scrubs": None}),
+    "one of the nine without the others": proposing({CLIENT: 0.5}),
+    "an unknown knob": proposing({**GOOD, "osd_make_it_fast": 1}),
+    "an option that is no knob": proposing({**GOOD, "mon_allow_pool_delete": True}),
+    "a knob of the monitors' own": proposing({**GOOD, "osd_mclock_max_capacity_iops_ssd": 1e6}),
+    "too large": proposing(GOOD, padding="x" * (5 << 20)),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_cannot_be_used_is_refused_with_a_reason_and_never_written(what: str, tmp_path: Path) -> None:
+    found, aboard = asked(tmp_path, BAD[what])
+    assert found.refused
+    assert (found.settings, found.rollout) == ({}, None)
+    assert aboard.entries() == []
+
+
+@pytest.mark.parametrize("name", sorted(KNOBS))
+def test_each_knob_beyond_its_range_is_refused(name: str, tmp_path: Path) -> None:
+    if KNOBS[name].high is None:
+        pytest.skip("it has no upper end")
+    found, _ = asked(tmp_path, proposing({name: 1e15}))
+    assert found.refused
+
+
+def worker(directory: Path, body: str) -> str:
+    program = directory / "worker"
+    program.write_text(f"#!{sys.executable}\nimport os, time\n{body}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("os.kill(os.getpid(), 9)", "signal 9"),
+        ("os.kill(os.getpid(), 11)", "signal 11"),
+        ("raise SystemExit('no module named skopt')", "no module named skopt"),
+        ("os.close(0); os.close(1); raise SystemExit(3)", "exit code 3"),
+        ("time.sleep(600)", "worker_timeout"),
+    ],
+)
+def test_a_worker_that_dies_or_hangs_is_refused_with_what_became_of_it(body: str, words: str, tmp_path: Path) -> None:
+    timeout = 1.0 if "sleep" in body else 30.0
+    aboard = OnTwin(worker_python=worker(tmp_path, body), worker_timeout=timeout)
+    found = ready(aboard).ask(ASKING, Policy())
+    assert words in found.refused
+    # operators see the same in a health check
+    assert words in aboard.service.health()["TUNER_WORKER_FAILED"]
+
+
+def test_a_worker_that_is_not_installed_is_refused_by_its_name() -> None:
+    aboard = OnTwin(worker_python="/no/such/python")
+    assert "/no/such/python" in ready(aboard).ask(ASKING, Policy()).refused
+
+
+def test_what_the_optimiser_says_is_bounded_so_that_the_state_can_be_stored(tmp_path: Path) -> None:
+    """A reason of 100 KB would never fit into the store, and the answer would stand in everybody's way."""
+    long = "x" * 100_000
+    proposal = {"version": 1, "ok": True, "proposals": [{"settings": GOOD, "why": long}]}
+    nothing = {"version": 1, "ok": True, "proposals": [], "verdict": {"state": "done", "reason": long}}
+    failed = {"version": 1, "ok": False, "kind": "internal", "error": long}
+    for document in (proposal, nothing, failed):
+        found, _ = asked(tmp_path, json.dumps(document))
+        assert 0 < len(found.why + found.refused) <= LONGEST_WORDS
+
+
+def test_no_proposal_is_no_failure_and_has_the_optimisers_reason(tmp_path: Path) -> None:
+    found, _ = asked(tmp_path, proposing(verdict={"state": "converged", "reason": "nothing better is expected"}))
+    assert (found.refused, found.rollout, dict(found.settings)) == ("", None, {})
+    assert found.why == "converged: nothing better is expected"
+
+
+def test_without_objectives_there_is_nothing_to_ask_for() -> None:
+    aboard = OnTwin(worker_python="/no/such/python")
+    found = Proposer(aboard.service, lambda: "osd", aboard.twin.clock.now).ask(ASKING, Policy())
+    assert found.refused == ""
+    assert "slo set" in found.why
+
+
+@pytest.mark.parametrize("target", ["osd/class:nvme", "osd/host:nowhere", "mon", "osd.77", "???"])
+def test_a_target_that_is_not_there_is_refused(target: str, tmp_path: Path) -> None:
+    found, _ = asked(tmp_path, proposing(GOOD), target)
+    assert found.refused
+
+
+def test_what_something_else_on_the_cluster_outranks_is_refused(tmp_path: Path) -> None:
+    aboard = OnTwin(worker_python=answering(tmp_path, proposing({"osd_max_scrubs": 2})))
+    aboard.service.config.set("osd.1", "osd_max_scrubs", "5")
+    found = ready(aboard).ask(ASKING, Policy())
+    assert "osd.1" in found.refused
+
+
+def test_monitors_that_do_not_answer_are_a_refusal_as_well(tmp_path: Path) -> None:
+    aboard = OnTwin(worker_python=answering(tmp_path, proposing(GOOD)))
+    proposer = ready(aboard)
+    for call in range(12):
+        failing = failing_after(aboard, call)
+        found = proposer.ask(ASKING, Policy())
+        failing()
+        assert found.refused == "" or "no quorum" in found.refused
+    assert proposer.ask(ASKING, Policy()).refused == ""
+
+
+def failing_after(aboard: OnTwin, calls: int) -> Callable[[], None]:
+    """The monitors' commands fail from some call on; gives what ends that."""
+    commander, original, left = aboard.commander, aboard.commander.mon, [calls]
+
+    def mon(*arguments: Any, **named: Any) -> str:
+        left[0] -= 1
+        if left[0] < 0:
+            raise CommandFailed("mon", -5, "no quorum")
+        return original(*arguments, **named)
+
+    commander.mon = mon  # type: ignore[method-assign]
+    return lambda: setattr(commander, "mon", original)
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Tuple[Proposer, Path]:
+    directory = tmp_path_factory.mktemp("worker")
+    aboard = OnTwin(worker_python=answering(directory, ""))
+    return ready(aboard), directory
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers(-(10**20), 10**20) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+knob_names = st.sampled_from(sorted(KNOBS)) | st.text(max_size=6)
+proposals = st.lists(
+    st.fixed_dictionaries(
+        {"settings": st.dictionaries(knob_names, json_values | st.floats(0.0, 1.0), max_size=3)},
+        optional={"why": json_values},
+    )
+    | json_values,
+    max_size=2,
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(proposals, json_values)
+def test_whatever_comes_back_is_an_answer_that_is_refused_or_can_be_written(
+    fuzzed: Tuple[Proposer, Path], proposed: Any, verdict: Any
+) -> None:
+    proposer, directory = fuzzed
+    answering(directory, json.dumps({"version": 1, "ok": True, "proposals": proposed, "verdict": verdict}))
+    found = proposer.ask(ASKING, Policy())
+    if found.refused:
+        assert (dict(found.settings), found.rollout) == ({}, None)
+    elif found.settings:
+        assert found.rollout is not None
+        for name, value in found.settings.items():
+            assert KNOBS[name].read(KNOBS[name].format(value)) is not None
+    else:
+        assert proposed == []
