@@ -8,11 +8,11 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner import __version__
 from ceph_tuner.applier import Applier
-from ceph_tuner.autopilot.audit import KEPT, TAKEN_BACK, Audit
+from ceph_tuner.autopilot.audit import ACTS, TAKEN_BACK, Audit
 from ceph_tuner.autopilot.observer import Observer, groups_of
 from ceph_tuner.autopilot.pilot import Pilot
 from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import MODES, OFF, PHASES, State
+from ceph_tuner.autopilot.state import COMPARING, MODES, OFF, PHASES, State
 from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.errors import InputError
 from ceph_tuner.lock import Lock
@@ -92,6 +92,8 @@ class Automatic:
             service.capacities,
             service.inventory,
             written,
+            # the mgr's own, as its `pg ls` is denied to modules
+            lambda osd: mgr.get("pg_summary")["by_osd"].get(str(osd), ()),
             lambda target, settings, why: service.changes().set(target, settings, why),
         )
         self._capacity: List[str] = []
@@ -191,20 +193,25 @@ class Automatic:
         proposed = state.proposed
         self._sampler.groups.watch(groups_of(state))
         self._guardian.beat()
-        event = f"tuner-{proposed.number}" if proposed is not None and state.on_cluster else ""
+        # one bar for a whole trial, also while the old settings have their turn
+        under_way = proposed is not None and (state.on_cluster or state.phase == COMPARING)
+        event = f"tuner-{proposed.number}" if proposed is not None and under_way else ""
         if self._shown and event != self._shown:
             self._announcer.finished(self._shown, self._failure())
         if event and proposed is not None:
             share = (state.stage + 0.5) / len(proposed.rollout.stages)
             self._announcer.progress(event, f"ceph-tuner: {PHASES[state.phase]}", share)
         self._shown = event
-        if abs(self._clock.now() - self._capacity_at) > CAPACITY_S:
+        if state.mode == OFF:
+            self._capacity, self._capacity_at = [], 0.0
+        elif abs(self._clock.now() - self._capacity_at) > CAPACITY_S:
             self._capacity_at = self._clock.now()
             self._capacity = self.capacity.report()["findings"]
 
     def _failure(self) -> str:
         """Why the last trial ended, if it was taken back."""
-        ends = [record for record in self._crew.recent if record.what in (TAKEN_BACK, KEPT) and not record.refers]
+        # a trial that an operator ended has a word of the operator's alone in the trail
+        ends = [record for record in self._crew.recent if record.what in ACTS and not record.refers]
         return ends[-1].why if ends and ends[-1].what == TAKEN_BACK else ""
 
     def _metrics(self) -> Document:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Callable, Container, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ceph_tuner.autopilot.capacity import Stored, findings, reason_not_to_bench, summary
 from ceph_tuner.errors import CommandFailed, InputError
 from ceph_tuner.guard import Sight
-from ceph_tuner.ports import Commander
 
 from .capacity import Capacity
 from .commander import MgrCommander
@@ -34,11 +33,15 @@ class CapacityCheck:
         capacities: Callable[..., Sequence[Capacity]],
         inventory: Inventory,
         written: Callable[[int], Tuple[float, ...]],
+        pg_states: Callable[[int], Iterable[str]],
         write: Callable[[str, Dict[str, Any], str], Optional[int]],
     ) -> None:
-        """`written` gives an OSD's count of client writes after the time at which it was; empty where it has none."""
+        """`written` gives an OSD's count of client writes after the time at which it was; empty where it has none.
+
+        `pg_states` gives the states of its PGs, as `active+clean+scrubbing`.
+        """
         self._commander, self._capacities, self._inventory = commander, capacities, inventory
-        self._written, self._write = written, write
+        self._written, self._pg_states, self._write = written, pg_states, write
         self._counts: Dict[int, Tuple[float, float]] = {}
         self._served: Dict[int, float] = {}
 
@@ -112,12 +115,5 @@ class CapacityCheck:
 
     def _work(self, osd: int) -> List[str]:
         """Kinds of background work on its PGs."""
-        return background_work(self._commander, osd)
-
-
-def background_work(commander: Commander, osd: int) -> List[str]:
-    """Words of the states of an OSD's PGs that mean work."""
-    answer = json.loads(commander.mon("pg ls-by-osd", {"osd": f"osd.{osd}"}))
-    rows = answer.get("pg_stats", []) if isinstance(answer, dict) else answer
-    states = {word for row in rows for word in str(row["state"]).split("+")}
-    return [word for word in _WORK if word in states]
+        states = {word for state in self._pg_states(osd) for word in state.split("+")}
+        return [word for word in _WORK if word in states]

@@ -122,11 +122,14 @@ class TwinMgr:
         rows = self._rows()
         states: Dict[str, int] = {}
         totals: Dict[str, int] = {}
+        by_osd: Dict[str, Counter[str]] = {}
         for row in rows:
             states[row["state"]] = states.get(row["state"], 0) + 1
+            for osd in row["acting"]:
+                by_osd.setdefault(str(osd), Counter())[row["state"]] += 1
             for name, value in row["stat_sum"].items():
                 totals[name] = totals.get(name, 0) + value
-        return {"all": states, "pg_stats_sum": {"stat_sum": totals}}
+        return {"by_osd": by_osd, "all": states, "pg_stats_sum": {"stat_sum": totals}}
 
     def _rows(self) -> List[Dict[str, Any]]:
         rows: List[Dict[str, Any]] = self._ask("pg ls")["pg_stats"]
