@@ -151,10 +151,10 @@ class Driver:
 
     def _look(self) -> None:
         state = self._pilot.state
+        self._each_look(state)
         if state.mode == OFF and not state.on_cluster:
             self._seen = None
             return
-        self._each_look(state)
         policy = self._policy()
         view = self._around.look(state, policy)
         closed = []
