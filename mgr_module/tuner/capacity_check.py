@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import time
+from dataclasses import replace
 from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ceph_tuner.autopilot.capacity import Stored, findings, reason_not_to_bench, summary
@@ -62,18 +64,21 @@ class CapacityCheck:
         if capacity is None:
             raise InputError("capacity measure", f"osd.{osd}", "an OSD that is up and answers")
         kind = self._inventory.kind(osd)
-        in_force = Stored(osd, kind, capacity.iops, capacity.source)
+        # none at all is a reason to measure it, and no capacity to reckon with
+        in_force = Stored(osd, kind, max(capacity.iops, 1.0), capacity.source)
         reason = reason_not_to_bench(in_force, True, canary, self._operations(osd), self._work(osd), sight, on_trial)
         if reason is not None:
             raise InputError("capacity measure", reason, "an idle OSD of a steady cluster")
         answers = self._commander.tell_many([(f"osd.{osd}", "bench", BENCH)], BENCH_S)
         try:
             measured = float(json.loads(answers[f"osd.{osd}", "bench"])["iops"])
+            if not 0.0 < measured < math.inf:
+                raise ValueError(f"iops (={measured}) must be above 0")
         except (KeyError, TypeError, ValueError) as error:
             raise CommandFailed(f"tell osd.{osd} bench", -5, "no result") from error
         name = f"osd_mclock_max_capacity_iops_{kind}"
         number = self._write(f"osd.{osd}", {name: measured}, "capacity measured anew") if store else None
-        found = findings([Stored(osd, kind, capacity.iops, capacity.source, bench=measured)])
+        found = findings([replace(in_force, bench=measured)])
         return {
             "osd": osd,
             "measured": measured,
