@@ -43,7 +43,8 @@ def asked(directory: Path, text: str, target: str = "osd") -> Tuple[Answered, On
 def test_a_usable_answer_becomes_settings_of_the_release_and_the_way_to_bring_them_onto_the_cluster(
     tmp_path: Path, release: Any
 ) -> None:
-    aboard = OnTwin(small_twin(release=release), worker_python=answering(tmp_path, proposing(GOOD)))
+    wanted = {**release.profiles["balanced"], "osd_max_scrubs": 2}
+    aboard = OnTwin(small_twin(release=release), worker_python=answering(tmp_path, proposing(wanted)))
     found = ready(aboard).ask(ASKING, Policy())
     assert (found.refused, found.why) == ("", "a test")
     assert found.settings["osd_max_scrubs"] == 2
