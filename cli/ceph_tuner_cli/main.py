@@ -9,7 +9,7 @@ import typer
 
 from ceph_tuner import __version__
 from ceph_tuner.errors import TunerError
-from ceph_tuner_cli import apply, history, knobs, lab, mgr, profile, recommend, rollback, slo, tune, twin
+from ceph_tuner_cli import apply, doctor, history, knobs, lab, mgr, profile, recommend, rollback, slo, tune, twin
 from ceph_tuner_cli.render import messages
 
 # newer releases of typer carry a click of their own, so neither module can be named here
@@ -33,6 +33,7 @@ app.command("apply")(apply.apply)
 app.command("rollback")(rollback.rollback)
 app.command("history")(history.history)
 app.add_typer(mgr.app, name="mgr")
+app.command("doctor")(doctor.doctor)
 
 
 def _print_version(wanted: bool) -> None:

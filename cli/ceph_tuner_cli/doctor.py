@@ -1,0 +1,106 @@
+"""`ceph-tuner doctor`: what would make tuning pointless or wrong."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence
+
+import typer
+from rich.console import Group, RenderableType
+from rich.progress import Progress, SpinnerColumn, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from ceph_tuner.clusters import open_cluster
+from ceph_tuner.doctor import POINTLESS, Facts, Finding, examine, examine_host, gather, read_host
+from ceph_tuner.doctor.examination import CHECKS, HOST_CHECKS
+from ceph_tuner.doctor.finding import by_cost
+from ceph_tuner.errors import InputError
+from ceph_tuner_cli.render import Format, FormatOption, console, emit, messages
+
+LEAST_SHOWN = 0.005
+"""A smaller share is written as none."""
+
+_STYLES = {"pointless": "bold red", "misleading": "yellow", "costly": "cyan"}
+
+
+def doctor(
+    cluster: Optional[str] = typer.Option(
+        None, "--cluster", "-c", help="A lab's name, a path of a ceph.conf, or `ceph`."
+    ),
+    host: bool = typer.Option(False, "--host", help="Look at this machine, a host of OSDs, as well or alone."),
+    tree: Path = typer.Option(Path("/"), "--tree", help="Where /proc, /sys and /dev of the host are found."),
+    form: Format = FormatOption,
+) -> int:
+    """Look for what would make tuning pointless or wrong; changes nothing. Exit code 1: tuning would be pointless."""
+    if cluster is None and not host:
+        raise InputError("doctor", "neither --cluster nor --host", "one of them, or both")
+    findings: List[Finding] = []
+    notes: List[str] = []
+    document: Dict[str, Any] = {}
+    if cluster is not None:
+        facts = _look(cluster)
+        findings += examine(facts)
+        notes += facts.notes
+        document.update(cluster=cluster, release=facts.release.name, osds=len(facts.osds), asked=len(facts.looked_at))
+    if host:
+        seen = read_host(tree)
+        findings += examine_host(seen)
+        notes += seen.notes
+        document["host"] = str(tree)
+    findings = by_cost(findings)
+    checks = [*(CHECKS if cluster else ()), *(HOST_CHECKS if host else ())]
+    document.update(checks=checks, findings=[finding.to_dict() for finding in findings], notes=notes)
+    emit(document, form, lambda: _page(findings, checks))
+    if form is Format.table:
+        _say_commands(findings)
+    for note in notes:
+        messages.print(f"note: {note}", markup=False, soft_wrap=True)
+    return 1 if any(finding.severity == POINTLESS for finding in findings) else 0
+
+
+def _look(cluster: str) -> Facts:
+    """Gather the facts, with a line that moves for as long as it takes."""
+    with (
+        closing(open_cluster(cluster)) as opened,
+        Progress(SpinnerColumn(), TextColumn("{task.description}"), console=messages, transient=True) as progress,
+    ):
+        task = progress.add_task("looking")
+
+        def report(what: str, done: int, total: int) -> None:
+            progress.update(task, description=f"looking at {what}" + (f" ({done} of {total})" if total > 1 else ""))
+
+        return gather(opened.commander, opened.release, opened.version, report)
+
+
+def _page(findings: Sequence[Finding], checks: Sequence[str]) -> RenderableType:
+    count = len(findings)
+    if not count:
+        return Text(f"Nothing found by {len(checks)} checks.")
+    lead = f"{count} finding{'s' * (count != 1)} by {len(checks)} checks, the dearest first."
+    parts: List[RenderableType] = [Text(lead)]
+    for number, finding in enumerate(findings, 1):
+        head = Text(f"{number}. ")
+        head.append(finding.severity, _STYLES[finding.severity])
+        if finding.share is not None and finding.share >= LEAST_SHOWN:
+            head.append(f", {finding.share:.0%}")
+        head.append(f": {finding.title}", "bold")
+        grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
+        grid.add_column(width=7, no_wrap=True)
+        grid.add_column(overflow="fold")
+        for at, line in enumerate(finding.evidence):
+            grid.add_row("" if at else "   seen", Text(line))
+        grid.add_row("  costs", Text(finding.cost))
+        grid.add_row("   cure", Text(finding.cure))
+        parts += [Text(""), head, grid]
+    return Group(*parts)
+
+
+def _say_commands(findings: Sequence[Finding]) -> None:
+    """The commands, each on a line of its own, to be copied; capitals stand for what the operator knows."""
+    if any(finding.commands for finding in findings):
+        console.print("\nCommands by finding; nothing was run:")
+    for number, finding in enumerate(findings, 1):
+        for command in finding.commands:
+            console.print(f"{number}. {command}", markup=False, soft_wrap=True)

@@ -1,0 +1,129 @@
+"""Is what mClock takes for an OSD's capacity what the OSD can do: every reservation and limit is a share of it."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional
+
+from ceph_tuner.autopilot.capacity import Finding as Doubt
+from ceph_tuner.autopilot.capacity import Stored
+from ceph_tuner.autopilot.capacity import findings as doubts
+from ceph_tuner.doctor.facts import OWN_SOURCES, Facts, OsdFacts
+from ceph_tuner.doctor.finding import MISLEADING, POINTLESS, Finding, named, some
+from ceph_tuner.knobs import KNOBS
+from ceph_tuner.plan import winner
+
+VOID_FACTOR = 4.0
+"""Beyond it no limit above a quarter, and no difference between the built-in profiles, is left of the settings."""
+
+_TITLES = {
+    "unmeasured": "The capacity was never measured: it is Ceph's default",
+    "bench": "The OSD's own bench gave another capacity than mClock reckons with",
+    "peers": "The capacity is far from that of OSDs of the same class",
+    "served": "The OSD serves more than its capacity says",
+}
+
+
+def capacity(facts: Facts) -> List[Finding]:
+    """Capacities that are not believable, rule by rule."""
+    stored: Dict[int, Stored] = {}
+    for osd in facts.looked_at:
+        iops = osd.number(f"osd_mclock_max_capacity_iops_{osd.kind}")
+        if osd.queue == "mclock_scheduler" and iops > 0:
+            number, place = osd.place.osd, osd.place
+            source = _source(facts, osd)
+            bench = facts.benches.get(number)
+            stored[number] = Stored(number, osd.kind, iops, source, place.device_class, bench=bench)
+    found = doubts(stored.values())
+    return [
+        _finding(rule, [doubt for doubt in found if doubt.rule == rule], stored)
+        for rule in _TITLES
+        if any(doubt.rule == rule for doubt in found)
+    ]
+
+
+def bandwidth(facts: Facts) -> List[Finding]:
+    """Sequential bandwidths at Ceph's default: nothing ever measures them."""
+    if facts.release.units != "fraction":
+        return []
+    assumed: Dict[str, List[int]] = {}
+    for osd in facts.looked_at:
+        name = f"osd_mclock_max_sequential_bandwidth_{osd.kind}"
+        if osd.queue == "mclock_scheduler" and osd.number(name) == KNOBS[name].default(facts.release, facts.version):
+            assumed.setdefault(name, []).append(osd.place.osd)
+    if not assumed:
+        return []
+    evidence = [
+        f"{named(osds)}: {name} is {_default(facts, name) / 2**20:g} MiB/s, Ceph's default"
+        for name, osds in assumed.items()
+    ]
+    return [
+        Finding(
+            "bandwidth-unmeasured",
+            MISLEADING,
+            "The sequential bandwidth is Ceph's assumption; Ceph never measures it",
+            some(evidence),
+            "bandwidth / IOPS is what a small operation costs, so large ones (recovery, scrub) are charged wrongly by "
+            "as much as the assumption is wrong",
+            "Measure large writes, and store the bytes per second.",
+            commands=tuple(
+                command
+                for name, osds in assumed.items()
+                for command in (
+                    f"ceph tell osd.{osds[0]} bench 1073741824 4194304",
+                    f"ceph config set osd/class:CLASS {name} BYTES",
+                )
+            ),
+        )
+    ]
+
+
+def _default(facts: Facts, name: str) -> float:
+    return float(KNOBS[name].default(facts.release, facts.version) or 0)
+
+
+def _source(facts: Facts, osd: OsdFacts) -> str:
+    name = f"osd_mclock_max_capacity_iops_{osd.kind}"
+    known = osd.sources.get(name, {})
+    for source in OWN_SOURCES:
+        if source in known:
+            return source
+    decides = winner(facts.entries, name, osd.place)
+    return "default" if decides is None else decides.who
+
+
+def _finding(rule: str, found: List[Doubt], stored: Dict[int, Stored]) -> Finding:
+    osds = [doubt.osd for doubt in found]
+    factors = [factor for factor in (_factor(stored[doubt.osd], doubt.better) for doubt in found) if factor]
+    share = max((1 - 1 / factor for factor in factors), default=None)
+    void = rule == "bench" and bool(factors) and max(factors) >= VOID_FACTOR
+    if factors:
+        cost = (
+            f"reservations and limits mean {1 / max(factors):.0%} to {max(factors):.3g} times what they say: with a "
+            f"capacity {max(factors):.3g} times too large, no limit above {1 / max(factors):.2g} holds anything back"
+            if any(stored[doubt.osd].iops > (doubt.better or 0) for doubt in found)
+            else f"limits hold the OSD to as little as {1 / max(factors):.0%} of what it can do"
+        )
+    else:
+        cost = "reservations and limits are off by as much as the capacity is, in either direction"
+    first = osds[0]
+    option = f"osd_mclock_max_capacity_iops_{stored[first].kind}"
+    better = next((doubt.better for doubt in found if doubt.osd == first), None)
+    return Finding(
+        f"capacity-{rule}",
+        POINTLESS if void else MISLEADING,
+        _TITLES[rule],
+        some(doubt.words for doubt in found),
+        f"{named(osds)}: {cost}" if factors else cost,
+        "Measure it on an idle OSD (the plugin: `ceph tuner capacity measure OSD`), and store what it gives.",
+        share=share,
+        commands=(
+            f"ceph tell osd.{first} cache drop",
+            f"ceph tell osd.{first} bench 12288000 4096 4194304 100",
+            f"ceph config set osd.{first} {option} {f'{better:.0f}' if better else 'IOPS'}",
+        ),
+    )
+
+
+def _factor(entry: Stored, better: Optional[float]) -> Optional[float]:
+    """How far the stored capacity is from what was measured, always at least 1."""
+    return max(entry.iops / better, better / entry.iops) if better else None

@@ -1,0 +1,45 @@
+"""All checks, one after the other: facts in, findings by their cost out."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, List
+
+from ceph_tuner.doctor import capacity, compressing, health, host, placement, queueing, scrubbing, settings
+from ceph_tuner.doctor.facts import Facts, HostFacts
+from ceph_tuner.doctor.finding import Finding, by_cost
+
+CHECKS: Dict[str, Callable[[Facts], List[Finding]]] = {
+    "other queue": queueing.other_queue,
+    "capacity": capacity.capacity,
+    "bandwidth": capacity.bandwidth,
+    "throttle": queueing.throttle,
+    "ignored knobs": settings.ignored,
+    "leftovers": settings.leftovers,
+    "nine values": settings.asleep,
+    "reservations": settings.overbooked,
+    "placement": placement.placement,
+    "scrub flags": scrubbing.flagged,
+    "scrub interval": scrubbing.interval,
+    "compression": compressing.compression,
+    "laggy PGs": health.laggy,
+    "metadata servers": health.metadata,
+}
+"""Every check of a cluster, by what it looks at."""
+
+HOST_CHECKS: Dict[str, Callable[[HostFacts], List[Finding]]] = {
+    "idle states": host.idle_states,
+    "IOMMU": host.iommu,
+    "CPU clock": host.governor,
+    "allocator": host.allocator,
+}
+"""Every check of a host."""
+
+
+def examine(facts: Facts) -> List[Finding]:
+    """Everything that speaks against tuning this cluster as it is, the dearest first."""
+    return by_cost(finding for check in CHECKS.values() for finding in check(facts))
+
+
+def examine_host(facts: HostFacts) -> List[Finding]:
+    """Everything that this host takes away, the dearest first."""
+    return by_cost(finding for check in HOST_CHECKS.values() for finding in check(facts))

@@ -1,0 +1,129 @@
+"""The document of facts that the checks judge. Plain values; what was not seen is empty or None."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, List, Mapping, Optional, Tuple
+
+from ceph_tuner.ports import ConfigEntry
+from ceph_tuner.releases import Release, Version
+from ceph_tuner.target import Place
+
+OWN_SOURCES = ("override", "cmdline", "env", "file")
+"""Where an OSD may have a value from that outranks the monitors', the strongest first."""
+
+
+@dataclass(frozen=True)
+class OsdFacts:
+    """One running OSD."""
+
+    place: Place
+    kind: str = "ssd"
+    """`ssd` or `hdd`, as Ceph chooses between options; an NVMe is an ssd."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """What it uses, defaults included; empty where it was not looked at."""
+    sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Of options that are not at their default: source -> value."""
+    mclock_queues: bool = False
+    """Whether it counts items of mClock queues: these are there only when mClock runs."""
+    compressed: float = 0.0
+    """Blobs that compression made smaller since the OSD's start."""
+    rejected: float = 0.0
+    """Blobs that were compressed in vain."""
+    used_bytes: float = 0.0
+
+    @property
+    def queue(self) -> str:
+        """The queue that runs; the option may have changed since the start."""
+        return "mclock_scheduler" if self.mclock_queues else self.options.get("osd_op_queue", "mclock_scheduler")
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """An option as a number."""
+        return float(self.options.get(name, default))
+
+
+@dataclass(frozen=True)
+class PoolFacts:
+    """One pool."""
+
+    number: int
+    name: str
+    pg_num: int
+    size: int
+    raw_bytes: float = 0.0
+    """On all OSDs together, before compression."""
+    operations: float = 0.0
+    """Reads and writes since the pool's beginning."""
+    compression: str = "none"
+    compressed_from: float = 0.0
+    compressed_to: float = 0.0
+
+
+@dataclass(frozen=True)
+class PgFacts:
+    """One PG."""
+
+    pool: int
+    acting: Tuple[int, ...]
+    nbytes: float = 0.0
+    deep_scrub_s: Optional[float] = None
+    """How long its last scrub took, where that was a deep one."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A cluster."""
+
+    release: Release
+    version: Version
+    osds: Tuple[OsdFacts, ...] = ()
+    entries: Tuple[ConfigEntry, ...] = ()
+    places: Tuple[Place, ...] = ()
+    """Of every OSD of the CRUSH tree, also of those that are down."""
+    pools: Tuple[PoolFacts, ...] = ()
+    pgs: Tuple[PgFacts, ...] = ()
+    weights: Mapping[int, float] = field(default_factory=dict)
+    """CRUSH weights of the OSDs that take part."""
+    pg_states: Mapping[str, int] = field(default_factory=dict)
+    health: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
+    """Health check -> its summary and its details."""
+    flags: Tuple[str, ...] = ()
+    benches: Mapping[int, float] = field(default_factory=dict)
+    """IOPS that an OSD's own bench gave and that it did not believe, out of the cluster's log."""
+    target_pgs: float = 100.0
+    """PGs per OSD that Ceph's autoscaler aims at (`mon_target_pg_per_osd`)."""
+    notes: Tuple[str, ...] = ()
+    """What could not be seen."""
+
+    @property
+    def looked_at(self) -> List[OsdFacts]:
+        """OSDs whose options are known."""
+        return [osd for osd in self.osds if osd.options]
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """One host of OSDs, as /sys and /proc tell it."""
+
+    cpus: int = 0
+    idle_states: Mapping[str, float] = field(default_factory=dict)
+    """Enabled idle state of any CPU -> the longest time to leave it, in microseconds."""
+    wake_within_us: Optional[float] = None
+    """What somebody holds all CPUs to (/dev/cpu_dma_latency); None: nobody."""
+    governors: Mapping[str, int] = field(default_factory=dict)
+    """Governor, with its preference where it has one -> CPUs."""
+    iommu_groups: Mapping[str, int] = field(default_factory=dict)
+    """Type of translation (`identity`, `DMA`, `DMA-FQ`) -> groups of devices."""
+    allocators: Mapping[int, str] = field(default_factory=dict)
+    """Process of an OSD -> `tcmalloc`, `jemalloc` or `libc`."""
+    thread_caches: Mapping[int, Optional[int]] = field(default_factory=dict)
+    """Process of an OSD -> TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES; None where it is not set."""
+    notes: Tuple[str, ...] = ()
+
+
+def grouped(pairs: List[Tuple[str, int]]) -> Dict[str, List[int]]:
+    """OSDs by what is said of them, in the order in which it was said."""
+    found: Dict[str, List[int]] = {}
+    for words, osd in pairs:
+        found.setdefault(words, []).append(osd)
+    return found

@@ -1,0 +1,78 @@
+"""A finding: what is wrong, by which evidence, what it costs, and what cures it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+POINTLESS, MISLEADING, COSTLY = "pointless", "misleading", "costly"
+SEVERITIES = {
+    POINTLESS: "settings do nothing, or next to nothing, where this holds",
+    MISLEADING: "settings do something else than they say, or measurements do",
+    COSTLY: "performance is lost that no setting of mClock brings back",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that stands in the way of tuning."""
+
+    check: str
+    """A name for programs, such as `capacity-unmeasured`."""
+    severity: str
+    title: str
+    evidence: Tuple[str, ...]
+    cost: str
+    """What it costs, in words."""
+    cure: str
+    share: Optional[float] = None
+    """The cost as a share of what is at stake, 0 to 1, where it can be reckoned."""
+    commands: Tuple[str, ...] = ()
+    """What cures it, as an operator would type it; the doctor runs none of them."""
+
+    def __post_init__(self) -> None:
+        """Hold it to its own laws: no finding without evidence."""
+        if self.severity not in SEVERITIES or not self.evidence:
+            raise ValueError(f"{self.check}: severity (={self.severity!r}) must be known, evidence be there")
+        if self.share is not None and not 0 <= self.share <= 1:
+            raise ValueError(f"{self.check}: a share (={self.share}) must be within 0 and 1")
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form, for programs."""
+        return {
+            "check": self.check,
+            "severity": self.severity,
+            "title": self.title,
+            "evidence": list(self.evidence),
+            "cost": self.cost,
+            "share": self.share,
+            "cure": self.cure,
+            "commands": list(self.commands),
+        }
+
+
+def by_cost(findings: Iterable[Finding]) -> List[Finding]:
+    """Order findings: by severity, then by share; what cannot be reckoned comes last of its kind."""
+    ranks = list(SEVERITIES)
+    return sorted(findings, key=lambda found: (ranks.index(found.severity), -(found.share or 0.0), found.check))
+
+
+def named(osds: Iterable[int], most: int = 5) -> str:
+    """`osd.1, osd.2 and 7 more`."""
+    ids = sorted(osds)
+    more = f" and {len(ids) - most} more" if len(ids) > most else ""
+    return ", ".join(f"osd.{osd}" for osd in ids[:most]) + more
+
+
+def some(lines: Iterable[str], most: int = 6) -> Tuple[str, ...]:
+    """The first lines, and how many there are besides."""
+    kept = list(lines)
+    return (*kept[:most], *([f"and {len(kept) - most} more"] if len(kept) > most else []))
+
+
+def size(nbytes: float) -> str:
+    """Bytes as people read them: `1.5 TB`."""
+    for scale, unit in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if nbytes >= scale:
+            return f"{nbytes / scale:.3g} {unit}"
+    return f"{nbytes:.0f} B"

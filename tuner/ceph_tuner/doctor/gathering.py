@@ -1,0 +1,166 @@
+"""Reads the facts of a cluster by commands that change nothing. What does not answer becomes a note."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, TypeVar
+
+from ceph_tuner.clusters.commands import CommandConfig
+from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts
+from ceph_tuner.errors import ClusterTimeout, CommandFailed
+from ceph_tuner.ports import Commander
+from ceph_tuner.reading import osd_queues, spread
+from ceph_tuner.releases import Release, parse_version
+from ceph_tuner.target import Place
+
+OSDS_MOST = 64
+"""OSDs that are asked themselves, three commands each, evenly over their ids."""
+PGS_MOST = 20_000
+"""PGs that are listed one by one, about 4 KiB of JSON each."""
+
+LOG_LINES = "10000"
+
+# "OSD bench result of 812.1 IOPS is not within the threshold limit range of 1000 IOPS and 80000 IOPS for osd.0. …";
+# up to 18.2.0 "… exceeded the threshold limit of … for osd.0"
+_BENCH = re.compile(r"OSD bench result of ([0-9.]+) IOPS .* for osd\.(\d+)")
+
+Report = Callable[[str, int, int], None]
+_T = TypeVar("_T")
+
+
+def gather(commander: Commander, release: Release, version: str, report: Optional[Report] = None) -> Facts:
+    """Gather what the checks need; `report` is told how far it is. Raises TunerError where nothing answers."""
+    return _Gathering(commander, report or (lambda what, done, total: None)).facts(release, version)
+
+
+class _Gathering:
+    def __init__(self, commander: Commander, report: Report) -> None:
+        self._commander, self._report = commander, report
+        self._config = CommandConfig(commander)
+        self._notes: List[str] = []
+
+    def facts(self, release: Release, version: str) -> Facts:
+        self._report("the maps", 0, 1)
+        places = self._config.places()
+        status = self._mon("status")
+        osd_map: Dict[str, Any] = self._tried("the OSD map", lambda: self._mon("osd dump"), {})
+        frees: List[Any] = self._tried("use by OSD", lambda: self._mon("osd df")["nodes"], [])
+        return Facts(
+            release,
+            parse_version(version),
+            osds=self._osds([place for place in places if place.up], frees),
+            entries=tuple(self._config.dump()),
+            places=tuple(places),
+            pools=self._pools(osd_map.get("pools", [])),
+            pgs=self._pgs(int(status["pgmap"].get("num_pgs", 0))),
+            weights={
+                int(node["id"]): float(node["crush_weight"])
+                for node in frees
+                if node.get("status") == "up" and node["crush_weight"] * node["reweight"] > 0
+            },
+            pg_states={str(row["state_name"]): int(row["count"]) for row in status["pgmap"].get("pgs_by_state", [])},
+            health=self._tried("health", self._health, {}),
+            flags=tuple(str(osd_map.get("flags", "")).split(",")),
+            benches=self._tried("the cluster's log", self._benches, {}),
+            target_pgs=self._tried("mon_target_pg_per_osd", self._target, 100.0),
+            notes=tuple(self._notes),
+        )
+
+    def _osds(self, places: Sequence[Place], frees: Sequence[Mapping[str, Any]]) -> Tuple[OsdFacts, ...]:
+        rows: List[Any] = self._tried("what the OSDs say of their devices", lambda: self._mon("osd metadata"), [])
+        rotational = {int(row["id"]): row.get("rotational") == "1" for row in rows}
+        used = {int(node["id"]): 1024.0 * node["kb_used_data"] for node in frees}
+        asked = set(spread((place.osd for place in places), OSDS_MOST))
+        if len(asked) < len(places):
+            self._notes.append(f"{len(asked)} of {len(places)} OSDs were asked, evenly over their ids")
+        found: List[OsdFacts] = []
+        for place in places:
+            fallback = place.device_class == "hdd"
+            kind = "hdd" if rotational.get(place.osd, fallback) else "ssd"
+            osd = OsdFacts(place, kind, used_bytes=used.get(place.osd, 0.0))
+            if place.osd in asked:
+                self._report(f"osd.{place.osd}", len(found), len(places))
+                osd = self._tried(f"osd.{place.osd}", partial(self._asked, osd), osd)
+            found.append(osd)
+        return tuple(found)
+
+    def _asked(self, osd: OsdFacts) -> OsdFacts:
+        number = osd.place.osd
+        counters = json.loads(self._commander.tell(f"osd.{number}", "perf dump", {}))
+        store = counters.get("bluestore", {})
+        return OsdFacts(
+            osd.place,
+            osd.kind,
+            options=self._config.effective(number),
+            sources=self._config.sources(number),
+            mclock_queues=bool(osd_queues(counters)),
+            compressed=float(store.get("compress_success_count", 0)),
+            rejected=float(store.get("compress_rejected_count", 0)),
+            used_bytes=osd.used_bytes,
+        )
+
+    def _pools(self, rows: Sequence[Mapping[str, Any]]) -> Tuple[PoolFacts, ...]:
+        used: List[Any] = self._tried("use by pool", lambda: self._mon("df", detail="detail")["pools"], [])
+        stats: Dict[int, Mapping[str, float]] = {int(row["id"]): row["stats"] for row in used}
+        return tuple(
+            PoolFacts(
+                int(row["pool"]),
+                str(row["pool_name"]),
+                int(row["pg_num_target"]),
+                int(row["size"]),
+                raw_bytes=float(stats.get(row["pool"], {}).get("stored_raw", 0)),
+                operations=float(sum(stats.get(row["pool"], {}).get(name, 0) for name in ("rd", "wr"))),
+                compression=str(row.get("options", {}).get("compression_mode", "none")),
+                compressed_from=float(stats.get(row["pool"], {}).get("compress_under_bytes", 0)),
+                compressed_to=float(stats.get(row["pool"], {}).get("compress_bytes_used", 0)),
+            )
+            for row in rows
+        )
+
+    def _pgs(self, count: int) -> Tuple[PgFacts, ...]:
+        if count > PGS_MOST:
+            self._notes.append(f"{count} PGs are not listed one by one (at most {PGS_MOST})")
+            return ()
+        self._report("the PGs", 0, 1)
+        answer: Any = self._tried("the PGs", lambda: self._mon("pg ls"), [])
+        rows = answer["pg_stats"] if isinstance(answer, dict) else answer
+        return tuple(_pg(row) for row in rows)
+
+    def _health(self) -> Dict[str, Tuple[str, ...]]:
+        checks = self._mon("health", detail="detail").get("checks", {})
+        return {
+            str(code): (str(check["summary"]["message"]), *(str(row["message"]) for row in check.get("detail", [])))
+            for code, check in checks.items()
+        }
+
+    def _benches(self) -> Dict[int, float]:
+        lines = self._mon("log last", num=LOG_LINES, level="warn", channel="cluster")
+        found = (_BENCH.search(str(line.get("message", ""))) for line in lines)
+        # the later line wins
+        return {int(match[2]): float(match[1]) for match in found if match}
+
+    def _target(self) -> float:
+        return float(self._mon("config get", who="mgr", key="mon_target_pg_per_osd"))
+
+    def _mon(self, prefix: str, **arguments: str) -> Any:
+        return json.loads(self._commander.mon(prefix, arguments))
+
+    def _tried(self, what: str, ask: Callable[[], _T], otherwise: _T) -> _T:
+        try:
+            return ask()
+        except (ClusterTimeout, CommandFailed, ValueError, KeyError, TypeError) as fault:
+            self._notes.append(f"{what}: not seen ({fault})")
+            return otherwise
+
+
+def _pg(row: Mapping[str, Any]) -> PgFacts:
+    seconds = float(row.get("last_scrub_duration", 0))
+    deep = row["last_scrub_stamp"] == row["last_deep_scrub_stamp"] and seconds > 0
+    return PgFacts(
+        int(str(row["pgid"]).split(".")[0]),
+        tuple(int(osd) for osd in row["acting"]),
+        float(row["stat_sum"]["num_bytes"]),
+        seconds if deep else None,
+    )

@@ -1,0 +1,67 @@
+"""States of the cluster beside which measurements say little: laggy PGs, metadata servers that fall behind."""
+
+from __future__ import annotations
+
+import re
+from typing import List
+
+from ceph_tuner.doctor.facts import Facts
+from ceph_tuner.doctor.finding import MISLEADING, Finding, some
+
+_WAITING = ("laggy", "wait")
+_SEGMENTS = re.compile(r"\((\d+)/(\d+)\)")
+
+
+def laggy(facts: Facts) -> List[Finding]:
+    """PGs that serve no reads until a replica's lease arrives."""
+    states = {state: count for state, count in facts.pg_states.items() if set(_WAITING) & set(state.split("+"))}
+    if not states:
+        return []
+    count, total = sum(states.values()), sum(facts.pg_states.values())
+    return [
+        Finding(
+            "laggy-pgs",
+            MISLEADING,
+            "PGs wait for a replica's lease and answer nobody meanwhile",
+            some(f"{number} PGs are {state}" for state, number in states.items()),
+            f"{count} of {total} PGs stand still at times; their waits drown whatever a setting changes",
+            "Look for OSDs or networks that answer late (`ceph osd perf`, `dump_osd_network`), for C-states "
+            "(`ceph-tuner doctor --host`), and for clocks that differ, before tuning.",
+            share=count / total,
+            commands=("ceph pg dump_stuck", "ceph tell osd.0 dump_osd_network 100"),
+        )
+    ]
+
+
+def metadata(facts: Facts) -> List[Finding]:
+    """Metadata servers whose journal or metadata I/O falls behind."""
+    found = []
+    if "MDS_TRIM" in facts.health:
+        summary, *details = facts.health["MDS_TRIM"]
+        segments = [(int(match[1]), int(match[2])) for line in details for match in _SEGMENTS.finditer(line)]
+        share = max((1 - most / now for now, most in segments if now), default=None)
+        found.append(
+            Finding(
+                "mds-trimming",
+                MISLEADING,
+                "A metadata server is behind on trimming its journal",
+                some([summary, *details]),
+                "its writes come in bursts that no share of mClock explains; its restart takes as long as the journal",
+                "Give its pool faster OSDs or a larger share of clients, and look for a client with too many requests.",
+                share=None if share is None else max(0.0, share),
+                commands=("ceph tell mds.0 perf dump mds_log", "ceph fs status"),
+            )
+        )
+    if "MDS_SLOW_METADATA_IO" in facts.health:
+        found.append(
+            Finding(
+                "mds-slow-io",
+                MISLEADING,
+                "Metadata I/O is slow: file systems wait for their metadata pool",
+                some(facts.health["MDS_SLOW_METADATA_IO"]),
+                "the clients' latency is the metadata server's, not the OSDs'",
+                "Put the metadata pool on faster OSDs of a class of its own, then tune.",
+                commands=("ceph fs status",),
+            )
+        )
+    return found

@@ -1,0 +1,110 @@
+"""Does mClock decide at all: another queue, or a BlueStore throttle behind which its order is lost."""
+
+from __future__ import annotations
+
+from typing import List
+
+from ceph_tuner.doctor.facts import Facts, OsdFacts, grouped
+from ceph_tuner.doctor.finding import MISLEADING, POINTLESS, Finding, named, some
+
+HIDDEN_S, ALL_HIDDEN_S = 0.05, 1.0
+"""Time that small writes may wait in BlueStore, where no class goes before another: worth a word; nothing is left."""
+
+GOOD_THROTTLE = 262_144
+"""Bytes; gave mClock the most effect on an NVMe in Ceph's documentation."""
+
+_SMALL = 4096.0
+_THROTTLE = "bluestore_throttle_bytes"
+
+
+def other_queue(facts: Facts) -> List[Finding]:
+    """OSDs that run another queue than mClock, or will after their next restart."""
+    looked = facts.looked_at
+    running = [(osd.queue, osd.place.osd) for osd in looked if osd.queue != "mclock_scheduler"]
+    found = []
+    if running:
+        osds = [osd for _, osd in running]
+        found.append(
+            Finding(
+                "other-queue",
+                POINTLESS,
+                "OSDs do not run mClock: profiles, reservations and limits do nothing there",
+                some(f"{named(group)}: osd_op_queue is {queue}" for queue, group in grouped(running).items()),
+                f"{len(osds)} of {len(looked)} OSDs ignore every setting",
+                "Remove the option, and restart these OSDs one by one.",
+                share=len(osds) / len(looked),
+                commands=(*_removals(facts), f"systemctl restart ceph-osd@{osds[0]}"),
+            )
+        )
+    waiting = [
+        (osd.options["osd_op_queue"], osd.place.osd)
+        for osd in looked
+        if osd.mclock_queues and osd.options.get("osd_op_queue", "mclock_scheduler") != "mclock_scheduler"
+    ]
+    if waiting:
+        osds = [osd for _, osd in waiting]
+        found.append(
+            Finding(
+                "other-queue-at-restart",
+                MISLEADING,
+                "OSDs run mClock now, and will run another queue after their next restart",
+                some(f"{named(group)}: osd_op_queue is {queue}" for queue, group in grouped(waiting).items()),
+                f"{len(osds)} of {len(looked)} OSDs drop every setting when they restart",
+                "Remove the option before an OSD restarts.",
+                share=len(osds) / len(looked),
+                commands=_removals(facts),
+            )
+        )
+    return found
+
+
+def throttle(facts: Facts) -> List[Finding]:
+    """OSDs whose BlueStore takes in so much that nothing is left for mClock to order."""
+    deep = [
+        (osd, seconds)
+        for osd in facts.looked_at
+        if osd.queue == "mclock_scheduler" and (seconds := hidden_s(osd)) >= HIDDEN_S
+    ]
+    if not deep:
+        return []
+    worst, seconds = max(deep, key=lambda pair: pair[1])
+    lines = [
+        (f"{_THROTTLE} {osd.number(_THROTTLE):.0f}, capacity {_iops(osd):g} IOPS: {wait:.2g} s", osd.place.osd)
+        for osd, wait in deep
+    ]
+    return [
+        Finding(
+            "throttle",
+            POINTLESS if seconds >= ALL_HIDDEN_S else MISLEADING,
+            "BlueStore takes in more writes than mClock should let it: what waits there has no class any more",
+            some(f"{named(osds)}: {words}" for words, osds in grouped(lines).items()),
+            f"up to {_writes(worst):.0f} small writes wait {seconds:.2g} s inside BlueStore, whatever their class; "
+            "with fewer in flight mClock orders nothing",
+            f"Start at {GOOD_THROTTLE} bytes, and double it for as long as the clients' throughput rises.",
+            commands=(
+                f"ceph config set osd {_THROTTLE} {GOOD_THROTTLE}",
+                f"ceph config set osd bluestore_throttle_deferred_bytes {GOOD_THROTTLE}",
+            ),
+        )
+    ]
+
+
+def hidden_s(osd: OsdFacts) -> float:
+    """Seconds that the small writes which BlueStore's throttle admits take the device."""
+    return _writes(osd) / max(1.0, _iops(osd))
+
+
+def _writes(osd: OsdFacts) -> float:
+    """A transaction counts its bytes and a price per device I/O (`BlueStore::_txc_calc_cost`); one I/O at least."""
+    price = osd.number("bluestore_throttle_cost_per_io") or osd.number(
+        f"bluestore_throttle_cost_per_io_{osd.kind}", 670_000 if osd.kind == "hdd" else 4000
+    )
+    return osd.number(_THROTTLE) / (_SMALL + price)
+
+
+def _iops(osd: OsdFacts) -> float:
+    return osd.number(f"osd_mclock_max_capacity_iops_{osd.kind}", 1.0)
+
+
+def _removals(facts: Facts) -> tuple[str, ...]:
+    return tuple(f"ceph config rm {entry.who} osd_op_queue" for entry in facts.entries if entry.name == "osd_op_queue")

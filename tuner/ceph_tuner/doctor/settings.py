@@ -1,0 +1,219 @@
+"""Settings that are not what they seem: ignored, outranked, asleep, incomplete or overbooked."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterable, List, Optional, Tuple
+
+from ceph_tuner.doctor.facts import Facts, OsdFacts, grouped
+from ceph_tuner.doctor.finding import COSTLY, MISLEADING, POINTLESS, Finding, named, some
+from ceph_tuner.errors import InputError
+from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
+from ceph_tuner.plan import same_value, winner
+from ceph_tuner.releases import Settings
+from ceph_tuner.settings import reservation_sum, settings_in_force
+from ceph_tuner.target import covered, section_of
+
+_FACTS_OF_A_DEVICE = ("capacity", "device")
+"""Kinds of knobs that belong at single OSDs: an entry there is no leftover."""
+_OWN = ("file", "env", "cmdline")
+_ROUNDING = 1e-6
+
+
+def ignored(facts: Facts) -> List[Finding]:
+    """Knobs that are set, and that this release does not honour under mClock."""
+    mclock = [osd for osd in facts.osds if osd.queue == "mclock_scheduler"]
+    evidence: Dict[str, Knob] = {}
+    commands = []
+    for entry in facts.entries:
+        knob = KNOBS.get(entry.name)
+        reach = [osd for osd in mclock if osd.place.osd in covered(entry.who, [osd.place])]
+        why = _in_vain(facts, knob, reach) if knob and reach else None
+        if knob and why:
+            evidence[f"{entry.who} {entry.name} {entry.value}: {why}"] = knob
+            commands.append(f"ceph config rm {entry.who} {entry.name}")
+    own = [
+        (f"{name} {osd.sources[name][source]} ({source}): {why}", osd.place.osd)
+        for osd in mclock
+        for name in osd.sources
+        for source in _OWN
+        if source in osd.sources[name] and name in KNOBS and (why := _in_vain(facts, KNOBS[name], [osd]))
+    ]
+    for words, osds in grouped(own).items():
+        evidence[f"{named(osds)}: {words}"] = KNOBS[words.split()[0]]
+    if not evidence:
+        return []
+    instead = dict.fromkeys(name for knob in evidence.values() for name in _instead(facts, knob))
+    return [
+        Finding(
+            "ignored-knobs",
+            MISLEADING,
+            f"{len(evidence)} settings do nothing on {facts.release.title}",
+            some(evidence),
+            "nothing by themselves; what they were set for is not done, and whoever reads them is misled",
+            f"Remove them. What does their job: {', '.join(instead)}." if instead else "Remove them.",
+            commands=tuple(commands),
+        )
+    ]
+
+
+def leftovers(facts: Facts) -> List[Finding]:
+    """Entries at hosts, racks or single OSDs that outrank what is set for the OSDs above them."""
+    evidence, osds, commands = [], set(), []
+    for entry in facts.entries:
+        target = section_of(entry.who)
+        knob = KNOBS.get(entry.name)
+        if target is None or knob is None or knob.work in _FACTS_OF_A_DEVICE:
+            continue
+        if not target.location_type and not target.section.startswith("osd."):
+            # what is meant for a device class stays
+            continue
+        reach = covered(entry.who, facts.places)
+        others = [other for other in facts.entries if other is not entry]
+        below = {
+            decides.value: decides.who
+            for place in facts.places
+            if place.osd in reach and (decides := winner(others, entry.name, place)) and decides.who != entry.who
+        }
+        if any(same_value(value, entry.value) for value in below):
+            continue
+        over = f" over {', '.join(f'{value} of {who}' for value, who in below.items())}" if below else ""
+        where = named(reach) if reach else "no running OSD now"
+        evidence.append(f"{entry.who} {entry.name} {entry.value}{over}: {where}")
+        osds.update(reach)
+        commands.append(f"ceph config rm {entry.who} {entry.name}")
+    if not evidence:
+        return []
+    total = len([place for place in facts.places if place.up])
+    share = len(osds) / total if total else 0.0
+    return [
+        Finding(
+            "leftovers",
+            POINTLESS if share == 1 else MISLEADING,
+            "Entries at hosts or single OSDs outrank what is set for all OSDs",
+            some(evidence),
+            f"a profile written to `osd` does not reach {len(osds)} of {total} OSDs in full",
+            "Remove what nobody wants any more. The nine values go before the profile, while that is still custom "
+            "(`ceph-tuner rollback` keeps that order for its own).",
+            share=share,
+            commands=tuple(sorted(commands, key=lambda command: command.endswith(PROFILE))),
+        )
+    ]
+
+
+def asleep(facts: Facts) -> List[Finding]:
+    """Some of the nine values set where a built-in profile is in force, or not all nine under custom."""
+    found = []
+    idle, missing = [], []
+    for osd in facts.osds:
+        profile = _profile(facts, osd)
+        present = [name for name in MCLOCK_NINE if _set(facts, osd, name)]
+        if profile != "custom" and present:
+            idle.append((f"{len(present)} of the nine values are set under {profile}", osd.place.osd))
+        if profile == "custom" and len(MCLOCK_NINE) - len(present) > 0:
+            missing.append((_absent([name for name in MCLOCK_NINE if name not in present]), osd.place.osd))
+    if idle:
+        found.append(
+            Finding(
+                "nine-under-built-in",
+                MISLEADING,
+                "mClock values are set while a built-in profile is in force",
+                some(f"{named(osds)}: {words}" for words, osds in grouped(idle).items()),
+                "they do nothing now, and wake up when somebody sets the profile to custom",
+                "Remove them, or set the profile to custom with all nine.",
+                share=len(idle) / len(facts.osds),
+                commands=tuple(
+                    f"ceph config rm {entry.who} {entry.name}"
+                    for entry in facts.entries
+                    if entry.name in MCLOCK_NINE and covered(entry.who, facts.places)
+                ),
+            )
+        )
+    if missing:
+        found.append(
+            Finding(
+                "nine-incomplete",
+                MISLEADING,
+                "The profile is custom and some of the nine values are not set",
+                some(f"{named(osds)}: {words}" for words, osds in grouped(missing).items()),
+                "an OSD goes on with the last profile's values until it restarts; then what is not set is 0, 1 and 0",
+                "Set all nine (`ceph-tuner apply PROFILE --cluster NAME`), or go back to a built-in profile.",
+                share=len(missing) / len(facts.osds),
+            )
+        )
+    return found
+
+
+def overbooked(facts: Facts) -> List[Finding]:
+    """Reservations that sum to more than the OSD has."""
+    if facts.release.units != "fraction":
+        return []
+    sums: List[Tuple[OsdFacts, str, float]] = []
+    for osd in facts.looked_at:
+        values = _nine(osd)
+        if values is not None and osd.queue == "mclock_scheduler":
+            total = reservation_sum(values)
+            if total > 1 + _ROUNDING:
+                sums.append((osd, str(values.get(PROFILE, "custom")), total))
+    if not sums:
+        return []
+    most = max(total for _, _, total in sums)
+    own = all(profile != "custom" for _, profile, _ in sums)
+    lines = [(f"{profile}: reservations sum to {total:.3g}", osd.place.osd) for osd, profile, total in sums]
+    return [
+        Finding(
+            "overbooked",
+            COSTLY if own else MISLEADING,
+            "Reservations promise more than an OSD has",
+            some(f"{named(osds)}: {words}" for words, osds in grouped(lines).items()),
+            f"on a busy OSD each class gets {1 / most:.0%} of its reservation",
+            "Ceph ships this profile so; a custom profile of ceph-tuner sums to 1 at most."
+            if own
+            else "Lower them to a sum of at most 1.",
+            share=1 - 1 / most,
+        )
+    ]
+
+
+def _in_vain(facts: Facts, knob: Knob, osds: List[OsdFacts]) -> Optional[str]:
+    """Why a knob does nothing on these OSDs; None where it works on some."""
+    effect = knob.effective(facts.release, facts.version)
+    if not effect.works:
+        return effect.because
+    known = [osd for osd in osds if osd.options]
+    needed = dict(effect.needs)
+    for osd in known:
+        given = settings_in_force(osd.options, tuple(needed))
+        if not unmet_needs(knob, facts.release, given):
+            return None
+    return effect.because if needed and known else None
+
+
+def _instead(facts: Facts, knob: Knob) -> Iterable[str]:
+    effect = knob.effective(facts.release, facts.version)
+    return [f"{name}={KNOBS[name].format(value)} beside it" for name, value in effect.needs] or effect.instead
+
+
+def _profile(facts: Facts, osd: OsdFacts) -> str:
+    if osd.options:
+        return osd.options.get(PROFILE, facts.release.default_profile)
+    decides = winner(facts.entries, PROFILE, osd.place)
+    return facts.release.default_profile if decides is None else decides.value
+
+
+def _set(facts: Facts, osd: OsdFacts, name: str) -> bool:
+    own = any(source in osd.sources.get(name, {}) for source in _OWN)
+    return own or winner(facts.entries, name, osd.place) is not None
+
+
+def _absent(names: List[str]) -> str:
+    if len(names) == len(MCLOCK_NINE):
+        return "none of the nine is set"
+    return f"without {', '.join(name.replace('osd_mclock_scheduler_', '') for name in names)}"
+
+
+def _nine(osd: OsdFacts) -> Optional[Settings]:
+    try:
+        values = settings_in_force(osd.options)
+    except InputError:
+        return None
+    return values if all(name in values for name in MCLOCK_NINE) else None
