@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, List, Optional, Sequence
+from typing import List, Optional, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -11,26 +11,13 @@ from rich.text import Text
 from ceph_tuner.bayesian.explaining import Dependence, Importance
 from ceph_tuner.knobs import KNOBS
 from ceph_tuner.recommendation.accounts import LOAD, Account
-from ceph_tuner.search.explaining import SURE, Explained, InTheWay, notable
-from ceph_tuner_cli.knobs import shown
-
-Written = Callable[[str, float], str]
-"""A metric and its value, as the page writes them."""
-
-_PARTS = {"res": "reservation", "wgt": "weight", "lim": "limit"}
-_STEM = "osd_mclock_scheduler_"
+from ceph_tuner.report.words import Written, in_the_way, shown
+from ceph_tuner.report.words import spoken as spoken
+from ceph_tuner.search.explaining import Explained, notable
 
 _FEW, _POINTS = 3, 4
 _HARDLY = 0.02
 """Variation below which a metric is said to depend on nothing: of its logarithm about that share."""
-
-
-def spoken(knob: str) -> str:
-    """A knob as one says it: `recovery limit` for one of the nine, its own name for any other."""
-    if not knob.startswith(_STEM):
-        return knob
-    service_class, part = knob[len(_STEM) :].rsplit("_", 1)
-    return f"{service_class.replace('background_', '').replace('_', ' ')} {_PARTS[part]}"
 
 
 def learnt(found: Optional[Explained], written: Written, whole: bool = False) -> List[RenderableType]:
@@ -44,37 +31,6 @@ def learnt(found: Optional[Explained], written: Written, whole: bool = False) ->
     if whole:
         parts += [Text(""), *_curves(found, written), Text(""), *_progress(found)]
     return parts
-
-
-def in_the_way(found: InTheWay, written: Written) -> List[str]:
-    """Say which objectives cannot be kept together, and what could be kept instead."""
-    lines = []
-    for conflict in found.conflicts:
-        texts = " and ".join(objective.text for objective in conflict)
-        lines.append(
-            f"By all that was tried, {texts} cannot be kept together; with one of them less, they can."
-            if len(conflict) > 1
-            else f"By all that was tried, {texts} is out of reach by itself."
-        )
-    if not found.conflicts:
-        lines.append(
-            f"By all that was tried some settings keep every hard objective with {found.together:.0%}: they were not "
-            "found yet. More trials may."
-        )
-    elif len(found.without) > 1:
-        objective, probability = found.without[0]
-        lines.append(f"Without {objective.text} the others are kept with {probability:.0%}.")
-    if found.conflicts and found.probability >= SURE - 0.01:
-        instead = ", ".join(
-            f"{kept.objective.metric} {kept.objective.comparison} {written(kept.objective.metric, kept.bound)} "
-            f"({kept.share:.0%} less strict)"
-            for kept in found.nearest
-            if kept.share > 0
-        )
-        rest = [kept.text for kept in found.nearest if not kept.share > 0]
-        beside = f", beside {' and '.join(rest)}" if rest else ""
-        lines.append(f"Nearest that is kept with {SURE:.0%}: {instead}{beside}.")
-    return lines
 
 
 def capacity(classes: Sequence[Account]) -> List[RenderableType]:

@@ -8,7 +8,8 @@ import typer
 from rich.table import Table
 
 from ceph_tuner.knobs import KNOBS, Knob, knob
-from ceph_tuner.releases import RELEASES, Release, Value, format_version, release_of
+from ceph_tuner.releases import RELEASES, Release, format_version, release_of
+from ceph_tuner.report.words import shown as shown
 from ceph_tuner_cli.render import Format, FormatOption, console, emit
 
 
@@ -135,14 +136,3 @@ def _page(entry: Knob, release: Optional[Release]) -> str:
         text = "absent" if default is None else f"default {shown(entry, default)}"
         lines.append(f"  {era.title}: {text}; {_verdict(entry, era)}")
     return "\n".join(lines)
-
-
-def shown(entry: Knob, value: Value) -> str:
-    """Write a value for people: sizes in binary units, fractions without needless zeros."""
-    if isinstance(value, (bool, str)):
-        return entry.format(value)
-    if entry.kind == "size":
-        for suffix, unit in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-            if value >= unit and value % unit == 0:
-                return f"{int(value) // unit} {suffix}"
-    return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else f"{value:.0f}"

@@ -155,11 +155,14 @@ def _document(found: Found, chosen: Answer, why: list[Missed], name: str) -> Dic
         "release": model.release.name,
         "slo": slo.to_dict(),
         "recommended": {**found.choice.to_dict(), "settings": dict(chosen.settings), "why": found.winner.why},
+        "in_force": {"profile": found.question.profile_in_force, "settings": found.question.before},
         "predictions": [_prediction(entry, found) for entry in found.compared],
+        "tried": [_tried(entry, found) for entry in found.tried],
         "missed": [_missed(entry) for entry in why],
         "needed": demand(slo, model, completed(found.winner.settings, model.release), means, found.baseline),
         "evidence": evidence(found),
         "searched": list(found.space),
+        "model_error_known_for": sorted(found.question.errors),
         "confirmed": found.confirmed,
         "interrupted": found.interrupted,
         "notes": list(chosen.notes),
@@ -178,6 +181,12 @@ def _prediction(entry: Prediction, found: Found) -> Dict[str, Any]:
         "intervals": {metric: entry.interval(metric) for metric in means},
         "verdicts": [verdict.to_dict() for verdict in evaluate(found.question.slo, means, found.baseline)],
     }
+
+
+def _tried(entry: Prediction, found: Found) -> Dict[str, Any]:
+    """What the search saw, on its own seeds."""
+    means, metrics = entry.candidate.means, [objective.metric for objective in found.question.slo.objectives]
+    return {"label": entry.label, "means": {name: rounded(means[name]) for name in metrics if name in means}}
 
 
 def _missed(entry: Missed) -> Dict[str, Any]:

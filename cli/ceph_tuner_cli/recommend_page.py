@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import List, Optional, Sequence, Tuple, Type
+from typing import List, Optional, Sequence, Type
 
 from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -11,37 +11,20 @@ from rich.table import Table
 from rich.text import Text
 
 from ceph_tuner.knobs import KNOBS, PROFILE
-from ceph_tuner.metrics import METRICS
 from ceph_tuner.recommendation import COVERAGE, IN_FORCE, Prediction
 from ceph_tuner.recommendation.accounts import Account
 from ceph_tuner.recommendation.answer import Answer
 from ceph_tuner.recommendation.limits import Missed, kind_of
 from ceph_tuner.recommendation.searching import Found
+from ceph_tuner.report.words import amount as amount
+from ceph_tuner.report.words import shown
 from ceph_tuner.search.explaining import Explained
 from ceph_tuner.search.transfer import Elsewhere
 from ceph_tuner.slo import Slo, Verdict, evaluate
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
-from ceph_tuner_cli.knobs import shown
 from ceph_tuner_cli.render import messages
-
-_SCALES = {
-    "s": ((172800.0, 86400.0, "d"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s")),
-    "ms": ((0.0, 1.0, "ms"),),
-    "1/s": ((1e6, 1e6, "M/s"), (1e4, 1e3, "k/s"), (0.0, 1.0, "/s")),
-    "B/s": ((1e9, 1e9, "GB/s"), (1e6, 1e6, "MB/s"), (1e3, 1e3, "kB/s"), (0.0, 1.0, "B/s")),
-    "1": ((0.0, 1.0, ""),),
-}
-"""Unit -> (from, divided by, written as)."""
-
-
-def amount(metric: str, value: Optional[float], *ends: float) -> Tuple[str, str]:
-    """Write a value in the unit that people read it in, and an interval's ends in the same unit."""
-    if value is None:
-        return "not seen", ""
-    _, scale, unit = next(entry for entry in _SCALES[METRICS[metric].unit] if value >= entry[0])
-    return f"{value / scale:.3g} {unit}".rstrip(), "–".join(f"{end / scale:.3g}" for end in ends)
 
 
 class RecommendProgress:

@@ -6,7 +6,7 @@ import os
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import typer
 
@@ -22,6 +22,7 @@ from ceph_tuner.history import History
 from ceph_tuner.lab.recipes import options_for_window
 from ceph_tuner.lab.scenarios import scenario as make_scenario
 from ceph_tuner.recommendation.accounts import Account, accounts
+from ceph_tuner.recommendation.answer import way_back
 from ceph_tuner.search.space import Space, space_for
 from ceph_tuner.search.transfer import Elsewhere, Here
 from ceph_tuner.settings import fitting_reservations
@@ -157,7 +158,7 @@ def tune(
             return lessons(earlier, heading, baseline, began, search.nearest, opened.release)
 
         outcome = run_tuning(task, measuring, search, record, resumed.trials if resumed else (), learn)
-        commands = [] if outcome.written else _commands(applier, target, outcome, opened, now)
+        commands, undo = ([], []) if outcome.written else _commands(applier, target, outcome, opened, now)
     classes, told = _classes(outcome, now, known), None
     # what was found is shown, whoever does not want to wait for what was learnt
     with suppress(KeyboardInterrupt):
@@ -166,7 +167,10 @@ def tune(
         **outcome.to_dict(),
         "cluster": cluster,
         "target": target,
+        "release": opened.release.name,
+        "before": {"profile": now.profile, "settings": dict(now.settings)},
         "commands": commands,
+        "undo": undo,
         "capacity": [asdict(entry) for entry in classes],
         "explanation": None if told is None else told.to_dict(),
         "elsewhere": [entry.to_dict() for entry in transfer.judged],
@@ -246,8 +250,11 @@ def _classes(outcome: Outcome, now: InForce, known: Believed) -> List[Account]:
     return accounts(outcome.slo, model, settings, outcome.choice.winner.means, outcome.baseline)
 
 
-def _commands(applier: Applier, target: str, outcome: Outcome, opened: Cluster, now: InForce) -> List[str]:
-    """Give the exact commands for a winner that was not left in place."""
+def _commands(
+    applier: Applier, target: str, outcome: Outcome, opened: Cluster, now: InForce
+) -> Tuple[List[str], List[str]]:
+    """Give the exact commands for a winner that was not left in place, and those that take them back."""
     if not outcome.choice.better or not outcome.settings:
-        return []
-    return applier.plan(target, to_release_units(outcome.settings, opened.release, now.hardware)).commands
+        return [], []
+    plan = applier.plan(target, to_release_units(outcome.settings, opened.release, now.hardware))
+    return plan.commands, list(way_back(opened.config.dump(), plan, opened.config.places()))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
-from ceph_tuner.plan import plan_change, plan_restore
+from ceph_tuner.plan import ChangePlan, plan_change, plan_restore
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.profile import Profile
 from ceph_tuner.recommendation import Prediction, changed
@@ -47,6 +47,17 @@ def answer(found: Found) -> Answer:
     current = [ConfigEntry(TARGET, name, text) for name, text in format_settings(before, release).items()]
     places = [Place(0, model.osd.device_class)]
     plan = plan_change(current, TARGET, checked, release, places)
+    whole = {**_nine(found.winner.settings, release), **found.winner.settings}
+    return Answer(
+        checked,
+        tuple(plan.commands),
+        way_back(current, plan, places),
+        (*notes_on(whole, release), *plan.warnings),
+    )
+
+
+def way_back(current: Sequence[ConfigEntry], plan: ChangePlan, places: Sequence[Place]) -> Tuple[str, ...]:
+    """Commands that take a plan back once it is carried out on what is `current`, in a safe order."""
     after = {(entry.who, entry.name): entry.value for entry in current}
     for step in plan.steps:
         if step.new is None:
@@ -54,14 +65,7 @@ def answer(found: Found) -> Answer:
         else:
             after[step.key] = step.new
     entries = [ConfigEntry(who, name, text) for (who, name), text in after.items()]
-    back = plan_restore(entries, plan.restores(), places)
-    whole = {**_nine(found.winner.settings, release), **found.winner.settings}
-    return Answer(
-        checked,
-        tuple(plan.commands),
-        tuple(step.command for step in back.steps),
-        (*notes_on(whole, release), *plan.warnings),
-    )
+    return tuple(step.command for step in plan_restore(entries, plan.restores(), places).steps)
 
 
 def profile(found: Found, name: str) -> Profile:

@@ -1,0 +1,122 @@
+"""One page about a recommendation or a tuning run, for people who were not there: what it knows, drawn and in words.
+
+Findings        what there is to say, wherever it comes from
+read_answer()   `ceph-tuner recommend|tune --format json` in, findings out (`answers.py`)
+remembered()    a cluster's store in, findings out (`remembered.py`)
+page()          findings in, one HTML document out (`page.py`): no script, nothing from the network
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ceph_tuner.bayesian.explaining import Dependence, Importance, Progress
+from ceph_tuner.recommendation.accounts import Account
+from ceph_tuner.releases import Release, Settings
+from ceph_tuner.sample import Window
+from ceph_tuner.search.explaining import InTheWay
+from ceph_tuner.slo import Slo, Verdict, evaluate
+from ceph_tuner.trial import Trial
+
+RECOMMENDATION, TUNING, HISTORY = "recommendation", "tuning run", "history"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A metric under some settings: its mean, and the interval that is known of it."""
+
+    mean: float
+    interval: Optional[Tuple[float, float]] = None
+
+
+@dataclass(frozen=True)
+class Option:
+    """Settings that were predicted or measured, as often as `runs` says."""
+
+    label: str
+    seen: Mapping[str, Seen]
+    runs: int
+    in_force: bool = False
+    built_in: bool = False
+    chosen: bool = False
+
+    @property
+    def means(self) -> Dict[str, float]:
+        """Mean of each metric."""
+        return {name: entry.mean for name, entry in self.seen.items()}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that changed at a time (seconds since the epoch), to be told beside the curves."""
+
+    at: float
+    what: str
+    why: str = ""
+    who: str = ""
+    outcome: str = ""
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What a search has learnt (`search/explaining.py`)."""
+
+    matters: Tuple[Importance, ...] = ()
+    around: bool = False
+    """Whether that is so around the best settings alone."""
+    curves: Tuple[Dependence, ...] = ()
+    progress: Tuple[Progress, ...] = ()
+    in_the_way: Optional[InTheWay] = None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that the page says. The first of `options` is what is, or was, in force."""
+
+    kind: str
+    cluster: str
+    headline: str
+    slo: Optional[Slo] = None
+    release: Optional[Release] = None
+    baseline: Mapping[str, float] = field(default_factory=dict)
+    """What relative bounds refer to."""
+    options: Tuple[Option, ...] = ()
+    interval_means: str = ""
+    """What the options' intervals are."""
+    better: bool = False
+    """Whether the chosen option is better than what is in force by more than chance."""
+    tried: Tuple[Mapping[str, float], ...] = ()
+    """Means of what was tried besides, known less well than the options."""
+    before: Settings = field(default_factory=dict)
+    after: Settings = field(default_factory=dict)
+    trials: Tuple[Trial, ...] = ()
+    windows: Tuple[Window, ...] = ()
+    hours: Tuple[Window, ...] = ()
+    marks: Tuple[Mark, ...] = ()
+    capacity: Tuple[Account, ...] = ()
+    learnt: Learnt = field(default_factory=Learnt)
+    commands: Tuple[str, ...] = ()
+    undo: Tuple[str, ...] = ()
+    written: bool = False
+    """Whether the commands are carried out already."""
+    plans: Tuple[Mapping[str, Any], ...] = ()
+    """Changes that take restarts or move data."""
+    notes: Tuple[str, ...] = ()
+    evidence: Tuple[str, ...] = ()
+    unknown: Tuple[str, ...] = ()
+    """What is not known and matters, one sentence each."""
+
+    @property
+    def metrics(self) -> List[str]:
+        """Those of the objectives, in their order."""
+        return list(dict.fromkeys(objective.metric for objective in self.slo.objectives)) if self.slo else []
+
+    @property
+    def chosen(self) -> Optional[Option]:
+        """What is recommended, or won."""
+        return next((option for option in self.options if option.chosen), None)
+
+    def verdicts(self, option: Option) -> List[Verdict]:
+        """Hold an option against the objectives."""
+        return evaluate(self.slo, option.means, self.baseline) if self.slo else []

@@ -1,0 +1,257 @@
+"""From the document of a recommendation or a tuning run to findings."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.bayesian.explaining import Dependence, Importance, Influence, Progress
+from ceph_tuner.errors import InputError
+from ceph_tuner.files.yaml_document import Document
+from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
+from ceph_tuner.metrics import METRICS
+from ceph_tuner.recommendation import COVERAGE
+from ceph_tuner.recommendation.accounts import Account
+from ceph_tuner.releases import Release, Settings, release_named
+from ceph_tuner.report import RECOMMENDATION, TUNING, Findings, Learnt, Option, Seen, answer_file, unknown
+from ceph_tuner.report.measured import headline, measured_options
+from ceph_tuner.search.explaining import InTheWay, Kept
+from ceph_tuner.slo import Slo, parse_slo
+from ceph_tuner.trial import Trial
+from ceph_tuner.twin.knobs_in_force import completed
+
+
+def read_answer(name: str) -> Findings:
+    """Read a file, or standard input for `-`. Raises InputError that names the place."""
+    return findings_of(answer_file.load(name))
+
+
+def findings_of(document: Document) -> Findings:
+    """Take a checked document apart. Raises InputError where its parts do not fit together."""
+    try:
+        return _recommended(document) if "recommended" in document.data else _tuned(document)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        words = f"{type(error).__name__}: {error}"
+        raise InputError(document.place(), words[:200], answer_file.EXPECTED) from error
+
+
+def _recommended(document: Document) -> Findings:
+    data: Mapping[str, Any] = document.data
+    slo = parse_slo(data["slo"], place=lambda *keys: document.place("slo", *keys))
+    release = release_named(data["release"], document.place("release"))
+    choice = data["recommended"]
+    options = tuple(
+        Option(
+            entry["label"],
+            _predicted(entry),
+            int(entry["runs"]),
+            in_force=place == 0,
+            built_in=entry["label"] in release.profiles,
+            chosen=entry["label"] == choice["winner"],
+        )
+        for place, entry in enumerate(data["predictions"])
+    )
+    if not any(option.chosen for option in options):
+        found = f"the winner {choice['winner']!r}, which no prediction is of"
+        raise InputError(document.place("recommended", "winner"), found, "one of the predictions' labels")
+    before, after = (_settings_of(data, label, release) for label in (options[0].label, choice["winner"]))
+    hard_missed = [
+        entry["objective"] for entry in choice.get("verdicts", []) if entry.get("hard") and not entry.get("met")
+    ]
+    lead = "" if data.get("confirmed", True) else "Interrupted, and not yet run on fresh seeds. "
+    return Findings(
+        RECOMMENDATION,
+        data["cluster"],
+        lead + headline(choice["winner"], choice["better"], choice["reason"], hard_missed),
+        slo,
+        release,
+        options[0].means,
+        options,
+        f"where {COVERAGE:.0%} of clusters like the description fall, by runs with other PG placements",
+        better=choice["better"],
+        tried=tuple(_known(entry["means"]) for entry in data.get("tried", [])),
+        before={**before, **data.get("in_force", {}).get("settings", {})},
+        after=after if choice["better"] else {},
+        capacity=_capacity(data),
+        learnt=_learnt(document, slo),
+        commands=_commands(document, "commands"),
+        undo=_commands(document, "undo"),
+        plans=_plans(document),
+        notes=(*data.get("notes", []), *_elsewhere(data)),
+        evidence=_simulated(data),
+        unknown=unknown.of_recommendation(data, slo),
+    )
+
+
+def _tuned(document: Document) -> Findings:
+    data: Mapping[str, Any] = document.data
+    slo = parse_slo(data["slo"], place=lambda *keys: document.place("slo", *keys))
+    release = release_named(data["release"], document.place("release")) if "release" in data else None
+    choice, trials = data["winner"], tuple(Trial.from_dict(entry) for entry in data["trials"])
+    options, noise = measured_options(trials, choice["winner"])
+    missed = [entry["objective"] for entry in choice.get("verdicts", []) if entry.get("hard") and not entry.get("met")]
+    withdrawn = data.get("withdrawn", "")
+    words = headline(choice["winner"], choice["better"], choice["reason"], missed)
+    return Findings(
+        TUNING,
+        data["cluster"],
+        words + (f" Taken back again: {withdrawn}." if withdrawn else ""),
+        slo,
+        release,
+        _known(data["baseline"]),
+        options,
+        noise,
+        better=choice["better"],
+        before=_nine_of(data.get("before", {}), release),
+        after=dict(choice.get("settings", {})) if choice["better"] else {},
+        trials=trials,
+        capacity=_capacity(data),
+        learnt=_learnt(document, slo),
+        commands=_commands(document, "commands"),
+        undo=(shlex.join(["ceph-tuner", "rollback", "--cluster", data["cluster"]]),)
+        if data["written"]
+        else _commands(document, "undo"),
+        written=data["written"],
+        notes=(*_why_it_ended(data["search"]), *_elsewhere(data)),
+        evidence=(f"{len(trials)} measurements on {data['cluster']}, target {data.get('target', 'osd')}.",),
+        unknown=unknown.of_trials(trials, data["search"]),
+    )
+
+
+def _predicted(entry: Mapping[str, Any]) -> Dict[str, Seen]:
+    intervals = entry.get("intervals", {})
+    found = {}
+    for name, mean in _known(entry["means"]).items():
+        ends = intervals.get(name)
+        found[name] = Seen(mean, None if ends is None else (max(0.0, min(ends)), max(ends)))
+    return found
+
+
+def _known(means: Mapping[str, float]) -> Dict[str, float]:
+    """Without what this version has no name for."""
+    return {name: float(value) for name, value in means.items() if name in METRICS}
+
+
+def _settings_of(data: Mapping[str, Any], label: str, release: Release) -> Settings:
+    """The nine values written out, and the profile that they are of."""
+    settings = next(entry["settings"] for entry in data["predictions"] if entry["label"] == label)
+    return {PROFILE: str(settings.get(PROFILE, "custom")), **completed(settings, release)}
+
+
+def _nine_of(before: Mapping[str, Any], release: Optional[Release]) -> Settings:
+    settings: Settings = dict(before.get("settings", {}))
+    profile = before.get("profile")
+    if release is not None and not all(name in settings for name in MCLOCK_NINE):
+        settings = {**completed({PROFILE: profile} if profile else {}, release), **settings}
+    return {PROFILE: profile or "custom", **settings}
+
+
+def _capacity(data: Mapping[str, Any]) -> Tuple[Account, ...]:
+    names = Account.__dataclass_fields__
+    return tuple(Account(**{name: entry[name] for name in names}) for entry in data.get("capacity", []))
+
+
+def _learnt(document: Document, slo: Slo) -> Learnt:
+    told = document.data.get("explanation")
+    if told is None:
+        return Learnt()
+    matters = tuple(
+        Importance(metric, entry["deviation"], tuple(_influence(knob) for knob in entry["knobs"]))
+        for metric, entry in told["importance"].items()
+        if metric in METRICS
+    )
+    curves = tuple(
+        _curve(document, entry) for entry in told.get("partial_dependence", []) if entry["metric"] in METRICS
+    )
+    progress = tuple(
+        Progress(
+            int(entry["number"]),
+            float(entry["mean"]),
+            float(entry["low"]),
+            float(entry["high"]),
+            float(entry["feasible"]),
+            bool(entry.get("safe", True)),
+            entry.get("failed"),
+            bool(entry.get("old", False)),
+            entry.get("best"),
+        )
+        for entry in told.get("convergence", [])
+    )
+    return Learnt(matters, told.get("around") is not None, curves, progress, _in_the_way(told.get("in_the_way"), slo))
+
+
+def _influence(entry: Mapping[str, Any]) -> Influence:
+    ends = [(float(entry[name][0]), float(entry[name][1])) for name in ("first_interval", "total_interval")]
+    return Influence(entry["name"], float(entry["first"]), float(entry["total"]), *ends)
+
+
+def _curve(document: Document, entry: Mapping[str, Any]) -> Dependence:
+    columns: List[Tuple[Any, ...]] = [tuple(entry[name]) for name in ("values", "mean", "low", "high")]
+    if len({len(column) for column in columns}) != 1 or not columns[0]:
+        found = f"{', '.join(str(len(column)) for column in columns)} values, means and ends for {entry['name']}"
+        raise InputError(document.place("explanation", "partial_dependence"), found, "as many of each, at least one")
+    return Dependence(entry["metric"], entry["name"], *columns)
+
+
+def _in_the_way(told: Optional[Mapping[str, Any]], slo: Slo) -> Optional[InTheWay]:
+    if told is None:
+        return None
+    by_text = {objective.text: objective for objective in slo.objectives}
+    return InTheWay(
+        float(told["together"]),
+        tuple(tuple(by_text[text] for text in conflict) for conflict in told["conflicts"]),
+        tuple((by_text[text], float(probability)) for text, probability in told["without"].items()),
+        tuple(Kept(by_text[kept["objective"]], float(kept["bound"]), float(kept["share"])) for kept in told["nearest"]),
+        dict(told["settings"]),
+        float(told["probability"]),
+    )
+
+
+def _commands(document: Document, key: str) -> Tuple[str, ...]:
+    listed = document.data.get(key, [])
+    for place, command in enumerate(listed):
+        _check_command(command, document.place(key, place))
+    return tuple(listed)
+
+
+def _check_command(command: str, place: str) -> None:
+    """Refuse what no version of ours printed: people copy these into a shell."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = []
+    if words[:1] not in (["ceph"], ["ceph-tuner"], ["systemctl"]) or shlex.join(words) != command:
+        raise InputError(place, repr(command)[:80], "one call of ceph, ceph-tuner or systemctl, quoted for the shell")
+
+
+def _plans(document: Document) -> Tuple[Mapping[str, Any], ...]:
+    changes: Sequence[Mapping[str, Any]] = (document.data.get("beyond_live_knobs") or {}).get("changes", [])
+    for place, change in enumerate(changes):
+        for key in ("steps", "undo"):
+            for number, step in enumerate(change[key]):
+                _check_command(step["command"], document.place("beyond_live_knobs", "changes", place, key, number))
+    return tuple(changes)
+
+
+def _elsewhere(data: Mapping[str, Any]) -> List[str]:
+    said = {True: "is used", False: "is not used"}
+    return [
+        f"Profile {entry['profile']} of another cluster {said[entry['suggested']]}: {entry['reason']}"
+        for entry in data.get("elsewhere", [])
+    ]
+
+
+def _simulated(data: Mapping[str, Any]) -> Tuple[str, ...]:
+    seen = data.get("evidence", {}).get("simulated", {})
+    if not seen:
+        return ()
+    return (
+        f"{seen.get('runs', 0):g} simulations of {seen.get('seconds_each', 0):g} s with {seen.get('osds', 0):g} OSDs, "
+        f"{seen.get('settings_tried', 0):g} settings of {len(data.get('searched', []))} knobs, "
+        f"seed {seen.get('seed', 0):g}.",
+    )
+
+
+def _why_it_ended(search: Mapping[str, Any]) -> List[str]:
+    lines = [f"The search ended ({search['state']}): {search['reason']}"]
+    return lines + [f"In the way: {words}" for words in search.get("at_fault", [])]

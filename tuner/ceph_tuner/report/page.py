@@ -1,0 +1,217 @@
+"""Findings as one HTML document: its own style, plots as SVG in it, no script, nothing from elsewhere."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from importlib.resources import files
+from typing import Any, Dict, List, Mapping, Optional
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ceph_tuner import __version__
+from ceph_tuner.bayesian.explaining import Dependence
+from ceph_tuner.knobs import KNOBS, PROFILE
+from ceph_tuner.metrics import METRICS
+from ceph_tuner.recommendation.accounts import LOAD
+from ceph_tuner.releases import Value
+from ceph_tuner.report import Findings, Option, plots, plots_in_time
+from ceph_tuner.report.words import amount, in_the_way, shown, spoken
+from ceph_tuner.search.explaining import NOTABLE, notable
+from ceph_tuner.slo import Verdict
+
+MOST_CURVES = 12
+"""Plots of one knob each; the other curves are in no plot."""
+
+_HARDLY = 0.02
+"""Variation of a metric below which no knob matters for it."""
+
+
+def page(found: Findings, made_at: float, source: str) -> str:
+    """Write the page. `made_at` is seconds since the epoch, `source` where the findings are from."""
+    environment = Environment(
+        loader=PackageLoader("ceph_tuner.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(day=_day, percent=_percent, amount=lambda value, metric: amount(metric, value)[0])
+    return environment.get_template("page.html.j2").render(
+        found=found,
+        style=Markup(files("ceph_tuner.report").joinpath("page.css").read_text(encoding="utf-8")),  # noqa: S704 - ours
+        made_at=made_at,
+        source=source,
+        version=__version__,
+        objectives=_objectives(found),
+        columns=[(option, plots.role_of(option, found.better)) for option in plots.compared(found)],
+        settings=_settings(found),
+        in_time=_in_time(found),
+        trade_offs=_trade_offs(found),
+        matters=_matters(found),
+        curves=_curves(found),
+        in_the_way=in_the_way(found.learnt.in_the_way, lambda metric, value: amount(metric, value)[0])
+        if found.learnt.in_the_way
+        else [],
+        progress=Markup(plots.progress(found.learnt.progress)) if found.learnt.progress else None,  # noqa: S704
+        capacity=_capacity(found),
+        plans=[_plan(plan) for plan in found.plans],
+        meanings={name: METRICS[name].meaning for name in found.metrics},
+        spoken=spoken,
+    )
+
+
+def _objectives(found: Findings) -> List[Dict[str, Any]]:
+    """Each objective with a plot, and a cell for each option."""
+    if not found.options or found.slo is None:
+        return []
+    columns = plots.compared(found)
+    tables = [found.verdicts(option) for option in columns]
+    return [
+        {
+            "objective": objective,
+            "bound": amount(objective.metric, tables[0][place].bound)[0] if objective.bound.relative else "",
+            "cells": [_cell(table[place], option) for table, option in zip(tables, columns)],
+            "plot": _svg(plots.objective(found, place)) if _drawable(found, objective.metric) else None,
+        }
+        for place, objective in enumerate(found.slo.objectives)
+    ]
+
+
+def _drawable(found: Findings, metric: str) -> bool:
+    return any(metric in option.seen for option in plots.compared(found))
+
+
+def _cell(verdict: Verdict, option: Option) -> Dict[str, Any]:
+    seen = option.seen.get(verdict.objective.metric)
+    value, ends = amount(verdict.objective.metric, verdict.seen, *((seen.interval or ()) if seen else ()))
+    return {"value": value, "ends": ends, "met": verdict.met}
+
+
+def _settings(found: Findings) -> List[Dict[str, str]]:
+    """Knobs that change, before and after."""
+    rows = []
+    for name in dict.fromkeys([PROFILE, *KNOBS, *found.after]):
+        if name not in found.after:
+            continue
+        known, after = KNOBS.get(name), found.after[name]
+        default = None if known is None or found.release is None else known.default(found.release)
+        before = found.before.get(name, default)
+        if before != after:
+            rows.append({"knob": name, "before": _value(name, before), "after": _value(name, after)})
+    return rows
+
+
+def _value(name: str, value: Optional[Value]) -> str:
+    known = KNOBS.get(name)
+    if value is None:
+        return "not known"
+    if known is None or isinstance(value, str):
+        return str(value)
+    return "no limit" if name.endswith("_lim") and value == 0 else shown(known, value)
+
+
+def _in_time(found: Findings) -> List[Dict[str, Any]]:
+    return [
+        {
+            "metric": metric,
+            "plots": {size: _svg(plots_in_time.in_time(found, metric, size)) for size in plots_in_time.SIZES},
+        }
+        for metric in plots_in_time.metrics_in_time(found)
+    ]
+
+
+def _trade_offs(found: Findings) -> List[Dict[str, Any]]:
+    return [
+        {"one": one, "other": other, "plot": _svg(plots.trade_off(found, one, other))}
+        for one, other in plots.pairs(found.metrics)
+        if sum(one in option.seen and other in option.seen for option in found.options) > 1
+    ]
+
+
+def _matters(found: Findings) -> List[Dict[str, Any]]:
+    return [
+        {
+            "metric": entry.metric,
+            "knobs": knobs,
+            "plot": _svg(plots.importance(entry)) if knobs and entry.deviation >= _HARDLY else None,
+        }
+        for entry in found.learnt.matters
+        for knobs in [notable(entry)]
+    ]
+
+
+def _curves(found: Findings) -> Dict[str, Any]:
+    """Those of the knobs that matter most, as far as there is room."""
+    totals = {(entry.metric, one.name): one.total for entry in found.learnt.matters for one in entry.influences}
+
+    def weight(curve: Dependence) -> float:
+        return -totals.get((curve.metric, curve.name), 0.0)
+
+    drawn = sorted(found.learnt.curves, key=weight)[:MOST_CURVES]
+    order = [entry.metric for entry in found.learnt.matters]
+    drawn.sort(key=lambda curve: (order.index(curve.metric) if curve.metric in order else len(order), weight(curve)))
+    return {
+        "left_out": len(found.learnt.curves) - len(drawn),
+        "least": NOTABLE,
+        "plots": [
+            {
+                "curve": curve,
+                "plot": _svg(plots.dependence(curve, number)),
+                "rows": [
+                    (_value(curve.name, value), *amount(curve.metric, mean, low, high))
+                    for value, mean, low, high in zip(curve.values, curve.mean, curve.low, curve.high)
+                ],
+            }
+            for number, curve in enumerate(drawn)
+        ],
+    }
+
+
+def _capacity(found: Findings) -> Optional[Dict[str, Any]]:
+    if not found.capacity:
+        return None
+    return {
+        "plot": _svg(plots.capacity(found.capacity)),
+        "rows": [(plots.class_name(entry.name), entry) for entry in found.capacity],
+        "needed": sum(entry.needed for entry in found.capacity),
+        "starved": [
+            (plots.class_name(entry.name), entry)
+            for entry in found.capacity
+            if not entry.enough and entry.held_by != LOAD
+        ],
+    }
+
+
+def _plan(plan: Mapping[str, Any]) -> Dict[str, Any]:
+    known = [effect for effect in plan["effects"] if effect["metric"] in METRICS]
+    return {
+        "change": plan["change"],
+        "kind": plan["kind"],
+        "effects": known,
+        "steps": _lines(plan["steps"]),
+        "undo": _lines(plan["undo"]),
+    }
+
+
+def _lines(steps: List[Mapping[str, Any]]) -> List[str]:
+    """Commands, and in comments what they are to wait for."""
+    lines: List[str] = []
+    for step in steps:
+        lines += [f"# for one {step['for_each']} after the other:"] if step.get("for_each") else []
+        lines.append(step["command"])
+        lines += [f"# wait until {step['wait_until']}"] if step.get("wait_until") else []
+    return lines
+
+
+def _svg(text: str) -> Markup:
+    # written by `svg.inline`, which escapes what it was given
+    return Markup(text)  # noqa: S704
+
+
+def _day(at: float) -> str:
+    return datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}"

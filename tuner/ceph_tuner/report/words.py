@@ -1,0 +1,88 @@
+"""How metrics, knobs and values are written for people, in every page that we make."""
+
+from __future__ import annotations
+
+from typing import Callable, List, Optional, Tuple
+
+from ceph_tuner.knobs import Knob
+from ceph_tuner.metrics import METRICS
+from ceph_tuner.releases import Value
+from ceph_tuner.search.explaining import SURE, InTheWay
+
+Written = Callable[[str, float], str]
+"""A metric and its value, as the page writes them."""
+
+_SCALES = {
+    "s": ((172800.0, 86400.0, "d"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s")),
+    "ms": ((0.0, 1.0, "ms"),),
+    "1/s": ((1e6, 1e6, "M/s"), (1e4, 1e3, "k/s"), (0.0, 1.0, "/s")),
+    "B/s": ((1e9, 1e9, "GB/s"), (1e6, 1e6, "MB/s"), (1e3, 1e3, "kB/s"), (0.0, 1.0, "B/s")),
+    "1": ((0.0, 1.0, ""),),
+}
+"""Unit -> (from, divided by, written as)."""
+
+_PARTS = {"res": "reservation", "wgt": "weight", "lim": "limit"}
+_STEM = "osd_mclock_scheduler_"
+
+
+def scale_of(metric: str, value: float) -> Tuple[float, str]:
+    """Give what a value of this size (at least 0) is divided by, and the unit that it is then in."""
+    return next((scale, unit) for least, scale, unit in _SCALES[METRICS[metric].unit] if value >= least)
+
+
+def amount(metric: str, value: Optional[float], *ends: float) -> Tuple[str, str]:
+    """Write a value in the unit that people read it in, and an interval's ends in the same unit."""
+    if value is None:
+        return "not seen", ""
+    scale, unit = scale_of(metric, value)
+    return f"{value / scale:.3g} {unit}".rstrip(), "–".join(f"{end / scale:.3g}" for end in ends)
+
+
+def spoken(knob: str) -> str:
+    """A knob as one says it: `recovery limit` for one of the nine, its own name for any other."""
+    stem, _, part = knob.rpartition("_")
+    if not stem.startswith(_STEM) or part not in _PARTS:
+        return knob
+    return f"{stem[len(_STEM) :].replace('background_', '').replace('_', ' ')} {_PARTS[part]}"
+
+
+def shown(entry: Knob, value: Value) -> str:
+    """Write a value for people: sizes in binary units, fractions without needless zeros."""
+    if isinstance(value, (bool, str)):
+        return entry.format(value)
+    if entry.kind == "size":
+        for suffix, unit in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+            if value >= unit and value % unit == 0:
+                return f"{int(value) // unit} {suffix}"
+    return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else f"{value:.0f}"
+
+
+def in_the_way(found: InTheWay, written: Written) -> List[str]:
+    """Say which objectives cannot be kept together, and what could be kept instead."""
+    lines = []
+    for conflict in found.conflicts:
+        texts = " and ".join(objective.text for objective in conflict)
+        lines.append(
+            f"By all that was tried, {texts} cannot be kept together; with one of them less, they can."
+            if len(conflict) > 1
+            else f"By all that was tried, {texts} is out of reach by itself."
+        )
+    if not found.conflicts:
+        lines.append(
+            f"By all that was tried some settings keep every hard objective with {found.together:.0%}: they were not "
+            "found yet. More trials may."
+        )
+    elif len(found.without) > 1:
+        objective, probability = found.without[0]
+        lines.append(f"Without {objective.text} the others are kept with {probability:.0%}.")
+    if found.conflicts and found.probability >= SURE - 0.01:
+        instead = ", ".join(
+            f"{kept.objective.metric} {kept.objective.comparison} {written(kept.objective.metric, kept.bound)} "
+            f"({kept.share:.0%} less strict)"
+            for kept in found.nearest
+            if kept.share > 0
+        )
+        rest = [kept.text for kept in found.nearest if not kept.share > 0]
+        beside = f", beside {' and '.join(rest)}" if rest else ""
+        lines.append(f"Nearest that is kept with {SURE:.0%}: {instead}{beside}.")
+    return lines
