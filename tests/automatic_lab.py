@@ -44,6 +44,7 @@ OPTIONS = {
     "auto_trials": 1000,
     "auto_changes_per_day": 10000,
     "guard_windows": 1,
+    "auto_miss_windows": 1,
 }
 WIDER = """
 

@@ -29,7 +29,7 @@ from ceph_tuner.sample import Measure, Window
 from ceph_tuner.slo import Slo, parse_slo
 
 START = 10_000.0
-POLICY = Policy(window=30.0, settle=15.0, guard_windows=3)
+POLICY = Policy(window=30.0, settle=15.0, guard_windows=3, miss_windows=3)
 SLO: Slo = parse_slo({"objectives": ["client.p95_ms<=80"]}, "cluster")
 
 Rates = Callable[[float], Mapping[str, float]]
@@ -181,7 +181,7 @@ def test_rates_of_work_that_is_not_there_are_in_no_window() -> None:
 
 @given(st.lists(st.booleans(), min_size=1, max_size=25), st.integers(1, 5))
 def test_an_objective_is_missed_once_so_many_windows_in_a_row_miss_it(misses: List[bool], count: int) -> None:
-    policy = replace(POLICY, guard_windows=count)
+    policy = replace(POLICY, miss_windows=count)
     observer = Observer(Seen(lambda end: {P95: 100.0 if misses[int((end - START) // 30) - 1] else 60.0}))
     state = phase(COMPARING)
     for place in range(len(misses)):
@@ -226,7 +226,7 @@ def test_without_objectives_windows_are_closed_all_the_same() -> None:
 def test_means_are_of_the_phase_where_it_is_about_them_and_else_of_the_last_windows(name: str, mean: float) -> None:
     """Windows of 10, 20, ... 60 in the phase, and others before it."""
     observer = Observer(Seen(lambda end: {P95: max(5.0, (end - START) / 3.0)}))
-    policy = replace(POLICY, settle=0.0, guard_windows=4)
+    policy = replace(POLICY, settle=0.0, miss_windows=4)
     list(watch(observer, phase(OBSERVING, 0.0), START - 90.0, START, policy))
     list(watch(observer, phase(name), START + 5.0, START + 180.0, policy))
     assert observer.see(0.0, phase(name), SLO, policy).means == {P95: pytest.approx(mean)}

@@ -99,7 +99,7 @@ class Observer:
     def see(self, at: float, state: State, slo: Optional[Slo], policy: Policy) -> Seen:
         """Give what the windows say; whoever watches the cluster adds the rest."""
         objectives = slo.objectives if slo is not None else ()
-        missed = self._missed(policy.guard_windows)
+        missed = self._missed(policy.miss_windows)
         return Seen(
             at,
             means=self._means(state, policy),

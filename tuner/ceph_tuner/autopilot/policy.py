@@ -26,6 +26,12 @@ class Policy:
         0.0,
         3600.0,
     )
+    miss_windows: int = _option(
+        6,
+        "Windows in a row that must miss an objective before settings are asked for: work that has just begun passes",
+        1,
+        1000,
+    )
     baseline_windows: int = _option(
         20, "Windows before a trial in which canary and control are compared under the same settings", 2, 1000
     )
