@@ -226,7 +226,7 @@ def test_without_objectives_windows_are_closed_all_the_same() -> None:
 def test_means_are_of_the_phase_where_it_is_about_them_and_else_of_the_last_windows(name: str, mean: float) -> None:
     """Windows of 10, 20, ... 60 in the phase, and others before it."""
     observer = Observer(Seen(lambda end: {P95: max(5.0, (end - START) / 3.0)}))
-    policy = replace(POLICY, settle=0.0, miss_windows=4)
+    policy = replace(POLICY, settle=0.0, guard_windows=4, miss_windows=4)
     list(watch(observer, phase(OBSERVING, 0.0), START - 90.0, START, policy))
     list(watch(observer, phase(name), START + 5.0, START + 180.0, policy))
     assert observer.see(0.0, phase(name), SLO, policy).means == {P95: pytest.approx(mean)}
