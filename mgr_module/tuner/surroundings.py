@@ -203,7 +203,11 @@ class Surroundings:
         )
 
     def _upset(self, state: State) -> str:
-        """What makes OSDs incomparable at once, without waiting whether it lasts."""
+        """What makes the trial pointless at once, without waiting whether it lasts: nothing to compare, or no aim."""
+        wanted = {item.metric for item in self._slo.objectives} if self._slo is not None else set()
+        given_up = sorted(set(state.aims) - wanted)
+        if given_up:
+            return f"there is no objective any more on {', '.join(given_up)}"
         if not state.condition or self._condition is None:
             return ""
         before = Condition.from_dict(state.condition)
