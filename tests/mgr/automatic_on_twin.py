@@ -11,8 +11,8 @@ from typing import Any, Callable, Dict, List, Optional
 
 from mgr_stand_in import CommandResult
 
+from ceph_tuner.autopilot.contract import Rollout, Stage
 from ceph_tuner.autopilot.events import Answered
-from ceph_tuner.autopilot.groups import rollout
 from ceph_tuner.clusters.machine import may_live, this_process
 from ceph_tuner.clusters.twin import TwinCluster
 from ceph_tuner.clusters.twin_mgr import TwinMgr
@@ -37,6 +37,7 @@ QUICK: Dict[str, Any] = {
     "auto_most_windows": 6,
     "auto_hold_windows": 2,
 }
+ROLLOUT = Rollout("osd", (Stage(("osd.0",), (0,), (1, 2, 3)), Stage(("osd",), (0, 1, 2, 3))))
 
 
 class RunningMgr(TwinMgr):
@@ -142,7 +143,7 @@ class OnTwin:
             self.sample()
         raise AssertionError(f"{self.driver.state.phase}, not {phase}: {self.driver.problem}")
 
-    def on_trial(self, objective: str = "client.p95_ms<=1", **settings: Any) -> OnTwin:
+    def on_trial(self, objective: str = "client.p95_ms<=0.01", **settings: Any) -> OnTwin:
         """Switched on, with an objective that is missed, and a proposal of these settings on the cluster."""
         self.service.slo_set(objective, False, 1.0, "")
         self.options["worker_python"] = "/no/such/python"
@@ -153,9 +154,7 @@ class OnTwin:
                 # its refusal is not taken: the answer below comes first
                 thread.join()
         self.driver._inbox.clear()
-        policy = self.automatic.policy()
-        planned = rollout(self.service.config.places(), None, "osd", policy, self.service.replicas())
-        self.driver.answered(Answered(self.twin.clock.now(), settings or {"osd_max_scrubs": 3}, "a test", planned))
+        self.driver.answered(Answered(self.twin.clock.now(), settings or {"osd_max_scrubs": 3}, "a test", ROLLOUT))
         self.until("trying")
         return self
 

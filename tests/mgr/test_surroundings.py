@@ -1,0 +1,316 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Dict, List, Mapping, Tuple
+
+import pytest
+from automatic_on_twin import ROLLOUT, OnTwin
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.autopilot.events import Seen
+from ceph_tuner.autopilot.observer import Closed
+from ceph_tuner.autopilot.policy import Policy
+from ceph_tuner.autopilot.state import HOLDING, TRYING, Proposed, State
+from tuner.options import policy_of
+from tuner.surroundings import LATE, PLACES_S, Surroundings, View
+
+P95 = "client.p95_ms"
+ALWAYS = Policy(quiet=0.0)
+TRIED = State("auto", TRYING, proposed=Proposed(1, {"osd_max_scrubs": 3}, "why", ROLLOUT), baseline={P95: 20.0})
+
+
+def around(**options: Any) -> Tuple[Surroundings, OnTwin]:
+    aboard = OnTwin(**options)
+    return aboard.automatic._around, aboard
+
+
+def sampled(aboard: OnTwin, count: int = 2) -> None:
+    for _ in range(count):
+        aboard.twin.clock.sleep(5.0)
+        aboard.sampler.tick()
+
+
+def closed(end: float, **means: float) -> Closed:
+    return Closed(end - 30.0, end, {P95: 30.0, **means}, ())
+
+
+# health
+
+
+def test_a_check_that_an_operator_muted_and_our_own_are_no_reason_for_anything() -> None:
+    there, aboard = around()
+    sampled(aboard)
+    aboard.mgr.checks = {
+        "OSD_NEARFULL": {"severity": "HEALTH_WARN", "muted": True},
+        "TUNER_PAUSED": {"severity": "HEALTH_WARN", "muted": False},
+    }
+    assert there.look(State(), ALWAYS).wait == "the cluster has to be steady for 0 s: it was not watched before"
+    sampled(aboard, 1)
+    assert there.look(State(), ALWAYS).wait == ""
+    assert there.sight.words == ""
+    assert "OSD_NEARFULL" not in there.sight.checks
+    aboard.mgr.checks["OSD_NEARFULL"]["muted"] = False
+    sampled(aboard, 1)
+    assert "OSD_NEARFULL" in there.look(State(), ALWAYS).wait
+
+
+@pytest.mark.parametrize(
+    ("check", "rule"), [({"OSD_NEARFULL": {"severity": "HEALTH_WARN"}}, "near-full"), ({}, "health")]
+)
+def test_what_becomes_of_the_clusters_health_while_something_is_on_trial_is_a_breach(
+    check: Dict[str, Any], rule: str
+) -> None:
+    there, aboard = around()
+    aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
+    sampled(aboard)
+    assert there.look(State(), ALWAYS).breach is None
+    there.on_trial(TRIED, ALWAYS)
+    assert there.look(TRIED, ALWAYS).breach is None
+    aboard.mgr.checks, aboard.mgr.status = check, "" if check else "HEALTH_ERR"
+    sampled(aboard, 1)
+    breach = there.look(TRIED, ALWAYS).breach
+    assert breach is not None
+    assert breach.rule == rule
+    # with nothing on trial any more, nobody guards it
+    there.on_trial(State(), ALWAYS)
+    assert there.look(State(), ALWAYS).breach is None
+
+
+# samples that do not come
+
+
+def test_before_the_first_sample_there_is_nothing_to_see() -> None:
+    there, _ = around()
+    view = there.look(State(), ALWAYS)
+    assert (view.newest, view.breach) == (None, None)
+    assert view.wait.startswith("no fresh sample")
+
+
+def test_a_sample_that_is_too_old_holds_up_forward_moves_and_is_seen_by_nobody() -> None:
+    there, aboard = around()
+    sampled(aboard, 3)
+    there.look(State(), ALWAYS)
+    sampled(aboard, 1)
+    assert there.look(State(), ALWAYS).wait == ""
+    seen = there.sight
+    aboard.twin.clock.sleep(LATE * 5.0 - 0.1)
+    assert there.look(State(), ALWAYS).wait == ""
+    aboard.twin.clock.sleep(0.2)
+    assert "no fresh sample" in there.look(State(), ALWAYS).wait
+    assert there.sight == seen
+
+
+def test_samples_that_are_missing_while_something_is_on_trial_are_a_breach_after_guard_blind_of_them() -> None:
+    there, aboard = around()
+    aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
+    sampled(aboard)
+    there.look(State(), ALWAYS)
+    there.on_trial(TRIED, ALWAYS)
+    aboard.twin.clock.sleep(60.0)
+    found = [there.look(TRIED, ALWAYS).breach for _ in range(ALWAYS.guard_blind)]
+    assert [breach.rule if breach else "" for breach in found] == ["", "", "blind"]
+
+
+# other people
+
+
+def on_trial() -> OnTwin:
+    return OnTwin(auto_back_off=0.0).on_trial()
+
+
+def test_a_value_on_trial_that_somebody_changes_ends_the_trial_and_is_left_as_it_is() -> None:
+    aboard = on_trial()
+    target = aboard.entries()[-1].target
+    aboard.service.config.set(target, "osd_max_scrubs", "7")
+    aboard.sample()
+    assert aboard.driver.state.phase == "observing"
+    assert "somebody" in aboard.driver.state.paused
+    assert [(entry.value) for entry in aboard.service.config.dump() if entry.name == "osd_max_scrubs"] == ["7"]
+    assert [entry.state for entry in aboard.entries()] == ["undone"]
+
+
+def test_another_knob_that_somebody_changes_on_these_osds_ends_the_trial() -> None:
+    aboard = on_trial()
+    aboard.service.config.set("osd", "osd_scrub_chunk_max", "7")
+    aboard.sample()
+    assert "osd_scrub_chunk_max" in aboard.driver.state.paused
+    assert [entry.state for entry in aboard.entries()] == ["undone"]
+
+
+def test_what_somebody_changes_on_other_osds_and_what_an_osd_writes_itself_end_nothing() -> None:
+    aboard = on_trial()
+    aboard.service.config.set("osd.2", "osd_scrub_chunk_max", "7")
+    aboard.service.config.set("osd.0", "osd_mclock_max_capacity_iops_ssd", "940")
+    aboard.sample()
+    assert aboard.driver.state.phase == "trying"
+
+
+# hours, and what was asked for
+
+
+def test_outside_of_the_hours_nothing_moves_and_it_is_said_until_when() -> None:
+    there, aboard = around(auto_blackout="mon-sun 00:00-23:59")
+    policy = policy_of(aboard.options.__getitem__)
+    sampled(aboard, 3)
+    view = there.look(State(), policy)
+    assert view.outside
+    assert "blackout" in view.wait
+    assert not there.look(State(), ALWAYS).outside
+
+
+def test_reasons_to_wait_do_not_hide_one_another() -> None:
+    there, _ = around()
+    wait = there.look(State(failures=2, failed_at=there._now()), Policy(blackout="mon-sun")).wait
+    for words in ("no fresh sample", "blackout", "not looked at", "taken back"):
+        assert words in wait
+
+
+@pytest.mark.parametrize("word", ["rm", "other"])
+def test_an_objective_that_is_withdrawn_in_mid_trial_ends_it_and_keeps_nothing(word: str) -> None:
+    """With no objective left nothing would be harmed, and nothing missed: the settings would be kept for that."""
+    aboard = on_trial()
+    aboard.service.slo_remove("all")
+    if word == "other":
+        aboard.service.slo_set("recovery.bytes_s>=1", False, 1.0, "")
+    aboard.sample(30)
+    assert aboard.driver.state.kept is None
+    assert [entry.state for entry in aboard.entries()] == ["undone"]
+    assert any(P95 in record.why for record in aboard.automatic.trail.newest())
+
+
+def test_another_bound_on_the_same_metric_goes_on_with_the_trial() -> None:
+    aboard = on_trial()
+    aboard.service.slo_set("client.p95_ms<=0.02", False, 1.0, "")
+    aboard.sample()
+    assert aboard.driver.state.phase == "trying"
+
+
+# what relative bounds refer to
+
+
+def test_relative_bounds_keep_the_baseline_of_the_first_window() -> None:
+    there, aboard = around()
+    aboard.service.slo_set("client.p95_ms<=1.5*baseline", False, 1.0, "")
+    sampled(aboard, 8)
+    now = aboard.twin.clock.now()
+    first = there.look(State(), ALWAYS)
+    assert first.slo is not None
+    assert first.slo.needs_baseline
+    there.close(closed(now), State(), ALWAYS)
+    bound = there.look(State(), ALWAYS).slo.objectives[0].bound  # type: ignore[union-attr]
+    assert not bound.relative
+    found = aboard.sampler.between(now - 30.0, now)
+    assert found is not None
+    assert bound.value == pytest.approx(1.5 * found.measures[P95].mean)
+    # later windows and trials' own baselines move it no more
+    sampled(aboard, 8)
+    for _ in range(3):
+        there.close(closed(aboard.twin.clock.now()), replace(TRIED, baseline={P95: 1.0}), ALWAYS)
+    later = there.look(replace(TRIED, baseline={P95: 1.0}), ALWAYS).slo
+    assert later is not None
+    assert later.objectives[0].bound == bound
+    assert len(aboard.service.history().trials()) == 1
+
+
+def test_bounds_as_numbers_need_no_baseline() -> None:
+    there, aboard = around()
+    aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
+    there.look(State(), ALWAYS)
+    there.close(closed(aboard.twin.clock.now()), State(), ALWAYS)
+    assert aboard.service.history().trials() == []
+
+
+# the cluster itself
+
+
+class Counted:
+    """Counts who asks for the CRUSH tree."""
+
+    def __init__(self, aboard: OnTwin, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self._original = aboard.service.config.places
+        monkeypatch.setattr(aboard.service.config, "places", self)
+
+    def __call__(self) -> Any:
+        self.count += 1
+        return self._original()
+
+
+def test_the_crush_tree_is_read_again_only_when_other_osds_run_or_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there, aboard = around()
+    sampled(aboard)
+    asked = Counted(aboard, monkeypatch)
+    counts: List[int] = []
+    for step, more in ((0.0, {}), (5.0, {}), (5.0, {7: 1}), (5.0, {7: 2}), (PLACES_S + 1.0, {}), (5.0, {})):
+        aboard.twin.clock.sleep(step)
+        aboard.collector._osds.born = {**aboard.collector._osds.born, **more}
+        there.close(closed(aboard.twin.clock.now()), State(), ALWAYS)
+        counts.append(asked.count)
+    assert counts == [1, 1, 2, 2, 3, 3]
+
+
+def condition(there: Surroundings) -> Mapping[str, Any]:
+    return there.complete(Seen(0.0), View(), None, ALWAYS).condition
+
+
+def test_the_condition_has_every_osd_and_the_capacity_that_it_reckons_with() -> None:
+    there, aboard = around()
+    sampled(aboard)
+    there.close(closed(aboard.twin.clock.now(), **{"client.iops": 300.0}), State(), ALWAYS)
+    found = condition(there)
+    assert found["release"] == there.release == "20.2.4"
+    assert sum(found["osds"].values()) == 4
+    assert list(found["capacity_iops"].values()) == [935.0]
+    assert found["iops"] == 300.0
+
+
+@given(st.integers(1, 6), st.integers(1, 12))
+def test_a_change_of_the_load_counts_once_it_has_lasted(windows: int, lasts: int) -> None:
+    there, _ = AROUND
+    policy = replace(ALWAYS, changed_windows=windows)
+    there.begun_again()
+    there.close(closed(0.0, **{"client.iops": 300.0}), State(), policy)
+    state = State(condition=dict(condition(there)))
+    for number in range(1, lasts + 1):
+        there.close(closed(30.0 * number, **{"client.iops": 900.0}), state, policy)
+        changed = there.complete(Seen(0.0), View(), None, policy).changed
+        assert bool(changed) == (number >= windows)
+    # once it is taken for a new one, the count begins again
+    there.begun_again()
+    assert there.complete(Seen(0.0), View(), None, policy).changed == ()
+
+
+AROUND = around()
+
+
+def test_another_release_of_an_osd_makes_a_trial_incomparable_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    there, aboard = around()
+    sampled(aboard)
+    there.close(closed(aboard.twin.clock.now()), State(), ALWAYS)
+    state = State("auto", HOLDING, proposed=TRIED.proposed, condition=dict(condition(there)))
+    assert there.look(state, ALWAYS).upset == ""
+    monkeypatch.setattr(aboard.service, "release_version", lambda: "20.2.9")
+    there.close(closed(aboard.twin.clock.now()), state, ALWAYS)
+    assert "20.2.9" in there.look(state, ALWAYS).upset
+
+
+def test_more_clients_make_nothing_incomparable() -> None:
+    there, aboard = around()
+    sampled(aboard)
+    there.close(closed(aboard.twin.clock.now(), **{"client.iops": 300.0}), State(), ALWAYS)
+    state = State("auto", HOLDING, proposed=TRIED.proposed, condition=dict(condition(there)))
+    there.close(closed(aboard.twin.clock.now(), **{"client.iops": 3000.0, "scrub.objects_s": 9.0}), state, ALWAYS)
+    assert there.look(state, ALWAYS).upset == ""
+
+
+def test_the_slo_is_held_against_a_window_without_asking_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    there, aboard = around()
+    aboard.service.slo_set("client.p95_ms<=0.01", False, 1.0, "")
+    sampled(aboard, 3)
+    there.look(State(), ALWAYS)
+    monkeypatch.setattr(aboard.commander, "mon", None)
+    assert [row["met"] for row in there.verdicts(aboard.sampler.window(60.0))] == [False]
+    assert there.verdicts(None) == []
