@@ -58,7 +58,7 @@ def test_too_few_osds_for_a_control_take_turns(count: int) -> None:
     assert planned.alternating
     (stage,) = planned.stages
     assert (stage.targets, stage.osds, stage.control) == (("osd/class:ssd",), tuple(range(count)), ())
-    assert f"osds that can take part: {count}, at least 3 are needed" in planned.why
+    assert f"too few for a control (1 of 4 racks, 1 of 3 hosts, {count} of 3 osds)" in planned.why
     assert "take turns" in planned.why
 
 

@@ -130,7 +130,8 @@ def _units(kind: str, places: Sequence[Place], members: Sequence[int], device_cl
 
 def _kind(units: Dict[str, List[_Unit]], count: int, policy: Policy, replicas: int) -> Tuple[str, List[str]]:
     """The widest kind that the policy permits and the cluster has, and why not a wider one."""
-    reasons: List[str] = []
+    few: List[str] = []
+    large: List[str] = []
     if policy.canary == ALTERNATE:
         return ALTERNATE, ["the policy asks for no control"]
     kinds = list(LEAST_OF)
@@ -138,12 +139,12 @@ def _kind(units: Dict[str, List[_Unit]], count: int, policy: Policy, replicas: i
     for kind in kinds if policy.canary == "auto" else kinds[kinds.index(policy.canary) :]:
         least = 2 if kind == policy.canary else max(LEAST_OF[kind], 2 * replicas)
         if len(units[kind]) < least:
-            reasons.append(f"{kind}s that can take part: {len(units[kind])}, at least {least} are needed")
+            few.append(f"{len(units[kind])} of {least} {kind}s")
         elif not _pick(units[kind], room):
-            reasons.append(f"no {kind} is within {policy.canary_share:.0%} of the OSDs and {SECTIONS} sections")
+            large.append(f"no {kind} is within {policy.canary_share:.0%} of the OSDs and {SECTIONS} sections")
         else:
-            return kind, reasons
-    return ALTERNATE, reasons
+            return kind, large
+    return ALTERNATE, [*large, *([f"too few for a control ({', '.join(few)})"] if few else [])]
 
 
 def _room(count: int, policy: Policy) -> int:
