@@ -85,6 +85,7 @@ format: setup
 
 reference: setup
 	$(BIN)/python docs/write_commands.py
+	$(BIN)/python docs/write_options.py
 
 docs: setup
 	$(BIN)/sphinx-build -q -W --keep-going docs build/docs
