@@ -19,14 +19,17 @@ setup(
     package_dir={package: f"{role}/{package}" for role, package in FIRST.items()},
     packages=[name for role in ROLES for name in find_packages(role, include=["ceph_tuner*"])],
     package_data={
-        "ceph_tuner": ["py.typed"],
+        "ceph_tuner": ["py.typed", "report/page.*"],
         "ceph_tuner_cli": ["py.typed"],
         "ceph_tuner_profiles": ["py.typed", "*.yaml", "**/*.yaml"],
     },
     data_files=[("share/ceph-tuner/mgr/tuner", [str(p) for p in sorted(Path("mgr_module/tuner").glob("*.py"))])],
     install_requires=[
         "cryptography>=41",
+        "jinja2>=3.1",
         "jsonschema>=4.17",
+        # inlined as SVG in what `ceph-tuner report` writes
+        "matplotlib>=3.8",
         # without it the twin runs uncompiled: the same results, slower
         'numba>=0.59; python_version >= "3.9" and python_version < "3.15"',
         "numpy>=1.24",
@@ -47,8 +50,9 @@ setup(
             "hypothesis>=6.100",
             "import-linter>=2.0",
             "keyring>=24",
-            "matplotlib>=3.8",
             "mypy>=1.10",
+            # drives a Chromium that is there; it is not asked to bring one
+            "playwright>=1.40",
             "prometheus-client>=0.20",
             "pytest>=8.0",
             "pytest-cov>=5.0",

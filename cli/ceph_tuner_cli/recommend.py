@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from rich.console import Group
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.files import cluster_file, fit_file, profile_file, slo_file
+from ceph_tuner.files.writing import check_free
 from ceph_tuner.knobs import MCLOCK_NINE
 from ceph_tuner.recommendation import Effort, Prediction, Question
 from ceph_tuner.recommendation.accounts import Account, accounts
@@ -59,7 +59,7 @@ def recommend(
     described = cluster_file.read(cluster)
     wanted = slo_file.read(slo).slo
     if output is not None:
-        _check_free(output, force)
+        check_free(output, force)
     if not available():
         messages.print("without numba the model runs uncompiled, many times slower", markup=False)
     release, hardware = described.model.release, described.model.osd.hardware
@@ -130,15 +130,6 @@ def _names(knobs: Optional[str]) -> Optional[Tuple[str, ...]]:
     if not names:
         raise InputError("--knobs", repr(knobs), "names of knobs, with commas")
     return names
-
-
-def _check_free(output: Path, force: bool) -> None:
-    """Say before the search, not after it, that the file cannot be written."""
-    if output.exists() and not force:
-        raise InputError(str(output), "a file of that name", "another name, or --force to replace it")
-    parent = output.absolute().parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError(str(output), f"no directory {parent} that can be written to", "another place")
 
 
 def _classes(found: Found) -> List[Account]:

@@ -49,6 +49,16 @@ def write_text(path: Union[str, Path], text: str, force: bool = False) -> None:
         raise InputError(str(target), error.strerror or str(error), "a place to write to") from None
 
 
+def check_free(path: Union[str, Path], force: bool = False) -> None:
+    """Say before long work, not after it, that a file cannot be written. Raises InputError."""
+    target = Path(path)
+    if target.exists() and not force:
+        raise InputError(str(target), "a file of that name", "another name, or --force to replace it")
+    parent = target.absolute().parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InputError(str(target), f"no directory {parent} that can be written to", "another place")
+
+
 def _put(temporary: Path, final: Path, force: bool) -> None:
     if force:
         os.replace(temporary, final)

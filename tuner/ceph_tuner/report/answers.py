@@ -77,7 +77,7 @@ def _recommended(document: Document) -> Findings:
         commands=_commands(document, "commands"),
         undo=_commands(document, "undo"),
         plans=_plans(document),
-        notes=(*data.get("notes", []), *_elsewhere(data)),
+        notes=(*data.get("notes", []), *_elsewhere(data), *_not_worth_it(data)),
         evidence=_simulated(data),
         unknown=unknown.of_recommendation(data, slo),
     )
@@ -239,6 +239,11 @@ def _elsewhere(data: Mapping[str, Any]) -> List[str]:
         f"Profile {entry['profile']} of another cluster {said[entry['suggested']]}: {entry['reason']}"
         for entry in data.get("elsewhere", [])
     ]
+
+
+def _not_worth_it(data: Mapping[str, Any]) -> List[str]:
+    looked = data.get("beyond_live_knobs")
+    return ["Nothing that needs a restart or moves data is worth it"] if looked and not looked["changes"] else []
 
 
 def _simulated(data: Mapping[str, Any]) -> Tuple[str, ...]:

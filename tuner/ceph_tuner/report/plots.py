@@ -51,7 +51,7 @@ def objective(found: Findings, place: int) -> str:
             colour, marker = _look(option, options, found.better)
             if seen.interval is not None:
                 axes.plot(axis.scaled(seen.interval), [row, row], color=colour, linewidth=2.5, solid_capstyle="butt")
-            axes.plot(axis.scaled([seen.mean]), [row], color=colour, marker=marker, markersize=8)
+            axes.plot(axis.scaled([seen.mean]), [row], color=colour, marker=marker, markersize=_size(marker))
         if bound is not None:
             draw_bound(axes, axis, bound, wanted.comparison == "<=", vertical=True)
         axes.set_yticks(range(len(options)), [_short(option.label) for option in options])
@@ -76,14 +76,16 @@ def trade_off(found: Findings, one: str, other: str) -> str:
             seen = [x.scaled([means[one] for means in cloud]), y.scaled([means[other] for means in cloud])]
             axes.plot(*seen, linestyle="", marker=".", color=MUTED, markersize=5, label="tried")
         front = pareto(list(zip(x_values, y_values)), METRICS[one].lower_is_better, METRICS[other].lower_is_better)
-        corners = ([at for at, _ in front], [at for _, at in front])
-        axes.plot(x.scaled(corners[0]), y.scaled(corners[1]), color=MUTED, linewidth=1.2, label="front")
+        line = x.scaled([at for at, _ in front]), y.scaled([at for _, at in front])
+        # between two of them nothing was tried: there the better of them in the other metric is known to be possible
+        style = "steps-post" if METRICS[one].lower_is_better else "steps-pre"
+        axes.plot(*line, color=MUTED, linewidth=1.2, drawstyle=style, label="front")
         named = compared(found)
         for point in points:
             colour, marker = _look(point, points, found.better)
             label = _short(point.label) if point in named else None
             marks = [x.scaled([point.seen[one].mean]), y.scaled([point.seen[other].mean])]
-            axes.plot(*marks, linestyle="", marker=marker, color=colour, markersize=8, label=label)
+            axes.plot(*marks, linestyle="", marker=marker, color=colour, markersize=_size(marker), label=label)
         for name, axis, vertical in ((one, x, True), (other, y, False)):
             if name in bounds:
                 draw_bound(axes, axis, *bounds[name], vertical)
@@ -102,7 +104,7 @@ def importance(entry: Importance) -> str:
         totals = [100 * knob.total for knob in knobs]
         lows = [100 * max(0.0, knob.total - knob.total_interval[0]) for knob in knobs]
         highs = [100 * max(0.0, knob.total_interval[1] - knob.total) for knob in knobs]
-        axes.barh(range(len(knobs)), totals, xerr=[lows, highs], color=BLUE, ecolor=INK, height=0.6)
+        axes.barh(range(len(knobs)), totals, xerr=[lows, highs], color=BLUE, alpha=0.55, ecolor=INK, height=0.6)
         axes.set_yticks(range(len(knobs)), [_short(spoken(knob.name)) for knob in knobs])
         axes.set_ylim(len(knobs) - 0.4, -0.6)
         axes.set_xlim(0, 105)
@@ -213,7 +215,7 @@ class Axis:
         if self.logarithmic:
             getattr(axes, f"set_{side}scale")("log")
             getattr(axes, f"set_{side}lim")(min(positive) / 1.4, self.top * 1.4)
-            own.set_major_locator(LogLocator(base=10, numticks=6))
+            own.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if self.top < 100 * min(positive) else (1.0,)))
             own.set_minor_locator(NullLocator())
             own.set_minor_formatter(NullFormatter())
         else:
@@ -259,6 +261,10 @@ def _look(option: Option, options: Sequence[Option], better: bool) -> Tuple[str,
         place = [other.label for other in options if other.built_in and not other.in_force].index(option.label)
         return BLUE, _BUILT_IN_MARKERS[place % len(_BUILT_IN_MARKERS)]
     return MUTED, "."
+
+
+def _size(marker: str) -> float:
+    return 12.0 if marker == "*" else 8.0
 
 
 def _knob_axis(curve: Dependence) -> Tuple[List[float], List[float], List[str]]:

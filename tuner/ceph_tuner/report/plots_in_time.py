@@ -49,8 +49,9 @@ def in_time(found: Findings, metric: str, size: str) -> str:
     since = found.windows[0].start if found.windows else math.inf
     hours = _points([window for window in found.hours if window.end <= since], metric)
     trials = [trial for trial in found.trials if metric in trial.measures and trial.seconds > 0]
-    values = [mean + deviation for _, _, mean, deviation in (*minutes, *hours) if mean < NEVER_S]
-    values += [trial.measures[metric].mean + trial.measures[metric].deviation for trial in trials]
+    seen = [(mean, deviation) for _, _, mean, deviation in (*minutes, *hours) if mean < NEVER_S]
+    seen += [(trial.measures[metric].mean, trial.measures[metric].deviation) for trial in trials]
+    values = [value for mean, deviation in seen for value in (mean, mean + deviation)]
     bounds = bounds_of(found)
     if metric in bounds:
         values.append(bounds[metric][0])

@@ -1,0 +1,82 @@
+"""`ceph-tuner report`: one self-contained HTML page of a recommendation, a tuning run, or a cluster's past."""
+
+from __future__ import annotations
+
+import io
+from contextlib import closing, redirect_stdout
+from pathlib import Path
+from typing import Any, Optional, Tuple
+
+import typer
+
+from ceph_tuner.clusters import open_cluster
+from ceph_tuner.clusters.machine import SystemClock
+from ceph_tuner.errors import InputError
+from ceph_tuner.files.writing import check_free, write_text
+from ceph_tuner.report import Findings, answer_file, answers
+from ceph_tuner.report.page import page
+from ceph_tuner.report.remembered import remembered, with_history
+from ceph_tuner_cli.render import messages
+
+HOUR_S = 3600.0
+
+
+def report(
+    context: typer.Context,
+    source: Optional[str] = typer.Argument(
+        None,
+        metavar="[ANSWER]",
+        help="What recommend or tune printed with --format json (-: standard input); with --slo a described cluster.",
+    ),
+    output: Path = typer.Option(..., "--output", "-o", help="The HTML file to write."),
+    slo: Optional[Path] = typer.Option(
+        None, "--slo", "-s", help="The SLO file: `recommend` is run for the described cluster first."
+    ),
+    cluster: Optional[str] = typer.Option(
+        None, "--cluster", "-c", help="A lab, a path of a ceph.conf, or `ceph`: what it remembers is in the page."
+    ),
+    hours: float = typer.Option(24.0, "--hours", min=0.1, max=8760, help="How far back the cluster's past is shown."),
+    force: bool = typer.Option(False, "--force", help="Replace the file if there is one."),
+) -> int:
+    """Write one HTML page that needs no network: objectives, plots over time, trade-offs, knobs, capacity, commands."""
+    if source is None and cluster is None:
+        raise InputError("report", "neither an answer nor --cluster", "at least one of them")
+    if slo is not None and source in (None, answer_file.STDIN):
+        raise InputError("--slo", "no described cluster", "its file in front of it (docs/recommend.md)")
+    check_free(output, force)
+    code, found = 0, None
+    if source is not None:
+        code, found = _answered(context, source, slo)
+    if cluster is not None:
+        kept = _past(cluster, hours)
+        found = kept if found is None else with_history(found, kept)
+    text = page(found or Findings("", "", ""), SystemClock().now(), _named(source, cluster))
+    write_text(output, text, force)
+    messages.print(f"written: {output} ({len(text) // 1024} KiB; open it in a browser)", markup=False, soft_wrap=True)
+    return code
+
+
+def _answered(context: typer.Context, source: str, slo: Optional[Path]) -> Tuple[int, Findings]:
+    """Read an answer, or make one. Where making it was interrupted, the code says so and what was found counts."""
+    if slo is None:
+        return 0, answers.read_answer(source)
+    root: Any = context.find_root()
+    recommend = root.command.get_command(root, "recommend")
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        code = recommend.main([source, "--slo", str(slo), "--format", "json"], "recommend", standalone_mode=False)
+    document = answer_file.parse(printed.getvalue().encode(), f"recommend {source}")
+    # a recommendation that nothing is better is a page as well
+    return (0 if code in (0, 1) else int(code)), answers.findings_of(document)
+
+
+def _past(cluster: str, hours: float) -> Findings:
+    with closing(open_cluster(cluster)) as opened:
+        since = opened.clock.now() - hours * HOUR_S
+        return remembered(cluster, opened.store, opened.applier().history(), opened.release, since)
+
+
+def _named(source: Optional[str], cluster: Optional[str]) -> str:
+    answer = {None: "", answer_file.STDIN: "standard input"}.get(source, Path(source or "").name)
+    past = f"the memory of cluster {cluster}" if cluster is not None else ""
+    return str(answer_file.cleaned(" and ".join(part for part in (answer, past) if part)))
