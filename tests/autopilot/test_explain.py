@@ -212,3 +212,8 @@ def test_every_phase_can_be_explained_before_anything_was_seen(phase: str, rollo
 
 def test_writing_says_since_when() -> None:
     assert told(at(WRITING))[1] == "It is writing since 1970-01-12 13:45 UTC."
+
+
+def test_without_objectives_it_says_how_to_set_one() -> None:
+    words = told(at(OBSERVING), wanted=False)
+    assert words[-1] == "No objective is set, so there is nothing to do: `ceph tuner slo set 'client.p95_ms<=80'`."

@@ -41,6 +41,8 @@ class Seen:
     at: float
     means: Mapping[str, float] = field(default_factory=dict)
     """The cluster over the newest closed window; work that is not there has no rates."""
+    wanted: bool = True
+    """Whether any objective is set."""
     missed: Tuple[str, ...] = ()
     """Objectives that were missed in each of the last windows, with their numbers."""
     metrics_missed: Tuple[str, ...] = ()

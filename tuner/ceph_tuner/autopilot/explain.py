@@ -62,6 +62,8 @@ def _observing(state: State, seen: Seen, policy: Policy, now: float) -> List[str
     lines = ["It watches the objectives; nothing is on trial."]
     if state.kept is not None:
         lines.append(f"It kept change {state.kept} last; `ceph tuner rollback` takes that back.")
+    if not seen.wanted:
+        return [*lines, "No objective is set, so there is nothing to do: `ceph tuner slo set 'client.p95_ms<=80'`."]
     lines += _missed(seen)
     if state.gave_up:
         return [

@@ -103,6 +103,7 @@ class Observer:
         return Seen(
             at,
             means=self._means(state, policy),
+            wanted=slo is not None,
             missed=tuple(_in_words(verdict) for verdict in missed),
             metrics_missed=tuple(verdict.objective.metric for verdict in missed),
             allowed=allowances(slo, state.baseline, policy.tolerance) if slo is not None else {},
