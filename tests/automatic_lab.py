@@ -122,7 +122,7 @@ class AutomaticLab:
     def enable(self) -> None:
         """Load the plugin, and wait until it answers."""
         self.mon("mgr module enable", module=MODULE, force="--force")
-        self.until(lambda: bool(self.mon("tuner auto explain")), 60)
+        self.until(self._answers, 60)
 
     def disable(self) -> None:
         """Unload it: the mgr executes itself anew."""
@@ -179,8 +179,7 @@ class AutomaticLab:
 
     def revive(self) -> None:
         """Start the mgrs that do not run."""
-        for mgr in self.lab.mgrs:
-            self.lab.start_daemon(f"mgr.{mgr}")
+        self._start_mgrs()
         self.until(lambda: bool(self.active()["available"]), 90)
 
     def objective(self, text: str) -> None:
@@ -222,7 +221,6 @@ class AutomaticLab:
         if gone["standbys"]:
             # the monitors would notice by themselves, after half a minute
             self.mon("mgr fail", who=name)
-        self.lab.start_daemon(f"mgr.{name}")
         self.until(lambda: self._took_over(gone["active_gid"]), 90)
         if not gone["standbys"]:
             # Reef's mgr, active again at once, may die of `ceph_assert(ckh)`: a client came before its keys
@@ -253,7 +251,17 @@ class AutomaticLab:
             self.cluster.applier().undo(everything=True)
         return True
 
+    def _answers(self) -> bool:
+        self._start_mgrs()
+        return bool(self.mon("tuner auto explain"))
+
+    def _start_mgrs(self) -> None:
+        """Also again: one that starts while a dead one still holds its pid file ends, and Reef's may die of itself."""
+        for mgr in self.lab.mgrs:
+            self.lab.start_daemon(f"mgr.{mgr}")
+
     def _took_over(self, gone: int) -> bool:
+        self._start_mgrs()
         found = self.active()
         return bool(found["available"]) and found["active_gid"] != gone
 

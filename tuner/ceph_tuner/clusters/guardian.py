@@ -55,6 +55,8 @@ class RadosCommander:
             raise NoLibradosError(str(error)) from error
         conf = access.get("conf", "")
         options = {name: access[name] for name in ("mon_host", "keyring", "keyfile", "key") if access.get(name)}
+        # the mgr's own: what ceph.conf says of them by name must not be taken from its successor
+        options.update(admin_socket="", log_file="")
         for name in ("rados_mon_op_timeout", "rados_osd_op_timeout", "client_mount_timeout"):
             options[name] = str(COMMAND_S)
         try:
