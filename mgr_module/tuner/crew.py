@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 from typing import Any, Callable, Dict, List, Optional, Protocol
@@ -84,13 +83,12 @@ class MgrCrew:
         self.recent = [*self.recent, record][-RECENT:]
 
     def came_of(self, outcome: Event) -> None:
-        """Add the outcome of an act to the trail; that it cannot be added undoes nothing."""
+        """Add the outcome of an act to the trail. Raises TunerError, and is told again: no act stays without one."""
         if self._act is None or not isinstance(outcome, (Wrote, WriteFailed, TookBack, TakeBackFailed, Kept)):
             return
         words, detail = _outcome(outcome)
-        record, self._act = self._act, None
-        with contextlib.suppress(TunerError):
-            self._trail.tell(record, outcome.at, words, detail=detail)
+        self._trail.tell(self._act, outcome.at, words, detail=detail)
+        self._act = None
 
     def learn(self, result: Learn, at: float) -> None:
         """Keep the trial for the optimiser; that it is forgotten would cost a trial, not the cluster."""
