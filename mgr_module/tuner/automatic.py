@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner import __version__
@@ -36,6 +37,8 @@ from .surroundings import Surroundings
 
 OPERATOR = "an operator"
 """A module is not told who gave a command; the monitors' own audit log has the name."""
+
+AT_ALL_TIMES = "mon-sun"
 
 CAPACITY_S = 600.0
 """How often stored capacities are held against what is known."""
@@ -96,13 +99,20 @@ class Automatic:
             lambda osd: mgr.get("pg_summary")["by_osd"].get(str(osd), ()),
             lambda target, settings, why: service.changes().set(target, settings, why),
         )
+        self._policy, self._misread = Policy(), ""
         self._capacity: List[str] = []
         self._capacity_at = 0.0
         self._shown = ""
 
     def policy(self) -> Policy:
-        """The module's options. Raises InputError for a combination that makes no sense."""
-        return policy_of(self._option)
+        """The module's options. Where they make no sense no move is permitted, and what is on trial goes."""
+        try:
+            self._policy, self._misread = policy_of(self._option), ""
+        except InputError as error:
+            # not an error of each turn: with options that nobody can read the guard must go on, and commands too
+            self._misread = f"an option makes no sense: {error}"
+            return replace(self._policy, hours="", blackout=AT_ALL_TIMES)
+        return self._policy
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop."""
@@ -159,7 +169,7 @@ class Automatic:
 
     def notes(self) -> List[str]:
         """What an operator should know."""
-        return [note for note in (self._endpoint.note, self._guardian.problem) if note]
+        return [note for note in (self._misread, self._endpoint.note, self._guardian.problem) if note]
 
     def health(self) -> Dict[str, List[str]]:
         """Health checks of the state, and of what happened in the last day."""
@@ -167,8 +177,9 @@ class Automatic:
         missed = zip(seen.missed, seen.metrics_missed) if seen else ()
         hard = [text for text, metric in missed if seen and metric in seen.hard_metrics]
         found = {**health.of_state(state, hard), **health.of_trail(self._crew.recent, self._clock.now())}
-        if self._driver.problem and state.mode != OFF:
-            found.setdefault("TUNER_STOPPED", []).append(self._driver.problem)
+        problems = [problem for problem in (self._driver.problem, self._misread) if problem]
+        if problems and state.mode != OFF:
+            found["TUNER_STOPPED"] = [*found.get("TUNER_STOPPED", []), *problems]
         if self._capacity:
             found["TUNER_CAPACITY_WRONG"] = self._capacity
         return found

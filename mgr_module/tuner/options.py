@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, NamedTuple
 
 from ceph_tuner.autopilot.policy import Policy, option_name, options
+from ceph_tuner.errors import InputError
 
 
 class OptionRow(NamedTuple):
@@ -54,4 +55,9 @@ DEFAULTS: Dict[str, Any] = {option.name: option.default for option in OPTIONS}
 
 def policy_of(option: Callable[[str], Any]) -> Policy:
     """Read the automatic mode's options. Raises InputError for a combination that makes no sense."""
-    return Policy(**{item.name: option(option_name(item)) for item in options()})
+    policy = Policy(**{item.name: option(option_name(item)) for item in options()})
+    if policy.window < option("sample_interval"):
+        raise InputError(
+            "auto_window", f"{policy.window:g}", f"at least sample_interval ({option('sample_interval'):g})"
+        )
+    return policy
