@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+import pytest
+from automatic_on_twin import OnTwin
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.autopilot.audit import Record
+from ceph_tuner.autopilot.contract import UNKNOWN, Effect
+from tuner import render_automatic
+from tuner.render_automatic import share
+
+EFFECT = Effect("client.p95_ms", -0.2, -0.31, -0.08, 12, "better").to_dict()
+UNSEEN = Effect("recovery.objects_s", None, float("-inf"), float("inf"), 0, UNKNOWN).to_dict()
+
+
+def document(**changed: Any) -> Dict[str, Any]:
+    return {"words": ["it observes"], "proposed": None, "effects": [], "notes": [], "problem": "", **changed}
+
+
+@pytest.mark.parametrize(
+    ("change", "text"), [(None, "-"), (-0.124, "-12 %"), (0.0, "+0 %"), (1.5, "+150 %"), (-1.0, "-100 %")]
+)
+def test_a_share_has_its_sign_and_what_is_not_known_is_a_dash(change: Any, text: str) -> None:
+    assert share(change) == text
+
+
+@given(st.floats(-1.0, 50.0), st.floats(0.0, 5.0))
+def test_an_effect_stands_within_its_interval_on_one_line(change: float, half: float) -> None:
+    row = Effect("client.p95_ms", change, change - half, change + half, 3, UNKNOWN).to_dict()
+    _, line = render_automatic.effects([row]).splitlines()
+    for value in (change, change - half, change + half):
+        assert share(value) in line
+
+
+def test_what_it_does_comes_first_and_a_problem_last() -> None:
+    proposed = {"number": 7, "settings": {"osd_max_scrubs": 2, "osd_a": "x"}}
+    lines = render_automatic.automatic(
+        document(proposed=proposed, effects=[EFFECT], notes=["no guardian"], problem="no quorum")
+    ).splitlines()
+    assert lines[0] == "it observes"
+    assert "settings of proposal 7:" in lines
+    assert any("osd_max_scrubs" in line and "2" in line for line in lines)
+    assert any("-20 %" in line and "-31 % to -8 %" in line for line in lines)
+    assert lines[-2:] == ["note: no guardian", "problem: no quorum"]
+
+
+def test_nothing_is_said_of_what_is_not_there() -> None:
+    assert render_automatic.automatic(document()) == "it observes"
+
+
+def test_an_effect_that_was_not_seen_has_dashes_for_numbers() -> None:
+    assert "- to -" in render_automatic.effects([UNSEEN])
+
+
+def rows(*records: Record) -> List[Dict[str, Any]]:
+    return [record.to_dict() for record in records]
+
+
+def test_the_trail_says_who_did_what_and_why_and_what_came_of_it() -> None:
+    apply = Record(3, 1_767_225_600.0, "mgr.a", "apply", "less scrub", {"targets": ["osd.0"]})
+    told = Record(4, 1_767_225_660.0, "mgr.a", "apply", "less scrub", {"changes": [1]}, "written", 3)
+    back = Record(5, 1_767_225_720.0, "mgr.a", "taken back", "harm", {"effects": [EFFECT, UNSEEN]})
+    lines = render_automatic.trail(rows(apply, told, back)).splitlines()
+    assert [line.split()[0] for line in lines] == ["NUMBER", "3", "4", "5"]
+    assert "#3 written; less scrub" in lines[2]
+    assert "harm; client.p95_ms -20 % (-31 % to -8 %)" in lines[3]
+    # what was not seen is not worth a word
+    assert "recovery" not in lines[3]
+
+
+def test_a_record_without_details_is_a_line_as_well() -> None:
+    assert len(render_automatic.trail(rows(Record(1, 0.0, "me", "mode", ""))).splitlines()) == 2
+
+
+def test_an_empty_trail_says_so() -> None:
+    assert render_automatic.trail([]) == "nothing was done yet"
+
+
+def test_capacities_are_a_line_each_with_what_speaks_against_them() -> None:
+    row = {"osd": 2, "iops": 315.0, "source": "default", "seen": None}
+    text = render_automatic.capacity_report({"osds": [row], "findings": ["reckons with Ceph's default: osd.2"]})
+    assert [line.split()[0] for line in text.splitlines()] == ["OSD", "osd.2", "reckons"]
+    assert "nothing speaks against" in render_automatic.capacity_report({"osds": [row], "findings": []})
+
+
+@pytest.mark.parametrize(
+    ("stored", "change", "words"),
+    [
+        (False, None, "nothing was changed; --yes stores it"),
+        (True, 12, "stored as change 12"),
+        (True, None, "nothing was changed"),
+    ],
+)
+def test_a_bench_says_what_became_of_its_result(stored: bool, change: Any, words: str) -> None:
+    measured = {
+        "osd": 2,
+        "measured": 20_000.0,
+        "iops": 315.0,
+        "source": "default",
+        "findings": ["osd.2 has 315 IOPS, its bench gave 20000"],
+        "command": "ceph config set osd.2 x 20000",
+        "stored": stored,
+        "change": change,
+    }
+    lines = render_automatic.capacity_measured(measured).splitlines()
+    assert lines[-1] == words
+    assert "ceph config set osd.2 x 20000" in lines
+    assert measured["findings"][0] in lines
+
+
+def test_what_the_module_really_gives_can_be_shown() -> None:
+    aboard = OnTwin().on_trial()
+    aboard.sample(3)
+    shown = render_automatic.automatic(aboard.automatic.document())
+    assert "osd_max_scrubs" in shown
+    assert "client.p95_ms" in shown
+    past = {**aboard.service.past(False, 10), "trail": aboard.automatic.past(10)}
+    text = render_automatic.history(past)
+    assert "apply" in text
+    assert "osd.0" in text or "trial 1" in text
+    assert "osd.3" in render_automatic.capacity_report(aboard.automatic.capacity.report())
