@@ -215,5 +215,5 @@ def test_writing_says_since_when() -> None:
 
 
 def test_without_objectives_it_says_how_to_set_one() -> None:
-    words = told(at(OBSERVING), wanted=False)
+    words = told(State(AUTO), wanted=False)
     assert words[-1] == "No objective is set, so there is nothing to do: `ceph tuner slo set 'client.p95_ms<=80'`."
