@@ -34,6 +34,9 @@ def capacity(facts: Facts) -> List[Finding]:
             bench = facts.benches.get(number)
             stored[number] = Stored(number, osd.kind, iops, source, place.device_class, bench=bench)
     found = doubts(stored.values())
+    # what its own bench said tells more than that nobody believed it
+    benched = {doubt.osd for doubt in found if doubt.rule == "bench"}
+    found = [doubt for doubt in found if doubt.rule != "unmeasured" or doubt.osd not in benched]
     return [
         _finding(rule, [doubt for doubt in found if doubt.rule == rule], stored)
         for rule in _TITLES
@@ -97,11 +100,12 @@ def _finding(rule: str, found: List[Doubt], stored: Dict[int, Stored]) -> Findin
     share = max((1 - 1 / factor for factor in factors), default=None)
     void = rule == "bench" and bool(factors) and max(factors) >= VOID_FACTOR
     if factors:
+        most = max(factors)
         cost = (
-            f"reservations and limits mean {1 / max(factors):.0%} to {max(factors):.3g} times what they say: with a "
-            f"capacity {max(factors):.3g} times too large, no limit above {1 / max(factors):.2g} holds anything back"
+            f"settings mean up to {most:.3g} times what they say: no limit above {1 / most:.2g} holds anything back, "
+            "and reservations promise what is not there"
             if any(stored[doubt.osd].iops > (doubt.better or 0) for doubt in found)
-            else f"limits hold the OSD to as little as {1 / max(factors):.0%} of what it can do"
+            else f"limits hold the OSD to as little as {1 / most:.0%} of what it can do"
         )
     else:
         cost = "reservations and limits are off by as much as the capacity is, in either direction"

@@ -108,7 +108,7 @@ class _Gathering:
             PoolFacts(
                 int(row["pool"]),
                 str(row["pool_name"]),
-                int(row["pg_num_target"]),
+                int(row.get("pg_num_target", row["pg_num"])),
                 int(row["size"]),
                 raw_bytes=float(stats.get(row["pool"], {}).get("stored_raw", 0)),
                 operations=float(sum(stats.get(row["pool"], {}).get(name, 0) for name in ("rd", "wr"))),

@@ -20,7 +20,18 @@ _THROTTLE = "bluestore_throttle_bytes"
 def other_queue(facts: Facts) -> List[Finding]:
     """OSDs that run another queue than mClock, or will after their next restart."""
     looked = facts.looked_at
-    running = [(osd.queue, osd.place.osd) for osd in looked if osd.queue != "mclock_scheduler"]
+    # where other OSDs count items of mClock queues, one that does not was started under another queue
+    counted = any(osd.mclock_queues for osd in looked)
+    running = [
+        (
+            f"osd_op_queue is {osd.queue}"
+            if osd.queue != "mclock_scheduler"
+            else "no mClock queue runs: osd_op_queue was another at its start",
+            osd.place.osd,
+        )
+        for osd in looked
+        if osd.queue != "mclock_scheduler" or (counted and not osd.mclock_queues)
+    ]
     found = []
     if running:
         osds = [osd for _, osd in running]
@@ -29,7 +40,7 @@ def other_queue(facts: Facts) -> List[Finding]:
                 "other-queue",
                 POINTLESS,
                 "OSDs do not run mClock: profiles, reservations and limits do nothing there",
-                some(f"{named(group)}: osd_op_queue is {queue}" for queue, group in grouped(running).items()),
+                some(f"{named(group)}: {words}" for words, group in grouped(running).items()),
                 f"{len(osds)} of {len(looked)} OSDs ignore every setting",
                 "Remove the option, and restart these OSDs one by one.",
                 share=len(osds) / len(looked),

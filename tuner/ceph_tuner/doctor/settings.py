@@ -47,7 +47,7 @@ def ignored(facts: Facts) -> List[Finding]:
         Finding(
             "ignored-knobs",
             MISLEADING,
-            f"{len(evidence)} settings do nothing on {facts.release.title}",
+            f"Settings that do nothing on {facts.release.title}: {len(evidence)}",
             some(evidence),
             "nothing by themselves; what they were set for is not done, and whoever reads them is misled",
             f"Remove them. What does their job: {', '.join(instead)}." if instead else "Remove them.",

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Callable, List, Mapping, Tuple
+
+import pytest
+from ruamel.yaml import YAML
+
+from ceph_tuner.clusters.twin import TwinCluster
+from ceph_tuner_cli import doctor
+from twins import small_twin
+
+Program = Callable[..., Tuple[int, str, str]]
+
+
+@pytest.fixture
+def twin(monkeypatch: pytest.MonkeyPatch) -> TwinCluster:
+    opened = small_twin()
+    monkeypatch.setattr(doctor, "open_cluster", lambda name: opened)
+    monkeypatch.setattr(doctor.console, "width", 80, raising=False)
+    return opened
+
+
+def plant(twin: TwinCluster, *rows: Tuple[str, str, str]) -> None:
+    for who, name, value in rows:
+        twin.config.set(who, name, value)
+    twin.clock.sleep(5)
+
+
+def test_what_is_planted_is_found_and_nothing_is_written(twin: TwinCluster, run: Program) -> None:
+    plant(twin, ("osd", "osd_scrub_cost", "1048576"), ("osd.1", "osd_max_scrubs", "1"))
+    before = twin.commander.mon("config dump", {})
+    code, out, _ = run("doctor", "--cluster", "twin", "--format", "json")
+    document = json.loads(out)
+    checks = [finding["check"] for finding in document["findings"]]
+    assert {"ignored-knobs", "leftovers"} <= set(checks)
+    assert code == int(any(finding["severity"] == "pointless" for finding in document["findings"]))
+    assert document["asked"] == document["osds"] == 4
+    assert twin.commander.mon("config dump", {}) == before
+
+
+def test_only_commands_that_read_are_sent(twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: List[str] = []
+    for name in ("mon", "tell"):
+        original = getattr(twin.commander, name)
+
+        def recording(*arguments: Any, original: Any = original, at: int = name == "tell", **named: Mapping) -> Any:
+            sent.append(arguments[at])
+            return original(*arguments, **named)
+
+        monkeypatch.setattr(type(twin.commander), name, staticmethod(recording))
+    run("doctor", "--cluster", "twin")
+    assert set(sent) <= {
+        *("config dump", "config get", "df", "health", "log last", "osd df", "osd dump", "osd metadata", "osd tree"),
+        *("pg ls", "status", "config diff", "config show", "perf dump"),
+    }
+    assert "config dump" in sent
+
+
+def test_yaml_says_the_same_as_json(twin: TwinCluster, run: Program) -> None:
+    _, as_json, _ = run("doctor", "-c", "twin", "-f", "json")
+    _, as_yaml, _ = run("doctor", "-c", "twin", "-f", "yaml")
+    assert YAML(typ="safe").load(as_yaml) == json.loads(as_json)
+
+
+def test_the_page_fits_80_columns_and_names_every_finding(twin: TwinCluster, run: Program) -> None:
+    plant(twin, ("osd", "osd_scrub_cost", "1048576"), ("osd.1", "osd_max_scrubs", "1"))
+    _, out, _ = run("doctor", "--cluster", "twin")
+    page, _, commands = out.partition("Commands by finding")
+    assert max(len(line) for line in page.splitlines()) <= 80
+    assert "osd_scrub_cost 1048576" in " ".join(page.split())
+    assert "ceph config rm osd osd_scrub_cost" in commands
+
+
+def test_a_host_alone_needs_no_cluster(run: Program, tmp_path: Path) -> None:
+    group = tmp_path / "sys/kernel/iommu_groups/0/type"
+    group.parent.mkdir(parents=True)
+    group.write_text("DMA\n")
+    code, out, err = run("doctor", "--host", "--tree", str(tmp_path), "--format", "json")
+    assert code == 0
+    assert [finding["check"] for finding in json.loads(out)["findings"]] == ["iommu"]
+    assert "no OSD runs on this host" in err
+
+
+def test_neither_cluster_nor_host_is_an_error(run: Program) -> None:
+    code, _, err = run("doctor")
+    assert code == 2
+    assert "--host" in err

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+from patients import OSDS, healthy, osd_facts, set_to
+
+from ceph_tuner.doctor import COSTLY, MISLEADING, POINTLESS, Finding, examine
+from ceph_tuner.doctor.finding import by_cost
+
+
+def finding(severity: str, share: float) -> Finding:
+    return Finding("check", severity, "title", ("seen",), "cost", "cure", share=share)
+
+
+def test_a_cluster_without_faults_has_no_finding() -> None:
+    assert examine(healthy()) == []
+
+
+def test_findings_come_by_severity_then_by_share() -> None:
+    costs = [(COSTLY, 0.9), (MISLEADING, 0.1), (POINTLESS, 0.1), (MISLEADING, 0.5), (MISLEADING, None)]
+    ordered = [(one.severity, one.share) for one in by_cost(finding(*cost) for cost in costs)]
+    assert ordered == [(POINTLESS, 0.1), (MISLEADING, 0.5), (MISLEADING, 0.1), (MISLEADING, None), (COSTLY, 0.9)]
+
+
+def test_faults_together_are_all_found() -> None:
+    osds = (*(osd_facts(osd) for osd in range(OSDS - 1)), osd_facts(5, {"osd_op_queue": "wpq"}, mclock_queues=False))
+    rows = set_to(("osd", "osd_scrub_cost", "1048576"), ("osd/host:h0", "osd_max_scrubs", "1"))
+    found = examine(healthy(osds=osds, flags=("nodeep-scrub",), benches={0: 790.0}, **rows))
+    assert [one.check for one in found] == [
+        "capacity-bench",
+        "other-queue",
+        "scrub-flags",
+        "leftovers",
+        "ignored-knobs",
+    ]
+
+
+def test_no_finding_is_without_evidence_or_with_an_impossible_share() -> None:
+    with pytest.raises(ValueError, match="evidence"):
+        Finding("check", COSTLY, "title", (), "cost", "cure")
+    with pytest.raises(ValueError, match=r"share \(=1.5\)"):
+        finding(COSTLY, 1.5)

@@ -1,0 +1,78 @@
+"""The doctor on a real cluster: planted faults are found, and nothing is changed."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Dict, Iterator, Tuple
+
+import pytest
+
+from ceph_tuner.clusters import Cluster, open_cluster
+from ceph_tuner.doctor import POINTLESS, Finding, examine, gather
+from ceph_tuner.lab.cluster import Lab
+
+CAPACITY = "osd_mclock_max_capacity_iops_ssd"
+
+
+@pytest.fixture
+def cluster(any_lab: Lab) -> Iterator[Cluster]:
+    with closing(open_cluster(any_lab.name)) as opened:
+        before = opened.config.dump()
+        yield opened
+        after = opened.config.dump()
+        for entry in set(after) - set(before):
+            opened.config.remove(entry.who, entry.name)
+        for entry in set(before) - set(after):
+            opened.config.set(entry.who, entry.name, entry.value)
+
+
+def findings(cluster: Cluster) -> Tuple[Dict[str, Finding], Tuple[str, ...]]:
+    facts = gather(cluster.commander, cluster.release, cluster.version)
+    return {finding.check: finding for finding in examine(facts)}, facts.notes
+
+
+def test_every_fact_is_seen_and_looking_changes_nothing(cluster: Cluster) -> None:
+    before = cluster.config.dump()
+    found, notes = findings(cluster)
+    assert notes == ()
+    assert cluster.config.dump() == before
+    assert not {"other-queue", "capacity-unmeasured", "leftovers", "ignored-knobs", "throttle"} & set(found)
+
+
+def test_planted_settings_are_found(cluster: Cluster) -> None:
+    cluster.config.remove("osd.0", CAPACITY)
+    for row in (
+        ("osd", "osd_scrub_cost", "1048576"),
+        ("osd", "osd_max_scrubs", "2"),
+        ("osd/host:h1", "osd_max_scrubs", "1"),
+        ("osd/host:h1", "osd_mclock_scheduler_client_lim", "0.5"),
+        ("osd", "bluestore_throttle_bytes", "67108864"),
+    ):
+        cluster.config.set(*row)
+    found, _ = findings(cluster)
+    assert "osd.0" in found["capacity-unmeasured"].evidence[0]
+    assert "osd osd_scrub_cost 1048576" in found["ignored-knobs"].evidence[0]
+    assert "osd/host:h1 osd_max_scrubs 1 over 2 of osd: osd.1" in found["leftovers"].evidence
+    assert found["nine-under-built-in"].evidence[0].startswith("osd.1: 1 of the nine")
+    # 8 289 writes on 800 IOPS
+    assert found["throttle"].severity == POINTLESS
+
+
+def test_an_osd_under_wpq_is_found_before_and_after_its_restart(cluster: Cluster, any_lab: Lab) -> None:
+    cluster.config.set("osd.2", "osd_op_queue", "wpq")
+    try:
+        any_lab.stop_osd(2)
+        any_lab.start_osd(2)
+        any_lab.wait_osd(2, True)
+        found, _ = findings(cluster)
+        assert found["other-queue"].evidence == ("osd.2: osd_op_queue is wpq",)
+        cluster.config.remove("osd.2", "osd_op_queue")
+        found, _ = findings(cluster)
+        assert "no mClock queue runs" in found["other-queue"].evidence[0]
+    finally:
+        cluster.config.remove("osd.2", "osd_op_queue")
+        any_lab.stop_osd(2)
+        any_lab.start_osd(2)
+        any_lab.wait_osd(2, True)
+    found, _ = findings(cluster)
+    assert "other-queue" not in found

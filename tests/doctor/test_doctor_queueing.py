@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from patients import healthy, osd_facts, set_to
+
+from ceph_tuner.doctor.finding import MISLEADING, POINTLESS
+from ceph_tuner.doctor.queueing import ALL_HIDDEN_S, HIDDEN_S, hidden_s, other_queue, throttle
+
+
+def test_mclock_everywhere_behind_a_small_throttle_is_no_finding() -> None:
+    assert other_queue(healthy()) == []
+    assert throttle(healthy()) == []
+
+
+def test_wpq_makes_tuning_pointless_for_its_share_of_the_osds() -> None:
+    wpq = osd_facts(1, {"osd_op_queue": "wpq"}, mclock_queues=False)
+    (found,) = other_queue(healthy(osds=(osd_facts(0), wpq), **set_to(("osd.1", "osd_op_queue", "wpq"))))
+    assert (found.severity, found.share) == (POINTLESS, 0.5)
+    assert found.evidence == ("osd.1: osd_op_queue is wpq",)
+    assert found.commands[0] == "ceph config rm osd.1 osd_op_queue"
+
+
+def test_an_osd_that_started_under_wpq_is_found_after_the_option_is_gone() -> None:
+    (found,) = other_queue(healthy(osds=(osd_facts(0), osd_facts(1, mclock_queues=False))))
+    assert found.evidence == ("osd.1: no mClock queue runs: osd_op_queue was another at its start",)
+    # a release that counts no such items says nothing by their absence
+    assert other_queue(healthy(osds=(osd_facts(0, mclock_queues=False),))) == []
+
+
+def test_an_option_that_waits_for_a_restart_is_told_from_a_queue_that_runs() -> None:
+    waiting = osd_facts(1, {"osd_op_queue": "wpq"})
+    (found,) = other_queue(healthy(osds=(osd_facts(0), waiting)))
+    assert (found.check, found.severity) == ("other-queue-at-restart", MISLEADING)
+
+
+def test_the_default_throttle_hides_mclock_and_entirely_on_a_slow_device() -> None:
+    default = {"bluestore_throttle_bytes": str(64 * 2**20)}
+    (found,) = throttle(healthy(osds=(osd_facts(0, default),)))
+    assert found.severity == MISLEADING
+    slow = osd_facts(0, {**default, "osd_mclock_max_capacity_iops_ssd": "800"})
+    (found,) = throttle(healthy(osds=(slow,)))
+    assert found.severity == POINTLESS
+    assert "bluestore_throttle_bytes 67108864" in found.evidence[0]
+
+
+@given(st.integers(65_536, 2**30), st.floats(100, 80_000))
+def test_what_is_hidden_grows_with_the_throttle_and_falls_with_the_device(nbytes: int, iops: float) -> None:
+    def osd(size: int, rate: float) -> object:
+        given = {"bluestore_throttle_bytes": str(size), "osd_mclock_max_capacity_iops_ssd": str(rate)}
+        return osd_facts(0, given)
+
+    seconds = hidden_s(osd(nbytes, iops))
+    assert hidden_s(osd(2 * nbytes, iops)) == pytest.approx(2 * seconds)
+    assert hidden_s(osd(nbytes, 2 * iops)) == pytest.approx(seconds / 2)
+    found = throttle(healthy(osds=(osd(nbytes, iops),)))
+    assert bool(found) == (seconds >= HIDDEN_S)
+    assert all((one.severity == POINTLESS) == (seconds >= ALL_HIDDEN_S) for one in found)
