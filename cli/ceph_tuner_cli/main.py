@@ -9,7 +9,22 @@ import typer
 
 from ceph_tuner import __version__
 from ceph_tuner.errors import TunerError
-from ceph_tuner_cli import apply, doctor, history, knobs, lab, mgr, profile, recommend, rollback, slo, tune, twin
+from ceph_tuner_cli import (
+    apply,
+    doctor,
+    fleet,
+    history,
+    knobs,
+    lab,
+    mgr,
+    profile,
+    recommend,
+    report,
+    rollback,
+    slo,
+    tune,
+    twin,
+)
 from ceph_tuner_cli.render import messages
 
 # newer releases of typer carry a click of their own, so neither module can be named here
@@ -28,11 +43,13 @@ app.command("knobs")(knobs.knobs)
 app.add_typer(profile.app, name="profile")
 app.add_typer(slo.app, name="slo")
 app.command("recommend")(recommend.recommend)
+app.command("report")(report.report)
 app.command("tune")(tune.tune)
 app.command("apply")(apply.apply)
 app.command("rollback")(rollback.rollback)
 app.command("history")(history.history)
 app.add_typer(mgr.app, name="mgr")
+app.add_typer(fleet.app, name="fleet")
 app.command("doctor")(doctor.doctor)
 
 

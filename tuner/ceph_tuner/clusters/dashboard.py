@@ -49,7 +49,7 @@ class Dashboard:
         self._kept: Dict[str, Any] = {}
         self._answers: Dict[str, Callable[[], Any]] = {
             "status": self._status,
-            "health": lambda: self._part("health", "health"),
+            "health": self._health,
             "versions": self._versions,
             "osd tree": lambda: {"nodes": self._tree()},
         }
@@ -77,18 +77,17 @@ class Dashboard:
             if option["name"] != "fsid"
         ]
 
-    def warnings(self) -> List[str]:
-        """Summaries of the health checks that the tuner's plugin has raised, by name."""
-        checks = self._part("health", "health").get("checks", [])
-        raised = [check for check in checks if str(check.get("type", "")).startswith("TUNER_")]
-        return [f"{check['type']}: {check['summary']['message']}" for check in raised]
-
     def close(self) -> None:
         """End the connection."""
         self._api.close()
 
     def _status(self) -> Dict[str, Any]:
         return {"fsid": self._osd_map()["fsid"], "health": {"status": self._part("health", "health")["status"]}}
+
+    def _health(self) -> Dict[str, Any]:
+        found = self._part("health", "health")
+        # the dashboard made a list of them
+        return {**found, "checks": {str(check["type"]): check for check in found.get("checks", [])}}
 
     def _versions(self) -> Dict[str, Any]:
         counts: Dict[str, int] = {}

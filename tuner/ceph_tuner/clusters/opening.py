@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, List, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Union
 
 from ceph_tuner.applier import Applier
 from ceph_tuner.clusters.cephcli import CephCli, Launcher
@@ -38,6 +38,11 @@ class Cluster:
     clock: Clock = field(default_factory=SystemClock)
     """The cluster's time: a twin has its own."""
 
+    @classmethod
+    def of(cls, name: str, commander: Commander, release: Release, version: str, **rest: Any) -> Cluster:
+        """Everything that follows from a commander."""
+        return cls(name, commander, CommandConfig(commander), CommandStore(commander), release, version, **rest)
+
     def lock(self, who: str = "") -> Lock:
         """One tuner at a time: hold it around whatever must not be mixed with another's writes."""
         return Lock(self.store, self.clock, this_process(who), may_live)
@@ -49,8 +54,8 @@ class Cluster:
 
     def close(self) -> None:
         """End the connection."""
-        if isinstance(self.commander, Session):
-            self.commander.close()
+        # one that runs a program for each command has nothing to end
+        getattr(self.commander, "close", lambda: None)()
 
 
 def open_cluster(name: str, timeout: float = 30.0) -> Cluster:
@@ -77,9 +82,7 @@ def connect(
         version = min(osd_versions(commander), key=parse_version)
     except ClusterTimeout as exc:
         raise ClusterNotFound(f"cluster {name}", "no answer from its monitors", "a running cluster") from exc
-    return Cluster(
-        name, commander, CommandConfig(commander), CommandStore(commander), release_of(version), version, lab
-    )
+    return Cluster.of(name, commander, release_of(version), version, lab=lab)
 
 
 def _commander(launch: Launcher, conf: str, timeout: float) -> Union[CephCli, Session]:

@@ -6,6 +6,7 @@ It is handed over as text (`python3 -c`), so it imports nothing of this project.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any, Callable, Dict, Tuple
 
@@ -28,7 +29,9 @@ def _connect(timeout: int) -> Any:
     try:
         # conffile=None reads CEPH_CONF or the usual places, as the ceph program does
         path = sys.argv[1] if len(sys.argv) > 1 and sys.argv[1] else None
-        cluster = rados.Rados(rados_id="admin", conffile=rados.Rados.DEFAULT_CONF_FILES if path is None else path)
+        # CEPH_ARGS says to the ceph program who connects, and to librados everything but that
+        identity = os.environ.get("CEPH_TUNER_ID", "admin")
+        cluster = rados.Rados(rados_id=identity, conffile=rados.Rados.DEFAULT_CONF_FILES if path is None else path)
         cluster.conf_parse_env("CEPH_ARGS")
         for option in ("rados_mon_op_timeout", "rados_osd_op_timeout", "client_mount_timeout"):
             cluster.conf_set(option, str(timeout))

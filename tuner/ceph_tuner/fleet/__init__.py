@@ -1,1 +1,1 @@
-"""Many clusters: which there are and how each is reached, all of them asked at once, profiles that travel between them."""
+"""Many clusters: which there are, how each is reached, all asked at once, and profiles that travel between them."""

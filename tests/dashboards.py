@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tu
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 USER = "tuner"
 PASSWORD = "Tr0ub4dor-and-3"  # noqa: S105
@@ -102,7 +102,8 @@ def serving(dashboard: FakeDashboard, certificate: Optional[Path] = None) -> Ite
 def certificates(directory: Path) -> Tuple[Path, Path]:
     """(who signed it, certificate with its key) for 127.0.0.1."""
     now = datetime.datetime.now(datetime.timezone.utc)
-    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
+    # of another kind the dashboard says "Only RSA keys can currently be checked" and serves nothing
+    keys = [rsa.generate_private_key(65537, 2048) for _ in range(2)]
     names = [x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]) for name in ("signer", "127.0.0.1")]
     made = []
     for index, (key, name) in enumerate(zip(keys, names)):

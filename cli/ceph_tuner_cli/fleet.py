@@ -1,0 +1,128 @@
+"""`ceph-tuner fleet`: many clusters at once."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional, Sequence, TypeVar
+
+import typer
+from rich.table import Table
+
+from ceph_tuner.files import fleet_file
+from ceph_tuner.fleet.asking import Answer, ask_all
+from ceph_tuner.fleet.contract import Member
+from ceph_tuner.fleet.status import Status, look
+from ceph_tuner_cli.cluster_option import say
+from ceph_tuner_cli.render import Format, FormatOption, emit, messages
+
+app = typer.Typer(help="Many clusters at once, as fleet.yaml names them.", no_args_is_help=True)
+
+FleetOption = typer.Option(Path("fleet.yaml"), "--fleet", envvar="CEPH_TUNER_FLEET", help="The file of clusters.")
+LabelOption = typer.Option([], "--label", "-l", metavar="KEY=VALUE", help="Only clusters with it; may be repeated.")
+WithinOption = typer.Option(30.0, "--within", min=1.0, max=600.0, help="Seconds that each cluster has to answer.")
+NamesArgument = typer.Argument(None, help="Clusters by name; all of the file where none is given.")
+
+T = TypeVar("T")
+
+
+@app.command()
+def status(
+    names: Optional[List[str]] = NamesArgument,
+    fleet: Path = FleetOption,
+    labels: List[str] = LabelOption,
+    within: float = WithinOption,
+    form: Format = FormatOption,
+) -> None:
+    """Show how each cluster stands. Exit code 1 where one does not answer or misses a hard objective."""
+    members = fleet_file.read(fleet).chosen(names or (), labels)
+    answers = asked(members, lambda member: look(member, within), within)
+    emit([_document(answer) for answer in answers], form, lambda: _table(answers))
+    if form is Format.table:
+        say([line for answer in answers for line in _remarks(answer)])
+    if any(answer.found is None or answer.found.missing_hard for answer in answers):
+        raise typer.Exit(1)
+
+
+def asked(members: Sequence[Member], ask: Callable[[Member], T], within_s: float) -> List[Answer[T]]:
+    """Every member's answer in the order of the file, with progress for people meanwhile."""
+    found: Dict[str, Answer[T]] = {}
+    with messages.status("") as spinner:
+
+        def report() -> None:
+            left = [member.name for member in members if member.name not in found]
+            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+            spinner.update(f"{len(found)} of {len(members)} clusters; waiting for {', '.join(left[:3])}{more}")
+
+        report()
+        for answer in ask_all(members, ask, within_s):
+            found[answer.member.name] = answer
+            report()
+    return [found[member.name] for member in members]
+
+
+def _document(answer: Answer[Status]) -> Dict[str, Any]:
+    member = answer.member
+    head = {"cluster": member.name, "reached_by": member.access.kind, "labels": dict(member.labels)}
+    told = {"answer": answer.kind, "problem": answer.problem or None, "seconds": round(answer.seconds, 3)}
+    return {**head, **told, "status": None if answer.found is None else answer.found.to_dict()}
+
+
+def _table(answers: Sequence[Answer[Status]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("cluster", "release", "osds", "capacity", "slo", "profile", "drift", "last change"):
+        table.add_column(heading, overflow="fold", justify="right" if heading in ("osds", "drift") else "left")
+    for answer in answers:
+        table.add_row(answer.member.name, *_cells(answer), style="red" if answer.found is None else None)
+    return table
+
+
+def _cells(answer: Answer[Status]) -> List[str]:
+    found = answer.found
+    if found is None:
+        return [{"late": "late", "nonsense": "nonsense"}.get(answer.kind, "down"), *["-"] * 6]
+    return [
+        found.version if len(found.versions) < 2 else f"{found.version} (mixed)",
+        f"{found.up}/{found.osds}" if found.up != found.osds else str(found.osds),
+        f"{found.capacities_wrong} wrong" if found.capacities_wrong else "ok",
+        _slo(found),
+        found.profile + ("" if found.profile_certain else "?"),
+        "?" if found.drift is None else str(len(found.drift)),
+        _change(found),
+    ]
+
+
+def _slo(found: Status) -> str:
+    if found.objectives is None:
+        return "missed" if found.missing_hard else "?"
+    if not found.objectives.count:
+        return "none"
+    cell = f"{len(found.objectives.met)}/{found.objectives.count}"
+    return f"[red]{cell}[/red]" if found.missing_hard else cell
+
+
+def _change(found: Status) -> str:
+    if found.last_change is None:
+        return "none" if found.drift is not None else "?"
+    return f"{found.last_change.number} {found.last_change.state}, {_ago(time.time() - found.last_change.at)}"
+
+
+def _ago(seconds: float) -> str:
+    for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit} ago"
+    return f"{max(0.0, seconds):.0f} s ago"
+
+
+def _remarks(answer: Answer[Status]) -> List[str]:
+    """What does not fit a cell, behind the name of its cluster."""
+    if answer.found is None:
+        # most errors name the cluster themselves
+        prefix = f"cluster {answer.member.name}: "
+        return [f"{answer.member.name}: {answer.problem.removeprefix(prefix)}"]
+    found = answer.found
+    lines = [*found.capacity, *(f"missed: {text}" for text in (found.objectives.missed if found.objectives else ()))]
+    lines += [*(f"not seen: {text}" for text in (found.objectives.unseen if found.objectives else ())), *found.warnings]
+    if not found.profile_certain:
+        lines.append("the profile may be for some of its OSDs only: the dashboard's REST API hides masks")
+    return [f"{answer.member.name}: {line}" for line in [*lines, *(found.drift or ()), *found.notes]]

@@ -1,0 +1,186 @@
+"""The REST API of real dashboards, of each release, held against what librados says of the same cluster."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from pathlib import Path
+from typing import Callable, Iterator, List, Tuple
+
+import pytest
+from dashboards import PASSWORD, USER, certificates
+
+from ceph_tuner.clusters.commands import CommandConfig, osd_versions
+from ceph_tuner.clusters.dashboard import Dashboard, NotByRest, Stated
+from ceph_tuner.clusters.dashboard_api import DashboardApi
+from ceph_tuner.clusters.machine import SystemClock
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.clusters.session import Session
+from ceph_tuner.errors import PermissionRefused
+from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.reading import osd_latency
+from ceph_tuner.releases import release_of
+from ceph_tuner.sample import READ, WRITE
+
+NAME = "osd_scrub_chunk_max"
+ROLE = "ceph-tuner-reader"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def ceph(lab: Lab, *words: str, payload: str = "") -> str:
+    return lab.run(["ceph", *words], payload=payload or None)
+
+
+@pytest.fixture(scope="module")
+def served(any_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tuple[List[str], Path]]:
+    """(addresses of each mgr's dashboard, who signed their certificate), with a user who may only look."""
+    signer, certificate = certificates(tmp_path_factory.mktemp("tls"))
+    private, end, public = certificate.read_text().partition("-----END PRIVATE KEY-----\n")
+    ceph(any_lab, "config-key", "set", "mgr/dashboard/crt", "-i", "-", payload=public)
+    ceph(any_lab, "config-key", "set", "mgr/dashboard/key", "-i", "-", payload=private + end)
+    ceph(any_lab, "config", "set", "mgr", "mgr/dashboard/server_addr", "127.0.0.1")
+    ceph(any_lab, "config", "set", "mgr", "mgr/dashboard/ssl", "true")
+    urls = []
+    for mgr in any_lab.mgrs:
+        port = free_port()
+        ceph(any_lab, "config", "set", "mgr", f"mgr/dashboard/{mgr}/ssl_server_port", str(port))
+        urls.append(f"https://127.0.0.1:{port}")
+    ceph(any_lab, "mgr", "module", "enable", "dashboard")
+    end_s = time.monotonic() + 90
+    while not json.loads(ceph(any_lab, "mgr", "services")).get("dashboard", "").startswith("https"):
+        assert time.monotonic() < end_s, ceph(any_lab, "health", "detail")
+        time.sleep(1)
+    for words in (
+        ["ac-role-create", ROLE],
+        ["ac-role-add-scope-perms", ROLE, "config-opt", "read"],
+        ["ac-role-add-scope-perms", ROLE, "osd", "read"],
+        ["ac-user-create", USER, ROLE, "-i", "-", "--force-password"],
+    ):
+        ceph(any_lab, "dashboard", *words, payload=PASSWORD if "-i" in words else "")
+    try:
+        yield urls, signer
+    finally:
+        ceph(any_lab, "mgr", "module", "disable", "dashboard")
+        ceph(any_lab, "config", "set", "mgr", "mgr/dashboard/ssl", "false")
+
+
+@pytest.fixture(scope="module")
+def session(any_lab: Lab) -> Iterator[Session]:
+    with Session(any_lab.argv) as opened:
+        yield opened
+
+
+@pytest.fixture
+def look(served: Tuple[List[str], Path]) -> Iterator[Callable[[], Dashboard]]:
+    """A new look each time: a Dashboard keeps what it has seen."""
+    made: List[Dashboard] = []
+
+    def looking() -> Dashboard:
+        urls, signer = served
+        api = DashboardApi("lab", urls, USER, lambda: PASSWORD, SystemClock(), ca=str(signer))
+        made.append(Dashboard(api))
+        return made[-1]
+
+    yield looking
+    for dashboard in made:
+        dashboard.close()
+
+
+def test_it_sees_the_same_cluster_as_librados(look: Callable[[], Dashboard], session: Session) -> None:
+    dashboard = look()
+    assert osd_versions(dashboard) == osd_versions(session)
+    assert CommandConfig(dashboard).places() == CommandConfig(session).places()
+    fsid = json.loads(session.mon("status", {}))["fsid"]
+    assert json.loads(dashboard.mon("status", {}))["fsid"] == fsid
+
+
+def test_it_sees_the_database_but_not_the_masks(look: Callable[[], Dashboard], session: Session) -> None:
+    config = CommandConfig(session)
+    entries = {"osd": "7", "osd/class:ssd": "8", "osd/host:nowhere": "9", "osd.0": "10"}
+    for who, value in entries.items():
+        config.set(who, NAME, value)
+    try:
+        stated = look().stated()
+        assert {entry for entry in stated if entry.name == NAME} == {
+            Stated(who.split("/")[0], NAME, value) for who, value in entries.items()
+        }
+        options = {entry.name for entry in stated}
+        known = [entry for entry in config.dump() if entry.name in options]
+        assert sorted(stated) == sorted((entry.who.split("/")[0], entry.name, entry.value) for entry in known)
+        # what a module keeps there is not listed; all that concerns OSDs is
+        assert {entry.name for entry in config.dump() if entry.who.startswith("osd")} <= options
+    finally:
+        for who in entries:
+            config.remove(who, NAME)
+
+
+def test_an_osds_latencies_come_by_rest_too(look: Callable[[], Dashboard]) -> None:
+    found = osd_latency(json.loads(look().tell("osd.0", "perf histogram dump", {})))
+    assert set(found) == {READ, WRITE}
+
+
+def test_nothing_is_written_and_the_reason_is_said(look: Callable[[], Dashboard], session: Session) -> None:
+    before = CommandConfig(session).dump()
+    dashboard = look()
+    version = osd_versions(dashboard)[0]
+    cluster = Cluster.of("lab", dashboard, release_of(version), version)
+    applier = cluster.applier()
+    with pytest.raises(NotByRest):
+        applier.plan("osd", {NAME: 7})
+    with pytest.raises(NotByRest, match="no journal"):
+        cluster.config.set("osd", NAME, "7")
+    with pytest.raises(NotByRest, match="key-value store"), cluster.lock():
+        raise AssertionError("locked without a store")
+    assert CommandConfig(session).dump() == before
+
+
+def test_a_token_that_the_dashboard_revokes_is_renewed(served: Tuple[List[str], Path], any_lab: Lab) -> None:
+    urls, signer = served
+    fetched = []
+
+    def password() -> str:
+        fetched.append(PASSWORD)
+        return PASSWORD
+
+    api = DashboardApi("lab", urls, USER, password, SystemClock(), ca=str(signer))
+    api.get("summary")
+    # tokens are good for what the user was when they were made
+    time.sleep(1.1)
+    ceph(any_lab, "dashboard", "ac-user-set-password", USER, "-i", "-", "--force-password", payload=PASSWORD)
+    assert api.get("summary")["version"]
+    assert len(fetched) == 2
+    api.close()
+
+
+def test_a_wrong_password_and_a_certificate_without_its_signer_are_refused(served: Tuple[List[str], Path]) -> None:
+    urls, signer = served
+    with pytest.raises(PermissionRefused, match="refuses tuner's password"):
+        DashboardApi("lab", urls, USER, lambda: "wr0ng", SystemClock(), ca=str(signer)).get("summary")
+    with pytest.raises(PermissionRefused, match="cannot be trusted"):
+        DashboardApi("lab", urls, USER, lambda: PASSWORD, SystemClock()).get("summary")
+
+
+def test_of_two_mgrs_the_active_one_is_found_whichever_comes_first(served: Tuple[List[str], Path]) -> None:
+    urls, signer = served
+    for order in (urls, urls[::-1]):
+        api = DashboardApi("lab", order, USER, lambda: PASSWORD, SystemClock(), ca=str(signer))
+        assert api.get("summary")["health_status"].startswith("HEALTH")
+        api.close()
+
+
+def test_a_role_without_the_configuration_is_told_which_one_it_needs(
+    look: Callable[[], Dashboard], any_lab: Lab
+) -> None:
+    ceph(any_lab, "dashboard", "ac-user-set-roles", USER, "read-only")
+    try:
+        with pytest.raises(PermissionRefused, match="a role that reads `config-opt` and `osd`"):
+            look().stated()
+
+    finally:
+        ceph(any_lab, "dashboard", "ac-user-set-roles", USER, ROLE)

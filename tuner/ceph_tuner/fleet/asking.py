@@ -1,0 +1,76 @@
+"""Asks all members at once: one that is down, slow or speaks nonsense costs the others nothing."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Callable, Deque, Dict, Generic, Iterator, Optional, Sequence, Tuple, TypeVar
+
+from ceph_tuner.errors import ClusterTimeout, TunerError
+from ceph_tuner.fleet.contract import Member
+
+T = TypeVar("T")
+
+AT_ONCE = 32
+"""Members that are asked at the same time: each may be a process of its own."""
+
+
+@dataclass(frozen=True)
+class Answer(Generic[T]):
+    """What one member answered, or why it did not."""
+
+    member: Member
+    found: Optional[T] = None
+    problem: str = ""
+    kind: str = "ok"
+    """`ok`, `late` (no answer in time), `failed` (a reason that the tuner knows), `nonsense` (anything else)."""
+    seconds: float = 0.0
+
+
+def ask_all(
+    members: Sequence[Member], ask: Callable[[Member], T], within_s: float, at_once: int = AT_ONCE
+) -> Iterator[Answer[T]]:
+    """Answers as they come, one for each member, none later than `within_s` after its member was asked.
+
+    A thread cannot be stopped: one that is late goes on by itself, its place is free for the next, and what it brings
+    is thrown away. It does not keep the program from ending.
+    """
+    waiting: Deque[Member] = deque(members)
+    since: Dict[str, Tuple[Member, float]] = {}
+    answers: queue.SimpleQueue[Answer[T]] = queue.SimpleQueue()
+    while waiting or since:
+        while waiting and len(since) < max(1, at_once):
+            member = waiting.popleft()
+            since[member.name] = member, time.monotonic()
+            threading.Thread(
+                target=lambda member=member: answers.put(_answer(member, ask)), daemon=True, name=f"ask {member.name}"
+            ).start()
+        first_late = min(began for _, began in since.values()) + within_s
+        try:
+            answer = answers.get(timeout=max(0.0, first_late - time.monotonic()))
+        except queue.Empty:
+            for member, began in list(since.values()):
+                if time.monotonic() >= began + within_s:
+                    del since[member.name]
+                    yield Answer(member, None, f"no answer within {within_s:g} s", "late", within_s)
+            continue
+        if since.pop(answer.member.name, None) is not None:
+            yield answer
+
+
+def _answer(member: Member, ask: Callable[[Member], T]) -> Answer[T]:
+    began = time.monotonic()
+    found, problem, kind = None, "", "ok"
+    try:
+        found = ask(member)
+    except ClusterTimeout as error:
+        problem, kind = str(error), "late"
+    except TunerError as error:
+        problem, kind = str(error), "failed"
+    except Exception as error:  # whatever a cluster answers must not end the others' row
+        words = " ".join(str(error).split())[:120]
+        problem, kind = f"answered what cannot be read ({type(error).__name__}: {words})", "nonsense"
+    return Answer(member, found, problem, kind, time.monotonic() - began)
