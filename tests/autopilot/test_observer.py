@@ -368,6 +368,14 @@ def test_effects_of_a_stand_in_are_given_beside_the_metric_that_no_part_of_the_o
     assert observer.see(0.0, phase(TRYING), slo, POLICY).effects[RECOVERY].change == pytest.approx(1.0)
 
 
+def test_the_more_metrics_may_end_a_trial_the_more_certain_each_has_to_be() -> None:
+    observer = Observer(Seen(steady(), {"tried 0": wavy(100.0), "control 0": wavy(100.0, 3)}))
+    fly(observer, (phase(COMPARING), 12), (phase(TRYING), 12))
+    more = parse_slo({"objectives": ["client.p95_ms<=80", "client.p99_ms<=200", "recovery.objects_s>=50"]}, "cluster")
+    one, three = (observer.see(0.0, phase(TRYING), slo, POLICY).effects[P95] for slo in (SLO, more))
+    assert three.low < one.low < one.high < three.high
+
+
 def test_no_effect_is_told_before_anything_was_written() -> None:
     eyes = Seen(steady(), {"tried 0": steady(), "control 0": steady()})
     observer = Observer(eyes)
