@@ -267,7 +267,8 @@ def page(flights: Sequence[Mapping[str, Any]]) -> str:
     names = sorted({name for row in counts for name in row if not name.startswith("phase: ")})
     lines = _table(["", *heads], beginnings + [(name, [row.get(name, 0) for row in counts]) for name in names])
     sizes: List[Tuple[str, List[Any]]] = []
-    for hours in (1, 6, 12, 18, 24):
+    flown = max(flight["hours"] for flight in flights)
+    for hours in sorted({hours for hours in (1, 6, 12, 18, 24) if hours <= flown} | {flown}):
         rows = [next((row for row in flight["sizes"] if row["hours"] == hours), None) for flight in flights]
         for name, unit, share in (
             ("keys", "", 1),

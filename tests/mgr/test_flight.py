@@ -1,0 +1,33 @@
+"""Some hours of the whole automatic mode on the twin's clock, while everything goes wrong around it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from flight import Flight
+
+HOURS = 2.0
+
+
+@pytest.mark.parametrize(("seed", "copies"), [(1, 2), (2, 3)], ids=["canaries of hosts", "canaries of OSDs"])
+def test_no_law_is_broken_in_hours_of_faults_and_operators(tmp_path: Path, seed: int, copies: int) -> None:
+    flight = Flight(seed, tmp_path, copies=copies)
+    flight.fly(HOURS, 8.0, 3.0)
+    flight.land()
+    assert flight.laws.violations == []
+    # it was no holiday
+    assert flight.counts["trail: apply"] > 0
+    assert flight.counts["trail: taken back"] > 0
+    assert flight.counts["mgrs that ended"] > 1
+
+
+def test_the_same_seed_is_the_same_flight(tmp_path: Path) -> None:
+    both = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        flight = Flight(3, tmp_path / name)
+        flight.fly(0.25, 20.0, 10.0)
+        flight.land()
+        both.append((flight.counts, flight.world.table()))
+    assert both[0] == both[1]
