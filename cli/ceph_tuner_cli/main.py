@@ -12,7 +12,7 @@ from ceph_tuner.errors import TunerError
 from ceph_tuner_cli import (
     apply,
     doctor,
-    fleet,
+    fleet_profiles,
     history,
     knobs,
     lab,
@@ -24,6 +24,7 @@ from ceph_tuner_cli import (
     slo,
     tune,
     twin,
+    watch,
 )
 from ceph_tuner_cli.render import messages
 
@@ -49,8 +50,9 @@ app.command("apply")(apply.apply)
 app.command("rollback")(rollback.rollback)
 app.command("history")(history.history)
 app.add_typer(mgr.app, name="mgr")
-app.add_typer(fleet.app, name="fleet")
+app.add_typer(fleet_profiles.app, name="fleet")
 app.command("doctor")(doctor.doctor)
+app.command("watch")(watch.watch)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,116 @@
+"""`ceph-tuner watch`: a live view of rates, objectives, queues and the trial under way."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from contextlib import closing, nullcontext, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ContextManager, Deque, Dict, Optional
+
+import typer
+from rich.live import Live
+
+from ceph_tuner.clusters import Cluster, open_cluster
+from ceph_tuner.clusters.sampler import ClusterSampler
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, RetryLater, TunerError
+from ceph_tuner.files import slo_file
+from ceph_tuner.sample import Sample, window_of
+from ceph_tuner.slo import Slo, parse_slo
+from ceph_tuner_cli.cluster_option import ClusterOption
+from ceph_tuner_cli.render import Format, FormatOption, console, emit
+from ceph_tuner_cli.watch_page import WIDTH, Moment, page
+
+STORED_SLO = "slo"
+"""Where the plugin keeps the cluster's objectives (`ceph tuner slo set`)."""
+
+
+def watch(
+    cluster: str = ClusterOption,
+    slo: Optional[Path] = typer.Option(None, "--slo", help="An SLO file; by default the objectives in the cluster."),
+    interval: float = typer.Option(5.0, "--interval", "-n", min=1, max=300, help="Seconds between two looks."),
+    window: float = typer.Option(30.0, "--window", min=1, max=3600, help="Seconds that the means are of."),
+    once: bool = typer.Option(False, "--once", help="Look once and end; for scripts, with --format."),
+    form: Format = FormatOption,
+) -> int:
+    """Show rates against objectives, queues, the trial under way, and when recovery, scrub and snaptrim are done."""
+    wanted = slo_file.read(slo).slo if slo else None
+    with closing(open_cluster(cluster)) as opened:
+        view = View(opened, wanted, window)
+        if once or form is not Format.table:
+            opened.clock.sleep(interval)
+            moment = view.look()
+            if not moment.seconds:
+                raise RetryLater("; ".join([f"{cluster} gave no sample within {interval:g} s", *moment.notes]))
+            emit(moment.to_dict(), form, lambda: page(moment, height=200))
+            return 0
+        # Ctrl-C is how one leaves it
+        with suppress(KeyboardInterrupt):
+            _follow(view, opened, interval)
+    return 0
+
+
+def _follow(view: View, opened: Cluster, interval: float) -> None:
+    """Look again and again: on a terminal in place, elsewhere one page after the other."""
+    place: ContextManager[Optional[Live]] = nullcontext()
+    if console.is_terminal:
+        place = Live(page(view.moment, console.height), console=console, screen=True, auto_refresh=False)
+    with place as live:
+        while True:
+            opened.clock.sleep(interval)
+            moment = view.look()
+            if live is None:
+                console.print(page(moment, height=200), width=WIDTH)
+                console.print()
+            else:
+                live.update(page(moment, console.height), refresh=True)
+
+
+class View:
+    """Looks at a cluster, and keeps what the page needs."""
+
+    def __init__(self, opened: Cluster, slo: Optional[Slo], window: float) -> None:
+        """Take the first look, which has nothing to compare with."""
+        self._opened, self._slo, self._window = opened, slo, window
+        self._sampler = ClusterSampler(opened.commander, opened.clock.now)
+        self._samples: Deque[Sample] = deque()
+        self.moment = Moment(opened.name, opened.version, opened.clock.now())
+        self._sampler.sample()
+
+    def look(self) -> Moment:
+        """Look now; what does not answer becomes a note, and the page keeps what was seen before."""
+        self.moment = replace(self.moment, at=self._opened.clock.now(), notes=())
+        try:
+            sample = self._sampler.sample()
+            if sample is not None:
+                self._samples.append(sample)
+            while self._samples and self._samples[0].at < self.moment.at - self._window:
+                self._samples.popleft()
+            self.moment = replace(self.moment, slo=self._slo or self._stored(), trial=self._automatic())
+        except (RetryLater, CommandFailed) as fault:
+            self.moment = replace(self.moment, notes=(str(fault),))
+        return self._measured()
+
+    def _measured(self) -> Moment:
+        found = window_of(list(self._samples))
+        if found is not None:
+            means = {name: measure.mean for name, measure in found.measures.items()}
+            seconds = sum(sample.seconds for sample in self._samples)
+            self.moment = replace(self.moment, means=means, seconds=seconds)
+        return self.moment
+
+    def _stored(self) -> Optional[Slo]:
+        text = self._opened.store.get(STORED_SLO)
+        try:
+            return parse_slo(json.loads(text)) if text else None
+        except (TunerError, ValueError):
+            return None
+
+    def _automatic(self) -> Optional[Dict[str, Any]]:
+        """What the plugin says of itself; None where it is not loaded."""
+        try:
+            answer = json.loads(self._opened.commander.mon("tuner auto explain", {}))
+        except (ClusterTimeout, CommandFailed, ValueError):
+            return None
+        return answer if isinstance(answer, dict) else None

@@ -1,0 +1,177 @@
+"""What `ceph-tuner watch` shows of a moment, on 80 columns and any height. Says everything in words, not in colours."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ceph_tuner.sample import NEVER_S, at_work
+from ceph_tuner.slo import Slo, Verdict, evaluate
+from ceph_tuner_cli.recommend_page import amount
+
+WIDTH = 80
+_BAR = 20
+
+_WORK = {
+    "client": ("client.iops", "", "client.bytes_s", "", ""),
+    "recovery": ("", "recovery.objects_s", "recovery.bytes_s", "recovery.objects_left", "recovery.finish_s"),
+    "backfill": ("", "backfill.objects_s", "", "backfill.objects_left", "backfill.finish_s"),
+    "scrub": ("", "scrub.objects_s", "scrub.bytes_s", "scrub.pgs_late", "scrub.interval_s"),
+    "snaptrim": ("", "snaptrim.objects_s", "", "snaptrim.queue", "snaptrim.drain_s"),
+}
+"""Kind of work -> its metrics: operations, objects, bandwidth, what is left, when it is done."""
+_LEFT = {"scrub": "PGs late", "snaptrim": "snapshots"}
+_LATENCY = {"all": "client.{}_ms", "reads": "client.read_{}_ms", "writes": "client.write_{}_ms"}
+_QUEUES = {"client": "client", "recovery": "background_recovery", "best effort": "background_best_effort"}
+_TROUBLES = {
+    "ops.slow": "slow operations",
+    "pgs.inactive": "inactive PGs",
+    "pgs.laggy": "laggy PGs",
+    "osds.down": "OSDs down",
+}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Everything that the page says, as plain values."""
+
+    cluster: str
+    version: str
+    at: float
+    """Seconds since the epoch, by the cluster's clock."""
+    seconds: float = 0.0
+    """That the means are of; 0: nothing was seen yet."""
+    means: Mapping[str, float] = field(default_factory=dict)
+    slo: Optional[Slo] = None
+    trial: Optional[Mapping[str, Any]] = None
+    """`ceph tuner auto explain --format json`; None without the plugin."""
+    notes: Tuple[str, ...] = ()
+
+    def verdicts(self) -> List[Verdict]:
+        """The objectives held against what was seen; the rate of work that is not there misses nothing."""
+        return evaluate(self.slo, at_work(self.means)) if self.slo else []
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form, for programs."""
+        return {
+            "cluster": self.cluster,
+            "version": self.version,
+            "at": self.at,
+            "seconds": self.seconds,
+            "means": dict(self.means),
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts()],
+            "automatic": None if self.trial is None else dict(self.trial),
+            "notes": list(self.notes),
+        }
+
+
+def page(moment: Moment, height: int = 24) -> RenderableType:
+    """Lay a moment out on so many lines; where they do not suffice, the trial's words are cut short first."""
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(moment.at))
+    over = f"means of {moment.seconds:.0f} s" if moment.seconds else "no sample yet"
+    parts: List[RenderableType] = [Text(f"{moment.cluster}, Ceph {moment.version}, {stamp}, {over}", "bold")]
+    parts += [_work(moment.means), Text(""), _latency(moment.means), Text("")]
+    lines = [_queues(moment.means), _trouble(moment.means), *(f"note: {note}" for note in moment.notes)]
+    used = 1 + 1 + len(_WORK) + 1 + 1 + len(_LATENCY) + 1 + len(lines)
+    parts += [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
+    verdicts = moment.verdicts()
+    words = _words(moment.trial)
+    room = height - used
+    if verdicts and room > 2:
+        # half of the room at least is the trial's, where there is one
+        shown = verdicts[: max(1, room - 2 - (min(len(words) + 1, room // 2) if words else 0))]
+        parts += [Text(""), _objectives(shown, len(verdicts) - len(shown))]
+        room -= 2 + len(shown)
+    if words and room > 1:
+        fitting = _fitting(words, room - 1)
+        parts += [Text(""), *(Text(line) for line in fitting)]
+    return Group(*parts)
+
+
+def _table(*headings: str, left: int = 1) -> Table:
+    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for at, heading in enumerate(headings):
+        made.add_column(heading, justify="left" if at < left else "right", no_wrap=True, overflow="ellipsis")
+    return made
+
+
+def _work(means: Mapping[str, float]) -> Table:
+    table = _table("work", "operations", "objects", "bandwidth", "left", "done in")
+    for kind, (operations, objects, nbytes, left, done) in _WORK.items():
+        table.add_row(
+            kind,
+            _cell(operations, means),
+            _cell(objects, means),
+            _cell(nbytes, means),
+            f"{_cell(left, means)} {_LEFT.get(kind, '')}".strip() if left in means else "",
+            _cell(done, means),
+        )
+    return table
+
+
+def _latency(means: Mapping[str, float]) -> Table:
+    columns = ("mean", "p50", "p95", "p99")
+    table = _table("latency", *columns)
+    for who, pattern in _LATENCY.items():
+        table.add_row(who, *(_cell(pattern.format(column), means) for column in columns))
+    return table
+
+
+def _queues(means: Mapping[str, float]) -> str:
+    """Items that wait, with bars of one scale: `#` for what a class has of the longest queue."""
+    depths = {name: means.get(f"queue.{metric}") for name, metric in _QUEUES.items()}
+    if all(depth is None for depth in depths.values()):
+        return "queue per OSD: not seen (mClock does not run, or nothing was sampled)"
+    most = max(depth or 0.0 for depth in depths.values())
+    shown = []
+    for name, depth in depths.items():
+        bar = "#" * round(_BAR / 2 * (depth or 0.0) / most) if most > 0 else ""
+        shown.append(f"{name} {'-' if depth is None else f'{depth:.3g}'}{f' {bar}' if bar else ''}")
+    return f"queue per OSD: {', '.join(shown)}"
+
+
+def _trouble(means: Mapping[str, float]) -> str:
+    known = {words: means[metric] for metric, words in _TROUBLES.items() if metric in means}
+    if not known:
+        return "trouble: not seen"
+    found = [f"{count:g} {words}" for words, count in known.items() if count > 0]
+    return f"TROUBLE: {', '.join(found)}" if found else f"no {', no '.join(known)}"
+
+
+def _objectives(verdicts: Sequence[Verdict], more: int) -> Table:
+    table = _table(f"objective{f' ({more} more)' if more else ''}", "kind", "seen", "margin", "", left=2)
+    for verdict in verdicts:
+        margin = "" if verdict.margin is None else f"{100 * max(-9.99, min(9.99, verdict.margin)):+.0f}%"
+        met = {True: "met", False: "MISSED", None: "unknown"}[verdict.met]
+        style = {True: "green", False: "bold red", None: "dim"}[verdict.met]
+        seen = amount(verdict.objective.metric, verdict.seen)[0]
+        kind = "hard" if verdict.objective.hard else "soft"
+        table.add_row(verdict.objective.text, kind, seen, margin, Text(met, style))
+    return table
+
+
+def _words(trial: Optional[Mapping[str, Any]]) -> List[str]:
+    if trial is None:
+        return []
+    words = [str(line) for line in trial.get("words", [])]
+    return [*words, *([f"Problem: {trial['problem']}"] if trial.get("problem") else [])]
+
+
+def _fitting(words: Sequence[str], room: int) -> List[str]:
+    """As many lines as there is room for, each cut to the width."""
+    lines = [line if cell_len(line) <= WIDTH else f"{line[: WIDTH - 1]}…" for line in words]
+    return lines if len(lines) <= room else [*lines[: room - 1], f"… {len(lines) - room + 1} more lines"]
+
+
+def _cell(metric: str, means: Mapping[str, float]) -> str:
+    if metric not in means:
+        return ""
+    if means[metric] >= NEVER_S:
+        return "never"
+    return amount(metric, means[metric])[0]

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import io
+import json
+import re
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from ruamel.yaml import YAML
+
+from ceph_tuner.clusters.twin import TwinCluster
+from ceph_tuner.errors import ClusterTimeout
+from ceph_tuner.metrics import METRICS
+from ceph_tuner.sample import NEVER_S
+from ceph_tuner.slo import Slo, parse_objective
+from ceph_tuner_cli import watch
+from ceph_tuner_cli.watch_page import Moment, page
+from twins import small_twin
+
+Program = Callable[..., Tuple[int, str, str]]
+
+SLO = Slo("cluster", tuple(parse_objective(text) for text in ("client.p95_ms <= 80", "recovery.bytes_s >= 20 MB/s")))
+TRIAL = {"words": ["The automatic mode is on.", *(f"Sentence {number} " + "x" * 90 for number in range(9))]}
+
+
+def drawn(moment: Moment, height: int = 24, colour: bool = False) -> str:
+    console = Console(width=80, height=height, file=io.StringIO(), force_terminal=colour, highlight=False)
+    console.print(page(moment, height))
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def moment(**given: Any) -> Moment:
+    means = dict.fromkeys(METRICS, 1.0)
+    known: Dict[str, Any] = {"seconds": 30.0, "means": {**means, "client.p95_ms": 91.0, "recovery.finish_s": 7200.0}}
+    return Moment("lab", "20.2.4", 1.7e9, **{**known, "slo": SLO, "trial": TRIAL, **given})
+
+
+def test_a_full_page_fits_a_terminal_of_80_columns_and_24_lines() -> None:
+    lines = drawn(moment()).splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+
+
+@given(
+    st.integers(24, 60),
+    st.dictionaries(st.sampled_from(sorted(METRICS)), st.floats(0, NEVER_S), max_size=len(METRICS)),
+    st.sampled_from([None, SLO]),
+    st.sampled_from([None, TRIAL, {"words": ["short"], "problem": "broken"}]),
+    st.lists(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=200), max_size=2),
+)
+def test_no_page_is_larger_than_its_terminal(
+    height: int, means: Dict[str, float], slo: Optional[Slo], trial: Any, notes: Any
+) -> None:
+    shown = drawn(moment(means=means, slo=slo, trial=trial, notes=tuple(notes)), height).splitlines()
+    assert len(shown) <= height
+    assert all(len(line) <= 80 for line in shown)
+
+
+def test_the_page_says_in_words_what_it_says_in_colours() -> None:
+    plain, coloured = drawn(moment()), drawn(moment(), colour=True)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+    (missed,) = [line for line in plain.splitlines() if line.startswith("client.p95_ms")]
+    assert re.search(r"hard +91 ms +-14% +MISSED", missed)
+
+
+def test_times_to_finish_and_trouble_are_said() -> None:
+    shown = drawn(moment(means={"recovery.finish_s": 7200.0, "snaptrim.drain_s": NEVER_S, "ops.slow": 3.0}))
+    assert re.search(r"recovery .*\b2 h", shown)
+    assert re.search(r"snaptrim .*\bnever", shown)
+    assert "TROUBLE: 3 slow operations" in shown
+    assert "no slow operations" in drawn(moment(means={"ops.slow": 0.0}))
+
+
+def test_where_nothing_is_to_recover_its_rate_is_not_missed() -> None:
+    idle = {"recovery.bytes_s": 0.0, "recovery.objects_s": 0.0, "recovery.objects_left": 0.0}
+    (line,) = [line for line in drawn(moment(means=idle)).splitlines() if line.startswith("recovery.bytes_s")]
+    assert line.split()[-1] == "unknown"
+    busy = {**idle, "recovery.objects_left": 7.0}
+    (line,) = [line for line in drawn(moment(means=busy)).splitlines() if line.startswith("recovery.bytes_s")]
+    assert line.split()[-1] == "MISSED"
+
+
+def test_the_longest_queue_has_the_longest_bar() -> None:
+    means = {"queue.client": 10.0, "queue.background_recovery": 5.0, "queue.background_best_effort": 0.0}
+    assert "queue per OSD: client 10 ##########, recovery 5 #####, best effort 0\n" in drawn(moment(means=means))
+
+
+@pytest.fixture
+def twin(monkeypatch: pytest.MonkeyPatch) -> TwinCluster:
+    opened = small_twin()
+    monkeypatch.setattr(watch, "open_cluster", lambda name: opened)
+    return opened
+
+
+def test_once_gives_programs_what_was_seen_and_how_it_compares(twin: TwinCluster, run: Program) -> None:
+    twin.store.set("slo", json.dumps(SLO.to_dict()))
+    code, out, _ = run("watch", "--cluster", "twin", "--once", "--interval", "10", "--format", "json")
+    document = json.loads(out)
+    assert code == 0
+    assert document["seconds"] == pytest.approx(10, rel=0.1)
+    # the twin's clients offer 300 operations a second
+    assert document["means"]["client.iops"] == pytest.approx(300, rel=0.2)
+    assert [verdict["objective"] for verdict in document["verdicts"]] == [one.text for one in SLO.objectives]
+    assert document["automatic"] is None
+    _, out, _ = run("watch", "--cluster", "twin", "--once", "--interval", "10", "--format", "yaml")
+    assert set(YAML(typ="safe").load(out)) == set(document)
+
+
+def test_pages_follow_each_other_where_there_is_no_terminal_until_ctrl_c(
+    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleep, naps = twin.clock.sleep, []
+
+    def until_the_third(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) > 2:
+            raise KeyboardInterrupt
+        sleep(seconds)
+
+    monkeypatch.setattr(type(twin.clock), "sleep", lambda clock, seconds: until_the_third(seconds))
+    code, out, err = run("watch", "--cluster", "twin")
+    assert code == 0
+    assert out.count("queue per OSD:") == 2
+    assert max(len(line) for line in out.splitlines()) <= 80
+    assert err == ""
+
+
+def test_a_look_that_fails_is_a_note_and_what_was_seen_stays(
+    twin: TwinCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = watch.View(twin, None, 30.0)
+    twin.clock.sleep(5)
+    before = view.look()
+
+    def silent(sampler: Any) -> None:
+        raise ClusterTimeout("`osd dump` did not answer in time")
+
+    monkeypatch.setattr(type(view._sampler), "sample", silent)
+    twin.clock.sleep(5)
+    after = view.look()
+    assert after.notes == ("`osd dump` did not answer in time",)
+    assert after.means == before.means
+    assert after.at > before.at
+
+
+def test_means_are_of_the_window_alone(twin: TwinCluster) -> None:
+    view = watch.View(twin, None, 12.0)
+    for _ in range(6):
+        twin.clock.sleep(5)
+        seen = view.look()
+    assert 5 <= seen.seconds <= 17
