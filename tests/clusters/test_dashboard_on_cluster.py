@@ -19,6 +19,7 @@ from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.clusters.session import Session
 from ceph_tuner.errors import PermissionRefused
 from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.reading import osd_latency
 from ceph_tuner.releases import release_of
 from ceph_tuner.sample import READ, WRITE
@@ -126,7 +127,11 @@ def test_an_osds_latencies_come_by_rest_too(look: Callable[[], Dashboard]) -> No
 
 
 def test_nothing_is_written_and_the_reason_is_said(look: Callable[[], Dashboard], session: Session) -> None:
-    before = CommandConfig(session).dump()
+    def of_osds() -> List[ConfigEntry]:
+        # a dashboard of Tentacle writes the token of whoever logs in into the database
+        return [entry for entry in CommandConfig(session).dump() if not entry.name.startswith("mgr/dashboard/")]
+
+    before = of_osds()
     dashboard = look()
     version = osd_versions(dashboard)[0]
     cluster = Cluster.of("lab", dashboard, release_of(version), version)
@@ -137,7 +142,7 @@ def test_nothing_is_written_and_the_reason_is_said(look: Callable[[], Dashboard]
         cluster.config.set("osd", NAME, "7")
     with pytest.raises(NotByRest, match="key-value store"), cluster.lock():
         raise AssertionError("locked without a store")
-    assert CommandConfig(session).dump() == before
+    assert of_osds() == before
 
 
 def test_a_token_that_the_dashboard_revokes_is_renewed(served: Tuple[List[str], Path], any_lab: Lab) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Dict, Union
 
 from ruamel.yaml import YAML
 
@@ -30,6 +30,11 @@ def _profile(document: yaml_document.Document) -> Profile:
 
 def to_text(profile: Profile) -> str:
     """Write a profile as YAML; `from_text` is its inverse."""
+    return plain_to_text(profile.to_dict())
+
+
+def plain_to_text(document: Dict[str, Any]) -> str:
+    """Write a plain document as YAML, its keys in their order."""
     yaml: Any = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
     yaml.allow_unicode = True
@@ -37,7 +42,7 @@ def to_text(profile: Profile) -> str:
     yaml.sort_base_mapping_type_on_output = False  # in the order of the profile, not of the alphabet
     yaml.representer.add_representer(str, _text)
     stream = io.StringIO()
-    yaml.dump(profile.to_dict(), stream)
+    yaml.dump(document, stream)
     return stream.getvalue()
 
 

@@ -105,7 +105,7 @@ def look(member: Member, timeout: float = 30.0) -> Status:
 
 def status_of(cluster: Cluster) -> Status:
     """Look at a cluster through its ports. Raises TunerError."""
-    entries, masks_hidden = _entries(cluster)
+    entries, masks_hidden = entries_of(cluster)
     places = cluster.config.places()
     running = [place for place in places if place.up]
     wrong = findings(stored_capacities(entries, running))
@@ -170,7 +170,7 @@ def drifted(entries: Sequence[ConfigEntry], standing: Sequence[Entry]) -> List[s
     ]
 
 
-def _entries(cluster: Cluster) -> Tuple[List[ConfigEntry], bool]:
+def entries_of(cluster: Cluster) -> Tuple[List[ConfigEntry], bool]:
     """The configuration database, and whether it came without its masks."""
     if isinstance(cluster.commander, Dashboard):
         return [ConfigEntry(*stated) for stated in cluster.commander.stated()], True

@@ -82,7 +82,7 @@ class Elsewhere:
 
 def judged(profile: Profile, here: Here, baseline: Mapping[str, float], space: Space) -> Judged:
     """Say whether a profile's settings are worth a suggestion."""
-    reason = _unlike_hardware(profile, here) or _unlike_work(profile, here) or _unlike_load(profile, here, baseline)
+    reason = unlike(profile, here, baseline)
     if reason:
         return Judged(profile, None, reason)
     try:
@@ -94,6 +94,11 @@ def judged(profile: Profile, here: Here, baseline: Mapping[str, float], space: S
     if fixed:
         return Judged(profile, None, f"it sets {fixed[0]}, which is not searched here")
     return Judged(profile, space.nearest(settings), "alike in hardware, work and load")
+
+
+def unlike(profile: Profile, here: Here, baseline: Mapping[str, float]) -> str:
+    """Say in what a profile's origin is too far from this cluster; nothing where it is alike."""
+    return _unlike_hardware(profile, here) or _unlike_work(profile, here) or _unlike_load(profile, here, baseline)
 
 
 def proposals(entries: Sequence[Judged]) -> List[Proposal]:

@@ -1,0 +1,58 @@
+"""Profiles that travel between clusters, as YAML files (docs/fleet.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, Optional, Union
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from ceph_tuner.files import schema, yaml_document
+from ceph_tuner.files.profile_file import plain_to_text
+from ceph_tuner.files.writing import write_text
+from ceph_tuner.fleet.portable import Plain, Portable, unsealed
+
+_TEXT = {"type": "string"}
+
+
+def _mapping(properties: Dict[str, Any], *required: str) -> Dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+PORTABLE: Dict[str, Any] = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "title": "ceph-tuner portable profile",
+    **_mapping(
+        {
+            "schema": {"type": "integer"},
+            "origin": _mapping({"cluster": _TEXT, "exported": _TEXT}, "cluster", "exported"),
+            "profile": schema.PROFILE,
+            "digest": _TEXT,
+            "signature": _mapping({"key": _TEXT, "ed25519": _TEXT}, "key", "ed25519"),
+        },
+        "schema",
+        "origin",
+        "profile",
+        "digest",
+    ),
+}
+
+
+def read(path: Union[str, Path], trusted: Optional[Ed25519PublicKey] = None) -> Portable:
+    """Read and check one. Raises InputError with the file, the line and the key."""
+    return _from(yaml_document.load(path), trusted)
+
+
+def from_text(text: str, name: str, trusted: Optional[Ed25519PublicKey] = None) -> Portable:
+    """Read one from the text of the named file."""
+    return _from(yaml_document.parse(text, name), trusted)
+
+
+def _from(document: yaml_document.Document, trusted: Optional[Ed25519PublicKey]) -> Portable:
+    schema.check(document, PORTABLE)
+    return unsealed(document.data, document.place, trusted)
+
+
+def write(path: Union[str, Path], sealed: Plain, force: bool = False) -> None:
+    """Write one, whole or not at all. Raises InputError where the file exists and `force` is not given."""
+    write_text(path, plain_to_text(sealed), force)

@@ -1,0 +1,90 @@
+"""In which knobs clusters differ, by their configuration databases."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.fleet.contract import Member
+from ceph_tuner.fleet.opening import open_member
+from ceph_tuner.fleet.status import entries_of
+from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.plan import winner
+from ceph_tuner.ports import ConfigEntry
+from ceph_tuner.releases import Release, parse_version
+from ceph_tuner.target import Place
+
+_LEFT_OUT = ("capacity", "sleeps")
+NAMES = tuple(name for name, entry in KNOBS.items() if entry.scope == "osd" and entry.work not in _LEFT_OUT)
+"""What is compared: no facts of a device, and nothing that mClock forces to 0."""
+
+MIXED, NOWHERE = "differs between its OSDs", "no such option"
+
+
+@dataclass(frozen=True)
+class InForce:
+    """Of one cluster: knob -> value as Ceph writes it."""
+
+    values: Mapping[str, str]
+    certain: bool = True
+    """False where masks are hidden."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One knob, with the clusters that have each value; the value of most clusters first."""
+
+    knob: str
+    values: Tuple[Tuple[str, Tuple[str, ...]], ...]
+
+
+def read_settings(member: Member, timeout: float = 30.0) -> InForce:
+    """Read what a member's OSDs have. Raises TunerError."""
+    with closing(open_member(member, timeout)) as cluster:
+        entries, masks_hidden = entries_of(cluster)
+        running = [place for place in cluster.config.places() if place.up]
+        return InForce(in_force(entries, running, cluster.release, cluster.version), not masks_hidden)
+
+
+def in_force(
+    entries: Sequence[ConfigEntry], running: Sequence[Place], release: Release, version: str
+) -> Dict[str, str]:
+    """Value of each knob on all running OSDs. A built-in profile decides the nine, whatever stands there."""
+    found: Dict[str, str] = {}
+    for name in NAMES:
+        values = {_value(name, entries, place, release, version) for place in running}
+        if values:
+            found[name] = values.pop() if len(values) == 1 else MIXED
+    return found
+
+
+def differences(clusters: Mapping[str, InForce]) -> List[Difference]:
+    """Knobs that are not the same on all of them, in the order in which people read knobs."""
+    found = []
+    for name in NAMES:
+        groups: Dict[str, List[str]] = {}
+        for cluster, settings in clusters.items():
+            groups.setdefault(settings.values.get(name, NOWHERE), []).append(cluster)
+        if len(groups) > 1:
+            ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+            found.append(Difference(name, tuple((value, tuple(names)) for value, names in ordered)))
+    return found
+
+
+def _value(name: str, entries: Sequence[ConfigEntry], place: Place, release: Release, version: str) -> str:
+    profile = _winning(PROFILE, entries, place) or release.default_profile
+    if name == PROFILE:
+        return profile
+    if name in MCLOCK_NINE and profile in release.profiles:
+        return KNOBS[name].format(release.profiles[profile][name])
+    written = _winning(name, entries, place)
+    default = KNOBS[name].default(release, parse_version(version))
+    if written is None:
+        return NOWHERE if default is None else KNOBS[name].format(default)
+    return KNOBS[name].format(KNOBS[name].read(written, name))
+
+
+def _winning(name: str, entries: Sequence[ConfigEntry], place: Place) -> Optional[str]:
+    entry = winner(entries, name, place)
+    return None if entry is None else entry.value
