@@ -32,6 +32,7 @@ def report(
     slo: Optional[Path] = typer.Option(
         None, "--slo", "-s", help="The SLO file: `recommend` is run for the described cluster first."
     ),
+    trials: Optional[int] = typer.Option(None, "--trials", "-n", min=1, max=500, help="With --slo: settings to try."),
     cluster: Optional[str] = typer.Option(
         None, "--cluster", "-c", help="A lab, a path of a ceph.conf, or `ceph`: what it remembers is in the page."
     ),
@@ -46,7 +47,7 @@ def report(
     check_free(output, force)
     code, found = 0, None
     if source is not None:
-        code, found = _answered(context, source, slo)
+        code, found = _answered(context, source, slo, trials)
     if cluster is not None:
         kept = _past(cluster, hours)
         found = kept if found is None else with_history(found, kept)
@@ -56,15 +57,16 @@ def report(
     return code
 
 
-def _answered(context: typer.Context, source: str, slo: Optional[Path]) -> Tuple[int, Findings]:
+def _answered(context: typer.Context, source: str, slo: Optional[Path], trials: Optional[int]) -> Tuple[int, Findings]:
     """Read an answer, or make one. Where making it was interrupted, the code says so and what was found counts."""
     if slo is None:
         return 0, answers.read_answer(source)
     root: Any = context.find_root()
     recommend = root.command.get_command(root, "recommend")
     printed = io.StringIO()
+    words = [source, "--slo", str(slo), "--format", "json", *(["--trials", str(trials)] if trials else [])]
     with redirect_stdout(printed):
-        code = recommend.main([source, "--slo", str(slo), "--format", "json"], "recommend", standalone_mode=False)
+        code = recommend.main(words, "ceph-tuner recommend", standalone_mode=False)
     document = answer_file.parse(printed.getvalue().encode(), f"recommend {source}")
     # a recommendation that nothing is better is a page as well
     return (0 if code in (0, 1) else int(code)), answers.findings_of(document)

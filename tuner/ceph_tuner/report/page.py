@@ -112,13 +112,16 @@ def _value(name: str, value: Optional[Value]) -> str:
 
 
 def _in_time(found: Findings) -> List[Dict[str, Any]]:
-    return [
-        {
-            "metric": metric,
-            "plots": {size: _svg(plots_in_time.in_time(found, metric, size)) for size in plots_in_time.SIZES},
-        }
-        for metric in plots_in_time.metrics_in_time(found)
-    ]
+    metrics = plots_in_time.metrics_in_time(found)
+    parts = []
+    for part in plots_in_time.stretches(found):
+        drawn = [
+            {size: plots_in_time.in_time(found, part, metric, size) for size in plots_in_time.SIZES}
+            for metric in metrics
+        ]
+        figures = [{size: _svg(text) for size, text in sizes.items() if text} for sizes in drawn]
+        parts.append({"title": part.title, "figures": [sizes for sizes in figures if sizes]})
+    return parts
 
 
 def _trade_offs(found: Findings) -> List[Dict[str, Any]]:

@@ -48,7 +48,7 @@ def objective(found: Findings, place: int) -> str:
         axis = Axis(axes, "x", wanted.metric, [*values, *ends])
         for row, option in enumerate(options):
             seen = option.seen[wanted.metric]
-            colour, marker = _look(option, options, found.better)
+            colour, marker = look(option, options, found.better)
             if seen.interval is not None:
                 axes.plot(axis.scaled(seen.interval), [row, row], color=colour, linewidth=2.5, solid_capstyle="butt")
             axes.plot(axis.scaled([seen.mean]), [row], color=colour, marker=marker, markersize=_size(marker))
@@ -82,7 +82,7 @@ def trade_off(found: Findings, one: str, other: str) -> str:
         axes.plot(*line, color=MUTED, linewidth=1.2, drawstyle=style, label="front")
         named = compared(found)
         for point in points:
-            colour, marker = _look(point, points, found.better)
+            colour, marker = look(point, points, found.better)
             label = _short(point.label) if point in named else None
             marks = [x.scaled([point.seen[one].mean]), y.scaled([point.seen[other].mean])]
             axes.plot(*marks, linestyle="", marker=marker, color=colour, markersize=_size(marker), label=label)
@@ -115,7 +115,7 @@ def importance(entry: Importance) -> str:
 
 def dependence(curve: Dependence, number: int) -> str:
     """Draw a metric over a knob's values, averaged over the other knobs."""
-    places, ticks, labels = _knob_axis(curve)
+    places, ticks, labels = knob_axis(curve)
     with drawing():
         drawn = figure(WIDTH, 170)
         axes = drawn.subplots()
@@ -153,7 +153,7 @@ def capacity(classes: Sequence[Account]) -> str:
                 if marker != "|":
                     marks.update(markerfacecolor="none" if marker == "D" else colour)
                 axes.plot([100 * share], [row], linestyle="", label=words if first else None, **marks)
-        axes.set_yticks(range(len(classes)), [class_name(entry.name) for entry in classes])
+        axes.set_yticks(range(len(classes)), [_short(class_name(entry.name)) for entry in classes])
         axes.set_ylim(len(classes) - 0.4, -0.6)
         axes.set_xlim(0, widest * 1.05)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
@@ -250,7 +250,7 @@ def bounds_of(found: Findings) -> Mapping[str, Tuple[float, bool]]:
     return bounds
 
 
-def _look(option: Option, options: Sequence[Option], better: bool) -> Tuple[str, str]:
+def look(option: Option, options: Sequence[Option], better: bool) -> Tuple[str, str]:
     """Colour and marker: never the colour alone tells options apart."""
     role = role_of(option, better)
     if role in ("recommended", "closest"):
@@ -267,7 +267,7 @@ def _size(marker: str) -> float:
     return 12.0 if marker == "*" else 8.0
 
 
-def _knob_axis(curve: Dependence) -> Tuple[List[float], List[float], List[str]]:
+def knob_axis(curve: Dependence) -> Tuple[List[float], List[float], List[str]]:
     """Give where a knob's values lie, and ticks; no limit stands beyond the largest one."""
     knob = KNOBS.get(curve.name)
 

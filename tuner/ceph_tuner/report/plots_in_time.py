@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import matplotlib.dates
 from matplotlib.axes import Axes
 
+from ceph_tuner.knobs import PROFILE
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.report import Findings, Mark
 from ceph_tuner.report.plots import Axis, bounds_of, draw_bound
-from ceph_tuner.report.svg import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, drawing, figure, inline
+from ceph_tuner.report.svg import BLUE, GREEN, INK, MUTED, ORANGE, drawing, figure, inline
 from ceph_tuner.report.unknown import LONGEST_GAP_S
 from ceph_tuner.sample import NEVER_S, Window
-from ceph_tuner.trial import Trial
+from ceph_tuner.trial import IN_FORCE, Trial
 
 _DATES: Any = matplotlib.dates
 """It has no types."""
@@ -42,26 +44,54 @@ def metrics_in_time(found: Findings) -> List[str]:
     return list(dict.fromkeys([*wanted, *(name for name in _ALSO if seen.get(name))]))[:_MOST]
 
 
-def in_time(found: Findings, metric: str, size: str) -> str:
+@dataclass(frozen=True)
+class Stretch:
+    """A part of the past that is drawn by itself: minutes would be lost beside days."""
+
+    title: str
+    start: float
+    end: float
+    trials: Tuple[Trial, ...] = ()
+    windows: Tuple[Window, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """As a name in the page."""
+        return self.title.lower().replace(" ", "-")
+
+
+def stretches(found: Findings) -> List[Stretch]:
+    """Give the tuning run, the minutes and the hours, as far as there are any."""
+    trials = tuple(trial for trial in found.trials if trial.seconds > 0)
+    parts = []
+    if trials:
+        end = max(trial.at + trial.seconds for trial in trials)
+        parts.append(Stretch("The tuning run", min(trial.at for trial in trials), end, trials=trials))
+    for title, windows in (("Minute by minute", found.windows), ("Hour by hour", found.hours)):
+        if windows:
+            parts.append(Stretch(title, windows[0].start, windows[-1].end, windows=windows))
+    return parts
+
+
+def in_time(found: Findings, part: Stretch, metric: str, size: str) -> Optional[str]:
     """Draw a metric over time: windows as a curve with its spread, trials as bars, changes as numbered lines."""
-    minutes = _points(found.windows, metric)
-    # of hours only those that the minutes do not tell better
-    since = found.windows[0].start if found.windows else math.inf
-    hours = _points([window for window in found.hours if window.end <= since], metric)
-    trials = [trial for trial in found.trials if metric in trial.measures and trial.seconds > 0]
-    seen = [(mean, deviation) for _, _, mean, deviation in (*minutes, *hours) if mean < NEVER_S]
+    points = _points(part.windows, metric)
+    trials = [trial for trial in part.trials if metric in trial.measures]
+    if not points and not trials:
+        return None
+    seen = [(mean, deviation) for _, _, mean, deviation in points if mean < NEVER_S]
     seen += [(trial.measures[metric].mean, trial.measures[metric].deviation) for trial in trials]
     values = [value for mean, deviation in seen for value in (mean, mean + deviation)]
     bounds = bounds_of(found)
     if metric in bounds:
         values.append(bounds[metric][0])
-    width, height = SIZES[size]
     with drawing():
-        drawn = figure(width, height)
+        drawn = figure(*SIZES[size])
         axes = drawn.subplots()
         axis = Axis(axes, "y", metric, values)
-        for points, colour, style in ((hours, PURPLE, "--"), (minutes, BLUE, "-")):
-            _curve(axes, axis, points, colour, style)
+        margin = 0.02 * (part.end - part.start)
+        axes.set_xlim(when(part.start - margin), when(part.end + margin))
+        _curve(axes, axis, points)
         for trial in trials:
             _trial(axes, axis, trial, metric)
         if metric in bounds:
@@ -71,7 +101,8 @@ def in_time(found: Findings, metric: str, size: str) -> str:
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(_DATES.ConciseDateFormatter(locator))
         axes.set_title(f"{metric} ({axis.unit})" if axis.unit else metric, loc="left", pad=16 if found.marks else 6)
-        return inline(drawn, f"{size}-{metric}".replace(".", "-"), f"{METRICS[metric].meaning} over time")
+        name = f"{size}-{part.name}-{metric}".replace(".", "-")
+        return inline(drawn, name, f"{METRICS[metric].meaning} over time: {part.title.lower()}")
 
 
 def _points(windows: Sequence[Window], metric: str) -> List[Tuple[float, float, float, float]]:
@@ -83,29 +114,28 @@ def _points(windows: Sequence[Window], metric: str) -> List[Tuple[float, float, 
     ]
 
 
-def _curve(
-    axes: Axes, axis: Axis, points: Sequence[Tuple[float, float, float, float]], colour: str, style: str
-) -> None:
+def _curve(axes: Axes, axis: Axis, points: Sequence[Tuple[float, float, float, float]]) -> None:
     """Draw a curve with its spread, broken where nothing was measured for long."""
-    stretches: List[List[Tuple[float, float, float, float]]] = []
+    pieces: List[List[Tuple[float, float, float, float]]] = []
     for point in points:
         lasting = max(LONGEST_GAP_S, 2 * (point[1] - point[0]))
-        if not stretches or point[0] - stretches[-1][-1][1] > lasting:
-            stretches.append([])
-        stretches[-1].append(point)
-    for stretch in stretches:
-        at = [when((start + end) / 2) for start, end, _, _ in stretch]
-        low = axis.scaled([max(0.0, mean - deviation) for _, _, mean, deviation in stretch])
-        high = axis.scaled([mean + deviation for _, _, mean, deviation in stretch])
-        axes.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
-        marker = "o" if len(stretch) == 1 else ""
-        axes.plot(at, axis.scaled([mean for _, _, mean, _ in stretch]), style, color=colour, marker=marker)
+        if not pieces or point[0] - pieces[-1][-1][1] > lasting:
+            pieces.append([])
+        pieces[-1].append(point)
+    for piece in pieces:
+        at = [when((start + end) / 2) for start, end, _, _ in piece]
+        low = axis.scaled([max(0.0, mean - deviation) for _, _, mean, deviation in piece])
+        high = axis.scaled([mean + deviation for _, _, mean, deviation in piece])
+        axes.fill_between(at, low, high, color=BLUE, alpha=0.18, linewidth=0)
+        marker = "o" if len(piece) == 1 else ""
+        axes.plot(at, axis.scaled([mean for _, _, mean, _ in piece]), color=BLUE, marker=marker)
 
 
 def _trial(axes: Axes, axis: Axis, trial: Trial, metric: str) -> None:
     """Draw a trial from its beginning to its end, with the deviation inside of it."""
     start, end, measure = when(trial.at), when(trial.at + trial.seconds), trial.measures[metric]
-    colour = {"baseline": ORANGE, "profile": BLUE, "check": GREEN}.get(trial.run.kind, INK)
+    named = trial.run.label == IN_FORCE, set(trial.run.settings) == {PROFILE}, trial.run.kind == "check"
+    colour = next((own for own, so in zip((ORANGE, BLUE, GREEN), named) if so), INK)
     (mean,) = axis.scaled([measure.mean])
     (reach,) = axis.scaled([measure.deviation])
     style = ":" if trial.failed is not None else "-"
@@ -119,18 +149,11 @@ def _changes(axes: Axes, marks: Sequence[Mark]) -> None:
     last = -math.inf
     for number, mark in enumerate(marks, 1):
         at = when(mark.at)
+        if not left <= at <= right:
+            continue
         axes.axvline(at, color=MUTED, linewidth=1, linestyle=(0, (1, 2)))
         if at - last > (right - left) / _MOST_NUMBERS:
-            axes.annotate(
-                str(number),
-                (at, 1.0),
-                (0, 3),
-                xycoords=("data", "axes fraction"),
-                textcoords="offset points",
-                ha="center",
-                fontsize=9,
-                annotation_clip=False,
-            )
+            axes.text(at, 1.02, str(number), transform=axes.get_xaxis_transform(), ha="center", fontsize=9)
             last = at
 
 

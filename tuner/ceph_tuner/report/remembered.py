@@ -11,7 +11,7 @@ from ceph_tuner.autopilot import audit
 from ceph_tuner.autopilot.audit import Audit
 from ceph_tuner.errors import InputError
 from ceph_tuner.history import History
-from ceph_tuner.journal import APPLIED, Entry
+from ceph_tuner.journal import APPLIED, UNDONE, Entry
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.ports import Store
 from ceph_tuner.releases import Release
@@ -19,7 +19,7 @@ from ceph_tuner.report import HISTORY, TUNING, Findings, Mark, unknown
 from ceph_tuner.report.answer_file import cleaned
 from ceph_tuner.report.measured import headline, measured_options
 from ceph_tuner.slo import Slo, all_met, evaluate, parse_slo
-from ceph_tuner.trial import IN_FORCE, candidates_of
+from ceph_tuner.trial import IN_FORCE, Trial, candidates_of
 from ceph_tuner.tuning.past import PastRun, past_runs
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.winner import choose
@@ -28,6 +28,9 @@ SLO_KEY = "slo"
 """Where the plugin keeps the cluster's objectives."""
 
 MOST_MARKS = 60
+
+_SAME_S = 10.0
+"""A write so near to a record of the audit trail is what that record is about."""
 
 _TOLD = (
     *(audit.MODE, audit.APPLY, audit.HELD, audit.TAKEN_BACK, audit.KEPT, audit.BREACH, audit.GAVE_UP, audit.PAUSED),
@@ -47,7 +50,7 @@ def remembered(name: str, store: Store, entries: Sequence[Entry], release: Relea
         found,
         windows=tuple(windows),
         hours=tuple(hours),
-        marks=_marks(store, entries, since),
+        marks=_marks(store, entries, [trial for run in runs for trial in run.trials], since),
         commands=tuple(step.command for step in in_force[-1].steps) if in_force else (),
         undo=(shlex.join(["ceph-tuner", "rollback", "--cluster", name]),) if in_force else (),
         written=bool(in_force),
@@ -123,8 +126,11 @@ def _stored_slo(store: Store) -> Optional[Slo]:
         raise InputError("the stored SLO", str(error)[:100], "`ceph tuner slo rm all`, then set it anew") from error
 
 
-def _marks(store: Store, entries: Sequence[Entry], since: float) -> Tuple[Mark, ...]:
-    """Give lasting changes and what the automatic mode did, in the order of time: the newest MOST_MARKS."""
+def _marks(store: Store, entries: Sequence[Entry], trials: Sequence[Trial], since: float) -> Tuple[Mark, ...]:
+    """Give what the automatic mode did and other lasting changes, in the order of time: the newest MOST_MARKS.
+
+    A tuning run's trials are left out: they are drawn as what they are.
+    """
     trail = Audit(store).newest()
     outcomes = {record.refers: record.outcome for record in trail if record.refers}
     found: List[Mark] = [
@@ -132,8 +138,11 @@ def _marks(store: Store, entries: Sequence[Entry], since: float) -> Tuple[Mark, 
         for record in trail
         if record.what in _TOLD and not record.refers
     ]
+    told = [mark.at for mark in found]
+    spans = [(trial.at, trial.at + trial.seconds) for trial in trials]
     for entry in entries:
-        if not entry.trial:
+        tried = entry.trial or (entry.state == UNDONE and any(start <= entry.at <= end for start, end in spans))
+        if not tried and all(abs(entry.at - at) > _SAME_S for at in told):
             words = f"{len(entry.steps)} writes for {entry.target}"
             found.append(Mark(entry.at, words, entry.why, entry.who, f"{entry.state}. {entry.note}".rstrip(". ")))
     kept = sorted((mark for mark in found if mark.at >= since), key=lambda mark: mark.at)[-MOST_MARKS:]

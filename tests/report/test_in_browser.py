@@ -1,0 +1,117 @@
+"""The page in a real Chromium without a screen: quiet, whole, and within the width of a phone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
+
+import pytest
+from example_answers import AT, recommendation, tuning
+
+from ceph_tuner.report import Findings, Mark, answer_file
+from ceph_tuner.report.answers import findings_of
+from ceph_tuner.report.page import page
+from ceph_tuner.sample import Measure, Window
+
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+LONG = "a-name-of-an-operator-or-a-cluster-that-has-no-place-to-break-it-" * 4
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    driver = pytest.importorskip("playwright.sync_api", reason="no playwright here: pip install playwright")
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip("no Chromium here: apt install chromium-headless-shell")
+    with driver.sync_playwright() as running:
+        # a sandbox takes rights that root in a container has not; the page is our own
+        opened = running.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+def read(document: Any) -> Findings:
+    return findings_of(answer_file.parse(json.dumps(document).encode(), "answer.json"))
+
+
+def with_past(found: Findings) -> Findings:
+    windows = tuple(
+        Window(AT + 60 * n, AT + 60 * n + 60, {"client.p95_ms": Measure(8.0 + n % 3, 0.5, 6)}) for n in range(60)
+    )
+    marks = tuple(Mark(AT + 600 * n, LONG, "<b>why</b>", "operator", "kept") for n in range(1, 5))
+    return Findings(**{**found.__dict__, "windows": windows, "hours": windows[:3], "marks": marks})
+
+
+PAGES = {
+    "recommendation": lambda: read(recommendation()),
+    "tuning": lambda: read(tuning()),
+    "past": lambda: with_past(read(tuning(cluster=LONG))),
+    "long": lambda: read(recommendation(cluster=LONG, notes=[LONG])),
+}
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def written(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("pages") / f"{request.param}.html"
+    path.write_text(page(PAGES[request.param](), AT, "answer.json"), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_quiet_and_fits_the_width(browser: Any, written: Path, width: int, scheme: str) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    tab = context.new_page()
+    said: List[str] = []
+    asked: List[str] = []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto(written.as_uri())
+    tab.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert said == []
+    assert asked == [written.as_uri()]
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    for name in ("objectives", "commands", "unknown"):
+        assert tab.locator(f"#{name}").is_visible()
+    # every plot that is shown has a size, and its text can be read: 8 px at least
+    sizes = tab.evaluate(
+        """[...document.querySelectorAll('svg')].filter(one => one.checkVisibility()).map(one => {
+             const box = one.getBoundingClientRect();
+             return {width: box.width, height: box.height, scale: box.width / one.viewBox.baseVal.width}})"""
+    )
+    assert len(sizes) >= 2
+    assert all(0 < box["width"] <= width and box["height"] > 50 for box in sizes)
+    assert all(box["scale"] * 9 >= 8 for box in sizes)
+    paper: Dict[str, str] = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert paper == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(21, 24, 28)")
+    context.close()
+
+
+def test_texts_of_a_plot_do_not_leave_it(browser: Any, written: Path) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    tab = context.new_page()
+    tab.goto(written.as_uri())
+    outside = tab.evaluate(
+        """[...document.querySelectorAll('svg text')].filter(one => one.checkVisibility()).filter(one => {
+             const text = one.getBoundingClientRect(), plot = one.ownerSVGElement.getBoundingClientRect();
+             return text.left < plot.left - 2 || text.right > plot.right + 2 || text.bottom > plot.bottom + 2
+           }).map(one => one.textContent)"""
+    )
+    assert outside == []
+    context.close()
+
+
+def test_it_prints_dark_on_white(browser: Any, written: Path) -> None:
+    context = browser.new_context(color_scheme="dark")
+    tab = context.new_page()
+    tab.goto(written.as_uri())
+    tab.emulate_media(media="print")
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    printed = tab.pdf(format="A4")
+    assert printed.startswith(b"%PDF")
+    assert len(printed) > 20_000
+    context.close()
