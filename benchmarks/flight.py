@@ -64,6 +64,8 @@ class Flight:
 
     def __init__(self, seed: int, directory: Path, options: Optional[Dict[str, Any]] = None, copies: int = 2) -> None:
         """`options` of the module, beside OPTIONS."""
+        # others may have left some, whoever flies in a process with them
+        self._threads = set(threading.enumerate())
         self.world, self.trouble = World(seed, copies), Trouble()
         self._chance = random.Random(self.world.random.random())
         self._optimiser = Optimiser(directory, random.Random(self.world.random.random()))
@@ -108,7 +110,8 @@ class Flight:
         self.laws.look(None, False)
         self.laws.end()
         self.laws.size()
-        left = [thread.name for thread in threading.enumerate() if thread.name.startswith(("tuner", "flight", "lock"))]
+        begun = [thread for thread in threading.enumerate() if thread not in self._threads]
+        left = [thread.name for thread in begun if thread.name.startswith(("tuner", "flight", "lock"))]
         if left:
             self.laws.broken("threads", ", ".join(left))
         if children():

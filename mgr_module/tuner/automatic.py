@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from dataclasses import replace
@@ -10,12 +11,13 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 from ceph_tuner import __version__
 from ceph_tuner.applier import Applier
 from ceph_tuner.autopilot.audit import ACTS, TAKEN_BACK, Audit
+from ceph_tuner.autopilot.machine import BY_OPERATOR
 from ceph_tuner.autopilot.observer import Observer, groups_of
 from ceph_tuner.autopilot.pilot import Pilot
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import COMPARING, MODES, OFF, PHASES, State
 from ceph_tuner.clusters.machine import SystemClock
-from ceph_tuner.errors import InputError
+from ceph_tuner.errors import InputError, TunerError
 from ceph_tuner.lock import Lock
 from ceph_tuner.ports import Clock
 from ceph_tuner.releases import release_of
@@ -217,13 +219,15 @@ class Automatic:
             self._capacity, self._capacity_at = [], 0.0
         elif abs(self._clock.now() - self._capacity_at) > CAPACITY_S:
             self._capacity_at = self._clock.now()
-            self._capacity = self.capacity.report()["findings"]
+            # what a command does not answer now it answers later; the look itself must go on
+            with contextlib.suppress(TunerError):
+                self._capacity = self.capacity.report()["findings"]
 
     def _failure(self) -> str:
         """Why the last trial ended, if it was taken back."""
-        # a trial that an operator ended has a word of the operator's alone in the trail
         ends = [record for record in self._crew.recent if record.what in ACTS and not record.refers]
-        return ends[-1].why if ends and ends[-1].what == TAKEN_BACK else ""
+        failed = bool(ends) and ends[-1].what == TAKEN_BACK and ends[-1].detail.get("rule") != BY_OPERATOR
+        return ends[-1].why if failed else ""
 
     def _metrics(self) -> Document:
         state, seen, window = self._driver.state, self._driver.seen, self._sampler.window(STATUS_WINDOW_S)

@@ -10,6 +10,7 @@ import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Union
 
 from ceph_tuner.autopilot.audit import DRIFT, KEPT, MODE, RESUMED, TAKEN_BACK, Record
+from ceph_tuner.autopilot.machine import BY_OPERATOR
 from ceph_tuner.autopilot.state import APPROVE, OFF, WAITING, State
 
 DAY = 86400.0
@@ -148,7 +149,7 @@ def of_trail(records: Sequence[Record], now: float) -> Dict[str, List[str]]:
             found.clear()
         elif record.at > now - DAY and not record.refers:
             line = f"#{record.number}, {_utc(record.at)}: {record.why}"
-            if record.what == TAKEN_BACK:
+            if record.what == TAKEN_BACK and record.detail.get("rule") != BY_OPERATOR:
                 # the newest alone: it is what the back-off is for
                 found["TUNER_TRIAL_TAKEN_BACK"] = [line]
             elif record.what == DRIFT:

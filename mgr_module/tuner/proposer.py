@@ -42,7 +42,7 @@ class Proposer:
         slo = self._service.slos.read()
         if slo is None:
             return Answered(self._now(), why="no SLO is set: `ceph tuner slo set 'client.p95_ms<=80'`")
-        reference = self._service.baseline() or dict(state.baseline)
+        reference = {**state.baseline, **self._service.reference()}
         answer = self._service.ask_for(absolute(slo, reference), state.baseline, state.begun, state.proposals)
         proposals: List[Mapping[str, Any]] = answer["proposals"]
         if not proposals:

@@ -136,7 +136,7 @@ class Service:
         slo = self.slos.read()
         if slo is None:
             return []
-        return [verdict.to_dict() for verdict in evaluate(slo, at_work(_means(window)), self.baseline())]
+        return [verdict.to_dict() for verdict in evaluate(slo, at_work(_means(window)), self.reference())]
 
     def in_force(self) -> Dict[str, Any]:
         """Profile and nine values that OSDs say they have, and whether those asked agree."""
@@ -293,6 +293,10 @@ class Service:
     def _trials(self) -> List[Trial]:
         read = (_trial(record) for record in self.history().trials())
         return [trial for trial in read if trial is not None]
+
+    def reference(self) -> Dict[str, float]:
+        """What relative bounds refer to: the first that was seen, or a tuning run's baseline."""
+        return {**(self.baseline() or {}), **self.slos.baseline()}
 
     def baseline(self) -> Optional[Dict[str, float]]:
         """What the last tuning run measured under the settings that were in force."""

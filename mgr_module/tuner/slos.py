@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Optional
+from typing import Any, Dict, Mapping, Optional
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.ports import Store
 from ceph_tuner.slo import Objective, Slo, parse_slo
 
 KEY = "slo"
+BASELINE = "slo/baseline"
+"""What relative bounds refer to, metric by metric: it must not follow every change that is kept."""
 DEFAULT_NAME = "cluster"
 
 
@@ -32,14 +34,32 @@ class SloBook:
             ) from exc
         return parse_slo(document, place=_place)
 
+    def baseline(self) -> Dict[str, float]:
+        """What relative bounds refer to, as far as it was seen."""
+        try:
+            stored = json.loads(self._store.get(BASELINE) or "{}")
+            return {str(name): float(value) for name, value in stored.items()}
+        except (AttributeError, TypeError, ValueError):
+            return {}
+
+    def refer(self, slo: Slo, means: Mapping[str, float]) -> None:
+        """Keep for good what the relative bounds of an SLO refer to, where it is seen for the first time."""
+        known = self.baseline()
+        relative = [objective.metric for objective in slo.objectives if objective.bound.relative]
+        new = {name: means[name] for name in relative if name in means and name not in known}
+        if new:
+            self._store.set(BASELINE, json.dumps({**known, **new}))
+
     def replace(self, document: Any) -> Slo:
-        """Take a whole SLO."""
+        """Take a whole SLO; its relative bounds refer to what is seen from now on."""
         slo = parse_slo(document, DEFAULT_NAME)
+        self._forget(*self.baseline())
         self._write(slo)
         return slo
 
     def set(self, objective: Objective) -> Slo:
         """Add an objective, in place of the one about the same metric."""
+        self._forget(objective.metric)
         known = self.read()
         kept = [other for other in known.objectives if other.metric != objective.metric] if known else []
         slo = Slo(known.name if known else DEFAULT_NAME, (*kept, objective))
@@ -48,6 +68,7 @@ class SloBook:
 
     def remove(self, metric: str) -> Optional[Slo]:
         """Remove a metric's objectives, or `all`."""
+        self._forget(*(self.baseline() if metric == "all" else [metric]))
         known = self.read() if metric != "all" else None
         if metric == "all":
             self._store.remove(KEY)
@@ -62,6 +83,12 @@ class SloBook:
         slo = Slo(known.name, kept)
         self._write(slo)
         return slo
+
+    def _forget(self, *metrics: str) -> None:
+        known = self.baseline()
+        left = {name: value for name, value in known.items() if name not in metrics}
+        if left != known:
+            self._store.set(BASELINE, json.dumps(left))
 
     def _write(self, slo: Slo) -> None:
         self._store.set(KEY, json.dumps(slo.to_dict()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from ceph_tuner.autopilot.observer import Closed
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import State
 from ceph_tuner.autopilot.watch import Watch
+from ceph_tuner.errors import ClusterTimeout, CommandFailed
 from ceph_tuner.guard import Breach, Sight
 from ceph_tuner.journal import Journal
 from ceph_tuner.plan import Restore
@@ -23,7 +25,6 @@ from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.sample import Sample, Window, at_work
 from ceph_tuner.slo import Slo, evaluate
 from ceph_tuner.target import Place
-from ceph_tuner.trial import IN_FORCE, Run, Trial
 
 from .proto import Mgr
 from .sampler import Sampler
@@ -76,6 +77,7 @@ class Surroundings:
         self.release = ""
         """The oldest version among the OSDs, as of the newest window."""
         self._slo: Optional[Slo] = None
+        self._reference: Mapping[str, float] = {}
         self._watch: Optional[Watch] = None
         self._placed: Tuple[float, Set[int], Sequence[Place]] = (0.0, set(), ())
         self._dump: List[ConfigEntry] = []
@@ -89,7 +91,7 @@ class Surroundings:
         if sight is not None:
             self.sight = sight
             self._calm = self._calm.after(sight, self._running())
-        slo, reference = self._wanted(state)
+        slo, reference = self._wanted()
         outside = outside_hours(now, policy)
         wait = reason_to_wait(now, policy, self._calm, state.moves, state.failures, state.failed_at)
         if sight is None:
@@ -109,9 +111,8 @@ class Surroundings:
         condition = self._condition = self._condition_of(closed.means)
         if state.condition:
             self._change = self._change.after(Condition.from_dict(state.condition), condition, policy)
-        if self._slo is not None and self._slo.needs_baseline and self._service.baseline() is None:
-            # what relative bounds refer to, for good
-            self._service.history().add_trial(self._baseline(closed).to_dict())
+        if self._slo is not None and self._slo.needs_baseline and not state.on_cluster:
+            self._service.slos.refer(self._slo, closed.means)
         return self._watch.close(closed.means) if self._watch is not None else None
 
     def complete(self, seen: Seen, view: View, breach: Optional[Breach], policy: Policy) -> Seen:
@@ -149,11 +150,12 @@ class Surroundings:
         means = at_work({name: measure.mean for name, measure in window.measures.items()})
         return [verdict.to_dict() for verdict in evaluate(self._slo, means)]
 
-    def _wanted(self, state: State) -> Tuple[Optional[Slo], Mapping[str, float]]:
-        slo = self._service.slos.read()
-        reference = self._service.baseline() or dict(state.baseline)
-        self._slo = None if slo is None else slo if not slo.needs_baseline else absolute(slo, reference)
-        return self._slo, reference
+    def _wanted(self) -> Tuple[Optional[Slo], Mapping[str, float]]:
+        # monitors that do not answer blind nobody: samples come from the mgr's memory
+        with contextlib.suppress(ClusterTimeout, CommandFailed):
+            slo, self._reference = self._service.slos.read(), self._service.reference()
+            self._slo = absolute(slo, self._reference) if slo is not None and slo.needs_baseline else slo
+        return self._slo, self._reference
 
     def _sight_of(self, sample: Sample) -> Sight:
         health = json.loads(self._mgr.get("health")["json"])
@@ -168,7 +170,9 @@ class Surroundings:
     def _breach(self, sight: Optional[Sight], state: State, policy: Policy) -> Optional[Breach]:
         if self._watch is None:
             return None
-        found = self._interventions(state)
+        found = Interventions((), ())
+        with contextlib.suppress(ClusterTimeout, CommandFailed):
+            found = self._interventions(state)
         return self._watch.look(sight, found.drift, found.manual)
 
     def _interventions(self, state: State) -> Interventions:
@@ -213,8 +217,3 @@ class Surroundings:
         before = Condition.from_dict(state.condition)
         now = replace(self._condition, iops=None, work=before.work)
         return "; ".join(changed(before, now))
-
-    def _baseline(self, closed: Closed) -> Trial:
-        found = self._sampler.between(closed.start, closed.end)
-        measures = found.measures if found is not None else {}
-        return Trial(Run("baseline", IN_FORCE, {}), closed.end, closed.end - closed.start, measures)

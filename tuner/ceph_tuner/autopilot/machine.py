@@ -57,6 +57,8 @@ DAY_S = 86400.0
 ASK_AGAIN_S = 60.0
 """Pause after the optimiser failed; doubled each time in a row, up to the policy's back-off."""
 
+BY_OPERATOR = "operator"
+"""Rule of the note where an operator's command ends a trial."""
 BY_HAND = ("drift", "manual")
 """Rules of the guard that an operator breaks, not the cluster."""
 
@@ -390,7 +392,8 @@ def _drop(state: State, at: float, why: str, acts: Tuple[Act, ...], then: str = 
     """Leave what is under way because an operator says so."""
     if state.on_cluster:
         back = replace(state, phase=RETURNING, since=at, back_off=False, then=then)
-        return Decision(back, (*acts, TakeBack(state.changes, why)))
+        note = Note("taken back", why, acts[0].by if isinstance(acts[0], Note) else "", {"rule": BY_OPERATOR})
+        return Decision(back, (*acts, note, TakeBack(state.changes, why)))
     return Decision(replace(_idle(state, at), paused=then), acts)
 
 

@@ -1,0 +1,217 @@
+"""The automatic mode on a real cluster under load: adapts, takes back a bad proposal, and is not fooled by the load."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing, suppress
+from typing import Any, Callable, Dict, Iterator, List
+
+import pytest
+
+from ceph_tuner.autopilot.audit import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Audit, Record
+from ceph_tuner.clusters import open_cluster
+from ceph_tuner.clusters.machine import SystemClock
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.clusters.plugin import OPTION_PREFIX, Plugin
+from ceph_tuner.errors import TunerError
+from ceph_tuner.lab.bringup import up
+from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.lab.teardown import down
+from ceph_tuner.ports import ConfigEntry
+
+pytestmark = pytest.mark.cluster
+
+WINDOW_S, SETTLE_S, INTERVAL_S, GUARD_WINDOWS = 8.0, 3.0, 2.0, 3
+QUICK = {
+    "sample_interval": INTERVAL_S,
+    "auto_window": WINDOW_S,
+    "auto_settle": SETTLE_S,
+    "auto_miss_windows": 5,
+    "auto_baseline_windows": 4,
+    "auto_least_windows": 4,
+    "auto_most_windows": 12,
+    "auto_hold_windows": 3,
+    "auto_quiet": 5,
+    "auto_back_off": 15,
+    "auto_changes_per_day": 1000,
+    "guard_windows": GUARD_WINDOWS,
+}
+P95 = "client.p95_ms"
+
+PLANTED = """#!/usr/bin/python3
+import json
+print(json.dumps({{"version": 1, "ok": True, "verdict": {{"state": "searching", "reason": "planted"}},
+                   "proposals": [{{"settings": {settings!r}, "why": "planted"}}]}}))
+"""
+
+STARVED = {
+    **{f"osd_mclock_scheduler_client_{part}": value for part, value in (("res", 0.0), ("wgt", 1), ("lim", 0.02))},
+    **{
+        f"osd_mclock_scheduler_background_recovery_{part}": value
+        for part, value in (("res", 0.5), ("wgt", 1), ("lim", 0.0))
+    },
+    **{
+        f"osd_mclock_scheduler_background_best_effort_{part}": value
+        for part, value in (("res", 0.5), ("wgt", 9), ("lim", 0.0))
+    },
+}
+"""Clients get a fiftieth of the capacity, though there is more."""
+
+WITHOUT_EFFECT = {"osd_max_trimming_pgs": 3}
+"""Nothing is trimmed in these tests."""
+
+
+class Flown:
+    """A lab in the automatic mode, and the loads on it."""
+
+    def __init__(self, lab: Lab, cluster: Cluster, **options: Any) -> None:
+        self.lab, self.cluster = lab, cluster
+        self.plugin = Plugin(cluster, SystemClock())
+        self._load: List[subprocess.Popen[bytes]] = []
+        self.plugin.install()
+        for name, value in {**QUICK, **options}.items():
+            self.mon("config set", who="mgr", name=OPTION_PREFIX + name, value=str(value))
+
+    def close(self) -> None:
+        self.stop_load()
+        with suppress(TunerError):
+            self.mon("tuner auto off")
+        with suppress(TunerError):
+            self.cluster.applier().undo(everything=True)
+        self.plugin.uninstall(purge=True)
+
+    def mon(self, prefix: str, **arguments: str) -> str:
+        return self.cluster.commander.mon(prefix, arguments)
+
+    def wants(self, *objectives: str, soft: str = "") -> None:
+        listed: List[Any] = [*objectives, *([{"objective": soft, "hard": False}] if soft else [])]
+        self.cluster.store.set("slo", json.dumps({"name": "flown", "objectives": listed}))
+
+    def load(self, scenario: str, **options: Any) -> None:
+        """Put other work on the cluster."""
+        self.stop_load()
+        chosen = [word for name, value in options.items() for word in ("--option", f"{name}={value}")]
+        program = [sys.executable, "-c", "from ceph_tuner_cli.main import main; main()"]
+        command = [*program, "lab", "load", "scenario", scenario, "--name", self.lab.name, "--seconds", "900", *chosen]
+        self._load.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+    def stop_load(self) -> None:
+        while self._load:
+            running = self._load.pop()
+            running.send_signal(signal.SIGINT)
+            running.wait(120)
+
+    def plant(self, settings: Dict[str, Any]) -> None:
+        """Have the optimiser propose this from now on."""
+        worker = self.lab.mgr_modules.parent / "planted"
+        worker.write_text(PLANTED.format(settings=settings))
+        worker.chmod(0o755)
+        inside = f"/lab/{worker.name}"
+        self.mon("config set", who="mgr", name=OPTION_PREFIX + "worker_python", value=inside)
+
+    def explained(self) -> Dict[str, Any]:
+        found: Dict[str, Any] = json.loads(self.mon("tuner auto explain"))
+        return found
+
+    def seen(self, metric: str) -> float:
+        """Mean over the last minute."""
+        return float(json.loads(self.mon("tuner status"))["window"]["measures"].get(metric, [0.0])[0])
+
+    def records(self, what: str = "") -> List[Record]:
+        return [record for record in Audit(self.cluster.store).newest() if what in ("", record.what)]
+
+    def settings(self) -> List[ConfigEntry]:
+        return [entry for entry in self.cluster.config.dump() if entry.who.startswith("osd")]
+
+    def until(self, condition: Callable[[], Any], seconds: float) -> Any:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            # a mgr that is being restarted does not answer
+            with suppress(TunerError, KeyError, TypeError):
+                found = condition()
+                if found:
+                    return found
+            time.sleep(1.0)
+        words = "\n".join(self.explained()["words"])
+        raise AssertionError(f"not within {seconds:.0f} s\n{words}\n{self.records()[-5:]}")
+
+
+@pytest.fixture(scope="module")
+def lab(needs_lab: None) -> Iterator[Lab]:
+    """One of its own: what others do on a shared one would be taken for the load."""
+    name = f"test-{os.getpid()}-automatic"
+    try:
+        yield up(name, {"release": "tentacle"}, lambda line: None)
+    finally:
+        down(name, lambda line: None)
+
+
+@pytest.fixture
+def flown(lab: Lab) -> Iterator[Flown]:
+    with closing(Flown(lab, open_cluster(lab.name))) as found:
+        yield found
+
+
+def done(flown: Flown, what: str, after: int) -> List[Record]:
+    """Records of that kind with an outcome, after that number."""
+    return [record for record in flown.records(what) if record.number > after and record.refers]
+
+
+@pytest.mark.timeout(1200)
+def test_it_holds_the_objectives_adapts_to_another_load_and_takes_a_planted_proposal_back(flown: Flown) -> None:
+    # clients alone: the objectives are met, and nothing is touched
+    before = flown.settings()
+    flown.wants(f"{P95} <= 100 ms", "scrub.bytes_s >= 30 MB/s")
+    flown.load("client")
+    flown.until(lambda: flown.seen("client.iops") > 100, 120)
+    flown.mon("tuner auto on")
+    time.sleep(6 * WINDOW_S)
+    assert flown.explained()["missed"] == []
+    assert flown.settings() == before
+    assert not flown.records(PROPOSAL)
+
+    # scrub begins, and clients wait for its chunks: the real optimiser finds settings that are kept
+    flown.load("client-scrub")
+    flown.until(lambda: P95 in " ".join(flown.explained()["missed"]), 240)
+    flown.until(lambda: done(flown, KEPT, 0), 600)
+    kept = flown.settings()
+    assert kept != before
+    flown.until(lambda: flown.seen("scrub.bytes_s") > 30e6 and flown.seen(P95) <= 100, 120)
+    time.sleep(4 * WINDOW_S)
+    assert flown.explained()["missed"] == []
+
+    # a planted proposal starves the clients: taken back before the objective was broken for more than three windows
+    flown.plant(STARVED)
+    last = flown.records()[-1].number
+    flown.wants(f"{P95} <= 100 ms", "scrub.bytes_s >= 30 MB/s", soft=f"{P95} <= 1 ms")
+    (applied, *_) = flown.until(lambda: done(flown, APPLY, last), 240)
+    (back, *_) = flown.until(lambda: done(flown, TAKEN_BACK, last), 120)
+    assert back.at - applied.at <= SETTLE_S + GUARD_WINDOWS * WINDOW_S + 3 * INTERVAL_S
+    assert flown.settings() == kept
+    flown.mon("tuner auto off")
+
+
+@pytest.mark.timeout(900)
+def test_a_load_that_becomes_lighter_in_mid_trial_is_not_taken_for_an_effect(flown: Flown) -> None:
+    before = flown.settings()
+    flown.plant(WITHOUT_EFFECT)
+    # side by side, as an operator may ask for on so small a cluster
+    flown.mon("config set", who="mgr", name=OPTION_PREFIX + "auto_canary", value="host")
+    flown.wants(f"{P95} <= 5000 ms", soft=f"{P95} <= 0.1 ms")
+    flown.load("client", rate=400)
+    flown.until(lambda: flown.seen("client.iops") > 300, 120)
+    flown.mon("tuner auto on")
+    flown.until(lambda: done(flown, APPLY, 0), 240)
+    flown.load("client", rate=100)
+    (back, *_) = flown.until(lambda: done(flown, TAKEN_BACK, 0), 600)
+    assert not flown.records(KEPT)
+    assert flown.settings() == before
+    told = [record for record in flown.records() if record.number == back.refers]
+    # neither gain nor harm: the clients' latency fell on canary and control alike
+    effects = [effect for record in told for effect in record.detail["effects"]]
+    assert all(effect["verdict"] not in ("better", "worse") or effect["metric"] != P95 for effect in effects), effects
