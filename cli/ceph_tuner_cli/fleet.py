@@ -80,7 +80,7 @@ def _table(answers: Sequence[Answer[Status]]) -> Table:
 def _cells(answer: Answer[Status]) -> List[str]:
     found = answer.found
     if found is None:
-        return [{"late": "late", "nonsense": "nonsense"}.get(answer.kind, "down"), *["-"] * 6]
+        return ["down" if answer.kind == "failed" else answer.kind, *["-"] * 6]
     return [
         found.version if len(found.versions) < 2 else f"{found.version} (mixed)",
         f"{found.up}/{found.osds}" if found.up != found.osds else str(found.osds),

@@ -6,10 +6,9 @@ import json
 import socket
 import time
 from pathlib import Path
-from typing import Callable, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence
 
 import pytest
-from dashboards import PASSWORD, USER, certificates
 
 from ceph_tuner.clusters.commands import CommandConfig, osd_versions
 from ceph_tuner.clusters.dashboard import Dashboard, NotByRest, Stated
@@ -23,6 +22,7 @@ from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.reading import osd_latency
 from ceph_tuner.releases import release_of
 from ceph_tuner.sample import READ, WRITE
+from dashboards import PASSWORD, USER, certificates
 
 NAME = "osd_scrub_chunk_max"
 ROLE = "ceph-tuner-reader"
@@ -38,23 +38,38 @@ def ceph(lab: Lab, *words: str, payload: str = "") -> str:
     return lab.run(["ceph", *words], payload=payload or None)
 
 
-@pytest.fixture(scope="module")
-def served(any_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tuple[List[str], Path]]:
-    """(addresses of each mgr's dashboard, who signed their certificate), with a user who may only look."""
-    signer, certificate = certificates(tmp_path_factory.mktemp("tls"))
+class Served(NamedTuple):
+    urls: List[str]
+    """Of each mgr's dashboard."""
+    trust: Dict[str, Any]
+
+    def api(self, password: Callable[[], str] = lambda: PASSWORD, urls: Sequence[str] = ()) -> DashboardApi:
+        return DashboardApi("lab", urls or self.urls, USER, password, SystemClock(), **self.trust)
+
+
+def with_tls(lab: Lab, directory: Path) -> Dict[str, Any]:
+    signer, certificate = certificates(directory)
     private, end, public = certificate.read_text().partition("-----END PRIVATE KEY-----\n")
-    ceph(any_lab, "config-key", "set", "mgr/dashboard/crt", "-i", "-", payload=public)
-    ceph(any_lab, "config-key", "set", "mgr/dashboard/key", "-i", "-", payload=private + end)
-    ceph(any_lab, "config", "set", "mgr", "mgr/dashboard/server_addr", "127.0.0.1")
-    ceph(any_lab, "config", "set", "mgr", "mgr/dashboard/ssl", "true")
+    ceph(lab, "config-key", "set", "mgr/dashboard/crt", "-i", "-", payload=public)
+    ceph(lab, "config-key", "set", "mgr/dashboard/key", "-i", "-", payload=private + end)
+    ceph(lab, "config", "set", "mgr", "mgr/dashboard/ssl", "true")
+    return {"ca": str(signer)}
+
+
+@pytest.fixture(scope="module")
+def served(any_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Dashboards of a lab, with a user who may only look."""
+    # Debian's Reef cannot: "PyO3 modules compiled for CPython 3.8 or older may only be initialized once"
+    tls = any_lab.release == "tentacle"
+    trust = with_tls(any_lab, tmp_path_factory.mktemp("tls")) if tls else {"verify": False}
     urls = []
     for mgr in any_lab.mgrs:
         port = free_port()
-        ceph(any_lab, "config", "set", "mgr", f"mgr/dashboard/{mgr}/ssl_server_port", str(port))
-        urls.append(f"https://127.0.0.1:{port}")
+        ceph(any_lab, "config", "set", "mgr", f"mgr/dashboard/{mgr}/{'ssl_' * tls}server_port", str(port))
+        urls.append(f"http{'s' * tls}://127.0.0.1:{port}")
     ceph(any_lab, "mgr", "module", "enable", "dashboard")
-    end_s = time.monotonic() + 90
-    while not json.loads(ceph(any_lab, "mgr", "services")).get("dashboard", "").startswith("https"):
+    end_s = time.monotonic() + 120
+    while not json.loads(ceph(any_lab, "mgr", "services")).get("dashboard", "").startswith(tuple(urls)):
         assert time.monotonic() < end_s, ceph(any_lab, "health", "detail")
         time.sleep(1)
     for words in (
@@ -65,7 +80,7 @@ def served(any_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[T
     ):
         ceph(any_lab, "dashboard", *words, payload=PASSWORD if "-i" in words else "")
     try:
-        yield urls, signer
+        yield Served(urls, trust)
     finally:
         ceph(any_lab, "mgr", "module", "disable", "dashboard")
         ceph(any_lab, "config", "set", "mgr", "mgr/dashboard/ssl", "false")
@@ -78,14 +93,12 @@ def session(any_lab: Lab) -> Iterator[Session]:
 
 
 @pytest.fixture
-def look(served: Tuple[List[str], Path]) -> Iterator[Callable[[], Dashboard]]:
+def look(served: Served) -> Iterator[Callable[[], Dashboard]]:
     """A new look each time: a Dashboard keeps what it has seen."""
     made: List[Dashboard] = []
 
     def looking() -> Dashboard:
-        urls, signer = served
-        api = DashboardApi("lab", urls, USER, lambda: PASSWORD, SystemClock(), ca=str(signer))
-        made.append(Dashboard(api))
+        made.append(Dashboard(served.api()))
         return made[-1]
 
     yield looking
@@ -145,15 +158,14 @@ def test_nothing_is_written_and_the_reason_is_said(look: Callable[[], Dashboard]
     assert of_osds() == before
 
 
-def test_a_token_that_the_dashboard_revokes_is_renewed(served: Tuple[List[str], Path], any_lab: Lab) -> None:
-    urls, signer = served
+def test_a_token_that_the_dashboard_revokes_is_renewed(served: Served, any_lab: Lab) -> None:
     fetched = []
 
     def password() -> str:
         fetched.append(PASSWORD)
         return PASSWORD
 
-    api = DashboardApi("lab", urls, USER, password, SystemClock(), ca=str(signer))
+    api = served.api(password)
     api.get("summary")
     # tokens are good for what the user was when they were made
     time.sleep(1.1)
@@ -163,18 +175,17 @@ def test_a_token_that_the_dashboard_revokes_is_renewed(served: Tuple[List[str], 
     api.close()
 
 
-def test_a_wrong_password_and_a_certificate_without_its_signer_are_refused(served: Tuple[List[str], Path]) -> None:
-    urls, signer = served
+def test_a_wrong_password_and_a_certificate_without_its_signer_are_refused(served: Served) -> None:
     with pytest.raises(PermissionRefused, match="refuses tuner's password"):
-        DashboardApi("lab", urls, USER, lambda: "wr0ng", SystemClock(), ca=str(signer)).get("summary")
-    with pytest.raises(PermissionRefused, match="cannot be trusted"):
-        DashboardApi("lab", urls, USER, lambda: PASSWORD, SystemClock()).get("summary")
+        served.api(lambda: "wr0ng").get("summary")
+    if "ca" in served.trust:
+        with pytest.raises(PermissionRefused, match="cannot be trusted"):
+            served._replace(trust={}).api().get("summary")
 
 
-def test_of_two_mgrs_the_active_one_is_found_whichever_comes_first(served: Tuple[List[str], Path]) -> None:
-    urls, signer = served
-    for order in (urls, urls[::-1]):
-        api = DashboardApi("lab", order, USER, lambda: PASSWORD, SystemClock(), ca=str(signer))
+def test_of_two_mgrs_the_active_one_is_found_whichever_comes_first(served: Served) -> None:
+    for order in (served.urls, served.urls[::-1]):
+        api = served.api(urls=order)
         assert api.get("summary")["health_status"].startswith("HEALTH")
         api.close()
 

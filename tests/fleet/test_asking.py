@@ -5,7 +5,7 @@ from typing import List
 
 import pytest
 
-from ceph_tuner.errors import ClusterNotFound, ClusterTimeout
+from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, PermissionRefused
 from ceph_tuner.fleet.asking import ask_all
 from ceph_tuner.fleet.contract import ByLab, Member
 
@@ -20,15 +20,20 @@ def test_each_member_answers_once_and_a_failure_is_told_by_its_kind() -> None:
             raise ClusterNotFound("cluster down", "no answer", "a running cluster")
         if member.name == "slow":
             raise ClusterTimeout("no answer in time")
+        if member.name == "closed":
+            raise PermissionRefused("cluster closed", "a role that does not allow it", "another")
         if member.name == "mad":
             return {"nodes": 1}["osds"]  # type: ignore[return-value]
         return member.name.upper()
 
-    found = {answer.member.name: answer for answer in ask_all(members("a", "down", "slow", "mad", "b"), ask, 60)}
+    found = {
+        answer.member.name: answer for answer in ask_all(members("a", "down", "slow", "closed", "mad", "b"), ask, 60)
+    }
     assert {name: answer.found for name, answer in found.items()} == {
-        "a": "A", "b": "B", "down": None, "slow": None, "mad": None,
+        "a": "A", "b": "B", "down": None, "slow": None, "closed": None, "mad": None,
     }  # fmt: skip
     assert [found[name].kind for name in ("a", "down", "slow", "mad")] == ["ok", "failed", "late", "nonsense"]
+    assert found["closed"].kind == "refused"
     assert "KeyError" in found["mad"].problem
     assert "\n" not in found["mad"].problem
 

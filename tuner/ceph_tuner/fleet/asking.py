@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import queue
 import threading
 import time
@@ -9,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Callable, Deque, Dict, Generic, Iterator, Optional, Sequence, Tuple, TypeVar
 
-from ceph_tuner.errors import ClusterTimeout, TunerError
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, PermissionRefused, TunerError
 from ceph_tuner.fleet.contract import Member
 
 T = TypeVar("T")
@@ -26,7 +27,7 @@ class Answer(Generic[T]):
     found: Optional[T] = None
     problem: str = ""
     kind: str = "ok"
-    """`ok`, `late` (no answer in time), `failed` (a reason that the tuner knows), `nonsense` (anything else)."""
+    """`ok`; `late`: no answer in time; `refused`: it does not let us; `nonsense`: it cannot be understood; `failed`."""
     seconds: float = 0.0
 
 
@@ -68,6 +69,11 @@ def _answer(member: Member, ask: Callable[[Member], T]) -> Answer[T]:
         found = ask(member)
     except ClusterTimeout as error:
         problem, kind = str(error), "late"
+    except PermissionRefused as error:
+        problem, kind = str(error), "refused"
+    except CommandFailed as error:
+        # what is no JSON is told as an input/output error
+        problem, kind = str(error), "nonsense" if error.code == -errno.EIO else "failed"
     except TunerError as error:
         problem, kind = str(error), "failed"
     except Exception as error:  # whatever a cluster answers must not end the others' row
