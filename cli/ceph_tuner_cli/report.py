@@ -14,7 +14,6 @@ from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.errors import InputError
 from ceph_tuner.files.writing import check_free, write_text
 from ceph_tuner.report import Findings, answer_file, answers
-from ceph_tuner.report.page import page
 from ceph_tuner.report.remembered import remembered, with_history
 from ceph_tuner_cli.render import messages
 
@@ -51,6 +50,8 @@ def report(
     if cluster is not None:
         kept = _past(cluster, hours)
         found = kept if found is None else with_history(found, kept)
+    from ceph_tuner.report.page import page  # brings matplotlib, which no other command shall wait for
+
     text = page(found or Findings("", "", ""), SystemClock().now(), _named(source, cluster))
     write_text(output, text, force)
     messages.print(f"written: {output} ({len(text) // 1024} KiB; open it in a browser)", markup=False, soft_wrap=True)

@@ -17,6 +17,7 @@ _TYPES = {
     "number": "a number",
     "integer": "a whole number",
     "boolean": "true or false",
+    "null": "nothing",
 }
 
 

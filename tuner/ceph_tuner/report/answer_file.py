@@ -40,7 +40,10 @@ def _or_none(item: Dict[str, Any]) -> Dict[str, Any]:
 
 
 _TEXT, _YES_NO = {"type": "string"}, {"type": "boolean"}
-_NUMBER, _SHARE = {"type": "number"}, {"type": "number", "minimum": 0}
+_LARGEST = 1e18
+"""Beyond every rate and time that there is; plots still have room around it."""
+_NUMBER = {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST}
+_SHARE = {"type": "number", "minimum": 0, "maximum": _LARGEST}
 _ENDS = {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}
 _MEANS = {"type": "object", "additionalProperties": _SHARE}
 _VALUES = {"type": "object", "additionalProperties": {"type": ["number", "string", "boolean"]}}
@@ -128,6 +131,7 @@ _COMMON: Dict[str, Any] = {
     "undo": _TEXTS,
 }
 _CHOICE = {"winner": _TEXT, "better": _YES_NO, "reason": _TEXT}
+_VERDICTS = _each(_object({"objective": _TEXT}, hard=_YES_NO, met=_or_none(_YES_NO)))
 _TRIAL = _object(
     {
         "kind": _TEXT,
@@ -162,7 +166,7 @@ _PLANNED = _object(
 RECOMMENDATION: Dict[str, Any] = _object(
     {
         "slo": _object({"objectives": {"type": "array"}}),
-        "recommended": _object(_CHOICE, settings=_VALUES),
+        "recommended": _object(_CHOICE, settings=_VALUES, verdicts=_VERDICTS),
         "predictions": {
             **_each(
                 _object(
@@ -189,9 +193,13 @@ RECOMMENDATION: Dict[str, Any] = _object(
 TUNING: Dict[str, Any] = _object(
     {
         "slo": _object({"objectives": {"type": "array"}}),
-        "winner": _object(_CHOICE, settings=_VALUES),
+        "winner": _object(_CHOICE, settings=_VALUES, verdicts=_VERDICTS),
         "baseline": _MEANS,
-        "search": _object({"state": _TEXT, "reason": _TEXT}, at_fault=_TEXTS),
+        "search": _object(
+            {"state": _TEXT, "reason": _TEXT},
+            at_fault=_TEXTS,
+            trust={"type": "object", "additionalProperties": _each(_NUMBER)},
+        ),
         "trials": {**_each(_TRIAL), "minItems": 1},
         "written": _YES_NO,
         "cluster": _TEXT,
