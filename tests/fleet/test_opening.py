@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, List, Sequence
+
+import pytest
+
+from ceph_tuner.clusters.cephcli import CephCli
+from ceph_tuner.clusters.dashboard import Dashboard
+from ceph_tuner.clusters.session import Session
+from ceph_tuner.errors import CommandFailed, InputError, PermissionRefused
+from ceph_tuner.fleet.contract import ByCeph, ByDashboard, ByLab, Member
+from ceph_tuner.fleet.opening import as_whom, open_member
+from ceph_tuner.fleet.secret import Secret
+from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.releases import TENTACLE
+from dashboards import PAGES, PASSWORD, USER, FakeDashboard, serving
+
+
+def by_dashboard(url: str, **trust: Any) -> Member:
+    return Member("berlin", ByDashboard((url,), USER, Secret("env", "PW"), **trust))
+
+
+def test_a_dashboard_is_opened_with_the_password_that_its_secret_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(FakeDashboard(dict(PAGES))) as fake:
+        monkeypatch.setenv("PW", PASSWORD)
+        cluster = open_member(by_dashboard(fake.url, verify=False))
+        assert isinstance(cluster.commander, Dashboard)
+        assert (cluster.name, cluster.release, cluster.version) == ("berlin", TENTACLE, "20.2.4")
+        cluster.close()
+        monkeypatch.delenv("PW")
+        with pytest.raises(InputError, match="nothing in the environment variable PW"):
+            open_member(by_dashboard(fake.url, verify=False))
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        Member("paris", ByCeph("/nowhere/ceph.conf")),
+        Member("paris", ByCeph(__file__, "/nowhere/keyring")),
+        by_dashboard("https://127.0.0.1:1", ca="/nowhere/ca.pem"),
+    ],
+)
+def test_a_file_that_is_not_there_is_named_before_anything_is_asked(member: Member) -> None:
+    with pytest.raises(InputError, match=rf"cluster {member.name}: found no file /nowhere/"):
+        open_member(member)
+
+
+def test_a_lab_is_opened_by_its_name(tentacle_lab: Lab) -> None:
+    cluster = open_member(Member("practice", ByLab(tentacle_lab.name)))
+    assert cluster.lab is not None
+    cluster.close()
+
+
+@pytest.fixture
+def looker(tentacle_lab: Lab) -> ByCeph:
+    """A user of the lab who may look and not write."""
+    keyring = "/lab/looker.keyring"
+    caps: List[str] = ["mon", "allow r", "osd", "allow r", "mgr", "allow r"]
+    tentacle_lab.run(["ceph", "auth", "get-or-create", "client.looker", *caps, "-o", keyring])
+    return ByCeph("/lab/ceph.conf", keyring, "client.looker")
+
+
+@pytest.mark.parametrize("kind", [Session, CephCli])
+def test_the_keyring_and_the_name_decide_who_asks(tentacle_lab: Lab, looker: ByCeph, kind: Any) -> None:
+    def launch(command: Sequence[str]) -> List[str]:
+        return tentacle_lab.argv(as_whom(looker, command))
+
+    commander = kind(launch)
+    assert "fsid" in json.loads(commander.mon("status", {}))
+    with pytest.raises((PermissionRefused, CommandFailed), match=r"(?i)denied|EACCES|capabilities"):
+        commander.mon("config set", {"who": "osd", "name": "osd_max_scrubs", "value": "2"})
+
+
+def test_the_program_s_own_environment_is_not_changed(tmp_path: Path) -> None:
+    words = as_whom(ByCeph("c.conf", str(tmp_path / "k"), "client.tuner"), ["ceph", "status"])
+    assert words == [
+        "env",
+        f"CEPH_ARGS=--name=client.tuner --keyring={tmp_path / 'k'}",
+        "CEPH_TUNER_ID=tuner",
+        "ceph",
+        "status",
+    ]
