@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from rich.cells import cell_len
-from rich.console import Group, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +16,8 @@ from ceph_tuner.slo import Slo, Verdict, evaluate
 from ceph_tuner_cli.recommend_page import amount
 
 WIDTH = 80
-_BAR = 20
+_BAR = 10
+_FIRST = 8
 
 _WORK = {
     "client": ("client.iops", "", "client.bytes_s", "", ""),
@@ -94,10 +95,13 @@ def page(moment: Moment, height: int = 24) -> RenderableType:
     return Group(*parts)
 
 
-def _table(*headings: str, left: int = 1) -> Table:
+def _table(*headings: str, left: int = 1, column: int = 10) -> Table:
     made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for at, heading in enumerate(headings):
-        made.add_column(heading, justify="left" if at < left else "right", no_wrap=True, overflow="ellipsis")
+        # of one width whatever they hold, so that a live view does not jump
+        justify: JustifyMethod = "left" if at < left else "right"
+        least = _FIRST if at < left else column
+        made.add_column(heading, justify=justify, no_wrap=True, overflow="ellipsis", min_width=least)
     return made
 
 
@@ -131,7 +135,7 @@ def _queues(means: Mapping[str, float]) -> str:
     most = max(depth or 0.0 for depth in depths.values())
     shown = []
     for name, depth in depths.items():
-        bar = "#" * round(_BAR / 2 * (depth or 0.0) / most) if most > 0 else ""
+        bar = "#" * round(_BAR * (depth or 0.0) / most) if most > 0 else ""
         shown.append(f"{name} {'-' if depth is None else f'{depth:.3g}'}{f' {bar}' if bar else ''}")
     return f"queue per OSD: {', '.join(shown)}"
 
@@ -145,7 +149,7 @@ def _trouble(means: Mapping[str, float]) -> str:
 
 
 def _objectives(verdicts: Sequence[Verdict], more: int) -> Table:
-    table = _table(f"objective{f' ({more} more)' if more else ''}", "kind", "seen", "margin", "", left=2)
+    table = _table(f"objective{f' ({more} more)' if more else ''}", "kind", "seen", "margin", "", left=2, column=7)
     for verdict in verdicts:
         margin = "" if verdict.margin is None else f"{100 * max(-9.99, min(9.99, verdict.margin)):+.0f}%"
         met = {True: "met", False: "MISSED", None: "unknown"}[verdict.met]
@@ -164,8 +168,8 @@ def _words(trial: Optional[Mapping[str, Any]]) -> List[str]:
 
 
 def _fitting(words: Sequence[str], room: int) -> List[str]:
-    """As many lines as there is room for, each cut to the width."""
-    lines = [line if cell_len(line) <= WIDTH else f"{line[: WIDTH - 1]}…" for line in words]
+    """As many lines as there is room for, each as long as the width allows."""
+    lines = [part for line in words for part in wrap(line, WIDTH, subsequent_indent="  ")]
     return lines if len(lines) <= room else [*lines[: room - 1], f"… {len(lines) - room + 1} more lines"]
 
 

@@ -52,7 +52,18 @@ def test_only_commands_that_read_are_sent(twin: TwinCluster, run: Program, monke
         monkeypatch.setattr(type(twin.commander), name, staticmethod(recording))
     run("doctor", "--cluster", "twin")
     assert set(sent) <= {
-        *("config dump", "config get", "df", "health", "log last", "osd df", "osd dump", "osd metadata", "osd tree"),
+        *(
+            "config dump",
+            "config get",
+            "config-key dump",
+            "df",
+            "health",
+            "log last",
+            "osd df",
+            "osd dump",
+            "osd metadata",
+            "osd tree",
+        ),
         *("pg ls", "status", "config diff", "config show", "perf dump"),
     }
     assert "config dump" in sent

@@ -92,6 +92,12 @@ def test_leftovers_on_every_osd_make_a_profile_for_all_pointless() -> None:
     assert (found.severity, found.share) == (POINTLESS, 1.0)
 
 
+def test_what_ceph_tuner_itself_has_on_trial_is_no_leftover() -> None:
+    facts = healthy(**set_to(("osd/host:h1", "osd_max_scrubs", "1"), ("osd.0", "osd_max_scrubs", "1")))
+    (found,) = leftovers(replace(facts, on_trial=frozenset({("osd/host:h1", "osd_max_scrubs")})))
+    assert found.evidence == ("osd.0 osd_max_scrubs 1: osd.0",)
+
+
 def test_a_mask_of_a_host_that_is_gone_is_found_too() -> None:
     (found,) = leftovers(healthy(**set_to(("osd/host:gone", "osd_max_scrubs", "1"))))
     assert found.evidence[0].endswith("no running OSD now")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import Release, Version
@@ -88,6 +88,8 @@ class Facts:
     health: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
     """Health check -> its summary and its details."""
     flags: Tuple[str, ...] = ()
+    on_trial: FrozenSet[Tuple[str, str]] = frozenset()
+    """(section, option) that ceph-tuner itself has on the cluster and will take back."""
     benches: Mapping[int, float] = field(default_factory=dict)
     """IOPS that an OSD's own bench gave and that it did not believe, out of the cluster's log."""
     target_pgs: float = 100.0

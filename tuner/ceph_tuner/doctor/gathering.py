@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
-from ceph_tuner.clusters.commands import CommandConfig
+from ceph_tuner.clusters.commands import CommandConfig, CommandStore
 from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts
-from ceph_tuner.errors import ClusterTimeout, CommandFailed
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, JournalDamaged
+from ceph_tuner.journal import APPLIED, APPLYING, Journal
 from ceph_tuner.ports import Commander
 from ceph_tuner.reading import osd_queues, spread
 from ceph_tuner.releases import Release, parse_version
@@ -63,6 +64,7 @@ class _Gathering:
             pg_states={str(row["state_name"]): int(row["count"]) for row in status["pgmap"].get("pgs_by_state", [])},
             health=self._tried("health", self._health, {}),
             flags=tuple(str(osd_map.get("flags", "")).split(",")),
+            on_trial=self._tried("the journal", self._on_trial, frozenset()),
             benches=self._tried("the cluster's log", self._benches, {}),
             target_pgs=self._tried("mon_target_pg_per_osd", self._target, 100.0),
             notes=tuple(self._notes),
@@ -141,6 +143,14 @@ class _Gathering:
         # the later line wins
         return {int(match[2]): float(match[1]) for match in found if match}
 
+    def _on_trial(self) -> FrozenSet[Tuple[str, str]]:
+        entries = Journal(CommandStore(self._commander)).entries()
+        trials = [entry for entry in entries if entry.trial and entry.state in (APPLYING, APPLIED)]
+        if trials:
+            who = ", ".join(dict.fromkeys(entry.who for entry in trials))
+            self._notes.append(f"settings of {who} are on trial, and not counted among the leftovers")
+        return frozenset(restore.key for entry in trials for restore in entry.restores)
+
     def _target(self) -> float:
         return float(self._mon("config get", who="mgr", key="mon_target_pg_per_osd"))
 
@@ -150,7 +160,7 @@ class _Gathering:
     def _tried(self, what: str, ask: Callable[[], _T], otherwise: _T) -> _T:
         try:
             return ask()
-        except (ClusterTimeout, CommandFailed, ValueError, KeyError, TypeError) as fault:
+        except (ClusterTimeout, CommandFailed, JournalDamaged, ValueError, KeyError, TypeError) as fault:
             self._notes.append(f"{what}: not seen ({fault})")
             return otherwise
 

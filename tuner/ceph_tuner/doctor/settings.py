@@ -62,7 +62,12 @@ def leftovers(facts: Facts) -> List[Finding]:
     for entry in facts.entries:
         target = section_of(entry.who)
         knob = KNOBS.get(entry.name)
-        if target is None or knob is None or knob.work in _FACTS_OF_A_DEVICE:
+        if (
+            target is None
+            or knob is None
+            or knob.work in _FACTS_OF_A_DEVICE
+            or (entry.who, entry.name) in facts.on_trial
+        ):
             continue
         if not target.location_type and not target.section.startswith("osd."):
             # what is meant for a device class stays
