@@ -19,12 +19,19 @@ from ceph_tuner.fleet.here import here_and_now, with_evidence
 from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.fleet.portable import Portable, read_private_key, read_public_key, sealed
 from ceph_tuner.plan import ChangePlan
+from ceph_tuner.releases import Settings
 from ceph_tuner.search.transfer import unlike
 from ceph_tuner_cli import profile as profiles
 from ceph_tuner_cli.cluster_option import TargetOption, say, show_commands, step_documents, step_table
 from ceph_tuner_cli.fleet import FleetOption, LabelOption, NamesArgument, WithinOption, asked
 from ceph_tuner_cli.fleet import app as app
 from ceph_tuner_cli.render import Format, FormatOption, console, emit
+
+FileArgument = typer.Argument(help="A file that `fleet export` wrote.")
+TrustOption = typer.Option(None, "--trust", help="Public key in PEM: take what it signed, and no other.")
+UnlikeOption = typer.Option(
+    False, "--although-unlike", help="Also where hardware, work or load differ too much from its origin."
+)
 
 
 @app.command()
@@ -95,16 +102,14 @@ def export_profile(
 
 @app.command("import")
 def import_profile(
-    file: Path = typer.Argument(help="A file that `fleet export` wrote."),
+    file: Path = FileArgument,
     names: Optional[List[str]] = NamesArgument,
     fleet: Path = FleetOption,
     labels: List[str] = LabelOption,
     target: str = TargetOption,
     within: float = WithinOption,
-    trust: Optional[Path] = typer.Option(None, "--trust", help="Public key in PEM: take what it signed, and no other."),
-    although_unlike: bool = typer.Option(
-        False, "--although-unlike", help="Also where hardware, work or load differ too much from its origin."
-    ),
+    trust: Optional[Path] = TrustOption,
+    although_unlike: bool = UnlikeOption,
     yes: bool = typer.Option(False, "--yes", "-y", help="Write it; without, only show what would be written."),
     form: Format = FormatOption,
 ) -> None:
@@ -114,7 +119,7 @@ def import_profile(
     """
     portable = portable_file.read(file, None if trust is None else read_public_key(trust))
     members = fleet_file.read(fleet).chosen(names or (), labels)
-    say([_provenance(portable)])
+    say([provenance(portable)])
     done: List[Dict[str, Any]] = []
     for member in members:
         try:
@@ -136,21 +141,16 @@ def import_profile(
 def _bring(
     portable: Portable, member: Member, cluster: Cluster, target: str, although_unlike: bool, yes: bool, form: Format
 ) -> Dict[str, Any]:
-    here, seen = here_and_now(cluster, target)
-    reason = unlike(portable.profile, here, seen)
-    if reason and not although_unlike:
-        raise InputError(str(portable.profile.name), reason, "a cluster that is alike, or --although-unlike")
-    translation = profiles.for_cluster(portable.profile, cluster, target)
-    say([f"{member.name}: {note}" for note in (*([f"unlike: {reason}"] if reason else ()), *translation.notes)])
+    settings = settings_for(portable, member, cluster, target, although_unlike)
     # under one lock, so that nobody comes between the plan and its steps
     if yes:
         with cluster.lock() as lock:
             applier = cluster.applier(lock)
             applier.recover()
-            plan = applier.plan(target, translation.settings)
+            plan = applier.plan(target, settings)
             entry = applier.apply(plan, f"profile {portable.profile.name} of {portable.origin['cluster']}")
     else:
-        plan, entry = cluster.applier().plan(target, translation.settings), None
+        plan, entry = cluster.applier().plan(target, settings), None
     if form is Format.table:
         _show(member, plan)
     if entry is not None:
@@ -158,10 +158,20 @@ def _bring(
     return {
         "cluster": member.name,
         "profile": portable.profile.name,
-        "unlike": reason or None,
         "steps": step_documents(plan.steps),
         "change": None if entry is None else entry.number,
     }
+
+
+def settings_for(portable: Portable, member: Member, cluster: Cluster, target: str, although_unlike: bool) -> Settings:
+    """What the profile comes to on a cluster. Raises InputError where it is too unlike the one that it is from."""
+    here, seen = here_and_now(cluster, target)
+    reason = unlike(portable.profile, here, seen)
+    if reason and not although_unlike:
+        raise InputError(str(portable.profile.name), reason, "a cluster that is alike, or --although-unlike")
+    translation = profiles.for_cluster(portable.profile, cluster, target)
+    say([f"{member.name}: {note}" for note in (*([f"unlike: {reason}"] if reason else ()), *translation.notes)])
+    return translation.settings
 
 
 def _show(member: Member, plan: ChangePlan) -> None:
@@ -175,7 +185,8 @@ def _show(member: Member, plan: ChangePlan) -> None:
     show_commands(plan.commands)
 
 
-def _provenance(portable: Portable) -> str:
+def provenance(portable: Portable) -> str:
+    """Where a profile comes from, in one line."""
     origin = portable.origin
     signed = f"signed by {portable.signed_by}" if portable.signed_by else "not signed"
     return f"{portable.profile.name} of {origin['cluster']}, exported {origin['exported']}, {signed}"

@@ -12,7 +12,7 @@ from ceph_tuner.errors import TunerError
 from ceph_tuner_cli import (
     apply,
     doctor,
-    fleet_profiles,
+    fleet_rollout,
     history,
     knobs,
     lab,
@@ -50,7 +50,7 @@ app.command("apply")(apply.apply)
 app.command("rollback")(rollback.rollback)
 app.command("history")(history.history)
 app.add_typer(mgr.app, name="mgr")
-app.add_typer(fleet_profiles.app, name="fleet")
+app.add_typer(fleet_rollout.app, name="fleet")
 app.command("doctor")(doctor.doctor)
 app.command("watch")(watch.watch)
 

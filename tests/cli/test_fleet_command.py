@@ -17,13 +17,21 @@ from ceph_tuner.fleet.status import SLO_KEY
 from ceph_tuner.history import History
 from ceph_tuner.releases import TENTACLE
 from ceph_tuner.sample import Measure, Window
-from ceph_tuner_cli import fleet_profiles
+from ceph_tuner_cli import fleet_profiles, fleet_rollout
 from ceph_tuner_profiles import catalogue
 from dashboards import PAGES, PASSWORD, USER, FakeDashboard, serving
 from monitors import ManualClock, Monitors
 
 Run = Callable[..., Tuple[int, str, str]]
 LOAD = {"client.iops": 300.0, "client.write_iops": 300.0, "client.bytes_s": 1.2e6, "client.p95_ms": 20.0}
+
+
+class Commands:
+    """What the fake monitors have no command for."""
+
+    def mon(self, prefix: str, arguments: Any, payload: str = "") -> str:
+        version = {"osd": {"ceph version 20.2.4 (x) tentacle (stable)": 3}}
+        return json.dumps({"health": {"status": "HEALTH_OK", "checks": {}}, "versions": version}[prefix])
 
 
 def listed(tmp_path: Path, **urls: str) -> str:
@@ -121,9 +129,10 @@ def monitors(monkeypatch: pytest.MonkeyPatch) -> Dict[str, Monitors]:
 
     def opening(member: Member, timeout: float) -> Cluster:
         own = found[member.name]
-        return Cluster(member.name, object(), own, own.store, TENTACLE, "20.2.4", clock=ManualClock())  # type: ignore[arg-type]
+        return Cluster(member.name, Commands(), own, own.store, TENTACLE, "20.2.4", clock=ManualClock())  # type: ignore[arg-type]
 
     monkeypatch.setattr(fleet_profiles, "open_member", opening)
+    monkeypatch.setattr(fleet_rollout, "open_member", opening)
     return found
 
 
@@ -203,3 +212,33 @@ def test_a_cluster_that_is_reached_by_rest_gets_nothing_written(
     assert code == 2
     assert "asked of its dashboard's REST API" in err
     assert {asked.method for asked in fakes[0].asked if asked.path != "/api/auth"} == {"GET"}
+
+
+def scrubs(monitors: Monitors) -> List[str]:
+    return [entry.value for entry in monitors.dump() if entry.name == "osd_max_scrubs"]
+
+
+def test_a_rollout_shows_its_waves_then_keeps_goes_on_and_is_taken_back(
+    run: Run, tmp_path: Path, monitors: Dict[str, Monitors], two: List[str]
+) -> None:
+    file = str(tmp_path / "paris.yaml")
+    monitors["paris"].set("osd", "osd_max_scrubs", "2")
+    run("fleet", "export", "paris", "--output", file, *two)
+    monitors["paris"].remove("osd", "osd_max_scrubs")
+    code, out, err = run("fleet", "apply", file, *two, "--canary", "rome", "--format", "json")
+    assert (code, json.loads(out)) == (0, [["rome"], ["paris"]])
+    assert scrubs(monitors["rome"]) == []
+    # the second is unwell: it is not touched, the first keeps it
+    slo = monitors["paris"].store.get(SLO_KEY) or ""
+    monitors["paris"].store.set(SLO_KEY, json.dumps({"name": "x", "objectives": ["client.p95_ms <= 5 ms"]}))
+    code, out, err = run("fleet", "apply", file, *two, "--canary", "rome", "--watch", "0", "--yes", "--format", "json")
+    assert code == 4
+    assert (json.loads(out)["kept"], json.loads(out)["left"]) == (["rome"], ["paris"])
+    assert "paris: a hard objective is missed" in err
+    assert (scrubs(monitors["rome"]), scrubs(monitors["paris"])) == (["2"], [])
+    monitors["paris"].store.set(SLO_KEY, slo)
+    code, out, _ = run("fleet", "apply", file, *two, "--canary", "rome", "--watch", "0", "--yes", "--format", "json")
+    assert (code, json.loads(out)["before"], json.loads(out)["kept"]) == (0, ["rome"], ["paris"])
+    code, _, err = run("fleet", "rollback", file, *two)
+    assert code == 0
+    assert scrubs(monitors["rome"]) == scrubs(monitors["paris"]) == []
