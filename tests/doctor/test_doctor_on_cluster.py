@@ -58,6 +58,19 @@ def test_planted_settings_are_found(cluster: Cluster) -> None:
     assert found["throttle"].severity == POINTLESS
 
 
+def test_what_is_on_trial_is_a_note_and_no_leftover(cluster: Cluster) -> None:
+    with cluster.lock() as lock:
+        applier = cluster.applier(lock)
+        applier.apply(applier.plan("osd/host:h1", {"osd_max_scrubs": 1}), "a trial", trial=True)
+        try:
+            found, notes = findings(cluster)
+        finally:
+            applier.undo()
+    assert "leftovers" not in found
+    assert len(notes) == 1
+    assert "on trial" in notes[0]
+
+
 def test_an_osd_under_wpq_is_found_before_and_after_its_restart(cluster: Cluster, any_lab: Lab) -> None:
     cluster.config.set("osd.2", "osd_op_queue", "wpq")
     try:
