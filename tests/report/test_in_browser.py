@@ -91,6 +91,17 @@ def test_it_is_quiet_and_fits_the_width(browser: Any, written: Path, width: int,
     context.close()
 
 
+def test_commands_are_copied_line_by_line(browser: Any, written: Path) -> None:
+    context = browser.new_context(viewport={"width": 360, "height": 800})
+    tab = context.new_page()
+    tab.goto(written.as_uri())
+    shown = tab.locator("#commands ~ pre").first.inner_text()
+    commands = [line for line in shown.splitlines() if line.strip()]
+    assert commands
+    assert all(line.startswith("ceph") for line in commands)
+    context.close()
+
+
 def test_texts_of_a_plot_do_not_leave_it(browser: Any, written: Path) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     tab = context.new_page()
@@ -111,6 +122,8 @@ def test_it_prints_dark_on_white(browser: Any, written: Path) -> None:
     tab.goto(written.as_uri())
     tab.emulate_media(media="print")
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    # of the plots over time the small ones: two to a row, their letters as large as the page's
+    assert not tab.evaluate("[...document.querySelectorAll('.wide')].some(one => one.checkVisibility())")
     printed = tab.pdf(format="A4")
     assert printed.startswith(b"%PDF")
     assert len(printed) > 20_000
