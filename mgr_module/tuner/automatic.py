@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner import __version__
 from ceph_tuner.applier import Applier
-from ceph_tuner.autopilot.audit import ACTS, TAKEN_BACK, Audit
+from ceph_tuner.autopilot.audit import ACTS, CAPACITY, TAKEN_BACK, Audit
 from ceph_tuner.autopilot.machine import BY_OPERATOR
 from ceph_tuner.autopilot.observer import Observer, groups_of
 from ceph_tuner.autopilot.pilot import Pilot
@@ -190,7 +190,11 @@ class Automatic:
         """Bench an OSD that nobody waits for, or one of the canary. Raises InputError where it must not be."""
         state = self._driver.state
         canary = state.proposed.rollout.stages[0].osds if state.proposed is not None else ()
-        return self.capacity.measure(osd, store, canary, state.on_cluster, self._around.sight)
+        found = self.capacity.measure(osd, store, canary, state.on_cluster, self._around.sight)
+        if found["change"] is not None:
+            why = f"osd.{osd} measured {found['measured']:.6g} IOPS, {found['iops']:.6g} until now"
+            self.trail.append(self._clock.now(), OPERATOR, CAPACITY, why, {"changes": [found["change"]]}, "stored")
+        return found
 
     def _hands(self) -> Tuple[Applier, Lock]:
         store = self._service.store

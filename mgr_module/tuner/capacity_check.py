@@ -16,7 +16,7 @@ from .capacity import Capacity
 from .commander import MgrCommander
 from .service import Inventory
 
-BENCH = {"count": "12288000", "size": "4096", "object_size": "4194304", "object_num": "100"}
+BENCH = {"count": 12288000, "size": 4096, "object_size": 4194304, "object_num": 100}
 """As the OSD does it itself at its first boot."""
 BENCH_S = 300.0
 LOOK_S = 3.0

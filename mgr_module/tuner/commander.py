@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.clusters.commands import answered
 from ceph_tuner.errors import ClusterTimeout, TunerError
@@ -35,7 +35,9 @@ class MgrCommander:
         pending = self._send(kind, name, prefix, arguments, "")
         return self._answer(f"tell {daemon} {prefix}", pending, time.monotonic() + self._timeout)
 
-    def tell_many(self, asked: List[Tuple[str, str, Mapping[str, str]]], timeout: float) -> Dict[Tuple[str, str], str]:
+    def tell_many(
+        self, asked: Sequence[Tuple[str, str, Mapping[str, Any]]], timeout: float
+    ) -> Dict[Tuple[str, str], str]:
         """Answers of (daemon, prefix, arguments), all asked at once; without those that fail or are late."""
         deadline = time.monotonic() + timeout
         pending = []
@@ -48,7 +50,7 @@ class MgrCommander:
                 answers[daemon, prefix] = self._answer(f"tell {daemon} {prefix}", result, deadline)
         return answers
 
-    def _send(self, kind: str, name: str, prefix: str, arguments: Mapping[str, str], payload: str) -> Pending:
+    def _send(self, kind: str, name: str, prefix: str, arguments: Mapping[str, Any], payload: str) -> Pending:
         command: Dict[str, Any] = {"prefix": prefix, **arguments, "format": "json"}
         return self._courier.send(kind, name, json.dumps(command), payload or None)
 

@@ -77,7 +77,7 @@ class Driver:
         """Take an operator's word. Raises InputError where it makes no sense now, RetryLater where it must wait."""
         refused = refusal(self._pilot.state, what)
         if refused is not None:
-            raise InputError(f"auto {what}", refused, "another moment (`ceph tuner auto explain`)")
+            raise InputError("automatic mode", refused, "another moment (`ceph tuner auto explain`)")
         done = self._post(Told(self._now(), what, by, why))
         if not done.wait(PATIENCE_S):
             raise RetryLater(f"`{what}` was taken, and waits until what is being written is written: {self._problem}")
