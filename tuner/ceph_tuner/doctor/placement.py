@@ -67,7 +67,8 @@ def placement(facts: Facts) -> List[Finding]:
     if not evidence:
         return []
     lost = 1 - 1 / (1 + worst)
-    cure = f"More PGs for {', '.join(planned)}, in hours when {size(moved)} may move." if planned else ""
+    moving = f"in hours when {size(moved)} may move" if moved else "which moves next to nothing here"
+    cure = f"More PGs for {', '.join(planned)}, {moving}." if planned else ""
     uneven = "The balancer evens them out (`ceph balancer status`)." if worst >= UNEVEN else ""
     return [
         Finding(

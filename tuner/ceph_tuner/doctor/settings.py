@@ -26,9 +26,13 @@ def ignored(facts: Facts) -> List[Finding]:
     commands = []
     for entry in facts.entries:
         knob = KNOBS.get(entry.name)
-        reach = [osd for osd in mclock if osd.place.osd in covered(entry.who, [osd.place])]
-        why = _in_vain(facts, knob, reach) if knob and reach else None
-        if knob and why:
+        # most entries of a large cluster are capacities, each at its OSD
+        if knob is None or not _doubtful(facts, knob):
+            continue
+        reached = set(covered(entry.who, [osd.place for osd in mclock]))
+        reach = [osd for osd in mclock if osd.place.osd in reached]
+        why = _in_vain(facts, knob, reach) if reach else None
+        if why:
             evidence[f"{entry.who} {entry.name} {entry.value}: {why}"] = knob
             commands.append(f"ceph config rm {entry.who} {entry.name}")
     own = [
@@ -177,6 +181,11 @@ def overbooked(facts: Facts) -> List[Finding]:
             share=1 - 1 / most,
         )
     ]
+
+
+def _doubtful(facts: Facts, knob: Knob) -> bool:
+    effect = knob.effective(facts.release, facts.version)
+    return bool(effect.needs) or not effect.works
 
 
 def _in_vain(facts: Facts, knob: Knob, osds: List[OsdFacts]) -> Optional[str]:
