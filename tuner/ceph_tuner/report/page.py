@@ -47,6 +47,7 @@ def page(found: Findings, made_at: float, source: str) -> str:
         columns=[(option, plots.role_of(option, found.better)) for option in plots.compared(found)],
         settings=_settings(found),
         in_time=_in_time(found),
+        metrics=plots_in_time.metrics_in_time(found),
         trade_offs=_trade_offs(found),
         matters=_matters(found),
         curves=_curves(found),
