@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import threading
 from pathlib import Path
 from typing import Any, Callable, Iterator, List
 
@@ -171,6 +172,24 @@ def test_an_answer_that_never_ends_is_cut_off(
     fake.pages["/api/summary"] = {}
     with pytest.raises(ClusterTimeout, match="did not answer within 30 s"):
         api.get("summary")
+
+
+def test_an_answer_that_stops_midway_is_late_not_absent(clock: ManualClock) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        held: List[socket.socket] = []
+
+        def half_an_answer() -> None:
+            held.append(server.accept()[0])
+            held[0].recv(1 << 16)
+            held[0].sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{")
+
+        thread = threading.Thread(target=half_an_answer)
+        thread.start()
+        with pytest.raises(ClusterTimeout, match=r"did not answer within 0\.5 s"):
+            DashboardApi("berlin", [url], USER, lambda: PASSWORD, clock, timeout=0.5).get("summary")
+        thread.join()
+        held[0].close()
 
 
 def test_a_certificate_is_trusted_by_ca_or_by_written_consent_alone(

@@ -15,7 +15,7 @@ import requests
 import urllib3
 from requests.auth import AuthBase
 from requests.cookies import RequestsCookieJar
-from urllib3.exceptions import InsecureRequestWarning
+from urllib3.exceptions import InsecureRequestWarning, ReadTimeoutError
 
 from ceph_tuner.errors import (
     ClusterNotFound,
@@ -198,6 +198,9 @@ class DashboardApi:
         except requests.exceptions.Timeout:
             raise ClusterTimeout(late) from None
         except OSError as error:
+            if isinstance(next(iter(error.args), None), ReadTimeoutError):
+                # amid an answer, requests calls it a lost connection
+                raise ClusterTimeout(late) from None
             # requests' own errors are OSErrors too, as is a file of `ca` that is not there
             raise ClusterNotFound(
                 f"cluster {self.name}", f"no dashboard at {_host(url)} ({_reason(error)})", "the active mgr's address"

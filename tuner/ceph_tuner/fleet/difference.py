@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Sequence, Tuple
 
 from ceph_tuner.fleet.contract import Member
+from ceph_tuner.fleet.database import Database
 from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.fleet.status import entries_of
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
-from ceph_tuner.plan import winner
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import Release, parse_version
 from ceph_tuner.target import Place
@@ -51,9 +51,10 @@ def in_force(
     entries: Sequence[ConfigEntry], running: Sequence[Place], release: Release, version: str
 ) -> Dict[str, str]:
     """Value of each knob on all running OSDs. A built-in profile decides the nine, whatever stands there."""
+    database = Database(entries)
     found: Dict[str, str] = {}
     for name in NAMES:
-        values = {_value(name, entries, place, release, version) for place in running}
+        values = {_value(name, database, place, release, version) for place in running}
         if values:
             found[name] = values.pop() if len(values) == 1 else MIXED
     return found
@@ -72,19 +73,14 @@ def differences(clusters: Mapping[str, InForce]) -> List[Difference]:
     return found
 
 
-def _value(name: str, entries: Sequence[ConfigEntry], place: Place, release: Release, version: str) -> str:
-    profile = _winning(PROFILE, entries, place) or release.default_profile
+def _value(name: str, database: Database, place: Place, release: Release, version: str) -> str:
+    profile = database.value(PROFILE, place) or release.default_profile
     if name == PROFILE:
         return profile
     if name in MCLOCK_NINE and profile in release.profiles:
         return KNOBS[name].format(release.profiles[profile][name])
-    written = _winning(name, entries, place)
+    written = database.value(name, place)
     default = KNOBS[name].default(release, parse_version(version))
     if written is None:
         return NOWHERE if default is None else KNOBS[name].format(default)
     return KNOBS[name].format(KNOBS[name].read(written, name))
-
-
-def _winning(name: str, entries: Sequence[ConfigEntry], place: Place) -> Optional[str]:
-    entry = winner(entries, name, place)
-    return None if entry is None else entry.value

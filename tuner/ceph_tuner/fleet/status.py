@@ -14,11 +14,12 @@ from ceph_tuner.clusters.dashboard import Dashboard, NotByRest
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.errors import JournalDamaged, TunerError
 from ceph_tuner.fleet.contract import Member
+from ceph_tuner.fleet.database import Database
 from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.history import History
 from ceph_tuner.journal import APPLIED, Entry, Journal
 from ceph_tuner.knobs import PROFILE
-from ceph_tuner.plan import Key, same_value, winner
+from ceph_tuner.plan import Key, same_value
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import Release
 from ceph_tuner.slo import evaluate, parse_slo
@@ -136,11 +137,11 @@ def status_of(cluster: Cluster) -> Status:
 
 def profile_words(entries: Sequence[ConfigEntry], running: Sequence[Place], release: Release) -> str:
     """The profile by the configuration database, with how many OSDs have which where they differ."""
+    database = Database(entries)
     counts: Counter[str] = Counter()
     for place in running:
-        queue, profile = (winner(entries, name, place) for name in (QUEUE, PROFILE))
-        kind = release.default_queue if queue is None else queue.value
-        counts[kind if kind != MCLOCK else release.default_profile if profile is None else profile.value] += 1
+        kind = database.value(QUEUE, place) or release.default_queue
+        counts[kind if kind != MCLOCK else database.value(PROFILE, place) or release.default_profile] += 1
     if len(counts) == 1:
         return next(iter(counts))
     return ", ".join(f"{profile} {count}" for profile, count in counts.most_common())
@@ -148,10 +149,10 @@ def profile_words(entries: Sequence[ConfigEntry], running: Sequence[Place], rele
 
 def stored_capacities(entries: Sequence[ConfigEntry], running: Sequence[Place]) -> List[Stored]:
     """Capacity of each OSD by the configuration database; what a ceph.conf of its own says is not seen."""
-    found = []
+    database, found = Database(entries), []
     for place in running:
         kind = "hdd" if place.device_class == "hdd" else "ssd"
-        entry = winner(entries, f"osd_mclock_max_capacity_iops_{kind}", place)
+        entry = database.winner(f"osd_mclock_max_capacity_iops_{kind}", place)
         iops = DEFAULTS[kind] if entry is None else float(entry.value)
         source = "default" if entry is None else entry.who
         # mClock itself never takes less than 1
