@@ -213,7 +213,7 @@ def test_a_command_is_answered_with_the_state_after_it() -> None:
 def test_a_word_that_makes_no_sense_now_is_refused_at_once_and_never_heard() -> None:
     cabin = Cabin()
     for what in ("resume", "accept", "reject", "pause", "retry"):
-        with pytest.raises(InputError, match="automatic mode: found (it is|no proposal)"):
+        with pytest.raises(InputError, match=r"automatic mode: found (it is|no proposal)"):
             cabin.driver.tell(what, "me")
     cabin.driver.attempt()
     assert cabin.field.crew.notes == []

@@ -26,9 +26,9 @@ from ceph_tuner.lab.loads.session import Session
 from ceph_tuner.lab.loads.snaptrim import SnaptrimLoad
 from ceph_tuner.lab.quiet import Quiet, wait_until_quiet
 from ceph_tuner.lab.recipes import RECIPES
-from ceph_tuner.uninterrupted import uninterrupted
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.sample import Measure
+from ceph_tuner.uninterrupted import uninterrupted
 
 NAMES: Tuple[str, ...] = tuple(RECIPES)
 """What `scenario` takes."""
