@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from patients import DAY, TIB, healthy, osd_facts, pgs
+from patients import DAY, TIB, healthy, osd_facts
 
-from ceph_tuner.doctor.scrubbing import flagged, interval, permitted_share, rate_allowed
+from ceph_tuner.doctor.facts import Facts
+from ceph_tuner.doctor.scrubbing import covered_s, flagged, interval, permitted_share, rate_allowed
 
 LIMIT = "osd_mclock_scheduler_background_best_effort_lim"
 
@@ -25,17 +28,35 @@ def test_a_limit_below_what_is_stored_by_the_interval_cannot_keep_it() -> None:
     (found,) = interval(healthy(osds=(osd_facts(0, {LIMIT: "0.000500"}),)))
     assert found.check == "deep-scrub-allowed"
     assert found.share == pytest.approx(1 - 7 * DAY * 1e6 / TIB)
-    assert "12.7 days, 7 are there" in found.evidence[0]
+    assert "12.7 days, 7 days are there" in found.evidence[0]
 
 
-def test_the_pace_of_the_last_scrubs_counts_for_every_osd_of_a_pg() -> None:
-    # 42 PGs as the first copy and 42 as the second, 7 h each, three at once: 8.2 days
-    slow = healthy().pgs[0].nbytes
-    rows = pgs((((osd, (osd + 2) % 6), 42) for osd in range(6)), nbytes=slow, deep_scrub_s=7 * 3600.0)
-    (found,) = interval(healthy(pgs=rows, health={"PG_NOT_DEEP_SCRUBBED": ("17 pgs not deep-scrubbed in time",)}))
+def paced(seconds: float, apart: float) -> Facts:
+    """Each PG's last deep scrub took so long, and ended so long after the one before."""
+    rows = [replace(pg, deep_scrub_s=seconds, deep_scrubbed_at=1e9 + apart * at) for at, pg in enumerate(healthy().pgs)]
+    return healthy(pgs=tuple(rows), health={"PG_NOT_DEEP_SCRUBBED": ("17 pgs not deep-scrubbed in time",)})
+
+
+def test_scrubs_that_ran_alone_are_reckoned_as_many_at_once_as_may_run() -> None:
+    # every OSD has 84 copies, 7 h each, three at once: 8.2 days
+    (found,) = interval(paced(7 * 3600.0, 1e6))
     assert found.check == "deep-scrub-seen"
     assert found.share == pytest.approx(1 - 7 * DAY * 3 / (84 * 7 * 3600))
+    assert "took 8.17 days by their last deep scrubs, 7 days are there" in found.evidence[0]
     assert found.evidence[-1] == "17 pgs not deep-scrubbed in time"
+
+
+def test_scrubs_that_were_requested_all_together_are_reckoned_by_the_time_that_they_covered() -> None:
+    # as on a lab: all at once, each as slow as all of them; by three at once it would be 28 times as long
+    assert interval(paced(6 * DAY, 0.0)) == []
+    (found,) = interval(paced(14 * DAY, 0.0))
+    assert found.share == pytest.approx(0.5)
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20)), min_size=1, max_size=12))
+def test_covered_time_counts_each_moment_once(runs: list) -> None:
+    spans = [(float(start), float(start + length)) for start, length in runs]
+    assert covered_s(spans) == len({second for start, end in spans for second in range(int(start), int(end))})
 
 
 @given(st.integers(0, 23), st.integers(0, 23), st.integers(0, 6), st.integers(0, 6))

@@ -68,6 +68,8 @@ class PgFacts:
     nbytes: float = 0.0
     deep_scrub_s: Optional[float] = None
     """How long its last scrub took, where that was a deep one."""
+    deep_scrubbed_at: float = 0.0
+    """When that ended, in seconds since the epoch."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
 from functools import partial
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
@@ -20,6 +21,8 @@ OSDS_MOST = 64
 """OSDs that are asked themselves, three commands each, evenly over their ids."""
 PGS_MOST = 20_000
 """PGs that are listed one by one, about 4 KiB of JSON each."""
+
+STAMP = "%Y-%m-%dT%H:%M:%S.%f%z"
 
 LOG_LINES = "10000"
 
@@ -173,4 +176,5 @@ def _pg(row: Mapping[str, Any]) -> PgFacts:
         tuple(int(osd) for osd in row["acting"]),
         float(row["stat_sum"]["num_bytes"]),
         seconds if deep else None,
+        datetime.strptime(str(row["last_deep_scrub_stamp"]), STAMP).timestamp() if deep else 0.0,
     )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, Iterable, List, Optional, Tuple
 
 from ceph_tuner.doctor.facts import Facts, OsdFacts
-from ceph_tuner.doctor.finding import MISLEADING, Finding, named, size, some
+from ceph_tuner.doctor.finding import MISLEADING, Finding, named, size, some, span
 
 _LIMIT = "osd_mclock_scheduler_background_best_effort_lim"
-_DAY = 86_400.0
 
 
 def flagged(facts: Facts) -> List[Finding]:
@@ -37,12 +36,12 @@ def interval(facts: Facts) -> List[Finding]:
         available = osd.number("osd_deep_scrub_interval", 604_800.0) * permitted_share(osd)
         took = _seconds_seen(facts, osd)
         if took is not None and took > available:
-            words = f"osd.{osd.place.osd}: its PGs took {took / _DAY:.3g} days by their last deep scrubs"
-            seen.append((f"{words}, {available / _DAY:.3g} are there", osd.place.osd, 1 - available / took))
+            words = f"osd.{osd.place.osd}: its PGs took {span(took)} by their last deep scrubs"
+            seen.append((f"{words}, {span(available)} are there", osd.place.osd, 1 - available / took))
         rate = rate_allowed(osd)
         if rate and osd.used_bytes / rate > available:
             words = f"osd.{osd.place.osd}: {size(osd.used_bytes)} at the {size(rate)}/s that best effort may have take "
-            words += f"{osd.used_bytes / rate / _DAY:.3g} days, {available / _DAY:.3g} are there"
+            words += f"{span(osd.used_bytes / rate)}, {span(available)} are there"
             allowed.append((words, osd.place.osd, 1 - available * rate / osd.used_bytes))
     late = facts.health.get("PG_NOT_DEEP_SCRUBBED", ())[:1]
     return [
@@ -73,15 +72,29 @@ def rate_allowed(osd: OsdFacts) -> Optional[float]:
 
 
 def _seconds_seen(facts: Facts, osd: OsdFacts) -> Optional[float]:
-    """Time of a round over an OSD's PGs, as many at once as it may; of a PG without a known time by its bytes."""
+    """Time of a round over an OSD's PGs, by its last deep scrubs; of a PG without a known time by its bytes.
+
+    As many go on at once as did then, or as may now, whichever is more: scrubs that were requested all together ran
+    slowly side by side, and those that ran alone need not.
+    """
     own = [pg for pg in facts.pgs if osd.place.osd in pg.acting]
-    known = [(pg.deep_scrub_s, pg.nbytes) for pg in own if pg.deep_scrub_s is not None]
-    nbytes = sum(pair[1] for pair in known)
+    known = [pg for pg in own if pg.deep_scrub_s is not None]
+    nbytes = sum(pg.nbytes for pg in known)
     if not nbytes:
         return None
-    seconds = sum(pair[0] for pair in known)
-    everything = seconds * sum(pg.nbytes for pg in own) / nbytes
-    return everything / max(1.0, osd.number("osd_max_scrubs", 1.0))
+    runs = [(pg.deep_scrubbed_at - (pg.deep_scrub_s or 0.0), pg.deep_scrubbed_at) for pg in known]
+    seconds = sum(end - start for start, end in runs)
+    at_once = max(osd.number("osd_max_scrubs", 1.0), seconds / covered_s(runs))
+    return seconds / at_once * sum(pg.nbytes for pg in own) / nbytes
+
+
+def covered_s(runs: Iterable[Tuple[float, float]]) -> float:
+    """Time during which at least one of the runs (start, end) was under way."""
+    total, until = 0.0, float("-inf")
+    for start, end in sorted(runs):
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return total
 
 
 def _finding(check: str, title: str, found: List[Tuple[str, int, float]], late: Tuple[str, ...]) -> List[Finding]:
