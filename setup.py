@@ -23,7 +23,10 @@ setup(
         "ceph_tuner_cli": ["py.typed"],
         "ceph_tuner_profiles": ["py.typed", "*.yaml", "**/*.yaml"],
     },
-    data_files=[("share/ceph-tuner/mgr/tuner", [str(p) for p in sorted(Path("mgr_module/tuner").glob("*.py"))])],
+    data_files=[
+        ("share/ceph-tuner/mgr/tuner", [str(p) for p in sorted(Path("mgr_module/tuner").glob("*.py"))]),
+        ("share/ceph-tuner/dashboards", ["dashboards/ceph-tuner.json", "dashboards/alerts.yaml"]),
+    ],
     install_requires=[
         "cryptography>=41",
         "jinja2>=3.1",
