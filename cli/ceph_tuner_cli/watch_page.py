@@ -11,9 +11,9 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ceph_tuner.report.words import amount
 from ceph_tuner.sample import NEVER_S, at_work
 from ceph_tuner.slo import Slo, Verdict, evaluate
-from ceph_tuner_cli.recommend_page import amount
 
 WIDTH = 80
 _BAR = 10
