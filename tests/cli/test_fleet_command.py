@@ -19,7 +19,7 @@ from ceph_tuner.releases import TENTACLE
 from ceph_tuner.sample import Measure, Window
 from ceph_tuner_cli import fleet_profiles, fleet_rollout
 from ceph_tuner_profiles import catalogue
-from dashboards import PAGES, PASSWORD, USER, FakeDashboard, serving
+from fake_dashboard import PAGES, PASSWORD, USER, FakeDashboard, serving
 from monitors import ManualClock, Monitors
 
 Run = Callable[..., Tuple[int, str, str]]

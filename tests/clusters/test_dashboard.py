@@ -14,7 +14,7 @@ from ceph_tuner.clusters.dashboard import Dashboard, NotByRest, Stated
 from ceph_tuner.clusters.dashboard_api import VERSION, DashboardApi
 from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, CommandFailed, PermissionRefused, TunerError
 from ceph_tuner.target import Place
-from dashboards import PAGES, PASSWORD, USER, Asked, FakeDashboard, certificates, serving
+from fake_dashboard import PAGES, PASSWORD, USER, Asked, FakeDashboard, certificates, serving
 from monitors import ManualClock
 
 

@@ -22,7 +22,7 @@ from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.reading import osd_latency
 from ceph_tuner.releases import release_of
 from ceph_tuner.sample import READ, WRITE
-from dashboards import PASSWORD, USER, certificates
+from fake_dashboard import PASSWORD, USER, certificates
 
 NAME = "osd_scrub_chunk_max"
 ROLE = "ceph-tuner-reader"

@@ -15,7 +15,7 @@ from ceph_tuner.fleet.opening import as_whom, open_member
 from ceph_tuner.fleet.secret import Secret
 from ceph_tuner.lab.cluster import Lab
 from ceph_tuner.releases import TENTACLE
-from dashboards import PAGES, PASSWORD, USER, FakeDashboard, serving
+from fake_dashboard import PAGES, PASSWORD, USER, FakeDashboard, serving
 
 
 def by_dashboard(url: str, **trust: Any) -> Member:

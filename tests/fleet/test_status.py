@@ -4,7 +4,6 @@ import json
 from typing import Any, Iterator, Mapping, Optional
 
 import pytest
-from dashboards import PAGES, PASSWORD, USER, FakeDashboard, serving
 
 from appliers import applier
 from ceph_tuner.clusters.dashboard import Dashboard
@@ -17,6 +16,7 @@ from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import TENTACLE
 from ceph_tuner.sample import Measure, Window
 from ceph_tuner.target import Place
+from fake_dashboard import PAGES, PASSWORD, USER, FakeDashboard, serving
 from monitors import ManualClock, Monitors
 
 HEALTH: Mapping[str, Any] = {"status": "HEALTH_OK", "checks": {}}
