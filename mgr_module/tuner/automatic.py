@@ -17,7 +17,7 @@ from ceph_tuner.autopilot.pilot import Pilot
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import COMPARING, MODES, OFF, PHASES, State
 from ceph_tuner.clusters.machine import SystemClock
-from ceph_tuner.errors import InputError, TunerError
+from ceph_tuner.errors import InputError, Stopped, TunerError
 from ceph_tuner.lock import Lock
 from ceph_tuner.ports import Clock
 from ceph_tuner.releases import release_of
@@ -92,6 +92,7 @@ class Automatic:
             pilot, Observer(sampler), self._around, self.policy, crew.remember, self._each_look, log, now
         )
         self._driver.notes = self.notes
+        self._driver.beat = self._guardian.beat
         self.capacity = CapacityCheck(
             service.commander,
             service.capacities,
@@ -160,6 +161,8 @@ class Automatic:
         trial = list(self._driver.state.changes)
         if really and self._driver.state.on_cluster:
             self.tell("pause", "rollback")
+            if self._driver.state.on_cluster:
+                raise Stopped(self._driver.state.problem or "the trial is not taken back yet: try again")
             if to is None and not everything:
                 undone = [{"change": number, "why": "trial", "drift": [], "unseen": []} for number in reversed(trial)]
                 return {"undone": undone, "would": []}
@@ -209,7 +212,6 @@ class Automatic:
         """What the driver's thread does at every look, beside looking."""
         proposed = state.proposed
         self._sampler.groups.watch(groups_of(state))
-        self._guardian.beat()
         # one bar for a whole trial, also while the old settings have their turn
         under_way = proposed is not None and (state.on_cluster or state.phase == COMPARING)
         event = f"tuner-{proposed.number}" if proposed is not None and under_way else ""

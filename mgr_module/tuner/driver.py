@@ -20,8 +20,13 @@ from ceph_tuner.autopilot.pilot import Pilot
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import OFF, State
 from ceph_tuner.errors import InputError, RetryLater, TunerError
+from ceph_tuner.guard import Breach
 
 from .surroundings import Surroundings
+
+BLIND_TURNS = 5
+"""Turns in a row that fail, one or more a sample, after which what is on trial is taken back unseen."""
+LONGEST_WHY = 1000
 
 PATIENCE_S = 8.0
 """How long a command waits for its turn."""
@@ -47,6 +52,10 @@ class Driver:
         self._inbox: Deque[Tuple[Event, threading.Event]] = deque()
         self._wake = threading.Event()
         self._sampled = False
+        self._looked = time.monotonic()
+        self._failed = 0
+        self.beat: Callable[[], None] = lambda: None
+        """Called after each look that worked: a sign of life for the guardian."""
         self._started = False
         self._problem = "the automatic mode has not started yet"
         self._seen: Optional[Seen] = None
@@ -78,7 +87,7 @@ class Driver:
         refused = refusal(self._pilot.state, what)
         if refused is not None:
             raise InputError("automatic mode", refused, "another moment (`ceph tuner auto explain`)")
-        done = self._post(Told(self._now(), what, by, why))
+        done = self._post(Told(self._now(), what, by, why[:LONGEST_WHY]))
         if not done.wait(PATIENCE_S):
             raise RetryLater(f"`{what}` was taken, and waits until what is being written is written: {self._problem}")
         return self.document()
@@ -118,12 +127,23 @@ class Driver:
         """Take a turn; what goes wrong in it is kept for people, and the next one tries again."""
         try:
             self.turn()
-            self._problem = ""
+            self._problem, self._failed = "", 0
         except TunerError as error:
-            self._problem = str(error)
+            self._gone_wrong(str(error))
         except Exception as error:
-            self._problem = f"internal error ({type(error).__name__}: {error}); the mgr's log has more"
             self._log.exception("the automatic mode failed in this turn")
+            self._gone_wrong(f"internal error ({type(error).__name__}: {error}); the mgr's log has more")
+
+    def _gone_wrong(self, problem: str) -> None:
+        """Where turn after turn fails nobody guards what is on trial: take it back."""
+        self._problem, self._failed = problem, self._failed + 1
+        if self._failed < BLIND_TURNS or not self._pilot.state.on_cluster:
+            return
+        try:
+            breach = Breach("blind", f"the guard cannot look: {problem}"[:LONGEST_WHY])
+            self._pilot.handle(Seen(self._now(), breach=breach))
+        except Exception:
+            self._log.exception("and nothing can be taken back now")
 
     def turn(self) -> None:
         """Take what is in the inbox, then look at the newest sample. Raises TunerError; the next turn tries again."""
@@ -145,9 +165,11 @@ class Driver:
                 raise
             self._inbox.popleft()
             done.set()
-        if self._sampled:
-            self._sampled = False
+        # a sampling thread that hangs must not keep the guard from noticing that samples are missing
+        if self._sampled or time.monotonic() - self._looked > self._around.overdue_s():
+            self._sampled, self._looked = False, time.monotonic()
             self._look()
+            self.beat()
 
     def _look(self) -> None:
         state = self._pilot.state

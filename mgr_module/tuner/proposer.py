@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from ceph_tuner.autopilot.events import Answered
 from ceph_tuner.autopilot.groups import rollout
@@ -12,13 +12,20 @@ from ceph_tuner.autopilot.state import State
 from ceph_tuner.errors import InputError, TunerError
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.profile import Profile
-from ceph_tuner.target import Target
+from ceph_tuner.reading import spread
+from ceph_tuner.target import Place, Target
 
 from .service import Service
 from .worker import WorkerError
 
 LONGEST_WORDS = 1000
 """Characters of the optimiser's words that are kept: the state that has them must fit into one value of the store."""
+
+
+MCLOCK = "mclock_scheduler"
+ASKED = 16
+UNLIKE = 2.0
+"""Factor between capacities above which values in IOPS do not suit both."""
 
 
 class Proposer:
@@ -57,11 +64,34 @@ class Proposer:
             raise InputError("the optimiser's answer", "a proposal without settings", "at least one")
         device_class = Target.parse(target).device_class
         places = self._service.config.places()
+        self._refuse_unlike(target, places)
         planned = rollout(places, device_class, target, policy, self._service.replicas())
         # planning refuses what the release ignores, what is out of range, and what something else would outrank
         for section in (planned.stages[0].targets[0], planned.target):
             self._service.changes().commands(section, settings)
         return Answered(self._now(), settings, str(proposal.get("why", ""))[:LONGEST_WORDS], planned)
+
+    def _refuse_unlike(self, target: str, places: Sequence[Place]) -> None:
+        """Raise InputError where one set of values does not suit all OSDs of the target."""
+        section = Target.parse(target)
+        running = [place for place in places if place.up and section.covers(place)]
+        classes = sorted({place.device_class or "none" for place in running})
+        if len(classes) > 1:
+            found = f"`{target}`, which covers OSDs of the classes {' and '.join(classes)}"
+            raise InputError("auto_target", found, f"one class, such as osd/class:{classes[-1]}: only like is compared")
+        asked = spread([place.osd for place in running], ASKED)
+        queue = self._service.config.effective(asked[0]).get("osd_op_queue", MCLOCK) if asked else MCLOCK
+        if queue != MCLOCK:
+            raise InputError(
+                f"osd_op_queue of osd.{asked[0]}", queue, f"{MCLOCK}: under another queue nothing of it acts"
+            )
+        if self._service.release().units != "fraction":
+            iops = [capacity.iops for capacity in self._service.capacities(asked)] or [0.0]
+            if not 0 < max(iops) <= UNLIKE * min(iops):
+                found = f"`{target}`, whose OSDs have capacities of {min(iops):g} to {max(iops):g} IOPS"
+                raise InputError(
+                    "auto_target", found, "OSDs of about one capacity: this release takes IOPS, not shares"
+                )
 
     def _translated(self, settings: Mapping[str, Any], target: str) -> Dict[str, Any]:
         """The worker's fractions in the running release's units."""

@@ -108,12 +108,14 @@ class Surroundings:
 
     def close(self, closed: Closed, state: State, policy: Policy) -> Optional[Breach]:
         """Take a window that was closed."""
+        # first the guard: what follows asks the cluster, which may not answer
+        breach = self._watch.close(closed.means) if self._watch is not None else None
         condition = self._condition = self._condition_of(closed.means)
         if state.condition:
             self._change = self._change.after(Condition.from_dict(state.condition), condition, policy)
         if self._slo is not None and self._slo.needs_baseline and not state.on_cluster:
             self._service.slos.refer(self._slo, closed.means)
-        return self._watch.close(closed.means) if self._watch is not None else None
+        return breach
 
     def complete(self, seen: Seen, view: View, breach: Optional[Breach], policy: Policy) -> Seen:
         """Add to what the windows say."""
@@ -139,6 +141,10 @@ class Surroundings:
         if self._slo is not None:
             self._watch = Watch(self._slo, state.baseline, self.sight, policy)
 
+    def overdue_s(self) -> float:
+        """Seconds without a sample after which one is missing."""
+        return LATE * self._interval()
+
     def begun_again(self) -> None:
         """The condition was taken for a new one."""
         self._change = Change()
@@ -153,8 +159,11 @@ class Surroundings:
     def _wanted(self) -> Tuple[Optional[Slo], Mapping[str, float]]:
         # monitors that do not answer blind nobody: samples come from the mgr's memory
         with contextlib.suppress(ClusterTimeout, CommandFailed):
-            slo, self._reference = self._service.slos.read(), self._service.reference()
-            self._slo = absolute(slo, self._reference) if slo is not None and slo.needs_baseline else slo
+            slo = self._service.slos.read()
+            if slo is not None and slo.needs_baseline:
+                self._reference = self._service.reference()
+                slo = absolute(slo, self._reference)
+            self._slo = slo
         return self._slo, self._reference
 
     def _sight_of(self, sample: Sample) -> Sight:

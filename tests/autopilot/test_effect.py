@@ -89,9 +89,15 @@ def test_whatever_was_measured_there_is_an_answer(pairs: List[Pair], alternating
         assert Effect.from_dict(effect.to_dict()).verdict in (BETTER, WORSE, ALIKE, UNKNOWN)
 
 
-def test_work_that_is_missing_on_one_side_is_absent() -> None:
+def test_work_that_stands_still_on_one_side_is_not_taken_for_absent() -> None:
     pairs = [pair(at, at >= 6, 0.0 if at >= 6 else 5.0, 5.0, RATE) for at in range(12)]
-    assert effects(pairs, LOWER, 0.95, 0.05) == {}
+    found = effects(pairs, LOWER, 0.95, 0.05)[RATE]
+    assert (found.change, found.verdict, found.windows) == (None, UNKNOWN, 6)
+    mostly = [pair(at, at >= 6, 5.0 if at < 6 or at % 3 == 0 else 0.0, 5.0, RATE) for at in range(24)]
+    assert effects(mostly, LOWER, 0.95, 0.05)[RATE].change is None
+    # work that is nowhere is absent
+    ended = [pair(at, at >= 6, 0.0, 0.0, RATE) for at in range(12)]
+    assert effects(ended, LOWER, 0.95, 0.05) == {}
     assert effects([], LOWER, 0.95, 0.05) == {}
 
 

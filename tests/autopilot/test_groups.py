@@ -202,3 +202,11 @@ def test_laws_of_a_rollout(places: List[Place], device_class: str, target: str, 
         assert len(planned.stages) == 1
     else:
         assert len(first.osds) <= max(1, policy.canary_share * len(members) + 1e-6)
+
+
+def test_single_osds_under_too_few_hosts_are_no_canary() -> None:
+    # 3 hosts of 8 OSDs, 3 replicas: a canary of 8 OSDs would be a whole host, and serve every write
+    planned = rollout(cluster(1, 3, 8), "ssd", "osd", Policy(), replicas=3)
+    assert planned.alternating
+    assert "3 of 6 hosts under the OSDs" in planned.why
+    assert not rollout(cluster(1, 6, 4), "ssd", "osd", Policy(), replicas=3).alternating

@@ -12,12 +12,12 @@ from ceph_tuner.autopilot.events import Answered, Seen, TakeBackFailed, Told
 from ceph_tuner.autopilot.observer import Closed, Observer
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import ASKING, AUTO, COMPARING, OBSERVING, OFF, TRYING, State
-from ceph_tuner.errors import CommandFailed, InputError, RetryLater
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, InputError, RetryLater
 from ceph_tuner.guard import Breach
 from ceph_tuner.sample import Measure, Window
 from ceph_tuner.slo import parse_slo
 from tuner import driver as driver_module
-from tuner.driver import Driver
+from tuner.driver import BLIND_TURNS, Driver
 from tuner.surroundings import View
 
 SLO = parse_slo({"objectives": ["client.p95_ms<=20"]}, "cluster")
@@ -30,6 +30,7 @@ class Around:
 
     def __init__(self, field: Field) -> None:
         self._field = field
+        self.overdue_s = lambda: 3600.0
         self.wait = ""
         self.changed: tuple = ()
         self.breach: Optional[Breach] = None
@@ -412,3 +413,27 @@ def test_what_is_on_trial_is_in_the_document_with_its_effects() -> None:
     assert [row["metric"] for row in document["effects"]] == [P95]
     assert document["windows"] == 1
     assert document["missed"]
+
+
+def test_turns_that_fail_one_after_the_other_take_a_trial_back_unseen() -> None:
+    cabin = Cabin().on_trial()
+    assert cabin.field.monitors.table
+    cabin.around.trouble = [InputError("slo", "what a newer version wrote", "another")] * 20
+    cabin.sample(BLIND_TURNS)
+    assert (cabin.driver.state.phase, cabin.field.monitors.table) == (OBSERVING, {})
+
+
+def test_a_sampling_thread_that_hangs_does_not_blind_the_guard() -> None:
+    cabin = Cabin().on_trial()
+    looks, cabin.around.overdue_s = cabin.around.looks, lambda: 0.0
+    cabin.driver.attempt()
+    assert cabin.around.looks == looks + 1
+
+
+def test_a_sign_of_life_follows_only_a_look_that_worked() -> None:
+    cabin, beats = Cabin().on_trial(), []
+    cabin.driver.beat = lambda: beats.append(1)
+    cabin.sample()
+    cabin.around.trouble = [ClusterTimeout("no answer")]
+    cabin.sample()
+    assert beats == [1]

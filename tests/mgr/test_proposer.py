@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Tuple
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 from automatic_on_twin import OnTwin, answering
@@ -13,9 +15,10 @@ from hypothesis import strategies as st
 from ceph_tuner.autopilot.events import Answered
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import State
-from ceph_tuner.errors import CommandFailed
+from ceph_tuner.errors import CommandFailed, InputError
 from ceph_tuner.knobs import KNOBS
 from ceph_tuner.releases import REEF, TENTACLE
+from ceph_tuner.target import Place
 from tuner.proposer import LONGEST_WORDS, Proposer
 from twins import small_twin
 
@@ -240,3 +243,30 @@ def test_whatever_comes_back_is_an_answer_that_is_refused_or_can_be_written(
             assert KNOBS[name].read(KNOBS[name].format(value)) is not None
     else:
         assert proposed == []
+
+
+@pytest.mark.parametrize(
+    ("target", "queue", "units", "iops", "refused"),
+    [
+        ("osd", "mclock_scheduler", "fraction", [1000, 9000], "classes hdd and ssd"),
+        ("osd/class:ssd", "wpq", "fraction", [1000, 1000], "osd_op_queue of osd.1: found wpq"),
+        ("osd/class:ssd", "mclock_scheduler", "iops", [1000, 9000], "capacities of 1000 to 9000 IOPS"),
+        ("osd/class:ssd", "mclock_scheduler", "iops", [1000, 1500], ""),
+        ("osd/class:ssd", "mclock_scheduler", "fraction", [1000, 9000], ""),
+    ],
+)
+def test_one_set_of_values_is_asked_for_only_where_it_suits_all(
+    target: str, queue: str, units: str, iops: List[float], refused: str
+) -> None:
+    service: Any = SimpleNamespace(
+        config=SimpleNamespace(effective=lambda osd: {"osd_op_queue": queue}),
+        release=lambda: SimpleNamespace(units=units),
+        capacities=lambda osds: [SimpleNamespace(iops=value) for value in iops],
+    )
+    proposer = Proposer(service, lambda: target, time.time)
+    places = [Place(0, "hdd"), Place(1, "ssd"), Place(2, "ssd"), Place(3, "hdd", up=False)]
+    if refused:
+        with pytest.raises(InputError, match=refused):
+            proposer._refuse_unlike(target, places)
+    else:
+        proposer._refuse_unlike(target, places)

@@ -282,7 +282,9 @@ class Applier:
 
     def _await_sources(self, keys: Set[Key]) -> Tuple[str, ...]:
         """Wait until the OSDs have what the database now says for these keys; return those that do not."""
-        entries, places = self._config.dump(), self._config.places()
+        options = {name for _, name in keys}
+        entries = [entry for entry in self._config.dump() if entry.name in options]
+        places = self._config.places()
         names: Dict[int, Set[str]] = {}
         for who, name in keys:
             if name in KNOBS and KNOBS[name].change == "restart":

@@ -10,7 +10,7 @@ import json
 import math
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ceph_tuner.ports import Store
+from ceph_tuner.ports import Store, contents
 from ceph_tuner.sample import Measure, Window
 
 LARGEST_VALUE = 60_000
@@ -44,11 +44,8 @@ class Ring:
         return [entry for block in self._read_blocks() for entry in block["entries"]]
 
     def _read_blocks(self) -> List[Dict[str, Any]]:
-        blocks = []
-        for key in self._store.keys(self._prefix):
-            block = _block(self._store.get(key))
-            if block is not None:
-                blocks.append(block)
+        found = (_block(text) for text in contents(self._store, self._prefix).values())
+        blocks = [block for block in found if block is not None]
         return sorted(blocks, key=lambda block: int(block["serial"]))
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Dict, List, Mapping, Protocol, Sequence, Tuple, runtime_checkable
+from typing import Any, Dict, List, Sequence, Tuple
 
 from ceph_tuner.errors import JournalDamaged
 from ceph_tuner.plan import Key, Restore, Step
-from ceph_tuner.ports import Store
+from ceph_tuner.ports import Store, contents
 
 PREFIX = "journal/"
 APPLYING, APPLIED, UNDOING, UNDONE = "applying", "applied", "undoing", "undone"
@@ -74,14 +74,6 @@ class Entry:
             ) from exc
 
 
-@runtime_checkable
-class _WholeStore(Protocol):
-    """A store that can answer with many values at once."""
-
-    def items(self, prefix: str) -> Mapping[str, str]:
-        """Keys that begin with the prefix, with their values."""
-
-
 class Journal:
     """The entries, oldest first. Written to under the lock only."""
 
@@ -90,11 +82,7 @@ class Journal:
 
     def entries(self) -> List[Entry]:
         """Raises JournalDamaged."""
-        if isinstance(self._store, _WholeStore):
-            texts = dict(self._store.items(PREFIX))
-        else:
-            found = {key: self._store.get(key) for key in self._store.keys(PREFIX)}
-            texts = {key: text for key, text in found.items() if text is not None}
+        texts = contents(self._store, PREFIX)
         return sorted((Entry.from_text(key, text) for key, text in texts.items()), key=lambda entry: entry.number)
 
     def next_number(self) -> int:

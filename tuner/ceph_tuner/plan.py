@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
@@ -140,6 +140,8 @@ def plan_change(
     if not running:
         raise InputError("target", f"`{target}`, which covers no running OSD", "a target that covers one")
     wanted = _wanted(settings, release)
+    # of 10 000 OSDs with a capacity each, few entries concern these knobs
+    current = _about(current, {*MCLOCK_NINE, PROFILE, *wanted})
     warnings = [f"osd.{place.osd} is down: it follows when it starts, unchecked" for place in over if not place.up]
     warnings += [f"{name} takes effect when the OSD restarts" for name in wanted if KNOBS[name].change == "restart"]
     warnings += _unset(current, running)
@@ -176,6 +178,7 @@ def plan_restore(
     values are taken back, and then put back as it was found. With `repair` this is done even if all nine values are
     gone already: who removed them by hand, profile first, left the schedulers with them.
     """
+    current = _about(current, {PROFILE, *(restore.name for restore in restores)})
     found: Dict[Key, Optional[str]] = {(entry.who, entry.name): entry.value for entry in current}
     doubtful = set(doubtful)
     kept, drift = [], []
@@ -214,6 +217,10 @@ def plan_restore(
         write(item, settled=True)
     rest = [item for item in kept if item.key not in profiles]
     return RestorePlan(tuple(steps), (*profiles.values(), *rest), tuple(drift))
+
+
+def _about(entries: Iterable[ConfigEntry], names: Set[str]) -> List[ConfigEntry]:
+    return [entry for entry in entries if entry.name in names]
 
 
 def winner(entries: Iterable[ConfigEntry], name: str, place: Place) -> Optional[ConfigEntry]:

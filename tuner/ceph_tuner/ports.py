@@ -6,7 +6,7 @@ module) gets the configuration database, the store and the OSDs' view from `clus
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, NamedTuple, Optional, Protocol
+from typing import Dict, List, Mapping, NamedTuple, Optional, Protocol, runtime_checkable
 
 
 class ConfigEntry(NamedTuple):
@@ -60,6 +60,22 @@ class Store(Protocol):
 
     def keys(self, prefix: str) -> List[str]:
         """Sorted keys that begin with the prefix."""
+
+
+@runtime_checkable
+class WholeStore(Protocol):
+    """A store that can answer with many values at once."""
+
+    def items(self, prefix: str) -> Mapping[str, str]:
+        """Keys that begin with the prefix, with their values."""
+
+
+def contents(store: Store, prefix: str) -> Dict[str, str]:
+    """Keys that begin with the prefix, with their values; by one command where the store can."""
+    if isinstance(store, WholeStore):
+        return dict(store.items(prefix))
+    found = {key: store.get(key) for key in store.keys(prefix)}
+    return {key: text for key, text in found.items() if text is not None}
 
 
 class Clock(Protocol):

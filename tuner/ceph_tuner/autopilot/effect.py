@@ -56,6 +56,13 @@ def effects(
     for metric, lower in lower_is_better.items():
         during = _log_ratios(metric, ordered, during=True)
         before = _log_ratios(metric, ordered, during=False)
+        stood = sum(
+            pair.during and pair.tried.get(metric) == 0 and _positive(pair.control.get(metric, 0.0)) for pair in ordered
+        )
+        if before and 3 * stood > len(during) + stood:
+            # it has no logarithm, and work that stands still beside work that goes on is not "not seen"
+            found[metric] = Effect(metric, None, -math.inf, math.inf, stood, UNKNOWN)
+            continue
         if not during:
             continue
         if alternating:

@@ -140,6 +140,9 @@ def _kind(units: Dict[str, List[_Unit]], count: int, policy: Policy, replicas: i
         least = 2 if kind == policy.canary else max(LEAST_OF[kind], 2 * replicas)
         if len(units[kind]) < least:
             few.append(f"{len(units[kind])} of {least} {kind}s")
+        elif kind == OSD and policy.canary == "auto" and 1 < len(units["host"]) < 2 * replicas:
+            # a placement group has one OSD a host: the hosts are what canary and control would share
+            few.append(f"{len(units['host'])} of {2 * replicas} hosts under the OSDs")
         elif not _pick(units[kind], room):
             large.append(f"no {kind} is within {policy.canary_share:.0%} of the OSDs and {SECTIONS} sections")
         else:

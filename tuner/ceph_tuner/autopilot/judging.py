@@ -51,8 +51,9 @@ def judge(
     for metric, share in allowed.items():
         effect = shown(effects, metric)
         if effect is None:
-            # client latency that is no longer seen is no proof that it is well
-            doubts += [f"harm not ruled out yet: {metric} is not seen on both sides"] * metric.startswith("client.")
+            # client latency that is no longer seen, and work that stands still on one side, are no proof of being well
+            doubtful = metric.startswith("client.") or any(name in effects for name in (metric, STAND_INS.get(metric)))
+            doubts += [f"harm not ruled out yet: {metric} is not seen on both sides"] * doubtful
             continue
         watched.append(effect)
         least, most = worsening(effect.low, effect.high, METRICS[effect.metric].lower_is_better)

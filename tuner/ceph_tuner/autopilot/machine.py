@@ -176,7 +176,7 @@ def _observing(state: State, event: Seen, policy: Policy) -> Decision:
     elif event.changed:
         words = "; ".join(event.changed)
         acts.append(Note("condition changed", words, detail={"changed": list(event.changed)}))
-        state = replace(state, condition=dict(event.condition), begun=event.at, tried=0, failures=0, gave_up="")
+        state = replace(state, condition=dict(event.condition), begun=event.at, tried=0, gave_up="")
     if not event.missed or state.gave_up or event.wait:
         return Decision(state, tuple(acts))
     if state.tried >= policy.trials:
@@ -298,6 +298,9 @@ def _interrupted(state: State, event: Seen, policy: Policy) -> Decision:
 def _holding(state: State, event: Seen, policy: Policy) -> Decision:
     if event.windows < policy.hold_windows:
         return Decision(state)
+    judgement = _judge(state, event, policy, event.windows)
+    if judgement.verdict == judging.HARMFUL:
+        return _unless_over(state, event, policy, judgement)
     # the canary's gain was seen beside a control; what all OSDs show may be the load's doing
     less = "" if state.gain else lighter(state.baseline, event.means, event.idle_iops)
     gains = [] if less else judging.gained(event.effects, state.aims)

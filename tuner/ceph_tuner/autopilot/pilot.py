@@ -110,7 +110,13 @@ class Pilot:
         self._tell()
         while pending:
             decision = decide(self.state, pending.pop(0), self._policy())
-            self._remember(decision.state)
+            try:
+                self._remember(decision.state)
+            except TunerError:
+                if not any(isinstance(act, TakeBack) for act in decision.acts):
+                    raise
+                # taking back waits for nothing: the journal has what is on trial, and the next look remembers
+                self.state = decision.state
             for act in decision.acts:
                 outcome = self._do(act)
                 if outcome is not None:

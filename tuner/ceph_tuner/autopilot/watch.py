@@ -37,6 +37,9 @@ RULES = {
 }
 """Every rule by its name, for people."""
 
+NAMED = 5
+"""Changes by others that a reason names."""
+
 _DEGRADED = "recovery.objects_left"
 _WORK_LEFT = tuple(sorted({name for names in LEFT.values() for name in names}))
 
@@ -60,6 +63,11 @@ class Watch:
         # what no window before the trial saw is held against the sight then
         self._guard = Guard(slo, {**before.values, **baseline}, before, _limits(policy), self._streaks)
         self._held = must_hold(slo, baseline, policy.guard_tolerance)
+        for objective in slo.objectives:
+            bound = objective.bound.resolve(None)
+            if objective.hard and objective.metric.startswith("client.") and bound is not None:
+                # clients that were away before the trial are to be kept well when they come back
+                self._held.setdefault(objective, bound)
         self._left = dict(left or {})
         self._degraded = degraded
 
@@ -70,9 +78,9 @@ class Watch:
             sight = Sight(sight.at, sight.health, self._asked_for(sight.values), sight.words, sight.checks)
         breach = self._guard.watch(sight)
         if drift:
-            return Breach("drift", f"somebody changed what is on trial: {'; '.join(drift)}")
+            return Breach("drift", f"somebody changed what is on trial: {_some(drift)}")
         if manual:
-            return Breach("manual", f"somebody changed other knobs of these OSDs: {'; '.join(manual)}")
+            return Breach("manual", f"somebody changed other knobs of these OSDs: {_some(manual)}")
         return breach
 
     def close(self, window_means: Mapping[str, float]) -> Optional[Breach]:
@@ -95,7 +103,7 @@ class Watch:
         bound, own = self._held[objective], objective.bound.resolve(self._baseline.get(objective.metric))
         unit = METRICS[objective.metric].unit
         words = f"{objective.metric} at {seen:.4g} {unit}, must be {objective.comparison} {bound:.4g}"
-        before = self._baseline[objective.metric]
+        before = self._baseline.get(objective.metric, bound)
         borne = f"{before:.4g} before the trial, and {self._policy.guard_tolerance:.0%} worse is borne"
         return words if bound == own else f"{words} ({objective.text} was missed already: {borne})"
 
@@ -158,6 +166,12 @@ class Watch:
             left,
             None if degraded is None else float(degraded),
         )
+
+
+def _some(words: Sequence[str]) -> str:
+    """The first of many: a reason has to fit into the store."""
+    more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
+    return "; ".join(words[:NAMED]) + more
 
 
 def _limits(policy: Policy) -> Limits:
