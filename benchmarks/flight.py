@@ -65,7 +65,7 @@ class Flight:
     def __init__(self, seed: int, directory: Path, options: Optional[Dict[str, Any]] = None, copies: int = 2) -> None:
         """`options` of the module, beside OPTIONS."""
         # others may have left some, whoever flies in a process with them
-        self._threads = set(threading.enumerate())
+        self._threads, self._children = set(threading.enumerate()), set(children())
         self.world, self.trouble = World(seed, copies), Trouble()
         self._chance = random.Random(self.world.random.random())
         self._optimiser = Optimiser(directory, random.Random(self.world.random.random()))
@@ -114,8 +114,9 @@ class Flight:
         left = [thread.name for thread in begun if thread.name.startswith(("tuner", "flight", "lock"))]
         if left:
             self.laws.broken("threads", ", ".join(left))
-        if children():
-            self.laws.broken("processes", ", ".join(children()))
+        left = [process for process in children() if process not in self._children]
+        if left:
+            self.laws.broken("processes", ", ".join(left))
 
     def _tick(self, deeds: float, on_the_way: bool = True) -> None:
         began = self.world.now()
