@@ -212,6 +212,5 @@ def test_a_load_that_becomes_lighter_in_mid_trial_is_not_taken_for_an_effect(flo
     assert not flown.records(KEPT)
     assert flown.settings() == before
     told = [record for record in flown.records() if record.number == back.refers]
-    # neither gain nor harm: the clients' latency fell on canary and control alike
-    effects = [effect for record in told for effect in record.detail["effects"]]
-    assert all(effect["verdict"] not in ("better", "worse") or effect["metric"] != P95 for effect in effects), effects
+    # on all OSDs latency fell by half, and that is not credited to the settings: there is less to do
+    assert any("inconclusive" in record.why and "clients " in record.why for record in told), told

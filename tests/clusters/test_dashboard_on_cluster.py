@@ -171,7 +171,8 @@ def test_a_token_that_the_dashboard_revokes_is_renewed(served: Served, any_lab: 
     time.sleep(1.1)
     ceph(any_lab, "dashboard", "ac-user-set-password", USER, "-i", "-", "--force-password", payload=PASSWORD)
     assert api.get("summary")["version"]
-    assert len(fetched) == 2
+    # once for each token; a dashboard that is just then being told may revoke two
+    assert 2 <= len(fetched) <= 3
     api.close()
 
 

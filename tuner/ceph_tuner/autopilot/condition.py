@@ -142,12 +142,10 @@ def lighter(before: Mapping[str, float], now: Mapping[str, float], idle_iops: fl
     Whatever became better then may be no gain of the settings. Clients that are served sooner do more, not less.
     Up to `idle_iops` nobody was there to be served: the mgr itself does some operations now and then.
     """
-    moved, before_moved = now.get("client.bytes_s"), before.get("client.bytes_s")
-    if moved is not None and before_moved and moved < LIGHTER * before_moved and max(moved, before_moved) > 0:
-        return f"clients move {moved:.4g} B/s, {before_moved:.4g} before"
-    iops, was = now.get("client.iops"), before.get("client.iops")
-    if iops is not None and was and was > idle_iops and iops < LIGHTER * was:
-        return f"clients do {iops:.4g} operations/s, {was:.4g} before"
+    if before.get("client.iops", 0.0) > idle_iops:
+        for name, words in (("client.iops", "do {:.4g} operations/s"), ("client.bytes_s", "move {:.4g} B/s")):
+            if name in now and now[name] < LIGHTER * before.get(name, 0.0):
+                return f"clients {words.format(now[name])}, {before[name]:.4g} before"
     ended = [
         kind
         for kind, names in _UNDER_WAY.items()
