@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import typer
-from rich.table import Table
 
 from ceph_tuner.errors import ClusterNotFound, InputError
 from ceph_tuner.lab.bringup import up as bring_up
@@ -20,8 +18,9 @@ from ceph_tuner.lab.options import LabOptions, default_name, format_size, parse_
 from ceph_tuner.lab.state import lab_names
 from ceph_tuner.lab.status import lab_status
 from ceph_tuner.lab.teardown import down as take_down
-from ceph_tuner_cli import lab_load
-from ceph_tuner_cli.render import Format, FormatOption, emit, messages
+from ceph_tuner_cli import complete, lab_load
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, working
+from ceph_tuner_cli.tables import Columns, columns
 
 app = typer.Typer(
     help="A real, throwaway Ceph cluster on this machine (root on Debian or Ubuntu).", no_args_is_help=True
@@ -29,7 +28,12 @@ app = typer.Typer(
 app.add_typer(lab_load.app, name="load")
 
 _DEFAULTS = LabOptions()
-_NameOption = typer.Option(None, "--name", help="The lab's name; `lab` by default, `lab-reef` with --release reef.")
+_NameOption = typer.Option(
+    None,
+    "--name",
+    help="The lab's name; `lab` by default, `lab-reef` with --release reef.",
+    autocompletion=complete.labs,
+)
 
 
 def _default(value: object) -> str:
@@ -55,6 +59,7 @@ def up(
     mirror: str = typer.Option(
         MIRROR, help="Debian mirror for the first `up` of a release; by default debootstrap's own."
     ),
+    form: Format = FormatOption,
 ) -> None:
     """Bring a lab up; a second time says what is running."""
     given = {
@@ -68,8 +73,8 @@ def up(
     }
     wanted = {key: value for key, value in given.items() if value is not None}
     with _progress() as report:
-        lab = bring_up(_name(name, release), wanted, report, mirror)
-    emit(_summary(lab), Format.table, lambda: _one(_summary(lab)))
+        found = lab_status(bring_up(_name(name, release), wanted, report, mirror).name)
+    emit(found, form, lambda: _one(found))
 
 
 @app.command()
@@ -77,15 +82,15 @@ def status(name: Optional[str] = _NameOption, form: Format = FormatOption) -> No
     """Say what is running: every lab, or one with its daemons."""
     check_host()
     if name is None:
-        labs = [lab_status(each) for each in lab_names()]
-        if not labs and form is Format.table:
-            messages.print("no labs on this machine: `ceph-tuner lab up` makes one")
-            return
-        emit(labs, form, lambda: _many(labs))
+        with working("asking the labs"):
+            labs = [lab_status(each) for each in lab_names()]
+        none = "no labs on this machine: `ceph-tuner lab up` makes one"
+        emit(labs, form, lambda: _many(labs) if labs else none)
         return
     if name not in lab_names():
         raise ClusterNotFound(f"lab {name}", "no such lab", f"one of {', '.join(lab_names()) or 'none'}")
-    found = lab_status(name)
+    with working(f"asking lab {name}"):
+        found = lab_status(name)
     emit(found, form, lambda: _one(found))
 
 
@@ -106,15 +111,19 @@ def execute(
 def down(
     name: Optional[str] = _NameOption,
     every: bool = typer.Option(False, "--all", help="Take every lab of this machine down."),
+    form: Format = FormatOption,
 ) -> None:
     """Take a lab down and leave nothing of it, also after a crash."""
     if every and name is not None:
         raise InputError("ceph-tuner lab down", "--all with --name", "one of the two")
     check_host()
-    for each in lab_names() if every else [name or default_name("tentacle")]:
-        with _progress() as report:
-            found = take_down(each, report)
-        messages.print(f"lab {each} is down" if found else f"there is no lab {each}: nothing to take down")
+    names = lab_names() if every else [name or default_name("tentacle")]
+    with _progress() as report:
+        found = {each: take_down(each, report) for each in names}
+    texts = [
+        f"lab {each} is down" if was else f"there is no lab {each}: nothing to take down" for each, was in found.items()
+    ]
+    emit([{"lab": each, "was_there": was} for each, was in found.items()], form, lambda: "\n".join(texts))
 
 
 def _name(name: Optional[str], release: Optional[str]) -> str:
@@ -123,32 +132,19 @@ def _name(name: Optional[str], release: Optional[str]) -> str:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """What is being done now, and lines that stay; SIGTERM ends like Ctrl-C, so that everything is cleaned up."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
+    """What is being done now, and lines that stay."""
     began = time.monotonic()
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        with messages.status("") as spinner:
+    with working("looking at what is there") as tell:
 
-            def report(line: str) -> None:
-                messages.print(f"{time.monotonic() - began:5.1f} s  {line}", markup=False)
-                spinner.update(line)
+        def report(line: str) -> None:
+            say([f"{time.monotonic() - began:5.1f} s  {line}"])
+            tell(line)
 
-            yield report
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        yield report
 
 
-def _summary(lab: Lab) -> Dict[str, Any]:
-    return lab_status(lab.name)
-
-
-def _one(found: Dict[str, Any]) -> Table:
-    table = Table(show_header=False, box=None, pad_edge=False)
+def _one(found: Dict[str, Any]) -> Columns:
+    table = columns("", "")
     for key in ("name", "release", "phase", "health", "monitor", "directory", "conf", "mgr_modules", "capacity_iops"):
         table.add_row(key.replace("_", " "), str(found.get(key, "")))
     for key, value in found["options"].items():
@@ -159,11 +155,8 @@ def _one(found: Dict[str, Any]) -> Table:
     return table
 
 
-def _many(labs: List[Dict[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("name", no_wrap=True)
-    for title in ("release", "phase", "osds", "iops", "bandwidth", "health"):
-        table.add_column(title)
+def _many(labs: List[Dict[str, Any]]) -> Columns:
+    table = columns("name", "release", "phase", ">osds", ">iops", "bandwidth", "health")
     for lab in labs:
         options = lab["options"]
         bandwidth = format_size(options["bandwidth"]) if options else ""

@@ -309,8 +309,8 @@ def test_after_a_crash_up_starts_anew(spare_name: str, tentacle_lab: Lab) -> Non
 
 def test_taking_down_what_is_not_there_says_so(needs_lab: None) -> None:
     result = program("down", "--name", "no-such-lab")
-    assert (result.returncode, result.stdout) == (0, "")
-    assert result.stderr == "there is no lab no-such-lab: nothing to take down\n"
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == "there is no lab no-such-lab: nothing to take down\n"
 
 
 def test_finished_chroots_are_no_unfinished_ones(any_lab: Lab) -> None:

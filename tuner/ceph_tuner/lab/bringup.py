@@ -186,7 +186,9 @@ def _free_port(places: LabPlaces) -> int:
         # the monitor's, and those of the dashboard and of prometheus on each mgr
         if port not in taken and all(_bindable(port + offset) for offset in range(_PORTS_PER_LAB)):
             return port
-    raise LabFailed(f"no ten free ports in a row on 127.0.0.1 between {_FIRST_PORT} and {_LAST_PORT}")
+    raise LabFailed(
+        f"no ten free ports in a row on 127.0.0.1 between {_FIRST_PORT} and {_LAST_PORT}", "take a lab down"
+    )
 
 
 def _bindable(port: int) -> bool:

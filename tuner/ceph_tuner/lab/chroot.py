@@ -183,7 +183,10 @@ def _build(recipe: Recipe, finished: Path, marks: Mapping[str, str], report: Rep
             _replace_bcrypt(recipe.bcrypt, tree, step)
         version = run(["chroot", str(tree), "ceph-osd", "--version"], environment=environment).strip()
         if recipe.release not in version.split():
-            raise LabFailed(f"Debian {recipe.suite} has `{version}` by now, expected {recipe.release}")
+            raise LabFailed(
+                f"Debian {recipe.suite} has `{version}` by now, expected {recipe.release}",
+                "name a --mirror that still has that one, or take the other release",
+            )
         (tree / "lab").mkdir()
         (tree / "etc/ceph").mkdir(exist_ok=True)
         (tree / "etc/ceph/ceph.conf").symlink_to("/lab/ceph.conf")
@@ -212,7 +215,10 @@ class _Steps:
         if code:
             lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
             telling = [line for line in lines if line.startswith(("E:", "W: Failure"))] or lines
-            raise LabFailed(f"`{argv[0]}` failed with {code}, see {self.log}: {' / '.join(telling[-3:])}")
+            raise LabFailed(
+                f"`{argv[0]}` failed with {code}, see {self.log}: {' / '.join(telling[-3:])}",
+                "read that log; `ceph-tuner lab up` goes on where it stopped",
+            )
 
 
 def _ensure_debootstrap(step: _Steps, report: Report) -> None:

@@ -39,7 +39,7 @@ def attach(image: Path, size: int, environment: Mapping[str, str]) -> str:
             ["losetup", "--find", "--show", "--direct-io=on", str(image)], environment=environment, timeout=30
         ).strip()
     except CommandFailed as error:
-        raise LabFailed(f"no loop device for {image}: {error}") from error
+        raise LabFailed(f"no loop device for {image}: {error}", "free one (`losetup -l` lists them)") from error
     # Ceph takes its options for SSDs where the kernel says that nothing rotates
     (BLOCK / Path(device).name / "queue" / "rotational").write_text("0\n", encoding="ascii")
     return device

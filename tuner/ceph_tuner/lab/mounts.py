@@ -37,5 +37,8 @@ def remove_tree(tree: Path) -> None:
         subprocess.run(["umount", str(point)], check=False, stderr=subprocess.DEVNULL)
     still = mounted_below(tree)
     if still:
-        raise LabFailed(f"{tree}: not removed, because something is mounted at {', '.join(map(str, still))}")
+        raise LabFailed(
+            f"{tree}: not removed, because something is mounted at {', '.join(map(str, still))}",
+            "unmount that, then `ceph-tuner lab down` again",
+        )
     shutil.rmtree(tree)

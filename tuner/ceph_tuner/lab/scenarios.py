@@ -142,7 +142,7 @@ class Scenario:
                     f"{load.name} ran out of work after {max(0.0, idle - start):.0f} s of {end - start:.0f} s"
                 )
         if until - start < LEAST_SHARE * (end - start):
-            raise LabFailed(f"scenario {self.name}: {self._remarks[-1]}; give it more objects")
+            raise LabFailed(f"scenario {self.name}: {self._remarks[-1]}; give it more objects", "")
         found = self._measured(start, until)
         for load in self.loads:
             self._remarks += load.remarks(found, until - start)

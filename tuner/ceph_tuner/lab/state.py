@@ -67,7 +67,8 @@ def read_state(places: LabPlaces) -> Optional[LabState]:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LabFailed(
-            f"{places.state} cannot be read ({error}): `ceph-tuner lab down --name {places.name}` clears it away"
+            f"{places.state} cannot be read ({error}): `ceph-tuner lab down --name {places.name}` clears it away",
+            "",
         ) from error
 
 

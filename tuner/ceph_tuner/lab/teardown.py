@@ -42,7 +42,7 @@ def clear(places: LabPlaces, report: Report) -> None:
     remove_tree(places.directory)
     left = remains(places)
     if left:
-        raise LabFailed(f"lab {places.name} left behind: {', '.join(left)}")
+        raise LabFailed(f"lab {places.name} left behind: {', '.join(left)}", "end what holds it, then do it again")
 
 
 def remains(places: LabPlaces) -> List[str]:

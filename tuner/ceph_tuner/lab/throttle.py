@@ -114,6 +114,7 @@ def host_throttle() -> Throttle:
     if throttle is None:
         raise LabFailed(
             "this machine cannot throttle devices: found neither a cgroup v1 hierarchy with blkio.throttle nor "
-            "cgroup v2 with the io controller, and without limits the CPU would be what is measured"
+            "cgroup v2 with the io controller, and without limits the CPU would be what is measured",
+            "use a machine (no container without cgroups) with one of them",
         )
     return throttle

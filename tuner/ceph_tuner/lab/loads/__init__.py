@@ -32,7 +32,7 @@ class LabUnderLoad(Protocol):
         """Arguments on the host that run a command inside the lab."""
 
     def run(self, command: Sequence[str], payload: Optional[str] = None, timeout: float = 60) -> str:
-        """Standard output of a command inside the lab. Raises CommandFailed or LabFailed."""
+        """Standard output of a command inside the lab. Raises CommandFailed or LoadFailed."""
 
     def stop_osd(self, osd: int) -> None:
         """Return when the OSD's process is gone."""
@@ -70,7 +70,7 @@ class LoadResult:
 
 
 class Load(Protocol):
-    """One kind of work. Every method may raise LabFailed, ClusterTimeout or CommandFailed."""
+    """One kind of work. Every method may raise LoadFailed, ClusterTimeout or CommandFailed."""
 
     @property
     def name(self) -> str:

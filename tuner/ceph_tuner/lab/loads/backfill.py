@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Dict, List, Set
 
-from ceph_tuner.errors import LabFailed
+from ceph_tuner.errors import LoadFailed
 from ceph_tuner.lab.loads import LabUnderLoad
 from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, total, wait_for
 from ceph_tuner.lab.loads.pools import LoadPool, Tell, silent, write_in_batches
@@ -37,7 +37,9 @@ class BackfillLoad(BackgroundLoad):
         self, lab: LabUnderLoad, session: Session, objects: int = 900, object_bytes: int = 1 << 20, tell: Tell = silent
     ) -> None:
         if len(lab.osds) < 3:
-            raise LabFailed(f"backfill needs at least 3 OSDs, the lab {lab.name!r} has {len(lab.osds)}")
+            raise LoadFailed(
+                f"backfill needs at least 3 OSDs, the lab {lab.name!r} has {len(lab.osds)}", "take one with more --osds"
+            )
         super().__init__(session, LoadPool(session, "backfill", PGS, 2), object_bytes, tell)
         self.lab = lab
         self.objects = objects
@@ -104,7 +106,7 @@ class BackfillLoad(BackgroundLoad):
             with uninterrupted():
                 for osd in self.lab.osds:
                     self.session.osd(osd, "config unset", var=LOG_KEY)
-        raise LabFailed(f"the logs of {self.pool.name} still hold every write: give it more objects")
+        raise LoadFailed(f"the logs of {self.pool.name} still hold every write: give it more objects", "")
 
     def _trimmed(self) -> bool:
         return all(str(pg["stats"]["log_start"]) != "0'0" for pg in self.pool.pgs())

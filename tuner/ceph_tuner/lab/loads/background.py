@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, LabFailed, TunerError
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, LoadFailed, TunerError
 from ceph_tuner.lab.loads import LoadResult, Progress
 from ceph_tuner.lab.loads.pools import Flags, LoadPool, Tell, silent, write_in_batches
 from ceph_tuner.lab.loads.session import Session
@@ -181,9 +181,9 @@ def total(pgs: List[Dict[str, Any]], key: str) -> float:
 
 
 def wait_for(what: str, reached: Any, timeout: float, pause: float = 0.5) -> None:
-    """Ask until `reached()` is true. Raises LabFailed that names what was waited for."""
+    """Ask until `reached()` is true. Raises LoadFailed that names what was waited for."""
     until = time.monotonic() + timeout
     while not reached():
         if time.monotonic() > until:
-            raise LabFailed(f"waited {timeout:.0f} s in vain until {what}")
+            raise LoadFailed(f"waited {timeout:.0f} s in vain until {what}")
         time.sleep(pause)

@@ -19,7 +19,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Deque, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.errors import CommandFailed, LabFailed
+from ceph_tuner.errors import CommandFailed, LoadFailed
 from ceph_tuner.lab.loads import LabUnderLoad, LoadResult, Progress
 from ceph_tuner.lab.loads.latency import Snapshot, snapshot_of, window_between
 from ceph_tuner.lab.loads.pools import LoadPool, Tell, silent
@@ -48,13 +48,19 @@ class ClientWork:
 
     def __post_init__(self) -> None:
         if self.rate is not None and not self.rate >= 1:
-            raise LabFailed(f"client rate must be at least 1 per second, got {self.rate:g}")
+            raise LoadFailed(f"client rate must be at least 1 per second, got {self.rate:g}", "give another value")
         if not 0 <= self.read_share <= 1:
-            raise LabFailed(f"the share of reads must be within 0 and 1, got {self.read_share:g}")
+            raise LoadFailed(
+                f"the share of reads must be within 0 and 1, got {self.read_share:g}", "give another value"
+            )
         if self.jobs < 1 or self.depth_in_force < 1:
-            raise LabFailed(f"jobs and queue depth must be at least 1, got {self.jobs} and {self.depth}")
+            raise LoadFailed(
+                f"jobs and queue depth must be at least 1, got {self.jobs} and {self.depth}", "give another value"
+            )
         if not 512 <= self.block_bytes <= self.image_bytes:
-            raise LabFailed(f"the block size must be within 512 and the image's size, got {self.block_bytes}")
+            raise LoadFailed(
+                f"the block size must be within 512 and the image's size, got {self.block_bytes}", "give another value"
+            )
 
     @property
     def depth_in_force(self) -> int:
@@ -133,7 +139,7 @@ class ClientLoad:
             return
         place = f"{self.pool.name}/{IMAGE}"
         self.lab.run(["rbd", "pool", "init", self.pool.name])
-        with contextlib.suppress(CommandFailed, LabFailed):
+        with contextlib.suppress(CommandFailed, LoadFailed):
             self.lab.run(["rbd", "rm", "--no-progress", place], timeout=300)
         # layering only: with the exclusive lock, jobs on one image take turns
         megabytes = f"{-(-self.work.image_bytes >> 20)}M"
@@ -146,7 +152,7 @@ class ClientLoad:
     def start(self) -> None:
         """Start fio; its first print comes after a second."""
         if self._process is not None:
-            raise LabFailed("the client load runs already")
+            raise LoadFailed("the client load runs already")
         self._snapshots.clear()
         self._complaints.clear()
         self._notes = []
@@ -156,11 +162,11 @@ class ClientLoad:
         self._reader.start()
 
     def observe(self) -> None:
-        """Notice when fio has died. Raises LabFailed with its last words."""
+        """Notice when fio has died. Raises LoadFailed with its last words."""
         if self._process is not None and self._process.poll() is not None:
             code, words = self._process.returncode, self._last_words()
             self._end()
-            raise LabFailed(f"fio ended with {code}: {words}")
+            raise LoadFailed(f"fio ended with {code}: {words}")
 
     def progress(self) -> Progress:
         """Operations and bytes; clients never end."""
@@ -209,7 +215,7 @@ class ClientLoad:
         end = self._snapshots[-1].at if self._snapshots else time.time()
         metrics = self.measure(self._snapshots[0].at, end) if self._snapshots else {}
         if not self._snapshots:
-            raise LabFailed(f"fio printed no figures: {self._last_words()}")
+            raise LoadFailed(f"fio printed no figures: {self._last_words()}")
         evidence = {"fio": " ".join(self.work.arguments(self.pool.name)), "started": started, "ended": end}
         return LoadResult(self.name, metrics, {**evidence, "last": self._snapshots[-1].to_dict()}, tuple(self._notes))
 
@@ -222,7 +228,7 @@ class ClientLoad:
     def _filled(self) -> bool:
         try:
             text = self.lab.run(["rbd", "image-meta", "get", f"{self.pool.name}/{IMAGE}", "filled"])
-        except (CommandFailed, LabFailed):
+        except (CommandFailed, LoadFailed):
             return False
         return text.strip() == str(self.work.image_bytes)
 
@@ -231,13 +237,13 @@ class ClientLoad:
         try:
             _, errors = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired as error:
-            raise LabFailed(f"fio did not write the image within {timeout:.0f} s") from error
+            raise LoadFailed(f"fio did not write the image within {timeout:.0f} s") from error
         finally:
             if process.poll() is None:
                 process.kill()
                 process.wait()
         if process.returncode:
-            raise LabFailed(f"fio ended with {process.returncode}: {_last_line(errors)}")
+            raise LoadFailed(f"fio ended with {process.returncode}: {_last_line(errors)}")
 
     def _popen(self, arguments: List[str]) -> subprocess.Popen[str]:
         try:
@@ -251,7 +257,7 @@ class ClientLoad:
                 start_new_session=True,
             )
         except OSError as error:
-            raise LabFailed(f"fio could not be started: {error}") from error
+            raise LoadFailed(f"fio could not be started: {error}") from error
 
     def _read(self, process: subprocess.Popen[str]) -> None:
         """Collect fio's prints: each begins with a line `{` and ends with a line `}`."""

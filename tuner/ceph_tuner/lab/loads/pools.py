@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
-from ceph_tuner.errors import CommandFailed, LabFailed, TunerError
+from ceph_tuner.errors import CommandFailed, LoadFailed, TunerError
 from ceph_tuner.lab.loads.session import Session
 
 Tell = Callable[[str], None]
@@ -48,7 +48,7 @@ class LoadPool:
         self.session.mon("osd pool set", pool=self.name, var="min_size", val=str(max(1, self.size - 1)))
         made = self._found()
         if made is None:
-            raise LabFailed(f"the pool {self.name} was created and is not there")
+            raise LoadFailed(f"the pool {self.name} was created and is not there")
         self._id = int(made["pool_id"])
         self._wait_active(timeout)
         return True
@@ -92,7 +92,7 @@ class LoadPool:
             if active == self.pg_count:
                 return
             if time.monotonic() > until:
-                raise LabFailed(f"{self.pg_count - active} of {self.pg_count} PGs of {self.name} are not active")
+                raise LoadFailed(f"{self.pg_count - active} of {self.pg_count} PGs of {self.name} are not active")
             time.sleep(0.5)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Dict, List, Optional
 
-from ceph_tuner.errors import LabFailed
+from ceph_tuner.errors import LoadFailed
 from ceph_tuner.lab.loads import LabUnderLoad
 from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, total, wait_for
 from ceph_tuner.lab.loads.pools import LoadPool, Tell, silent, write_in_batches
@@ -37,11 +37,14 @@ class RecoveryLoad(BackgroundLoad):
         tell: Tell = silent,
     ) -> None:
         if len(lab.osds) < 2:
-            raise LabFailed(f"recovery needs at least 2 OSDs, the lab {lab.name!r} has {len(lab.osds)}")
+            raise LoadFailed(
+                f"recovery needs at least 2 OSDs, the lab {lab.name!r} has {len(lab.osds)}", "take one with more --osds"
+            )
         if objects > PGS * LOG_ENTRIES_PER_PG:
-            raise LabFailed(
+            raise LoadFailed(
                 f"{objects} objects are more than the logs of {PGS} PGs hold ({PGS * LOG_ENTRIES_PER_PG}): "
-                "they would be backfilled; use larger objects"
+                "they would be backfilled; use larger objects",
+                "",
             )
         super().__init__(session, LoadPool(session, "recovery", PGS, 2), object_bytes, tell)
         self.lab = lab

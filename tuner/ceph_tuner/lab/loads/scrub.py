@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar, Dict, List, Optional
 
-from ceph_tuner.errors import CommandFailed, LabFailed
+from ceph_tuner.errors import CommandFailed, LoadFailed
 from ceph_tuner.lab.loads import LabUnderLoad
 from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, wait_for
 from ceph_tuner.lab.loads.pools import LoadPool, Tell, ignore_refusal, silent
@@ -42,7 +42,7 @@ class ScrubLoad(BackgroundLoad):
         tell: Tell = silent,
     ) -> None:
         if kind not in KINDS:
-            raise LabFailed(f"scrub kind {kind!r}: expected one of {', '.join(KINDS)}")
+            raise LoadFailed(f"scrub kind {kind!r}: expected one of {', '.join(KINDS)}")
         super().__init__(session, LoadPool(session, "scrub", pgs, min(3, len(lab.osds))), object_bytes, tell)
         self.lab = lab
         self.kind = kind
@@ -132,7 +132,7 @@ class ScrubLoad(BackgroundLoad):
             # the forged date must not be taken for a finished scrub
             self._stamps[pgid] = str(answer["stamp"])
             return
-        raise LabFailed(f"PG {pgid} knows none of {', '.join(PERIODIC_COMMANDS)}")
+        raise LoadFailed(f"PG {pgid} knows none of {', '.join(PERIODIC_COMMANDS)}")
 
     def _at_rest(self) -> bool:
         return not any(pg["scrubber"].get("active") for pg in self.pool.pgs())

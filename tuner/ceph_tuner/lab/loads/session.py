@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, LabFailed
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, LoadFailed
 from ceph_tuner.lab.loads import LabUnderLoad
 
 _AGENT = Path(__file__).with_name("agent.py")
@@ -90,7 +90,7 @@ class Session:
         self.ask(request, timeout=max(120.0, self._timeout))
 
     def ask(self, request: Dict[str, Any], timeout: Optional[float] = None) -> Any:
-        """One question to the agent, one answer. Raises ClusterTimeout, CommandFailed, LabFailed."""
+        """One question to the agent, one answer. Raises ClusterTimeout, CommandFailed, LoadFailed."""
         with self._lock:
             process = self._running()
             assert process.stdin is not None  # noqa: S101 - opened with a pipe below
@@ -101,7 +101,7 @@ class Session:
             except (OSError, ValueError) as error:
                 words = self._last_words(process)
                 self.close()
-                raise LabFailed(f"the lab {self._lab.name!r} does not answer: {words or error}") from error
+                raise LoadFailed(f"the lab {self._lab.name!r} does not answer: {words or error}") from error
             except BaseException:
                 # a late answer must not be taken for the next one
                 self.close()
