@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any, Mapping, Optional
 
+from ceph_tuner.clusters.commands import CommandConfig, CommandStore
+from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.clusters.twin import TwinCluster, twin_cluster
+from ceph_tuner.ports import Commander
 from ceph_tuner.releases import TENTACLE, Value
 from ceph_tuner.twin.model import KIB, MIB, ClientStream, ClusterModel, Device, OsdModel, Pool
 
@@ -15,6 +20,13 @@ OSD = OsdModel(
     shards=1,
     threads_per_shard=5,
     throttle_bytes=256.0 * KIB,
+)
+DISK = replace(
+    OSD,
+    device=Device(iops=437.0, bandwidth_bytes_s=150.0 * MIB, latency_s=4e-3),
+    capacity_iops=380.0,
+    bandwidth_bytes_s=150.0 * MIB,
+    device_class="hdd",
 )
 CLIENT = ClientStream("rbd", rate=300.0, depth=64, read_share=0.2)
 
@@ -28,3 +40,34 @@ def small_twin(
     settings: Optional[Mapping[str, Value]] = None, seed: int = 1, lag_s: float = 0.0, **changes: Any
 ) -> TwinCluster:
     return twin_cluster(small_model(**changes), settings, seed, lag_s)
+
+
+class Answering:
+    """A commander with further answers: prefix -> document."""
+
+    def __init__(self, commander: Commander, answers: Mapping[str, Any]) -> None:
+        self._commander, self._answers = commander, answers
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        if prefix in self._answers:
+            return json.dumps(self._answers[prefix])
+        return self._commander.mon(prefix, arguments, payload)
+
+    def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
+        return self._commander.tell(daemon, prefix, arguments)
+
+
+def answering(cluster: Cluster, answers: Mapping[str, Any]) -> Cluster:
+    commander = Answering(cluster.commander, answers)
+    return replace(cluster, commander=commander, config=CommandConfig(commander), store=CommandStore(commander))
+
+
+def archive_twin(settings: Optional[Mapping[str, Value]] = None, **changes: Any) -> Cluster:
+    """OSDs on hard disks of a device class of the operator's own, `archive`."""
+    twin = small_twin(settings, osd=DISK, **changes)
+    tree = json.loads(twin.commander.mon("osd tree", {}))
+    for node in tree["nodes"]:
+        if node["type"] == "osd":
+            node["device_class"] = "archive"
+    said = [{"id": node["id"], "rotational": "1"} for node in tree["nodes"] if node["type"] == "osd"]
+    return answering(twin, {"osd tree": tree, "osd metadata": said})

@@ -159,7 +159,7 @@ class StoreContract:
     def test_what_is_absent_is_none(self, store: Store) -> None:
         assert store.get("contract/absent") is None
 
-    @pytest.mark.parametrize("value", ["1", '{"a": [1, "ä"]}', "two\nlines\n", "y" * 60_000])
+    @pytest.mark.parametrize("value", ["1", '{"a": [1, "ä"]}', "two\nlines\n", pytest.param("y" * 60_000, id="large")])
     def test_a_value_comes_back_as_it_was_set(self, store: Store, value: str) -> None:
         store.set("contract/a", "before")
         store.set("contract/a", value)

@@ -146,6 +146,51 @@ def test_a_mgr_that_stands_by_is_passed_over_and_no_redirection_followed(
             lonely.get("summary")
 
 
+STANDBY_PAGES = [(500, b"<html>standby</html>"), (404, b"nothing here"), (403, b"<html>"), (200, b"<html>"), (400, b"")]
+
+
+@pytest.mark.parametrize(("status", "page"), STANDBY_PAGES)
+def test_an_address_that_speaks_no_json_is_passed_over(
+    fake: FakeDashboard, clock: ManualClock, status: int, page: bytes
+) -> None:
+    with serving(FakeDashboard({})) as standby:
+        standby.before = lambda asked: (status, page)
+        api = DashboardApi("berlin", [standby.url, fake.url], USER, lambda: PASSWORD, clock)
+        assert api.get("summary") == PAGES["/api/summary"]
+        # the second call began with the active one
+        assert api.get("summary") == PAGES["/api/summary"]
+        assert len(standby.asked) == 1
+        # which goes, and is asked with the token that is there
+        fake.before, standby.before = standby.before, lambda asked: None
+        standby.pages, standby.valid = PAGES, fake.valid
+        assert api.get("summary") == PAGES["/api/summary"]
+        assert (fake.logins, standby.logins) == (1, 0)
+
+
+@pytest.mark.parametrize(("status", "page"), STANDBY_PAGES)
+def test_where_no_address_speaks_json_that_is_said_unless_there_is_more_to_say(
+    fake: FakeDashboard, clock: ManualClock, status: int, page: bytes
+) -> None:
+    fake.before = lambda asked: (status, page)
+    with pytest.raises(CommandFailed, match=rf"POST /api/auth.*answered {status} with something instead of JSON"):
+        DashboardApi("berlin", [fake.url] * 2, USER, lambda: PASSWORD, clock).get("summary")
+    with serving(FakeDashboard({})) as busy:
+        busy.before = lambda asked: (503, b"")
+        for urls in ([busy.url, fake.url], [fake.url, busy.url]):
+            with pytest.raises(ClusterTimeout, match="is busy or stands by"):
+                DashboardApi("berlin", urls, USER, lambda: PASSWORD, clock).get("summary")
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 500])
+@pytest.mark.parametrize("path", ["/api/auth", "/api/summary"])
+def test_what_the_api_itself_refuses_is_final(fake: FakeDashboard, clock: ManualClock, status: int, path: str) -> None:
+    with serving(FakeDashboard(dict(PAGES))) as other:
+        fake.before = lambda asked: (status, {"detail": "no"}) if asked.path == path else None
+        with pytest.raises((PermissionRefused, CommandFailed)):
+            DashboardApi("berlin", [fake.url, other.url], USER, lambda: PASSWORD, clock).get("summary")
+        assert other.asked == []
+
+
 def test_an_address_where_nothing_listens_is_passed_over_and_alone_named(fake: FakeDashboard) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -159,7 +204,7 @@ def test_an_address_where_nothing_listens_is_passed_over_and_alone_named(fake: F
 def test_an_answer_that_never_ends_is_cut_off(
     fake: FakeDashboard, api: DashboardApi, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ceph_tuner.clusters.dashboard_api.LARGEST_ANSWER", 200_000)
+    monkeypatch.setattr("ceph_tuner.clusters.transport.LARGEST_ANSWER", 200_000)
     fake.pages["/api/summary"] = b" " * 300_000
     with pytest.raises(CommandFailed, match="more than 200000 bytes"):
         api.get("summary")
@@ -222,7 +267,7 @@ def test_netrc_and_cookies_play_no_part(
     monkeypatch.setenv("NETRC", str(netrc))
     api.get("summary")
     assert [asked.token for asked in fake.asked] == ["", "token-1"]
-    assert not api._session.cookies
+    assert not api._transport.session.cookies
 
 
 @pytest.fixture

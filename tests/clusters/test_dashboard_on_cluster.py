@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
-from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence
+from typing import Callable, Iterator, List
 
 import pytest
 
 from ceph_tuner.clusters.commands import CommandConfig, osd_versions
 from ceph_tuner.clusters.dashboard import Dashboard, NotByRest, Stated
-from ceph_tuner.clusters.dashboard_api import DashboardApi
-from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.clusters.session import Session
 from ceph_tuner.errors import PermissionRefused
@@ -22,68 +18,16 @@ from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.reading import osd_latency
 from ceph_tuner.releases import release_of
 from ceph_tuner.sample import READ, WRITE
-from fake_dashboard import PASSWORD, USER, certificates
+from fake_dashboard import PASSWORD, USER
+from lab_dashboard import ROLE, Served, ceph, dashboards
 
 NAME = "osd_scrub_chunk_max"
-ROLE = "ceph-tuner-reader"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def ceph(lab: Lab, *words: str, payload: str = "") -> str:
-    return lab.run(["ceph", *words], payload=payload or None)
-
-
-class Served(NamedTuple):
-    urls: List[str]
-    """Of each mgr's dashboard."""
-    trust: Dict[str, Any]
-
-    def api(self, password: Callable[[], str] = lambda: PASSWORD, urls: Sequence[str] = ()) -> DashboardApi:
-        return DashboardApi("lab", urls or self.urls, USER, password, SystemClock(), **self.trust)
-
-
-def with_tls(lab: Lab, directory: Path) -> Dict[str, Any]:
-    signer, certificate = certificates(directory)
-    private, end, public = certificate.read_text().partition("-----END PRIVATE KEY-----\n")
-    ceph(lab, "config-key", "set", "mgr/dashboard/crt", "-i", "-", payload=public)
-    ceph(lab, "config-key", "set", "mgr/dashboard/key", "-i", "-", payload=private + end)
-    ceph(lab, "config", "set", "mgr", "mgr/dashboard/ssl", "true")
-    return {"ca": str(signer)}
 
 
 @pytest.fixture(scope="module")
 def served(any_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Dashboards of a lab, with a user who may only look."""
-    # Debian's Reef cannot: "PyO3 modules compiled for CPython 3.8 or older may only be initialized once"
-    tls = any_lab.release == "tentacle"
-    trust = with_tls(any_lab, tmp_path_factory.mktemp("tls")) if tls else {"verify": False}
-    urls = []
-    for mgr in any_lab.mgrs:
-        port = free_port()
-        ceph(any_lab, "config", "set", "mgr", f"mgr/dashboard/{mgr}/{'ssl_' * tls}server_port", str(port))
-        urls.append(f"http{'s' * tls}://127.0.0.1:{port}")
-    ceph(any_lab, "mgr", "module", "enable", "dashboard")
-    end_s = time.monotonic() + 120
-    while not json.loads(ceph(any_lab, "mgr", "services")).get("dashboard", "").startswith(tuple(urls)):
-        assert time.monotonic() < end_s, ceph(any_lab, "health", "detail")
-        time.sleep(1)
-    for words in (
-        ["ac-role-create", ROLE],
-        ["ac-role-add-scope-perms", ROLE, "config-opt", "read"],
-        ["ac-role-add-scope-perms", ROLE, "osd", "read"],
-        ["ac-user-create", USER, ROLE, "-i", "-", "--force-password"],
-    ):
-        ceph(any_lab, "dashboard", *words, payload=PASSWORD if "-i" in words else "")
-    try:
-        yield Served(urls, trust)
-    finally:
-        ceph(any_lab, "mgr", "module", "disable", "dashboard")
-        ceph(any_lab, "config", "set", "mgr", "mgr/dashboard/ssl", "false")
+    with dashboards(any_lab, tmp_path_factory.mktemp("tls")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

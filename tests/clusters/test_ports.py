@@ -160,6 +160,18 @@ def test_a_python_without_librados_is_told_apart_from_a_cluster_that_does_not_an
         Session(lambda command: ["echo", '{"ready": false, "code": -110, "reason": "[errno 110] RADOS timed out"}'])
 
 
+@pytest.mark.parametrize("then", ["exit 1", """echo '{"ready": false, "reason": "no rados"}'""", "echo nonsense"])
+def test_a_connection_that_does_not_come_back_is_a_timeout_as_for_any_cluster_that_is_gone(
+    tmp_path: Path, then: str
+) -> None:
+    begun = tmp_path / "begun"
+    script = f"[ -e {begun} ] && {{ {then}; exit; }}; touch {begun}; echo '{{\"ready\": true}}'"
+    with Session(lambda command: ["sh", "-c", script]) as session:
+        for _ in range(2):
+            with pytest.raises(ClusterTimeout):
+                session.mon("status", {})
+
+
 @pytest.mark.parametrize(
     ("code", "message", "error", "words"),
     [

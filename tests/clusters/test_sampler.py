@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional
 import pytest
 
 from ceph_tuner.clusters.sampler import OSDS_MAX, ClusterSampler, observe
-from ceph_tuner.errors import ClusterTimeout, InputError
+from ceph_tuner.errors import ClusterTimeout, InputError, RetryLater
 
 RECORDED = Path(__file__).parent.parent / "data" / "plugin"
 
@@ -19,6 +19,8 @@ class RecordedCluster:
         self.looks: List[Dict[str, Any]] = json.loads((RECORDED / f"{release}-readings.json").read_text())
         self.look = 0
         self.silent = -1
+        self.new_mgr = False
+        self.new_mgr_says = "unknown"
         self.asked: List[str] = []
 
     def now(self) -> float:
@@ -31,10 +33,13 @@ class RecordedCluster:
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
         self.asked.append(prefix)
         look = self.looks[self.look]
+        pgmap = look["pgmap"]
+        if self.new_mgr:
+            pgmap = {"pgs_by_state": [{"state_name": self.new_mgr_says, "count": len(look["pg_ls"])}]}
         answers = {
             "osd dump": look["osd_dump"],
-            "status": {"pgmap": look["pgmap"]},
-            "pg ls": {"pg_stats": look["pg_ls"]},
+            "status": {"pgmap": pgmap},
+            "pg ls": {"pg_ready": not self.new_mgr, "pg_stats": look["pg_ls"]},
             "health": {"checks": {}},
             "config get": 604800.0,
         }
@@ -69,6 +74,21 @@ def test_an_osd_that_does_not_answer_is_left_out_with_a_note() -> None:
     reading = ClusterSampler(cluster, cluster.now).read()
     assert set(reading.osds) == {0, 1}
     assert reading.notes == ("no answer of osd.2",)
+
+
+@pytest.mark.parametrize("state", ["unknown", "active+clean+scrubbing"])
+def test_a_mgr_that_has_not_heard_of_the_pgs_is_a_look_that_fails_and_the_next_covers_its_time(state: str) -> None:
+    cluster = RecordedCluster("tentacle")
+    sampler = ClusterSampler(cluster, cluster.now)
+    sampler.sample()
+    cluster.new_mgr, cluster.new_mgr_says = True, state
+    with pytest.raises(RetryLater, match="has not heard of the PGs"):
+        sampler.sample()
+    cluster.new_mgr, cluster.look = False, 1
+    sample = sampler.sample()
+    assert sample is not None
+    assert sample.seconds == cluster.looks[1]["at"] - cluster.looks[0]["at"]
+    assert "unknown" not in sample.pg_states
 
 
 def test_a_cluster_that_is_too_large_is_sent_to_the_plugin() -> None:

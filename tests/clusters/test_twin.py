@@ -267,6 +267,21 @@ def test_the_samplers_window_agrees_with_what_the_simulation_counted(release: Re
         assert found["scrub.bytes_s"] == pytest.approx(risen("scrub_bytes"), rel=max(0.05, tolerance))
 
 
+@pytest.mark.parametrize("release", [REEF, TENTACLE], ids=str)
+def test_a_scrub_of_erasure_coded_objects_reads_shards_and_no_copies(release: Release) -> None:
+    objects, size, k, m = 6000, 4 * MIB, 4, 2
+    twin = small_twin(
+        release=release, osds=8, pools=(Pool("rbd", 32, k + m, k),), scrub=(ScrubWork("rbd", objects, size),)
+    )
+    twin.clock.sleep(1)
+    before = twin.twin.simulation.counters().scrub_bytes.sum()
+    found = seen(twin, 60.0)
+    read = float(twin.twin.simulation.counters().scrub_bytes.sum() - before) / 60.0
+    tolerance = 0.05 if release is TENTACLE else 0.15
+    assert found["scrub.bytes_s"] == pytest.approx(read, rel=tolerance)
+    assert found["scrub.interval_s"] == pytest.approx(objects * size * (k + m) / k / read, rel=tolerance)
+
+
 def test_scrubs_show_in_states_and_their_dates_move_on() -> None:
     twin = small_twin(**SCRUB)
 

@@ -28,7 +28,7 @@ class CommandConfig:
 
     def dump(self) -> List[ConfigEntry]:
         """Every entry, in the monitors' order."""
-        rows = _json(self._commander.mon("config dump", {}), "config dump")
+        rows = parsed(self._commander.mon("config dump", {}), "config dump")
         return [ConfigEntry(_who(row), str(row["name"]), str(row["value"])) for row in rows]
 
     def set(self, who: str, name: str, value: str) -> None:
@@ -41,7 +41,7 @@ class CommandConfig:
 
     def places(self) -> List[Place]:
         """Every OSD of the CRUSH tree with its device class and its location."""
-        nodes = _json(self._commander.mon("osd tree", {}), "osd tree")["nodes"]
+        nodes = parsed(self._commander.mon("osd tree", {}), "osd tree")["nodes"]
         parent = {child: node for node in nodes for child in node.get("children", [])}
         places = []
         for node in nodes:
@@ -61,7 +61,7 @@ class CommandConfig:
 
     def effective(self, osd: int) -> Dict[str, str]:
         """What one OSD uses, defaults included (`ceph tell osd.N config show`)."""
-        answer = _json(self._commander.tell(f"osd.{osd}", "config show", {}), "config show")
+        answer = parsed(self._commander.tell(f"osd.{osd}", "config show", {}), "config show")
         return {str(name): str(value) for name, value in answer.items()}
 
     def sources(self, osd: int) -> Dict[str, Dict[str, str]]:
@@ -69,7 +69,7 @@ class CommandConfig:
 
         `mon` is the monitors' database; what outranks it is `file`, `env`, `cmdline` and `override`.
         """
-        answer = _json(self._commander.tell(f"osd.{osd}", "config diff", {}), "config diff")
+        answer = parsed(self._commander.tell(f"osd.{osd}", "config diff", {}), "config diff")
         found: Dict[str, Dict[str, str]] = {}
         for name, levels in answer.get("diff", {}).items():
             if isinstance(levels, dict):
@@ -109,7 +109,7 @@ class CommandStore:
     def items(self, prefix: str) -> Dict[str, str]:
         """Keys that begin with the prefix, with their values: one command."""
         # `config-key ls` would list every module's keys; dump takes a prefix
-        answer = _json(self._commander.mon("config-key dump", {"key": self._prefix + prefix}), "config-key dump")
+        answer = parsed(self._commander.mon("config-key dump", {"key": self._prefix + prefix}), "config-key dump")
         return {str(key)[len(self._prefix) :]: str(value) for key, value in answer.items()}
 
 
@@ -126,7 +126,7 @@ def answered(shown: str, code: int, output: str, message: str) -> str:
 
 def osd_versions(commander: Commander) -> List[str]:
     """The versions that the cluster's OSDs run, such as `20.2.4`; the monitors' where no OSD runs."""
-    answer = _json(commander.mon("versions", {}), "versions")
+    answer = parsed(commander.mon("versions", {}), "versions")
     texts = answer.get("osd") or answer.get("mon") or {}
     return sorted(text.split()[2] for text in texts)
 
@@ -141,7 +141,8 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _json(text: str, command: str) -> Any:
+def parsed(text: str, command: str) -> Any:
+    """Read a command's answer. Raises CommandFailed where it is no JSON."""
     try:
         return json.loads(text)
     except ValueError as exc:

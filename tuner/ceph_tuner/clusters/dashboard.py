@@ -52,10 +52,14 @@ class Dashboard:
             "health": self._health,
             "versions": self._versions,
             "osd tree": lambda: {"nodes": self._tree()},
+            "osd metadata": self._metadata,
         }
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
-        """Answer of `status`, `health`, `versions` or `osd tree`. Raises NotByRest for others, and as the API does."""
+        """Answer of `status`, `health`, `versions`, `osd tree` or `osd metadata`.
+
+        Raises NotByRest for others, and as the API does.
+        """
         if prefix not in self._answers or payload:
             raise NotByRest(self.name, f"ceph {prefix}", _why_not(prefix))
         return json.dumps(self._answers[prefix]())
@@ -101,6 +105,9 @@ class Dashboard:
     def _tree(self) -> List[Any]:
         nodes = self._osd_map()["tree"]["nodes"]
         return list(nodes)
+
+    def _metadata(self) -> List[Any]:
+        return [{"id": int(osd), **metadata} for osd, metadata in self._osd_map()["osd_metadata"].items()]
 
     def _osd_map(self) -> Dict[str, Any]:
         return self._part("osd_map", "osd")

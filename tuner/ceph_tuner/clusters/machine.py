@@ -11,6 +11,8 @@ from pathlib import Path
 from ceph_tuner.lock import Holder
 
 _PROC = Path("/proc")
+_PIECE_S = 1.0
+"""The longest sleep without a look at what signals came."""
 
 
 class SystemClock:
@@ -22,7 +24,13 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         """Sleep; signals end it by what their handlers raise."""
-        time.sleep(max(0.0, seconds))
+        end = time.monotonic() + seconds
+        while True:
+            left = end - time.monotonic()
+            # in pieces: a signal that strikes just before a sleep begins is heard only when that one is over
+            time.sleep(min(max(0.0, left), _PIECE_S))
+            if left <= _PIECE_S:
+                return
 
 
 def this_process(name: str = "") -> Holder:

@@ -14,7 +14,7 @@ import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 import ceph_tuner
 from ceph_tuner.clusters.opening import Cluster
@@ -26,7 +26,9 @@ from ceph_tuner.errors import (
     RetryLater,
     TunerError,
 )
-from ceph_tuner.journal import APPLIED, Journal
+from ceph_tuner.journal import UNDONE, Journal
+from ceph_tuner.lock import PREFIX as LOCK_PREFIX
+from ceph_tuner.lock import Lock
 from ceph_tuner.ports import Clock
 
 MODULE = "tuner"
@@ -106,15 +108,62 @@ class Plugin:
     def uninstall(self, purge: bool = False) -> List[str]:
         """Take everything out; the store's keys (SLO, journal, history, profiles) only with `purge`.
 
-        Returns what was removed. Raises InputError where purging would lose the way back from a change in force.
+        Returns what was removed. Raises InputError where purging would lose the way back of a change, Locked where a
+        tuner is at work; both before anything is touched.
         """
-        standing = [entry for entry in Journal(self._cluster.store).entries() if entry.state == APPLIED]
-        if purge and standing:
+        if not purge:
+            return self._take_out()
+        # held from the look until the end: no change begins meanwhile, least of all in the mgr that is still there
+        with self._cluster.lock() as lock:
+            self._refuse_standing()
+            return [*self._take_out(), *self._purge(lock)]
+
+    def copy(self, files: Dict[str, str]) -> None:
+        """Put the files in place, so that nothing of another version stays. Raises PermissionRefused, InputError.
+
+        Directories that are there stay the same ones: a container into which one is mounted goes on seeing it when it
+        is removed, and never the one that takes its name. All is written beside them before the first file is replaced;
+        `module.py`, by which a mgr knows a module, comes after what it imports, and the build last of all.
+        """
+        for directory in (self.path / LIBRARY, self.path / MODULE):
+            if directory.is_symlink():
+                raise InputError(str(directory), "a symbolic link", "a directory, or nothing")
+        fresh, build = self.path / f".{MODULE}.new", f"{MODULE}/{BUILD_FILE}"
+        in_order = sorted(files, key=lambda inside: (inside.startswith(f"{MODULE}/"), inside == f"{MODULE}/module.py"))
+        try:
+            shutil.rmtree(fresh, ignore_errors=True)
+            for inside, text in {**files, build: build_of(files) + "\n"}.items():
+                (fresh / inside).parent.mkdir(parents=True, exist_ok=True)
+                (fresh / inside).write_text(text, encoding="utf-8")
+                (fresh / inside).chmod(0o644)
+            (self.path / build).unlink(missing_ok=True)
+            for directory in sorted({(self.path / inside).parent for inside in files}):
+                directory.mkdir(parents=True, exist_ok=True)
+                directory.chmod(0o755)
+            for inside in in_order:
+                os.replace(fresh / inside, self.path / inside)
+            for name in (LIBRARY, MODULE):
+                _prune(self.path / name, {self.path / inside for inside in files})
+            os.replace(fresh / build, self.path / build)
+        except PermissionError as exc:
+            raise PermissionRefused(
+                str(self.path), f"{exc.strerror}", "root, or --path of a directory to write"
+            ) from exc
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+    def _refuse_standing(self) -> None:
+        """A change that was begun is one to take back, whether its writer came to the end or not."""
+        standing = [entry for entry in Journal(self._cluster.store).entries() if entry.state != UNDONE]
+        if standing:
+            newest = standing[-1]
             raise InputError(
                 "--purge",
-                f"change {standing[-1].number} in force",
+                f"change {newest.number} {'half done' if newest.unfinished else 'in force'}",
                 "`ceph-tuner rollback` before its journal is removed",
             )
+
+    def _take_out(self) -> List[str]:
         removed = []
         if MODULE in self._mon("mgr dump")["modules"]:
             self._mon("mgr module disable", {"module": MODULE})
@@ -127,34 +176,18 @@ class Plugin:
             if entry.name.startswith(OPTION_PREFIX):
                 self._cluster.config.remove(entry.who, entry.name)
                 removed.append(f"{entry.who} {entry.name}")
-        if purge:
-            for key in self._cluster.store.keys(""):
-                self._cluster.store.remove(key)
-                removed.append(f"{OPTION_PREFIX}{key}")
         return removed
 
-    def copy(self, files: Dict[str, str]) -> None:
-        """Replace both directories whole, so that nothing of an older version stays."""
-        try:
-            for name in (MODULE, LIBRARY):
-                fresh = self.path / f".{name}.new"
-                shutil.rmtree(fresh, ignore_errors=True)
-                for inside, text in files.items():
-                    if inside.split("/")[0] == name:
-                        target = fresh / inside[len(name) + 1 :]
-                        target.parent.mkdir(parents=True, exist_ok=True)
-                        target.write_text(text, encoding="utf-8")
-                        target.chmod(0o644)
-                if name == MODULE:
-                    (fresh / BUILD_FILE).write_text(build_of(files) + "\n")
-                for directory in (fresh, *(path for path in fresh.rglob("*") if path.is_dir())):
-                    directory.chmod(0o755)
-                self._remove(self.path / name)
-                os.rename(fresh, self.path / name)
-        except PermissionError as exc:
-            raise PermissionRefused(
-                str(self.path), f"{exc.strerror}", "root, or --path of a directory to write"
-            ) from exc
+    def _purge(self, lock: Lock) -> List[str]:
+        """Remove the store's keys, but no claim that lives: ours goes with the lock, others' are theirs."""
+        removed = []
+        lock.check()
+        for key in self._cluster.store.keys(""):
+            if not key.startswith(LOCK_PREFIX):
+                self._cluster.store.remove(key)
+                removed.append(f"{OPTION_PREFIX}{key}")
+        lock.others()  # which removes the dead ones
+        return removed
 
     def _remove(self, directory: Path) -> None:
         try:
@@ -168,7 +201,8 @@ class Plugin:
         while self._running() != build:
             if self._clock.now() >= deadline:
                 raise ClusterTimeout(
-                    f"the mgr does not answer `ceph tuner status` within {WAIT_S:g} s{self._complaint()}"
+                    f"the mgr does not answer `ceph tuner status` within {WAIT_S:g} s{self._complaint()}",
+                    "see the log of the active mgr, then try again",
                 )
             self._clock.sleep(1.0)
 
@@ -207,6 +241,16 @@ class Plugin:
     def _mon(self, prefix: str, arguments: Optional[Dict[str, str]] = None) -> Any:
         answer = self._cluster.commander.mon(prefix, arguments or {})
         return json.loads(answer) if answer.strip() else {}
+
+
+def _prune(directory: Path, kept: Set[Path]) -> None:
+    """Remove every other file below it, and the directories that this empties."""
+    for path in sorted(directory.rglob("*"), reverse=True):  # what is inside of a directory before it
+        if path.is_symlink() or not path.is_dir():
+            if path not in kept:
+                path.unlink(missing_ok=True)
+        elif not any(path.iterdir()):
+            path.rmdir()
 
 
 def sources() -> Dict[str, str]:

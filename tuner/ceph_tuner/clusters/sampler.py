@@ -6,15 +6,28 @@ stands between. It costs two commands per OSD and sample, so it is for labs and 
 
 from __future__ import annotations
 
-import errno
 import json
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ceph_tuner.clusters.commands import parsed
 from ceph_tuner.counters import Report
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, InputError, TunerError
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, InputError, RetryLater, TunerError
 from ceph_tuner.histogram import Histogram
 from ceph_tuner.ports import Clock, Commander
-from ceph_tuner.reading import PgDetail, Reading, late_pgs, osd_latency, osd_queues, osd_values, pg_details, slow_ops
+from ceph_tuner.reading import (
+    UNHEARD,
+    UNKNOWN,
+    PgDetail,
+    Reading,
+    check_heard,
+    data_chunks,
+    late_pgs,
+    osd_latency,
+    osd_queues,
+    osd_values,
+    pg_details,
+    slow_ops,
+)
 from ceph_tuner.sample import Sample, Window, window_of
 from ceph_tuner.sampling import Sampling
 
@@ -38,7 +51,7 @@ class ClusterSampler:
         return self._sampling.take(self.read())
 
     def read(self) -> Reading:
-        """The cluster at this moment."""
+        """The cluster at this moment. Raises RetryLater after a failover, until the new mgr has heard of the PGs."""
         osd_dump = self._ask("osd dump")
         born = {int(osd["osd"]): int(osd["up_from"]) for osd in osd_dump["osds"] if osd["up"]}
         if len(born) > OSDS_MAX:
@@ -48,7 +61,8 @@ class ClusterSampler:
         reports, latency, queues, notes = self._osds(born)
         status = self._ask("status")["pgmap"]
         states = {str(row["state_name"]): int(row["count"]) for row in status.get("pgs_by_state", [])}
-        fresh = self._details(states)
+        check_heard(states)
+        fresh = self._details(states, data_chunks(osd_dump))
         return Reading(
             at=self._now(),
             osds=reports,
@@ -59,6 +73,7 @@ class ClusterSampler:
                 "num_objects_degraded": float(status.get("degraded_objects", 0)),
                 "num_objects_misplaced": float(status.get("misplaced_objects", 0)),
             },
+            raw_bytes=sum(pg.raw_bytes for pg in self._pgs.values()),
             pg_states=states,
             pgs=fresh,
             snaptrim_queue=float(sum(pg.snaptrim_queue for pg in self._pgs.values())),
@@ -88,17 +103,19 @@ class ClusterSampler:
                 queues[osd] = waiting
         return reports, latency, queues, [f"no answer of {', '.join(silent)}"] if silent else []
 
-    def _details(self, states: Dict[str, int]) -> Dict[str, PgDetail]:
+    def _details(self, states: Dict[str, int], chunks: Mapping[int, int]) -> Dict[str, PgDetail]:
         """Rows of all PGs, while some scrub or trim and else once a minute."""
         now = self._now()
-        busy = any({"scrubbing", "snaptrim", "snaptrim_wait"} & set(state.split("+")) for state in states)
+        busy = any({"scrubbing", "snaptrim", "snaptrim_wait", UNKNOWN} & set(state.split("+")) for state in states)
         queued = any(pg.snaptrim_queue for pg in self._pgs.values())
         if not (busy or queued) and now - self._pgs_at < DETAIL_S:
             return {}
         answer = self._ask("pg ls")
+        if isinstance(answer, dict) and not answer.get("pg_ready", True):
+            raise RetryLater(UNHEARD)
         rows = answer["pg_stats"] if isinstance(answer, dict) else answer
-        self._pgs, self._pgs_at = pg_details(rows), now
-        names = ("num_objects", "num_object_copies", "num_object_clones", "num_bytes")
+        self._pgs, self._pgs_at = pg_details(rows, chunks), now
+        names = ("num_objects", "num_object_copies", "num_object_clones")
         self._totals = {name: float(sum(row["stat_sum"][name] for row in rows)) for name in names}
         return self._pgs
 
@@ -109,10 +126,10 @@ class ClusterSampler:
         return self._interval
 
     def _ask(self, prefix: str) -> Any:
-        return _json(self._commander.mon(prefix, {}), prefix)
+        return parsed(self._commander.mon(prefix, {}), prefix)
 
     def _tell(self, osd: int, prefix: str) -> Any:
-        return _json(self._commander.tell(f"osd.{osd}", prefix, {}), prefix)
+        return parsed(self._commander.tell(f"osd.{osd}", prefix, {}), prefix)
 
 
 def observe(
@@ -131,10 +148,3 @@ def observe(
         if sample is not None:
             samples.append(sample)
     return window_of(samples), samples
-
-
-def _json(text: str, command: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as exc:
-        raise CommandFailed(command, -errno.EIO, f"answered {text[:80]!r} instead of JSON") from exc

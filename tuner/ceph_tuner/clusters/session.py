@@ -101,13 +101,20 @@ class Session:
             raise failure("connect", int(greeting["code"]), str(greeting["reason"]))
         raise NoLibradosError(str(greeting.get("reason")))
 
+    def _start_again(self, shown: str) -> None:
+        try:
+            self._start()
+        except NoLibradosError as fault:
+            # it was there a moment ago: no reason to end as if there were none, with a change half taken back
+            raise ClusterTimeout(f"`{shown}`: no new connection ({fault})") from fault
+
     def _ask(self, request: Dict[str, Any]) -> str:
         arguments: List[str] = list(request["arguments"].values())
         shown = " ".join(["ceph", *(["tell", request["daemon"]] if "daemon" in request else []), request["prefix"]])
         shown = " ".join([shown, *arguments])
         with self._lock:
             if self._child is None:
-                self._start()
+                self._start_again(shown)
             number = next(self._numbers)
             self._write(json.dumps(dict(request, id=number)).encode() + b"\n", shown)
             deadline = time.monotonic() + self._timeout + 5
@@ -142,7 +149,11 @@ class Session:
                 raise ClusterTimeout(f"`{shown}`: the connection's process has ended")
             self._buffer += read
         line, _, self._buffer = self._buffer.partition(b"\n")
-        answer = json.loads(line)
+        try:
+            answer = json.loads(line)
+        except ValueError as exc:
+            self._kill()
+            raise ClusterTimeout(f"`{shown}`: the connection's process spoke nonsense") from exc
         return answer if isinstance(answer, dict) else {}
 
     def _kill(self) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from typing import Any, Callable, Dict, Tuple
 
@@ -19,6 +20,18 @@ def _answer(document: Dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def _who(ceph_args: str) -> str:
+    """Whose key to use: the ceph program heeds what CEPH_ARGS says of that, librados all of it but that."""
+    words = [part for word in shlex.split(ceph_args) for part in word.split("=", 1)]
+    found = "client.admin"
+    for option, value in zip(words, words[1:]):
+        if option in ("--name", "-n"):
+            found = value
+        elif option in ("--id", "--user"):
+            found = f"client.{value}"
+    return found
+
+
 def _connect(timeout: int) -> Any:
     try:
         import rados
@@ -29,9 +42,10 @@ def _connect(timeout: int) -> Any:
     try:
         # conffile=None reads CEPH_CONF or the usual places, as the ceph program does
         path = sys.argv[1] if len(sys.argv) > 1 and sys.argv[1] else None
-        # CEPH_ARGS says to the ceph program who connects, and to librados everything but that
-        identity = os.environ.get("CEPH_TUNER_ID", "admin")
-        cluster = rados.Rados(rados_id=identity, conffile=rados.Rados.DEFAULT_CONF_FILES if path is None else path)
+        cluster = rados.Rados(
+            name=_who(os.environ.get("CEPH_ARGS", "")),
+            conffile=rados.Rados.DEFAULT_CONF_FILES if path is None else path,
+        )
         cluster.conf_parse_env("CEPH_ARGS")
         for option in ("rados_mon_op_timeout", "rados_osd_op_timeout", "client_mount_timeout"):
             cluster.conf_set(option, str(timeout))

@@ -86,6 +86,7 @@ class TwinMap:
             "osd tree": self._answer(self.osd_tree),
             "osd ls": self._answer(lambda: [osd.place.osd for osd in self._osds]),
             "pg ls": self._answer(lambda: {"pg_ready": True, "pg_stats": self.pg_rows()}),
+            "osd erasure-code-profile get": self._code_get,
             "osd pool ls": self._pool_ls,
             "osd pool create": self._pool_create,
             "osd pool get": self._pool_get,
@@ -162,7 +163,8 @@ class TwinMap:
         """As `ceph osd dump`."""
         osds = [{"osd": osd.place.osd, "up": 1, "in": 1, "weight": 1.0, "up_from": osd.born} for osd in self._osds]
         pools = [pool.row() for pool in self.pgs.pools]
-        return {"epoch": self._epoch(), "fsid": FSID, "flags": "", "flags_set": [], "pools": pools, "osds": osds}
+        found = {"epoch": self._epoch(), "fsid": FSID, "flags": "", "flags_set": [], "pools": pools, "osds": osds}
+        return {**found, "erasure_code_profiles": self._codes()}
 
     def osd_tree(self) -> Dict[str, Any]:
         """As `ceph osd tree`: buckets have negative ids."""
@@ -201,6 +203,15 @@ class TwinMap:
 
     def _epoch(self) -> int:
         return sum(osd.born for osd in self._osds)
+
+    def _codes(self) -> Dict[str, Dict[str, str]]:
+        return {pool.code: {"k": str(pool.k), "m": str(pool.size - pool.k)} for pool in self.pgs.pools if pool.k}
+
+    def _code_get(self, arguments: Mapping[str, str], payload: str) -> str:
+        name, codes = arguments["name"], self._codes()
+        if name not in codes:
+            raise refusal("osd erasure-code-profile get", errno.ENOENT, f"unknown erasure code profile '{name}'")
+        return json.dumps(codes[name])
 
     def _pool_ls(self, arguments: Mapping[str, str], payload: str) -> str:
         pools = self.pgs.pools

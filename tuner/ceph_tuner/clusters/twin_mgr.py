@@ -46,8 +46,7 @@ class TwinMgr:
         if data_name == "pg_summary":
             return self._summary()
         if data_name == "pool_stats":
-            pgs = Counter(int(row["pgid"].split(".")[0]) for row in self._rows())
-            return {"pool_stats": [{"poolid": pool, "num_pg": count} for pool, count in pgs.items()]}
+            return {"pool_stats": self._pools()}
         raise KeyError(f"the twin's mgr has no {data_name!r}")
 
     def get_ceph_option(self, key: str) -> Any:
@@ -130,6 +129,19 @@ class TwinMgr:
             for name, value in row["stat_sum"].items():
                 totals[name] = totals.get(name, 0) + value
         return {"by_osd": by_osd, "all": states, "pg_stats_sum": {"stat_sum": totals}}
+
+    def _pools(self) -> List[Dict[str, Any]]:
+        by_pool: Dict[int, List[Dict[str, Any]]] = {}
+        for row in self._rows():
+            by_pool.setdefault(int(row["pgid"].split(".")[0]), []).append(row)
+        return [
+            {
+                "poolid": pool,
+                "num_pg": len(rows),
+                "stat_sum": {name: sum(row["stat_sum"][name] for row in rows) for name in rows[0]["stat_sum"]},
+            }
+            for pool, rows in by_pool.items()
+        ]
 
     def _rows(self) -> List[Dict[str, Any]]:
         rows: List[Dict[str, Any]] = self._ask("pg ls")["pg_stats"]

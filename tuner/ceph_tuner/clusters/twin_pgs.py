@@ -31,6 +31,11 @@ class TwinPool:
     object_bytes: int = 0
 
     @property
+    def code(self) -> str:
+        """Name of its erasure-code profile; empty where it has copies."""
+        return f"k{self.k}m{self.size - self.k}" if self.k else ""
+
+    @property
     def ids(self) -> List[str]:
         """Of its PGs."""
         return [f"{self.number}.{seed:x}" for seed in range(self.pgs)]
@@ -44,6 +49,7 @@ class TwinPool:
             "size": self.size,
             "min_size": self.k + 1 if self.k else self.size - self.size // 2,
             "pg_num": self.pgs,
+            "erasure_code_profile": self.code,
         }
 
 

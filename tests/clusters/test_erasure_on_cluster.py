@@ -1,0 +1,46 @@
+"""What the OSDs of a real cluster hold of an erasure-coded pool, as samples tell it and as Ceph's own `df` does."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from typing import Iterator, Tuple
+
+import pytest
+
+from ceph_tuner.clusters.sampler import ClusterSampler
+from ceph_tuner.clusters.session import Session
+from ceph_tuner.errors import RetryLater
+from ceph_tuner.lab.cluster import Lab
+
+POOL, OBJECTS, MIB = "shards", 40, 1 << 20
+
+
+@pytest.fixture
+def coded(any_lab: Lab) -> Iterator[Session]:
+    """A session with a cluster that has a pool of 40 objects of 1 MiB in two data shards and one coding shard each."""
+    any_lab.run(f"ceph osd erasure-code-profile set {POOL} k=2 m=1 crush-failure-domain=osd".split())
+    any_lab.run(f"ceph osd pool create {POOL} 8 8 erasure {POOL} --autoscale-mode=off".split())
+    try:
+        any_lab.run(f"rados -p {POOL} bench 60 write -b {MIB} --max-objects {OBJECTS} --no-cleanup".split())
+        with Session(any_lab.argv) as session:
+            yield session
+    finally:
+        any_lab.run(f"ceph osd pool delete {POOL} {POOL} --yes-i-really-really-mean-it".split())
+        any_lab.run(f"ceph osd erasure-code-profile rm {POOL}".split())
+
+
+def test_a_shard_holds_a_kth_of_an_object(coded: Session) -> None:
+    written, deadline = 1.5 * OBJECTS * MIB, time.monotonic() + 90
+    seen: Tuple[float, float] = (0.0, 0.0)
+    # a coding shard beside two of data, and hardly anything of rados bench's own
+    while seen != (pytest.approx(written, rel=0.05), pytest.approx(written, rel=0.05)):
+        assert time.monotonic() < deadline, seen
+        time.sleep(1)
+        # the mgr hears of the PGs every five seconds, and one that has just begun of none
+        with suppress(RetryLater):
+            read = ClusterSampler(coded, time.time).read()
+            (pool,) = [row for row in json.loads(coded.mon("df", {"detail": "detail"}))["pools"] if row["name"] == POOL]
+            pgs = [pg for name, pg in read.pgs.items() if int(name.split(".")[0]) == pool["id"]]
+            seen = (sum(pg.raw_bytes for pg in pgs), float(pool["stats"]["bytes_used"]))

@@ -1,0 +1,168 @@
+"""A real Prometheus server for the tests: Debian's package, fetched by apt, unpacked into the cache, not installed.
+
+Apt's lists lie in a folder of their own, so that the machine's own are left as they are. It needs no root.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional, Sequence
+
+import pytest
+import requests
+from ruamel.yaml import YAML
+
+from ceph_tuner.lab.places import cache_directory
+from ceph_tuner.lab.state import locked
+
+SCRAPE_S = 1
+
+
+def program(name: str) -> Path:
+    """`prometheus` or `promtool`: the machine's own, else the one of Debian's package."""
+    installed = shutil.which(name)
+    if installed:
+        return Path(installed)
+    if not shutil.which("apt-get"):
+        pytest.skip(f"neither {name} nor apt is installed here: Debian's package prometheus cannot be fetched")
+    return _package() / "usr" / "bin" / name
+
+
+def _package() -> Path:
+    """Debian's package, unpacked."""
+    cache = cache_directory() / "prometheus"
+    unpacked = cache / "package"
+    cache.mkdir(parents=True, exist_ok=True)
+    # tests run in two processes
+    with locked(cache / ".lock", f"{cache} is being filled by another process", wait=300):
+        if not unpacked.is_dir():
+            with tempfile.TemporaryDirectory(dir=cache) as scratch:
+                _fetch(Path(scratch))
+                os.rename(Path(scratch) / "package", unpacked)
+    return unpacked
+
+
+def _fetch(scratch: Path) -> None:
+    for folder in ("lists/partial", "cache/archives/partial"):
+        (scratch / folder).mkdir(parents=True)
+    settings = {
+        "Dir::State::lists": scratch / "lists",
+        "Dir::Cache": scratch / "cache",
+        "Acquire::Languages": "none",
+        "Acquire::Retries": 3,
+        # a mirror's copy of the index may be past its date; the signatures are checked all the same
+        "Acquire::Check-Valid-Until": "false",
+        # apt's own user cannot write here
+        "APT::Sandbox::User": "root",
+    }
+    options = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
+    _run(["apt-get", "-q", *options, "update"], scratch)
+    _run(["apt-get", "-q", *options, "download", "prometheus"], scratch)
+    (package,) = scratch.glob("prometheus_*.deb")
+    _run(["dpkg-deb", "-x", str(package), "package"], scratch)
+
+
+def _run(command: Sequence[str], folder: Path) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, f"{' '.join(command[:1])}: {done.stdout[-500:]}{done.stderr[-500:]}"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is scraped, and the labels that its series get."""
+
+    port: int
+    labels: Dict[str, str]
+
+
+class PrometheusServer:
+    """A server at work; can be stopped, and started again with what it has stored."""
+
+    def __init__(self, directory: Path, targets: Sequence[Target], rules: Optional[Path] = None) -> None:
+        self.directory, self.port = directory, free_port()
+        self._process: Optional[subprocess.Popen[bytes]] = None
+        jobs: List[Dict[str, Any]] = [
+            {
+                "job_name": f"target-{number}",
+                "static_configs": [{"targets": [f"127.0.0.1:{target.port}"], "labels": target.labels}],
+            }
+            for number, target in enumerate(targets)
+        ]
+        configuration = {
+            "global": {"scrape_interval": f"{SCRAPE_S}s", "evaluation_interval": f"{SCRAPE_S}s"},
+            "scrape_configs": jobs,
+            **({"rule_files": [str(rules)]} if rules else {}),
+        }
+        with (directory / "prometheus.yml").open("w", encoding="utf-8") as file:
+            YAML(typ="safe", pure=True).dump(configuration, file)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        command = [
+            str(program("prometheus")),
+            f"--config.file={self.directory / 'prometheus.yml'}",
+            f"--storage.tsdb.path={self.directory / 'data'}",
+            f"--web.listen-address=127.0.0.1:{self.port}",
+            "--log.level=warn",
+        ]
+        with (self.directory / "prometheus.log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.directory)
+        end_s = time.monotonic() + 60
+        while not self._ready():
+            assert self._process.poll() is None, (self.directory / "prometheus.log").read_text()[-1000:]
+            assert time.monotonic() < end_s, "Prometheus is not ready within a minute"
+            time.sleep(0.1)
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(30)
+            self._process = None
+
+    def targets(self) -> List[Dict[str, Any]]:
+        """As the server sees them."""
+        answer = requests.get(f"{self.url}/api/v1/targets", timeout=10).json()
+        found: List[Dict[str, Any]] = answer["data"]["activeTargets"]
+        return found
+
+    def wait_for_scrapes(self, seconds: float = 60) -> None:
+        """Until each target was scraped."""
+        end_s = time.monotonic() + seconds
+        while {target["health"] for target in self.targets()} != {"up"}:
+            assert time.monotonic() < end_s, [(target["scrapeUrl"], target["lastError"]) for target in self.targets()]
+            time.sleep(0.2)
+
+    def _ready(self) -> bool:
+        try:
+            return requests.get(f"{self.url}/-/ready", timeout=5).status_code == 200
+        except requests.RequestException:
+            return False
+
+
+@contextmanager
+def serving(directory: Path, targets: Sequence[Target], rules: Optional[Path] = None) -> Iterator[PrometheusServer]:
+    """A server that scrapes these every second; ended with the block."""
+    server = PrometheusServer(directory, targets, rules)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.moments import duration_s, moment, utc
+
+NOW = 1_795_200_000.0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("now", NOW),
+        ("90s", NOW - 90),
+        (" 1.5 h ", NOW - 5400),
+        ("2w", NOW - 14 * 86400),
+        ("2026-11-20", 1_795_132_800.0),
+        ("2026-11-20T01:00:00+01:00", 1_795_132_800.0),
+    ],
+)
+def test_a_moment_is_an_age_or_a_time_in_utc(text: str, expected: float) -> None:
+    assert moment(text, NOW, "--since") == expected
+
+
+@given(st.integers(0, int(NOW)))
+def test_a_time_is_read_as_it_is_written(at: int) -> None:
+    assert moment(utc(at).removesuffix(" UTC"), NOW, "--since") == at
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "0d", "-1h", "7", "7 days", "2999-01-01", "2026-13-01", "1900-01-01", "999999w"]
+)
+def test_what_is_no_past_moment_is_refused_by_its_flag(text: str) -> None:
+    with pytest.raises(InputError, match="--since"):
+        moment(text, NOW, "--since")
+
+
+def test_a_duration_has_a_unit() -> None:
+    assert duration_s("30min", "--step") == 1800
+    with pytest.raises(InputError, match="--step: found '30', expected a time such as 30min"):
+        duration_s("30", "--step")
