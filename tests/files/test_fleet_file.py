@@ -95,11 +95,33 @@ def test_a_fault_names_the_line_the_key_and_what_was_expected(old: str, new: str
     assert words in str(refusal.value)
 
 
-@pytest.mark.parametrize("written", [SECRET, f"[{SECRET}]", "123456789"])
+@pytest.mark.parametrize("written", [SECRET, f"[{SECRET}]", "123456789", f"{{{SECRET}}}", f"{{plain: {SECRET}}}"])
 def test_a_password_in_the_file_is_refused_and_not_repeated(written: str) -> None:
     with pytest.raises(InputError, match="a password in the file") as refusal:
         fleet_file.from_text(GOOD.replace("{file: berlin.password}", written))
-    assert written.strip("[]") not in str(refusal.value)
+    assert written.strip("[{}]") not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        (f"dashboard: {SECRET}", "fleet.yaml:4 clusters.berlin.dashboard: found a value that is not shown"),
+        ("dashboard: 123456789", "fleet.yaml:4 clusters.berlin.dashboard: found a value that is not shown"),
+        (f"prometheus: {SECRET}", "fleet.yaml:4 clusters.berlin.prometheus: found a value that is not shown"),
+        (f"dashboard: [{SECRET}]", "fleet.yaml:4 clusters.berlin.dashboard: found a list, expected a mapping"),
+        ("dashboard:", "fleet.yaml:4 clusters.berlin.dashboard: found nothing, expected a mapping"),
+        (f"dashboard: *{SECRET}", "fleet.yaml:4: found an alias"),
+        (f"dashboard: {{password: *{SECRET}}}", "fleet.yaml:4: found an alias"),
+        (f"dashboard: {{password: !{SECRET} }}", "fleet.yaml:4: found could not determine a constructor for the tag"),
+        (f"dashboard: {{password: {SECRET}, password: x}}", "fleet.yaml:4: found a key twice (password)"),
+    ],
+)
+def test_a_password_in_the_wrong_place_is_not_repeated_either(written: str, words: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        fleet_file.from_text(f"schema: 1\nclusters:\n  berlin:\n    {written}\n")
+    assert words in str(refusal.value)
+    assert SECRET not in str(refusal.value)
+    assert "123456789" not in str(refusal.value)
 
 
 def test_a_user_in_an_address_is_refused_and_not_repeated() -> None:
@@ -120,3 +142,58 @@ def test_whatever_is_no_fleet_is_one_line(text: str) -> None:
     with pytest.raises(InputError) as refusal:
         fleet_file.from_text(f"schema: 1\nclusters: {text}")
     assert "\n" not in str(refusal.value)
+
+
+PAST = """\
+schema: 1
+clusters:
+  paris:
+    lab: lab
+    prometheus:
+      url: https://metrics:9090/
+      selector: {cluster: paris}
+      token: {env: METRICS_TOKEN}
+    description: paris-cluster.yaml
+    slo: paris-slo.yaml
+"""
+
+
+def test_a_cluster_names_its_past_its_description_and_its_slo() -> None:
+    (paris,) = fleet_file.from_text(PAST, "/etc/fleet/fleet.yaml").members
+    assert paris.prometheus is not None
+    assert (paris.prometheus.url, paris.prometheus.selector) == ("https://metrics:9090", {"cluster": "paris"})
+    assert paris.prometheus.token is not None
+    assert paris.prometheus.token.name == "METRICS_TOKEN"
+    assert (paris.description, paris.slo) == ("/etc/fleet/paris-cluster.yaml", "/etc/fleet/paris-slo.yaml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("token: {env: METRICS_TOKEN}", f"token: {SECRET}", "a token in the file"),
+        ("token: {env: METRICS_TOKEN}", f"password: {SECRET}", "a password in the file"),
+        ("token: {env: METRICS_TOKEN}", "password: {env: P}", "username and password, or token"),
+        ("token: {env: METRICS_TOKEN}", "username: me", "username and password, or token"),
+        ("https://", "http://", "http, which shows the password"),
+        ("cluster: paris}", "'a b': paris}", "a label's name"),
+        ("https://", "https://me@", "an address with a user in it"),
+        (
+            ":9090/",
+            f":9090/?token={SECRET}",
+            "'https://metrics:9090/' with a query or a fragment, expected https://HOST",
+        ),
+        (":9090/", f":9090/#{SECRET}", "'https://metrics:9090/' with a query or a fragment, expected https://HOST"),
+    ],
+)
+def test_a_fault_about_the_past_names_what_was_expected(old: str, new: str, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        fleet_file.from_text(PAST.replace(old, new))
+    assert words in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_past_that_asks_for_no_secret_may_be_fetched_over_http() -> None:
+    text = PAST.replace("https://", "http://").replace("      token: {env: METRICS_TOKEN}\n", "")
+    (paris,) = fleet_file.from_text(text).members
+    assert paris.prometheus is not None
+    assert paris.prometheus.url == "http://metrics:9090"

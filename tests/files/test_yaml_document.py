@@ -47,14 +47,14 @@ def test_data_is_plain() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\nb: 2\na: 3\n", r"^f\.yaml:3: found a key twice"),
+        ("a: 1\nb: 2\na: 3\n", r"^f\.yaml:3: found a key twice \(a\), expected each key once$"),
         ("a: {b\n", r"^f\.yaml:2: found .* expected YAML"),
         ("a: 1\n\tb: 2\n", r"^f\.yaml:2: found"),
-        ("a: &x 1\nb: *x\n", r"^f\.yaml:2: found the alias \*x, expected the values written out$"),
-        ("a: &x [*x]\n", r"^f\.yaml:1: found the alias"),
+        ("a: &x 1\nb: *x\n", r"^f\.yaml:2: found an alias, expected the values written out$"),
+        ("a: &x [*x]\n", r"^f\.yaml:1: found an alias"),
         ("a: !!python/object/apply:os.system [id]\n", r"^f\.yaml:1: found could not determine a constructor"),
         ("a: 1\n---\nb: 2\n", r"^f\.yaml:2: found .*another document"),
-        ("a: 2020-01-01\n", r"^f\.yaml:1 a: found the date 2020-01-01, expected text \(in quotes\)"),
+        ("a: 2020-01-01\n", r"^f\.yaml:1 a: found a value of type date, expected text \(in quotes\)"),
         ("5: 1\n", r"^f\.yaml:1 5: found the key 5, expected a key of text$"),
         ("a: 0x" + "f" * 5000, r"^f\.yaml:1 a: found a number of 20000 bits"),
         ("a: " + "1" * 5000, r"^f\.yaml: found Exceeds the limit"),
@@ -67,6 +67,31 @@ def test_a_fault_is_one_line_with_its_place(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as refusal:
         yaml_document.parse(text, "f.yaml")
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "key: hunter2\nkey: hunter2\n",
+        "key: x\nkey: hunter2\n",
+        "key: hunter2\nkey: x\n",
+        "key: {a: hunter2}\nkey: [hunter2]\n",
+        'key: "a\\nhunter2"\nkey: \'" with value "hunter2\'\n',
+        "? |\n  key\n  more\n: hunter2\n? |\n  key\n  more\n: x\n",
+        f"{'key' * 100}: hunter2\n{'key' * 100}: x\n",
+        f"{'k' * 178}: hunter2\n{'k' * 178}: x\n",
+        "{key, key, hunter2: x}",
+        "key: *hunter2\n",
+        "key: !hunter2\n",
+        "key: !hunter2's x\n",
+        "key: !hunter2!x\n",
+        "key: !!binary aHVudGVyMg==\n",
+    ],
+)
+def test_a_fault_shows_no_value_as_it_may_be_a_password(text: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        yaml_document.parse(text, "f.yaml")
+    assert "hunter2" not in str(refusal.value)
 
 
 @given(st.text(alphabet=st.sampled_from("ab:- \n[]{}&*!|>'\"#%@`,?1.\t"), max_size=40))

@@ -61,6 +61,10 @@ class ClusterFile:
     """The fit whose parameters replace those of the drive and the OSD."""
     stored: Mapping[str, float] = field(default_factory=dict)
     """Bytes that clients stored in each pool, where the file says."""
+    notes: Tuple[str, ...] = ()
+    """What of it is a guess, where it was made from a live cluster."""
+    seen: Mapping[str, float] = field(default_factory=dict)
+    """Means of a window under this very work and these settings, where one is known; no file has them."""
 
 
 def read(path: Union[str, Path]) -> ClusterFile:
@@ -226,6 +230,7 @@ class _Reader:
                 data.get("read_share", 0.0),
                 round(self._amount(data, keys, "block", "size", 4096.0)),
                 self._amount(data, keys, "latency", "time", 0.0, zero=True),
+                drains=data.get("drains", False),
                 partial_stripe=not data.get("full_stripes", False),
             ),
         )

@@ -70,6 +70,7 @@ _CLIENTS = _list(
         "block": _AMOUNT,
         "latency": _AMOUNT,
         "full_stripes": {"type": "boolean"},
+        "drains": {"type": "boolean"},
     },
     ["pool"],
 )

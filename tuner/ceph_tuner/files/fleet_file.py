@@ -11,18 +11,24 @@ clusters:
       ca: /etc/ssl/berlin.pem
       username: tuner
       password: {env: BERLIN_PASSWORD}    # or {file: PATH} or {keyring: SERVICE}
+    prometheus:                           # its past, where a server scrapes it
+      url: https://metrics:9090
+      selector: {cluster: berlin}         # labels that tell its series from others'
+      token: {file: /etc/tuner/token}     # or username and password
+    description: berlin-cluster.yaml      # what its twin is made of; else from what the cluster tells
+    slo: berlin-slo.yaml                  # else what the cluster keeps
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Dict, Mapping, Union
+from typing import Any, Dict, Mapping, Tuple, Union
 from urllib.parse import urlsplit
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.files import schema, yaml_document
-from ceph_tuner.fleet.contract import Access, ByCeph, ByDashboard, ByLab, Fleet, Member
+from ceph_tuner.fleet.contract import Access, ByCeph, ByDashboard, ByLab, Fleet, Member, PrometheusServer
 from ceph_tuner.fleet.secret import ORIGINS, Secret
 from ceph_tuner.profile import NAME, NAME_RULE
 
@@ -41,25 +47,34 @@ FLEET: Dict[str, Any] = {
     "title": "ceph-tuner fleet",
     **_mapping({"schema": {"type": "integer"}, "clusters": {"type": "object"}}, "schema", "clusters"),
 }
+_URL = {"url": _TEXT, "ca": _TEXT, "verify": {"type": "boolean"}, "username": _TEXT}
+_SECRET = _mapping(dict.fromkeys(ORIGINS, _TEXT))
 _MEMBER = _mapping(
     {
         "ceph": _mapping({"conf": _TEXT, "keyring": _TEXT, "name": _TEXT}, "conf"),
         "lab": _TEXT,
         "dashboard": _mapping(
-            {
-                "url": {"type": ["string", "array"], "items": _TEXT},
-                "ca": _TEXT,
-                "verify": {"type": "boolean"},
-                "username": _TEXT,
-                "password": _mapping(dict.fromkeys(ORIGINS, _TEXT)),
-            },
+            {**_URL, "url": {"type": ["string", "array"], "items": _TEXT}, "password": _SECRET},
             "url",
             "username",
             "password",
         ),
         "labels": {"type": "object", "additionalProperties": _TEXT},
+        "prometheus": _mapping(
+            {
+                **_URL,
+                "password": _SECRET,
+                "token": _SECRET,
+                "selector": {"type": "object", "additionalProperties": _TEXT},
+            },
+            "url",
+        ),
+        "description": _TEXT,
+        "slo": _TEXT,
     }
 )
+_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_SECRETS = (("dashboard", "password"), ("prometheus", "password"), ("prometheus", "token"))
 
 
 def read(path: Union[str, Path]) -> Fleet:
@@ -90,13 +105,20 @@ def _refuse_written_passwords(document: yaml_document.Document) -> None:
     """Before anything that would show what it found."""
     clusters = document.data.get("clusters") if isinstance(document.data, dict) else None
     for name, member in clusters.items() if isinstance(clusters, dict) else ():
-        access = member.get("dashboard") if isinstance(member, dict) else None
-        if isinstance(access, dict) and not isinstance(access.get("password", {}), dict):
-            raise InputError(
-                document.place("clusters", name, "dashboard", "password"),
-                "a password in the file",
-                "where it is kept: {env: VARIABLE}, {file: PATH} or {keyring: SERVICE}",
-            )
+        for way, key in _SECRETS if isinstance(member, dict) else ():
+            access = member.get(way)
+            if access is not None and not isinstance(access, (dict, list)):
+                raise InputError(
+                    document.place("clusters", name, way), "a value that is not shown", "a mapping of keys to values"
+                )
+            kept = access.get(key, {}) if isinstance(access, dict) else {}
+            # {PASSWORD} is a mapping as well
+            if not isinstance(kept, dict) or not set(kept) <= set(ORIGINS):
+                raise InputError(
+                    document.place("clusters", name, way, key),
+                    f"a {key} in the file",
+                    "where it is kept: {env: VARIABLE}, {file: PATH} or {keyring: SERVICE}",
+                )
 
 
 class _Reader:
@@ -110,7 +132,13 @@ class _Reader:
         """The whole."""
         if not NAME.fullmatch(self._name):
             raise InputError(self._place(), repr(self._name), f"a name of {NAME_RULE}")
-        return Member(self._name, self._access(), dict(self._data.get("labels", {})))
+        return Member(
+            self._name,
+            self._access(),
+            dict(self._data.get("labels", {})),
+            self._prometheus() if "prometheus" in self._data else None,
+            *(self._path(self._data[key]) if key in self._data else "" for key in ("description", "slo")),
+        )
 
     def _access(self) -> Access:
         ways = [way for way in ("ceph", "lab", "dashboard") if way in self._data]
@@ -135,18 +163,46 @@ class _Reader:
 
     def _dashboard(self) -> ByDashboard:
         data = self._data["dashboard"]
-        verify = data.get("verify", True)
-        if "ca" in data and not verify:
-            raise InputError(self._place("dashboard", "ca"), "both `ca` and `verify: false`", "one of them")
+        ca, verify = self._trust("dashboard")
         given = [data["url"]] if isinstance(data["url"], str) else data["url"]
         if not given:
             raise InputError(self._place("dashboard", "url"), "no address", "at least one")
-        urls = tuple(self._url(text, verify) for text in given)
-        ca = self._path(data["ca"]) if "ca" in data else ""
-        return ByDashboard(urls, data["username"], self._secret(), ca, verify)
+        urls = tuple(self._url("dashboard", text, verify) for text in given)
+        return ByDashboard(urls, data["username"], self._secret("dashboard", "password"), ca, verify)
 
-    def _url(self, text: str, verify: bool) -> str:
-        place = self._place("dashboard", "url")
+    def _prometheus(self) -> PrometheusServer:
+        way, data = "prometheus", self._data["prometheus"]
+        ca, verify = self._trust(way)
+        known = [key for key in ("username", "password", "token") if key in data]
+        if known not in ([], ["token"], ["username", "password"]):
+            raise InputError(
+                self._place(way, known[0]), " and ".join(known), "username and password, or token, or nothing"
+            )
+        secrets = {key: self._secret(way, key) for key in ("password", "token") if key in data}
+        selector = dict(data.get("selector", {}))
+        for label in selector:
+            if not _LABEL.match(label):
+                raise InputError(self._place(way, "selector", label), repr(label), "a label's name")
+        return PrometheusServer(
+            self._url(way, data["url"], verify and bool(secrets)),
+            selector,
+            data.get("username", ""),
+            secrets.get("password"),
+            secrets.get("token"),
+            ca,
+            verify,
+        )
+
+    def _trust(self, way: str) -> Tuple[str, bool]:
+        data = self._data[way]
+        verify = bool(data.get("verify", True))
+        if "ca" in data and not verify:
+            raise InputError(self._place(way, "ca"), "both `ca` and `verify: false`", "one of them")
+        return self._path(data["ca"]) if "ca" in data else "", verify
+
+    def _url(self, way: str, text: str, secret: bool) -> str:
+        """`secret`: something is sent there that the network must not see."""
+        place = self._place(way, "url")
         try:
             parts = urlsplit(text)
             known = parts.hostname and parts.port != 0
@@ -155,21 +211,25 @@ class _Reader:
             parts = urlsplit("")
         if parts.username or parts.password or "@" in text:
             raise InputError(place, "an address with a user in it", "`username` and `password` beside it")
-        if not known or parts.scheme not in ("https", "http") or parts.query or parts.fragment:
-            raise InputError(place, repr(text)[:80], "https://HOST:PORT")
-        if parts.scheme == "http" and verify:
+        bare = re.split("[?#]", text)[0]
+        if not known or parts.scheme not in ("https", "http") or bare != text:
+            # what follows may be a token
+            more = " with a query or a fragment" if bare != text else ""
+            raise InputError(place, repr(bare)[:80] + more, "https://HOST:PORT")
+        if parts.scheme == "http" and secret:
             raise InputError(place, "http, which shows the password to the network", "https, or `verify: false`")
         return text.rstrip("/")
 
-    def _secret(self) -> Secret:
-        data, keys = self._data["dashboard"], ("dashboard", "password")
-        if len(data["password"]) != 1:
-            found = " and ".join(data["password"]) or "nothing"
+    def _secret(self, way: str, key: str) -> Secret:
+        data, keys = self._data[way], (way, key)
+        if len(data[key]) != 1:
+            found = " and ".join(data[key]) or "nothing"
             raise InputError(self._place(*keys), found, f"one of {', '.join(ORIGINS)}")
-        ((origin, name),) = data["password"].items()
+        ((origin, name),) = data[key].items()
         if not name:
             raise InputError(self._place(*keys, origin), "nothing", "a name")
-        return Secret(origin, self._path(name) if origin == "file" else name, data["username"], self._place(*keys))
+        kept = self._path(name) if origin == "file" else name
+        return Secret(origin, kept, data.get("username", ""), self._place(*keys))
 
     def _path(self, text: str) -> str:
         """Paths are meant from the file's own directory on."""

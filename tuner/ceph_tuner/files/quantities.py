@@ -42,10 +42,16 @@ def quantity(value: object, kind: str, place: str, zero: bool = False) -> float:
     elif isinstance(value, str):
         parts = _AMOUNT.fullmatch(value.strip())
         if parts is not None and parts[2] in ("", *units):
-            found = float(parts[1]) * units.get(parts[2], 1.0)
+            # 50 us are 5e-05 s, not 4.9999999999999996e-05
+            found = float(parts[1]) if units.get(parts[2], 1.0) == 1.0 else _decimal(float(parts[1]) * units[parts[2]])
     if not (0 <= found < math.inf) or (found == 0 and not zero):
         raise InputError(place, repr(value), expected)
     return found
+
+
+def _decimal(value: float) -> float:
+    """To as many digits as a float keeps of any decimal number."""
+    return float(f"{value:.15g}")
 
 
 _EXAMPLES = {

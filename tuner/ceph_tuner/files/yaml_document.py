@@ -1,8 +1,12 @@
-"""Reads a YAML file into plain data, and knows the line of every key."""
+"""Reads a YAML file into plain data, and knows the line of every key.
+
+Its errors show keys, not values: what is in the place of a value may be a password.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +22,9 @@ from ceph_tuner.errors import InputError, PermissionRefused
 
 MAX_BYTES = 2**20
 MAX_DEPTH = 40
+
+_TWICE = re.compile(r'found duplicate key "(.*?)"(?: with value "|\Z)')
+_TAG = re.compile(r"\b(tag|tag handle) ['\"].*")
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ def parse(text: str, name: str) -> Document:
         root = composing.compose(text)
         data = None if root is None else composing.constructor.construct_document(root)
     except DuplicateKeyError as error:
-        raise InputError(_at(name, error), f"a key twice ({_problem(error)})", "each key once") from None
+        raise InputError(_at(name, error), f"a key twice{_key_alone(error)}", "each key once") from None
     except MarkedYAMLError as error:
         raise InputError(_at(name, error), _problem(error), "YAML") from None
     except YAMLError as error:
@@ -78,7 +85,8 @@ def _refuse_traps(events: Iterable[Any], name: str) -> None:
     for event in events:
         line = event.start_mark.line + 1
         if isinstance(event, AliasEvent):
-            raise InputError(f"{name}:{line}", f"the alias *{event.anchor}", "the values written out")
+            # not its name: it may be a password that begins with *
+            raise InputError(f"{name}:{line}", "an alias", "the values written out")
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if depth > MAX_DEPTH:
             raise InputError(f"{name}:{line}", f"more than {MAX_DEPTH} levels", "less nesting")
@@ -97,7 +105,7 @@ def _check_plain(document: Document, data: Any, keys: Tuple[object, ...]) -> Non
     elif isinstance(data, int) and abs(data) >= 2**64:
         raise InputError(document.place(*keys), f"a number of {data.bit_length()} bits", "at most 64 bits")
     elif not (data is None or isinstance(data, (bool, int, float, str))):
-        found = f"the {type(data).__name__} {data}"[:80]
+        found = f"a value of type {type(data).__name__}"
         raise InputError(document.place(*keys), found, "text (in quotes), a number, true or false, a list or a mapping")
 
 
@@ -149,4 +157,11 @@ def _at(name: str, error: MarkedYAMLError) -> str:
 def _problem(error: MarkedYAMLError) -> str:
     # ruamel's texts go on for several lines with advice for programmers
     parts: List[str] = str(error.problem or error.context or "a fault").strip().splitlines()
-    return " ".join(parts[0].split())[:200]
+    # a tag's name may be a password that begins with !
+    return _TAG.sub(r"\1", " ".join(parts[0].split()))[:200]
+
+
+def _key_alone(error: DuplicateKeyError) -> str:
+    """The key's name, without the two values that ruamel shows: they may be passwords."""
+    found = _TWICE.match(_problem(error))
+    return f" ({found[1]})" if found else ""
