@@ -55,6 +55,17 @@ def test_a_light_load_is_held_by_itself_and_recovery_by_its_limit() -> None:
     assert (rest.held_by, rest.needed, rest.owed) == (NOTHING, 0, 0)
 
 
+def test_what_is_moved_is_not_counted_among_what_is_recovered_again() -> None:
+    moved = RecoveryWork("rbd", 400_000, 1 * MIB, degraded=False)
+    settings = nine((0.3, 1, 0.0), (0.3, 3, 0.0))
+    seen = {"client.iops": 200.0, "recovery.objects_s": 150.0, "backfill.objects_s": 100.0}
+    alone = {**seen, "recovery.objects_s": 50.0, "backfill.objects_s": 0.0}
+    soft = replace(SLO, objectives=(replace(SLO.objectives[0], hard=False),))
+    both = accounts(soft, model(LIGHT, RECOVERY, moved), settings, seen, seen)[1]
+    one = accounts(soft, model(LIGHT, RECOVERY), settings, alone, alone)[1]
+    assert both.got == pytest.approx(one.got)
+
+
 def test_a_drive_that_gives_more_than_mclock_believes_shows_in_the_sum() -> None:
     found = simulated(model(HEAVY, RECOVERY), {**nine((0.3, 1, 0.0), (0.3, 3, 0.0)), **OVERRIDE})
     client, recovery, _ = found.values()

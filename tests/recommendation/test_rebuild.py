@@ -239,6 +239,19 @@ def test_the_cost_of_a_split_is_what_moves_at_the_rate_that_is_simulated() -> No
     assert cost.memory_bytes == 0
 
 
+def test_meanwhile_scrubs_go_on_beside_what_moves_and_wait_for_it_osd_by_osd() -> None:
+    model = replace(MODEL, scrub=(ScrubWork("rbd", 1_000_000, MIB),))
+    change = next(entry for entry in changes(model, MOVES_DATA) if entry.values["pg_num"] == (64, 128))
+    with Runs(EFFORT, 4.0, processes=1) as simulated:
+        cost = cost_of(change, model, BALANCED, {}, {"rbd": 1e12}, simulated, range(2))
+        idle = Prediction("scrub", BALANCED, simulated.start(model, BALANCED, range(2)).collect())
+    assert cost.meanwhile is not None
+    meanwhile = cost.meanwhile.candidate.means
+    assert meanwhile["backfill.objects_s"] > 0
+    # in turns, it would be scrubbed as if nothing moved
+    assert meanwhile["scrub.bytes_s"] < 0.9 * idle.candidate.means["scrub.bytes_s"]
+
+
 def test_a_restart_takes_longer_where_clients_write_meanwhile() -> None:
     with Runs(EFFORT, 4.0, processes=1) as simulated:
         written = cost_of(layout(MODEL, 1), MODEL, BALANCED, {"client.write_iops": 100.0}, {}, simulated, range(2))

@@ -3,6 +3,9 @@
 It knows nothing of what is searched, and imports nothing of the rest of the library.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ceph_tuner.bayesian.contract import (
     Constraint,
     Measured,
@@ -15,9 +18,11 @@ from ceph_tuner.bayesian.contract import (
     Values,
     Verdict,
 )
-from ceph_tuner.bayesian.explanation import Explanation
-from ceph_tuner.bayesian.optimiser import SafeOptimiser
-from ceph_tuner.bayesian.space import MixedSpace
+
+if TYPE_CHECKING:
+    from ceph_tuner.bayesian.explanation import Explanation
+    from ceph_tuner.bayesian.optimiser import SafeOptimiser
+    from ceph_tuner.bayesian.space import MixedSpace
 
 __all__ = [
     "Constraint",
@@ -34,3 +39,12 @@ __all__ = [
     "Values",
     "Verdict",
 ]
+
+_LATER = {"Explanation": "explanation", "MixedSpace": "space", "SafeOptimiser": "optimiser"}
+"""Imported when first used: they bring scipy and scikit-learn, a second that the contract alone does not take."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

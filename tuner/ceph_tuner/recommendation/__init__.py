@@ -13,8 +13,6 @@ import math
 from dataclasses import dataclass, field
 from typing import Dict, List, Mapping, Optional, Protocol, Tuple
 
-from scipy.special import stdtrit
-
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.releases import Settings
 from ceph_tuner.sample import Measure
@@ -138,6 +136,8 @@ class Prediction:
         values = self.values(metric)
         if len(values) < 2:
             return None
+        from scipy.special import stdtrit  # who only asks for `Effort` or a question does not wait for scipy
+
         positive = min(values) > 0
         scaled = [math.log(value) for value in values] if positive else values
         mean = sum(scaled) / len(scaled)

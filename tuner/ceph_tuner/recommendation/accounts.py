@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Dict, List, Mapping, Optional
 
 from ceph_tuner.recommendation.demand import demand
+from ceph_tuner.recommendation.turns import turns
 from ceph_tuner.releases import CLASSES, Settings
 from ceph_tuner.search.entitlements import entitlements
 from ceph_tuner.settings import shares
@@ -47,13 +48,28 @@ class Account:
         """Whether what mClock gives it covers what it needs."""
         return self.needed <= self.owed * (1 + 1e-9)
 
+    @property
+    def starved(self) -> bool:
+        """Whether it is owed too little: never where it gets all that it asks for, whatever the rounding."""
+        return not self.enough and self.held_by != LOAD
+
 
 def accounts(
     slo: Slo, model: ClusterModel, settings: Settings, seen: Mapping[str, float], baseline: Mapping[str, float]
 ) -> List[Account]:
-    """One for each class, by all nine values of `settings` and the metrics `seen` under them; none under WPQ."""
+    """One for each class, by all nine values of `settings` and the metrics `seen` under them; none under WPQ.
+
+    Of work that takes turns: those of the turn in which a class lacks something, else of the one that needs more.
+    """
     if model.scheduler == WPQ:
         return []
+    told = [_of_turn(slo, turn, settings, seen, baseline) for turn in turns(model)]
+    return max(told, key=lambda found: (any(entry.starved for entry in found), sum(entry.needed for entry in found)))
+
+
+def _of_turn(
+    slo: Slo, model: ClusterModel, settings: Settings, seen: Mapping[str, float], baseline: Mapping[str, float]
+) -> List[Account]:
     needed = demand(slo, model, settings, seen, baseline)
     # without hard bounds all work counts as it was seen to go
     unbound = replace(slo, objectives=(replace(slo.objectives[0], hard=False),))

@@ -11,6 +11,7 @@ from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.profile import Profile
 from ceph_tuner.recommendation import Prediction, changed
 from ceph_tuner.recommendation.searching import Found
+from ceph_tuner.recommendation.turns import told
 from ceph_tuner.releases import Release, Settings, format_version
 from ceph_tuner.settings import check_settings, format_settings, notes_on
 from ceph_tuner.slo import evaluate
@@ -39,7 +40,7 @@ def answer(found: Found) -> Answer:
     model, question = found.question.model, found.question
     release, hardware = model.release, model.osd.hardware
     if not found.choice.better:
-        return Answer({}, (), (), ())
+        return Answer({}, (), (), told(model))
     settings = changed(found.winner.settings, question)
     own = to_release_units(settings, release, hardware)
     checked = check_settings(own, release)
@@ -52,7 +53,7 @@ def answer(found: Found) -> Answer:
         checked,
         tuple(plan.commands),
         way_back(current, plan, places),
-        (*notes_on(whole, release), *plan.warnings),
+        (*told(model), *notes_on(whole, release), *plan.warnings),
     )
 
 

@@ -76,7 +76,11 @@ def _recovery(
         (bounds.get(f"{kind}.bytes_s") or 0.0) / size,
     )
     one = sum(work.objects * _recovered_object(work, model) for work in works) / objects
-    return (rate or seen.get(f"{kind}.objects_s", 0.0)) * one
+    went = seen.get(f"{kind}.objects_s", 0.0)
+    if kind == "recovery":
+        # what is counted as recovered has what was only moved in it
+        went = max(0.0, went - seen.get("backfill.objects_s", 0.0))
+    return (rate or went) * one
 
 
 def _recovered_object(work: RecoveryWork, model: ClusterModel) -> float:

@@ -160,7 +160,7 @@ def _moving(model: ClusterModel, pool: Pool, settings: Settings, runs: Runs, see
     size = round(object_bytes(model, pool.name))
     work = RecoveryWork(part.name, ENDLESS, size, degraded=False)
     moving = replace(model, pools=(*model.pools, part), recovery=(work,), snaptrim=(), deletion=())
-    return Prediction("moving", settings, runs.start(moving, settings, seeds).collect())
+    return Prediction("moving", settings, runs.start(moving, settings, seeds, at_once=True).collect())
 
 
 def _round(
@@ -192,7 +192,7 @@ def _round(
         for name, part in _shares(missed).items()
     )
     again = replace(model, recovery=works, snaptrim=(), deletion=())
-    meanwhile = Prediction("recovering", settings, runs.start(again, settings, seeds).collect())
+    meanwhile = Prediction("recovering", settings, runs.start(again, settings, seeds, at_once=True).collect())
     simulated_share = (model.simulated_osds or model.osds) / model.osds
     rate = meanwhile.candidate.means.get("recovery.objects_s", 0.0) * simulated_share
     return (RESTART_S + sum(missed.values()) / rate if rate > 0 else None), meanwhile

@@ -143,7 +143,7 @@ def judged(
         loss(evaluate(slo, old, baseline)) - loss(evaluate(slo, new, baseline))
         for old, new in zip(before.runs, after.runs)
     ]
-    gain, reach = _mean_and_reach(falls, 0.95)
+    gain, reach = mean_and_reach(falls, 0.95)
     missed_before, missed = (
         not all_met(evaluate(slo, entry.candidate.means, baseline), hard_only=True) for entry in (before, after)
     )
@@ -162,11 +162,11 @@ def _effect(metric: str, before: Prediction, after: Prediction) -> Optional[Effe
         return Effect(metric, old, new, None)
     logs = [math.log(other / one) for one, other in pairs]
     # both ends of the interval
-    mean, reach = _mean_and_reach(logs, (1 + COVERAGE) / 2)
+    mean, reach = mean_and_reach(logs, (1 + COVERAGE) / 2)
     return Effect(metric, old, new, (math.exp(mean), math.exp(mean - reach), math.exp(mean + reach)))
 
 
-def _mean_and_reach(values: Sequence[float], quantile: float) -> Tuple[float, float]:
+def mean_and_reach(values: Sequence[float], quantile: float) -> Tuple[float, float]:
     """Mean, and how far below it the true mean lies at most with that probability (Student)."""
     count = len(values)
     mean = sum(values) / count

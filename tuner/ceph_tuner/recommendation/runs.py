@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from ceph_tuner.recommendation import Effort
+from ceph_tuner.recommendation.turns import together, turns
 from ceph_tuner.releases import Settings
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.prediction import Job, predict
@@ -17,8 +19,13 @@ _PROBE_S = 0.5
 
 
 def means_of(job: Job) -> Means:
-    """One run's metrics."""
-    return {name: measure.mean for name, measure in predict(job).measures.items()}
+    """One run's metrics: of work that takes turns, each in its own run."""
+    return together([means_at_once(replace(job, model=turn)) for turn in turns(job.model)])
+
+
+def means_at_once(job: Job) -> Means:
+    """One run's metrics, all work together: where scrubs wait for what recovers, OSD by OSD, that is in them."""
+    return predict(job).means
 
 
 def run_length_s(model: ClusterModel, settings: Settings, effort: Effort) -> float:
@@ -44,11 +51,12 @@ class Runs:
     def __exit__(self, *_: object) -> None:
         self._workers.__exit__()
 
-    def start(self, model: ClusterModel, settings: Settings, seeds: Sequence[int]) -> Started:
-        """Run settings on these seeds."""
+    def start(self, model: ClusterModel, settings: Settings, seeds: Sequence[int], at_once: bool = False) -> Started:
+        """Run settings on these seeds. `at_once`: what would take turns goes on together."""
+        found = means_at_once if at_once else means_of
         settle = self.seconds * self._effort.settle_share
         jobs = [Job(model, settings, self.seconds - settle, settle, seed) for seed in seeds]
-        return Started(self, [self._workers.start(means_of, job) for job in jobs])
+        return Started(self, [self._workers.start(found, job) for job in jobs])
 
 
 class Started:

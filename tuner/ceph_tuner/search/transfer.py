@@ -203,7 +203,8 @@ def _unlike_work(profile: Profile, here: Here) -> str:
     if not there:
         return "it does not say for which work it was found"
     if there - {"client"} != here.work - {"client"}:
-        return f"found for {' and '.join(sorted(there))}, here it is {' and '.join(sorted(here.work))}"
+        own = " and ".join(sorted(here.work))
+        return f"found for {' and '.join(sorted(there))}, here {f'it is {own}' if own else 'no objective is set'}"
     return ""
 
 

@@ -43,65 +43,37 @@ Answer
 from __future__ import annotations
 
 import json
-import math
 import sys
-from contextlib import suppress
-from typing import Any, Dict, List, Mapping, Optional, Tuple, cast
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.cost import Hardware
 from ceph_tuner.errors import InputError
-from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import Release, Settings, release_of
 from ceph_tuner.sample import Measure
 from ceph_tuner.search.designs import informed_designs
-from ceph_tuner.search.optimiser import Failed, Result
+from ceph_tuner.search.optimiser import Failed
+from ceph_tuner.search.request import VERSION, Request, Told, parse_request
 from ceph_tuner.search.space import Space, space_for
-from ceph_tuner.slo import Slo, evaluate, parse_slo
+from ceph_tuner.slo import Slo, evaluate
 from ceph_tuner.winner import candidate, rank
 
-VERSION = 1
-ASK_MAX = 16
 TOLD_MAX = 200
 """A fit takes seconds from here on; the oldest are left out."""
 
-Told = Tuple[Settings, Result]
 
-
-def answer(request: object) -> Dict[str, Any]:
+def answer(data: object) -> Dict[str, Any]:
     """Answer a request that was read from JSON. Raises InputError."""
-    document = _mapping(request, "request")
-    if document.get("version") != VERSION:
-        raise InputError("request.version", repr(document.get("version")), str(VERSION))
-    release = release_of(_text(document, "release"), "request.release")
-    slo = parse_slo(document.get("slo"), place=_placer("request.slo"))
-    in_force = _in_force(document.get("in_force"), release)
-    baseline = _values(document.get("baseline"), "request.baseline") if document.get("baseline") is not None else None
-    told = _told(document.get("told", []), release)
-    knobs = document.get("knobs")
-    if knobs is not None and not (isinstance(knobs, list) and all(isinstance(name, str) for name in knobs)):
-        raise InputError("request.knobs", repr(knobs), "a list of names, or null")
-    space = space_for(release, slo.work, in_force, knobs)
-    best = _best(told, slo, baseline)
+    request = parse_request(data)
+    space = space_for(request.release, request.slo.work, request.in_force, request.knobs)
+    best = _best(request.told, request.slo, request.baseline)
     return {
         "version": VERSION,
         "ok": True,
-        **_searched(space, slo, release, in_force, baseline, told, best, document),
+        **_searched(space, request, best),
         "best": best,
         "searched": list(space.free),
     }
 
 
-def _searched(
-    space: Space,
-    slo: Slo,
-    release: Release,
-    in_force: Settings,
-    baseline: Optional[Mapping[str, float]],
-    told: List[Told],
-    best: Optional[Mapping[str, Any]],
-    document: Mapping[str, Any],
-) -> Dict[str, Any]:
+def _searched(space: Space, request: Request, best: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
     """Give proposals, the search's verdict, and what it has learnt."""
     # numpy and scikit-optimize come with it: a request that is wrong is answered without
     from ceph_tuner.bayesian.contract import Options
@@ -110,28 +82,26 @@ def _searched(
     from ceph_tuner.search.shares_prior import SharesPrior
     from ceph_tuner.search.transfer import Elsewhere, Here
 
+    slo = request.slo
     try:
-        options = Options(
-            safe_probability=_share(document, "safe_probability", 0.95), step_limit=_share(document, "step_limit", 1.0)
-        )
+        options = Options(safe_probability=request.safe_probability, step_limit=request.step_limit)
     except ValueError as error:
         raise InputError("request", str(error), "another share") from error
     suggestions = informed_designs(space, slo.work)
     prior = SharesPrior(space, [objective.metric for objective in slo.objectives], slo.work)
-    others = _elsewhere(document.get("elsewhere"))
     transfer = None
-    if others is not None:
-        profiles, hardware, osds = others
-        transfer = Elsewhere(profiles, Here(release, hardware, osds, slo.work), space)
-    search = KnobSearch(space, slo, in_force, _seed(document), options, [prior], suggestions, elsewhere=transfer)
-    if baseline is not None:
-        search.tell(in_force, {name: Measure(value, 0.0, 1) for name, value in baseline.items()})
-        for settings, result in told[-TOLD_MAX:]:
+    if request.elsewhere is not None:
+        profiles, hardware, osds = request.elsewhere
+        transfer = Elsewhere(profiles, Here(request.release, hardware, osds, slo.work), space)
+    search = KnobSearch(space, slo, request.in_force, request.seed, options, [prior], suggestions, elsewhere=transfer)
+    if request.baseline is not None:
+        search.tell(request.in_force, {name: Measure(value, 0.0, 1) for name, value in request.baseline.items()})
+        for settings, result in request.told[-TOLD_MAX:]:
             search.tell(settings, result)
-    found = [{"settings": proposal.settings, "why": proposal.why} for proposal in search.ask_many(_count(document))]
+    found = [{"settings": proposal.settings, "why": proposal.why} for proposal in search.ask_many(request.ask)]
     verdict = search.verdict()
     missed = best is None or any(entry["hard"] and not entry["met"] for entry in best["verdicts"])
-    learnt = explained(search, slo, missed) if document.get("explain") else None
+    learnt = explained(search, slo, missed) if request.explain else None
     return {
         "proposals": found,
         "verdict": {"state": verdict.state, "reason": verdict.reason},
@@ -162,122 +132,6 @@ def _best(told: List[Told], slo: Slo, baseline: Optional[Mapping[str, float]]) -
         "loss": value,
         "verdicts": verdicts,
     }
-
-
-def _elsewhere(data: object) -> Optional[Tuple[List[Profile], Hardware, int]]:
-    """Profiles of other clusters, and the hardware here. One that another version wrote is left out."""
-    if data is None:
-        return None
-    given = _mapping(data, "request.elsewhere")
-    offered, about, osds = given.get("profiles"), given.get("hardware"), given.get("osds")
-    if not isinstance(offered, list):
-        raise InputError("request.elsewhere.profiles", repr(offered)[:60], "a list")
-    if isinstance(osds, bool) or not isinstance(osds, int) or osds < 1:
-        raise InputError("request.elsewhere.osds", repr(osds), "a whole number, 1 or more")
-    try:
-        hardware = Hardware(**_mapping(about, "request.elsewhere.hardware"))
-    except (TypeError, ValueError) as error:
-        raise InputError("request.elsewhere.hardware", str(error), "what mClock believes of an OSD") from error
-    profiles = []
-    for document in offered:
-        with suppress(InputError):
-            profiles.append(Profile.from_dict(document))
-    return profiles, hardware, osds
-
-
-def _in_force(data: object, release: Release) -> Settings:
-    settings = _settings(data, "request.in_force")
-    profile = settings.get(PROFILE)
-    if isinstance(profile, str) and profile in release.profiles:
-        settings.update(release.profiles[profile])
-    missing = [name for name in MCLOCK_NINE if name not in settings]
-    if missing:
-        raise InputError("request.in_force", f"no {missing[0]}", "the nine mClock values, or a built-in profile")
-    return settings
-
-
-def _told(data: object, release: Release) -> List[Told]:
-    if not isinstance(data, list):
-        raise InputError("request.told", repr(data)[:60], "a list")
-    told = []
-    for index, item in enumerate(data):
-        place = f"request.told.{index}"
-        entry = _mapping(item, place)
-        profile = entry.get("profile")
-        if profile is not None and profile not in release.profiles:
-            raise InputError(f"{place}.profile", repr(profile), "one of " + ", ".join(release.profiles))
-        settings = _settings(entry.get("settings", {} if profile else None), f"{place}.settings")
-        if profile:
-            settings.update(release.profiles[str(profile)])
-        values = _values(entry.get("values", {}), f"{place}.values")
-        if entry.get("failed") is not None:
-            told.append((settings, cast(Result, Failed(str(entry["failed"]), values))))
-        else:
-            told.append((settings, {name: Measure(value, 0.0, 1) for name, value in values.items()}))
-    return told
-
-
-def _settings(data: object, place: str) -> Settings:
-    settings: Settings = {}
-    for name, value in _mapping(data, place).items():
-        if name not in KNOBS:
-            raise InputError(place, repr(name), "a known knob")
-        if not isinstance(value, (bool, int, float, str)) or (isinstance(value, float) and not math.isfinite(value)):
-            raise InputError(f"{place}.{name}", repr(value), "a value")
-        numeric = not KNOBS[name].choices and KNOBS[name].kind != "bool"
-        if numeric and (isinstance(value, (bool, str)) or value < 0):
-            raise InputError(f"{place}.{name}", repr(value), "a number, at least 0")
-        settings[name] = value
-    return settings
-
-
-def _values(data: object, place: str) -> Dict[str, float]:
-    values = {}
-    for name, value in _mapping(data, place).items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise InputError(f"{place}.{name}", repr(value), "a number")
-        # Python's JSON reads NaN and Infinity: a value that is no number was not seen
-        if math.isfinite(value):
-            values[name] = float(value)
-    return values
-
-
-def _mapping(data: object, place: str) -> Mapping[str, Any]:
-    if not isinstance(data, dict):
-        raise InputError(place, "nothing" if data is None else repr(data)[:60], "an object")
-    return data
-
-
-def _text(document: Mapping[str, Any], key: str) -> str:
-    value = document.get(key)
-    if not isinstance(value, str):
-        raise InputError(f"request.{key}", repr(value), "a text")
-    return value
-
-
-def _seed(document: Mapping[str, Any]) -> int:
-    seed = document.get("seed", 0)
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-        raise InputError("request.seed", repr(seed), "a whole number from 0 to 2**63 - 1")
-    return seed
-
-
-def _share(document: Mapping[str, Any], key: str, default: float) -> float:
-    value = document.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
-        raise InputError(f"request.{key}", repr(value), "a number above 0 and at most 1")
-    return float(value)
-
-
-def _count(document: Mapping[str, Any]) -> int:
-    count = document.get("ask", 1)
-    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= ASK_MAX:
-        raise InputError("request.ask", repr(count), f"0 to {ASK_MAX}")
-    return count
-
-
-def _placer(stem: str) -> Any:
-    return lambda *keys: ".".join([stem, *map(str, keys)])
 
 
 def _failure(kind: str, error: BaseException) -> Dict[str, Any]:

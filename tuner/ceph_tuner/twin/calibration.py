@@ -21,9 +21,8 @@ from dataclasses import dataclass, field
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
-from scipy.optimize import least_squares
 
-from ceph_tuner.twin.discrepancy import Discrepancy, by_metric, rms
+from ceph_tuner.twin.discrepancy import Discrepancy, by_metric
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.observations import RATES, Observation, Outputs, Run
 from ceph_tuner.twin.parameters import Array, Parameter, Prior, fittable, with_values
@@ -238,6 +237,8 @@ class Fitting:
 
     def _minimum(self, lines: Lines, chosen: Array, reach: float = LARGEST_STEP) -> Array:
         """The likeliest place on the lines, not far from where they hold."""
+        from scipy.optimize import least_squares  # a third of a second, which who predicts by a fit does not wait for
+
         weights = self._weights() / np.sqrt(1.0 + (lines.scatter * self._weights()) ** 2 / lines.places)
 
         def residuals(x: Array) -> Array:
@@ -286,8 +287,3 @@ class Fitting:
                 held[~without] = np.median(rows, axis=0)[~without]
                 variance[~without] = rows.var(axis=0, ddof=1)[~without]
         return held, Discrepancy.of(self.outputs, predicted, held, variance, len(everything))
-
-
-def residual_rms(calibration: Calibration) -> float:
-    """Root mean square of the fit's residuals in units of the measurements' noise."""
-    return rms((calibration.outputs.z - calibration.predicted) / calibration.outputs.noise)

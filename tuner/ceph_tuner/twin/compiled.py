@@ -61,6 +61,8 @@ class Functions(NamedTuple):
     compiled: bool
     run: Callable[..., None]
     drive: Callable[..., float]
+    cached: bool = False
+    """Whether the machine code can be kept."""
 
 
 def available() -> bool:
@@ -79,6 +81,7 @@ def functions(compile_them: bool = True) -> Functions:
     # numba's type information lacks what turns reference counting off
     njit: Any = numba.njit
     bound: Dict[str, Any] = dict(vars(kernel))
+    cached = True
     for name, function in vars(kernel).items():
         if isinstance(function, FunctionType) and function.__module__ == kernel.__name__:
             own = FunctionType(function.__code__, bound, name, function.__defaults__)
@@ -90,5 +93,5 @@ def functions(compile_them: bool = True) -> Functions:
                 bound[name] = njit(own, cache=entry, **options)
             except RuntimeError:
                 # neither the source's directory nor the user's cache can be written: compiled anew in every process
-                bound[name] = njit(own, cache=False, **options)
-    return Functions(True, bound["run"], bound["drive"])
+                bound[name], cached = njit(own, cache=False, **options), False
+    return Functions(True, bound["run"], bound["drive"], cached)

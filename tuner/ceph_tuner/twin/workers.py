@@ -14,7 +14,7 @@ import signal
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Callable, Iterator, Optional, Sequence, TypeVar
+from typing import Any, Callable, Iterator, Optional, Sequence, TypeVar
 
 from ceph_tuner.twin.model import ClusterModel, Device, OsdModel, Pool
 from ceph_tuner.twin.simulation import Simulation
@@ -67,11 +67,9 @@ class Workers(AbstractContextManager["Workers"]):
     def _running(self) -> ProcessPoolExecutor:
         if self._pool is None:
             warm()
-            # no fork of this process: it may have threads
-            context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
-            if os.name == "posix":
-                context.set_forkserver_preload(["__main__", __name__])
-            self._pool = ProcessPoolExecutor(self.count, context, initializer=_begin, initargs=(self._niceness,))
+            context = process_context([__name__])
+            initialise, niceness = begin_as_worker, self._niceness
+            self._pool = ProcessPoolExecutor(self.count, context, initializer=initialise, initargs=(niceness,))
         return self._pool
 
 
@@ -80,7 +78,17 @@ def warm() -> None:
     Simulation(ClusterModel(1, OsdModel(Device(100.0, 1e6)), (Pool("a", 1, 1),)), {}).advance(0.001)
 
 
-def _begin(niceness: int) -> None:
+def process_context(preload: Sequence[str] = ()) -> Any:
+    """How workers are started; modules of `preload` are imported once for all of them."""
+    # no fork of this process: it may have threads
+    context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
+    if os.name == "posix":
+        context.set_forkserver_preload(["__main__", *preload])
+    return context
+
+
+def begin_as_worker(niceness: int) -> None:
+    """What a worker does first."""
     # Ctrl-C reaches every process of the terminal
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,0 +1,183 @@
+"""The optimiser's request as JSON gave it (`worker.py` describes it), checked and with its names resolved."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Tuple, cast
+
+from ceph_tuner.cost import Hardware
+from ceph_tuner.errors import InputError
+from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.profile import Profile
+from ceph_tuner.releases import Release, Settings, release_of
+from ceph_tuner.sample import Measure
+from ceph_tuner.search.optimiser import Failed, Result
+from ceph_tuner.slo import Slo, parse_slo
+
+VERSION = 1
+ASK_MAX = 16
+
+Told = Tuple[Settings, Result]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for."""
+
+    release: Release
+    slo: Slo
+    in_force: Settings
+    """With the nine mClock values written out."""
+    baseline: Optional[Mapping[str, float]]
+    told: List[Told]
+    knobs: Optional[List[str]]
+    seed: int
+    ask: int
+    safe_probability: float
+    step_limit: float
+    elsewhere: Optional[Tuple[List[Profile], Hardware, int]]
+    """Profiles of other clusters, and the hardware and the number of OSDs here."""
+    explain: bool
+
+
+def parse_request(data: object) -> Request:
+    """Check a request. Raises InputError that names the place."""
+    document = _mapping(data, "request")
+    if document.get("version") != VERSION:
+        raise InputError("request.version", repr(document.get("version")), str(VERSION))
+    release = release_of(_text(document, "release"), "request.release")
+    knobs = document.get("knobs")
+    if knobs is not None and not (isinstance(knobs, list) and all(isinstance(name, str) for name in knobs)):
+        raise InputError("request.knobs", repr(knobs), "a list of names, or null")
+    return Request(
+        release,
+        parse_slo(document.get("slo"), place=_placer("request.slo")),
+        _in_force(document.get("in_force"), release),
+        _values(document["baseline"], "request.baseline") if document.get("baseline") is not None else None,
+        _told(document.get("told", []), release),
+        knobs,
+        _seed(document),
+        _count(document),
+        _share(document, "safe_probability", 0.95),
+        _share(document, "step_limit", 1.0),
+        _elsewhere(document.get("elsewhere")),
+        bool(document.get("explain")),
+    )
+
+
+def _elsewhere(data: object) -> Optional[Tuple[List[Profile], Hardware, int]]:
+    """Profiles of other clusters, and the hardware here. One that another version wrote is left out."""
+    if data is None:
+        return None
+    given = _mapping(data, "request.elsewhere")
+    offered, about, osds = given.get("profiles"), given.get("hardware"), given.get("osds")
+    if not isinstance(offered, list):
+        raise InputError("request.elsewhere.profiles", repr(offered)[:60], "a list")
+    if isinstance(osds, bool) or not isinstance(osds, int) or osds < 1:
+        raise InputError("request.elsewhere.osds", repr(osds), "a whole number, 1 or more")
+    try:
+        hardware = Hardware(**_mapping(about, "request.elsewhere.hardware"))
+    except (TypeError, ValueError) as error:
+        raise InputError("request.elsewhere.hardware", str(error), "what mClock believes of an OSD") from error
+    profiles = []
+    for document in offered:
+        with suppress(InputError):
+            profiles.append(Profile.from_dict(document))
+    return profiles, hardware, osds
+
+
+def _in_force(data: object, release: Release) -> Settings:
+    settings = _settings(data, "request.in_force")
+    profile = settings.get(PROFILE)
+    if isinstance(profile, str) and profile in release.profiles:
+        settings.update(release.profiles[profile])
+    missing = [name for name in MCLOCK_NINE if name not in settings]
+    if missing:
+        raise InputError("request.in_force", f"no {missing[0]}", "the nine mClock values, or a built-in profile")
+    return settings
+
+
+def _told(data: object, release: Release) -> List[Told]:
+    if not isinstance(data, list):
+        raise InputError("request.told", repr(data)[:60], "a list")
+    told = []
+    for index, item in enumerate(data):
+        place = f"request.told.{index}"
+        entry = _mapping(item, place)
+        profile = entry.get("profile")
+        if profile is not None and profile not in release.profiles:
+            raise InputError(f"{place}.profile", repr(profile), "one of " + ", ".join(release.profiles))
+        settings = _settings(entry.get("settings", {} if profile else None), f"{place}.settings")
+        if profile:
+            settings.update(release.profiles[str(profile)])
+        values = _values(entry.get("values", {}), f"{place}.values")
+        if entry.get("failed") is not None:
+            told.append((settings, cast(Result, Failed(str(entry["failed"]), values))))
+        else:
+            told.append((settings, {name: Measure(value, 0.0, 1) for name, value in values.items()}))
+    return told
+
+
+def _settings(data: object, place: str) -> Settings:
+    settings: Settings = {}
+    for name, value in _mapping(data, place).items():
+        if name not in KNOBS:
+            raise InputError(place, repr(name), "a known knob")
+        if not isinstance(value, (bool, int, float, str)) or (isinstance(value, float) and not math.isfinite(value)):
+            raise InputError(f"{place}.{name}", repr(value), "a value")
+        numeric = not KNOBS[name].choices and KNOBS[name].kind != "bool"
+        if numeric and (isinstance(value, (bool, str)) or value < 0):
+            raise InputError(f"{place}.{name}", repr(value), "a number, at least 0")
+        settings[name] = value
+    return settings
+
+
+def _values(data: object, place: str) -> Dict[str, float]:
+    values = {}
+    for name, value in _mapping(data, place).items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise InputError(f"{place}.{name}", repr(value), "a number")
+        # Python's JSON reads NaN and Infinity: a value that is no number was not seen
+        if math.isfinite(value):
+            values[name] = float(value)
+    return values
+
+
+def _mapping(data: object, place: str) -> Mapping[str, Any]:
+    if not isinstance(data, dict):
+        raise InputError(place, "nothing" if data is None else repr(data)[:60], "an object")
+    return data
+
+
+def _text(document: Mapping[str, Any], key: str) -> str:
+    value = document.get(key)
+    if not isinstance(value, str):
+        raise InputError(f"request.{key}", repr(value), "a text")
+    return value
+
+
+def _seed(document: Mapping[str, Any]) -> int:
+    seed = document.get("seed", 0)
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise InputError("request.seed", repr(seed), "a whole number from 0 to 2**63 - 1")
+    return seed
+
+
+def _share(document: Mapping[str, Any], key: str, default: float) -> float:
+    value = document.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
+        raise InputError(f"request.{key}", repr(value), "a number above 0 and at most 1")
+    return float(value)
+
+
+def _count(document: Mapping[str, Any]) -> int:
+    count = document.get("ask", 1)
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= ASK_MAX:
+        raise InputError("request.ask", repr(count), f"0 to {ASK_MAX}")
+    return count
+
+
+def _placer(stem: str) -> Any:
+    return lambda *keys: ".".join([stem, *map(str, keys)])
