@@ -1,0 +1,201 @@
+"""What only a Dask cluster can get wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any, Dict, Iterator
+
+import dask
+import distributed
+import pytest
+from calls_to_spread import double, refuses, waits, waits_for
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.spreading import Began, Ended, GivenUp, Lost, Told, WorkersGone
+from ceph_tuner.spreading.on_dask import OnDask
+
+
+def cluster(**given: Any) -> Any:
+    settings: Dict[str, Any] = {"dashboard_address": ":0", "host": "127.0.0.1", "silence_logs": 50, "protocol": "tcp"}
+    return distributed.LocalCluster(processes=False, **{**settings, "n_workers": 1, "threads_per_worker": 1, **given})
+
+
+def test_nobody_at_the_address_is_told_with_the_next_step() -> None:
+    with pytest.raises(InputError, match=r"--dask tcp://127.0.0.1:1: found no scheduler .*tcp://HOST:8786"):
+        OnDask("tcp://127.0.0.1:1", connect_s=0.5)
+    with pytest.raises(InputError, match="found no scheduler"):
+        OnDask("nonsense://here", connect_s=0.5)
+
+
+OTHERS = {
+    "another edition": (
+        "import ceph_tuner.spreading.carrying as c; c.EDITION = '9.9 (other)'",
+        r"ceph-tuner 9\.9 \(other\)",
+    ),
+    "none": ("import sys; sys.modules['ceph_tuner'] = None", "no ceph-tuner that works"),
+}
+"""Workers with other sources: what makes them so, and what is said of them."""
+
+
+@contextmanager
+def strange_worker(folder: Path, scheduler: str, preload: str, count: int) -> Iterator[None]:
+    """One more, of then `count`."""
+    (folder / "preload.py").write_text(preload)
+    command = [sys.executable, "-m", "dask", "worker", scheduler, "--no-dashboard", "--nthreads", "1", "--no-nanny"]
+    command += ["--preload", str(folder / "preload.py"), "--name", "strange"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    worker = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment)
+    try:
+        with distributed.Client(scheduler, set_as_default=False) as client:
+            client.wait_for_workers(count, timeout=60)
+        yield
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_worker_with_another_ceph_tuner_is_refused_by_name(tmp_path: Path, kind: str) -> None:
+    preload, words = OTHERS[kind]
+    with (
+        cluster(n_workers=0) as scheduler,
+        strange_worker(tmp_path, scheduler.scheduler_address, preload, 1),
+        pytest.raises(InputError, match=rf"worker tcp://.*found {words}.*expected ceph-tuner 0"),
+    ):
+        OnDask(scheduler.scheduler_address)
+
+
+def test_one_that_comes_late_swallows_no_call_and_is_named_once(tmp_path: Path) -> None:
+    preload, words = OTHERS["another edition"]
+    mark = tmp_path / "mark"
+    with (
+        cluster() as started,
+        OnDask(started.scheduler_address, no_workers_s=1.0) as spread,
+        strange_worker(tmp_path, started.scheduler_address, preload, 2),
+    ):
+        # one worker is busy until the other one has shown what it is
+        spread.start("busy", waits_for, str(mark))
+        for number in range(20):
+            spread.start(str(number), double, number)
+        events = []
+        for event in spread.events():
+            events.append(event)
+            if isinstance(event, (Lost, GivenUp)):
+                mark.touch()
+        found = {event.key: event.result for event in events if isinstance(event, Ended)}
+        assert found == {"busy": 0, **{str(number): 2 * number for number in range(20)}}
+        (lost,) = [event for event in events if isinstance(event, Lost)]
+        assert re.search(rf"worker tcp://.* has {words}", lost.reason)
+        # what is refused for its own sake still is
+        spread.start("r", refuses, "five")
+        assert [type(event) for event in spread.events()] == [Began, GivenUp]
+        # what the good one is at when it goes waits for another one that comes
+        mark.unlink()
+        spread.start("d", waits_for, str(mark))
+        waiting = spread.events()
+        assert isinstance(next(waiting), Began)
+        started.scale(0)
+        with pytest.raises(WorkersGone, match="no worker with ceph-tuner 0"):
+            list(waiting)
+        mark.touch()
+        started.scale(1)
+        assert [event.result for event in spread.events() if isinstance(event, Ended)] == [0]
+
+
+def test_a_worker_with_several_threads_is_noted() -> None:
+    with cluster(threads_per_worker=3) as started, OnDask(started.scheduler_address) as spread:
+        assert "dask worker --nthreads 1" in " ".join(spread.notes)
+        assert spread.place == f"Dask at {started.scheduler_address} (1 worker)"
+
+
+def test_a_scheduler_that_goes_ends_it_with_one_line() -> None:
+    dask, options = [sys.executable, "-m", "dask"], ["--no-dashboard"]
+    # where they find the calls of the tests
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    with subprocess.Popen(
+        [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", *options],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as scheduler:
+        assert scheduler.stderr is not None
+        line = next(line for line in scheduler.stderr if "Scheduler at:" in line)
+        address = line.split("Scheduler at:")[1].strip()
+        command = [*dask, "worker", address, "--nthreads", "1", "--no-nanny", *options]
+        worker = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+        try:
+            with distributed.Client(address, set_as_default=False) as client:
+                client.wait_for_workers(1, timeout=60)
+            with OnDask(address, connect_s=2.0) as spread:
+                spread.start("w", waits, "")
+                events = spread.events()
+                next(event for event in events if isinstance(event, Told))
+                scheduler.kill()
+                with pytest.raises(WorkersGone, match=f"the scheduler {address} is gone"):
+                    list(events)
+        finally:
+            scheduler.kill()
+            worker.kill()
+            worker.wait(30)
+
+
+def test_without_any_worker_it_does_not_wait_for_ever() -> None:
+    with cluster(n_workers=0) as started, OnDask(started.scheduler_address, no_workers_s=1.0) as spread:
+        spread.start("d", double, 1)
+        with pytest.raises(WorkersGone, match=r"no worker at .* for 1 s"):
+            list(spread.events())
+
+
+def test_a_worker_that_comes_late_gets_its_share() -> None:
+    with cluster(n_workers=0) as started, OnDask(started.scheduler_address) as spread:
+        spread.start("d", double, 1)
+        started.scale(1)
+        assert [event.result for event in spread.events() if isinstance(event, Ended)] == [2]
+
+
+def test_tls_is_as_dask_is_configured(tmp_path: Path) -> None:
+    pem, key_file = tmp_path / "cert.pem", tmp_path / "key.pem"
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "dask")])
+    now = datetime.now(timezone.utc)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    pem.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    plain = serialization.NoEncryption()
+    key_file.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain))
+    own = {"cert": str(pem), "key": str(key_file)}
+    ciphers = {"ciphers": None, "min-version": 1.2, "max-version": None}
+    files = {"ca-file": str(pem), **dict.fromkeys(("client", "scheduler", "worker"), own), **ciphers}
+    with dask.config.set({"distributed.comm.tls": files}):
+        # the cluster takes it from there as well
+        started = cluster(protocol="tls", security=distributed.Security())
+        with started, OnDask(started.scheduler_address) as spread:
+            assert started.scheduler_address.startswith("tls://")
+            spread.start("d", double, 4)
+            assert [event.result for event in spread.events() if isinstance(event, Ended)] == [8]
+            bare = {**files, "ca-file": None, "client": {"cert": None, "key": None}}
+            with (
+                dask.config.set({"distributed.comm.tls": bare}),
+                pytest.raises(InputError, match="Dask's TLS settings"),
+            ):
+                OnDask(started.scheduler_address, connect_s=1.0)
+
+
+def test_dask_is_brought_along_by_nothing_else() -> None:
+    code = "import sys, ceph_tuner_cli.main, ceph_tuner.spreading.processes\n"
+    code += "assert not {'dask', 'distributed'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
