@@ -1,18 +1,22 @@
 from __future__ import annotations
 
+import signal
 from contextlib import suppress
-from typing import Dict, List, Optional, Set
+from typing import Dict, List, Optional, Sequence, Set
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ceph_tuner.applier import Applier, Undone
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.errors import ClusterTimeout, EffectNotSeen, InputError
 from ceph_tuner.fleet.contract import ByLab, Member
 from ceph_tuner.fleet.rollout import Outcome, breach_of, roll_out, waves_of
 from ceph_tuner.fleet.site import MemberSite
 from ceph_tuner.fleet.status import Objectives, Status
+from ceph_tuner.journal import Entry, Journal
+from ceph_tuner.plan import ChangePlan
 from ceph_tuner.releases import TENTACLE
 from monitors import ManualClock, Monitors
 
@@ -30,23 +34,35 @@ class FakeSite:
     def done(self) -> bool:
         return self.state == "kept before"
 
-    def look(self) -> Status:
+    def look(self, since: float = 0.0) -> Status:
+        if self._fails.get("unseen") and since:
+            return status(objectives=Objectives(met=("a",), unseen=("b",)))
         if self._fails.get("silent") and self.state == "on trial":
             raise ClusterTimeout("no answer")
         return status(missed=self._clock.now() >= self._breaks_at)
 
-    def bring(self) -> None:
+    def bring(self) -> Sequence[Undone]:
         if self._fails.get("refuses"):
             raise EffectNotSeen("osd.0 does not show it")
         self.state = "on trial"
+        if self._fails.get("cut_off"):
+            raise ClusterTimeout("the answer did not come")
+        return ()
 
     def keep(self) -> None:
         self.state = "kept"
 
-    def take_back(self) -> None:
+    def take_back(self) -> Optional[Sequence[Undone]]:
         if self._fails.get("sticks"):
             raise ClusterTimeout("gone")
+        if self._fails.get("bursts"):
+            raise ZeroDivisionError
+        if self.state != "on trial":
+            return None
         self.state = "taken back"
+        if self._fails.get("again"):
+            signal.raise_signal(signal.SIGINT)
+        return ()
 
 
 @pytest.fixture
@@ -86,7 +102,7 @@ def test_a_cluster_that_is_unwell_before_is_not_touched(clock: ManualClock) -> N
     assert (found.kept, found.taken_back, found.left) == ((), (), ("a", "b"))
 
 
-@pytest.mark.parametrize("fault", ["refuses", "silent"])
+@pytest.mark.parametrize("fault", ["refuses", "silent", "cut_off"])
 def test_a_cluster_that_fails_is_a_breach(clock: ManualClock, fault: str) -> None:
     sites = [FakeSite("a", clock), FakeSite("b", clock, **{fault: True})]
     found = run([sites], clock)
@@ -99,6 +115,12 @@ def test_what_cannot_be_taken_back_is_named_and_the_others_are_taken_back(clock:
     sites = [FakeSite("a", clock), FakeSite("b", clock, 100.0, sticks=True)]
     found = run([sites], clock)
     assert (found.taken_back, found.stuck) == (("a",), ("b: gone",))
+
+
+def test_an_error_that_nobody_thought_of_keeps_no_other_cluster_from_being_taken_back(clock: ManualClock) -> None:
+    sites = [FakeSite("a", clock), FakeSite("b", clock, 100.0, bursts=True)]
+    found = run([sites], clock)
+    assert (found.taken_back, found.stuck) == (("a",), ("b: ZeroDivisionError",))
 
 
 def test_what_an_earlier_run_kept_is_passed_over(clock: ManualClock) -> None:
@@ -117,12 +139,17 @@ def test_ctrl_c_takes_back_what_is_not_kept(clock: ManualClock) -> None:
             raise KeyboardInterrupt
 
     clock.sleep = interrupted  # type: ignore[method-assign]
-    with pytest.raises(KeyboardInterrupt):
-        run([[sites[0]], [sites[1]]], clock)
+    found = run([[sites[0]], [sites[1], FakeSite("c", clock)], [FakeSite("d", clock)]], clock)
+    # what it was for is told all the same
+    assert (found.interrupted, found.kept, found.taken_back, found.left) == (True, ("a",), ("b", "c"), ("d",))
     assert [site.state for site in sites] == ["kept", "taken back"]
 
 
-@given(st.lists(st.lists(st.sampled_from(["well", "refuses", "silent", "done", "breaks"]), max_size=4), max_size=4))
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["well", "refuses", "silent", "cut_off", "done", "breaks"]), max_size=4), max_size=4
+    )
+)
 def test_nothing_stays_on_trial_and_each_cluster_is_told_of_once(kinds: List[List[str]]) -> None:
     clock = ManualClock(0.0)
     waves = [
@@ -155,6 +182,12 @@ def test_what_is_not_seen_stops_unless_it_is_said_to_be_blind() -> None:
     assert "1 of its 3 OSDs are down" in breach_of(status(up=2), blind=True)
 
 
+def test_a_lost_osd_goes_before_what_is_missed_because_of_it() -> None:
+    missed = Objectives(missed=("client.iops >= 40 /s",), missed_hard=("client.iops >= 40 /s",))
+    assert breach_of(status(objectives=missed)) == "a hard objective is missed (client.iops >= 40 /s)"
+    assert breach_of(status(objectives=missed, up=2)) == "1 of its 3 OSDs are down"
+
+
 def site(monitors: Monitors, label: str = "fleet x") -> MemberSite:
     cluster = Cluster("a", object(), monitors, monitors.store, TENTACLE, "20.2.4", clock=ManualClock())  # type: ignore[arg-type]
     return MemberSite(Member("a", ByLab("a")), lambda: cluster, label, "osd", lambda cluster: {"osd_max_scrubs": 2})
@@ -173,7 +206,7 @@ def test_a_trial_that_is_kept_is_done_for_later_runs_and_can_be_undone() -> None
     assert site(monitors).done()
     assert not site(monitors, "fleet y").done()
     assert monitors.store.keys("lock/") == []
-    assert len(site(monitors).undo()) == 1
+    assert len(list(site(monitors).undo())) == 1
     assert (scrubs(monitors), site(monitors).done()) == (None, False)
 
 
@@ -187,15 +220,160 @@ def test_a_trial_that_is_taken_back_leaves_nothing() -> None:
     assert monitors.store.keys("lock/") == []
 
 
-def test_what_a_killed_rollout_left_on_trial_is_taken_back_by_the_next() -> None:
+@pytest.mark.parametrize("fault", [ClusterTimeout("no answer"), KeyboardInterrupt()])
+def test_what_is_struck_when_it_has_just_come_into_force_is_taken_back(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch, fault: BaseException
+) -> None:
+    apply = Applier.apply
+
+    def struck(self: Applier, plan: ChangePlan, why: str = "", trial: bool = False) -> Optional[Entry]:
+        apply(self, plan, why, trial)
+        assert scrubs(monitors) == "2"
+        raise fault
+
+    monkeypatch.setattr(Applier, "apply", struck)
     monitors = Monitors()
-    killed = site(monitors)
-    killed.bring()
+    before = monitors.dump()
+    brought = site(monitors)
+    brought.look = lambda since=0.0: status()  # type: ignore[method-assign]
+    found = roll_out([[brought]], clock, 600.0, 60.0, lambda line: None)
+    assert (found.taken_back, found.left, found.stuck) == (("a",), (), ())
+    assert monitors.dump() == before
+    assert monitors.store.keys("lock/") == []
+
+
+def test_a_full_journal_is_no_reason_to_lose_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monitors = Monitors()
+    cluster = site(monitors)._cluster
+    cluster.applier().apply(cluster.applier().plan("osd", {"osd_max_scrubs": 4}))
+
+    def gone(journal: Journal, room: int = 0) -> None:
+        raise ClusterTimeout("no answer")
+
+    before = monitors.dump()
+    brought = site(monitors)
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "trim", gone)
+        with pytest.raises(ClusterTimeout, match="no answer"):
+            brought.bring()
+        # before it was written
+        assert monitors.dump() == before
+    brought.take_back()
+    assert monitors.dump() == before
+
+
+def killed(monitors: Monitors, label: str = "fleet x") -> None:
+    site(monitors, label).bring()
     # its process is gone, and with it its claim
     for key in monitors.store.keys("lock/"):
         monitors.store.remove(key)
+
+
+def test_a_rollback_takes_back_what_a_killed_rollout_left_on_trial() -> None:
+    monitors = Monitors()
+    killed(monitors)
+    assert len(list(site(monitors, "fleet other").undo())) == 0
+    assert scrubs(monitors) == "2"
+    assert len(list(site(monitors).undo())) == 1
+    assert scrubs(monitors) is None
+    assert monitors.store.keys("lock/") == []
+
+
+def test_a_rollback_of_what_was_kept_is_not_undone_by_a_later_trial_that_is_taken_back() -> None:
+    monitors = Monitors()
+    first = site(monitors)
+    first.bring()
+    first.keep()
+    other = site(monitors, "fleet y")
+    other._wanted = lambda cluster: {"osd_max_scrubs": 3}
+    other.bring()
+    for key in monitors.store.keys("lock/"):
+        monitors.store.remove(key)
+    assert scrubs(monitors) == "3"
+    assert len(list(site(monitors).undo())) == 2
+    assert scrubs(monitors) is None
+    assert site(monitors)._cluster.applier().leftover() == []
+
+
+def test_what_was_kept_for_other_osds_is_not_this() -> None:
+    monitors = Monitors()
+    first = site(monitors)
+    first.bring()
+    first.keep()
+    other = site(monitors)
+    other._target = "osd/class:hdd"
+    assert (site(monitors).done(), other.done()) == (True, False)
+    # whatever it was kept for, it is taken back by its file
+    assert len(list(other.undo())) == 1
+
+
+def test_what_a_killed_rollout_left_on_trial_is_taken_back_by_the_next() -> None:
+    monitors = Monitors()
+    killed(monitors)
     other = site(monitors, "fleet other")
     with suppress(ZeroDivisionError):
         other._wanted = lambda cluster: {"osd_max_scrubs": 1 // 0}
         other.bring()
     assert scrubs(monitors) is None
+
+
+def test_what_nobody_saw_since_it_was_brought_is_not_kept() -> None:
+    clock = ManualClock(1000.0)
+    site = FakeSite("paris", clock, unseen=True)
+    outcome = run([[site]], clock)
+    assert (site.state, outcome.taken_back) == ("taken back", ("paris",))
+    assert outcome.breach == "paris: an objective is not seen (b)"
+    # not before the end of the watch: the plugin's window takes its time
+    assert clock.now() == 1600.0
+
+
+def test_work_that_is_not_there_is_not_begun_with_and_may_end_meanwhile() -> None:
+    idle = status(objectives=Objectives(idle=("recovery.bytes_s >= 1 MB/s",)))
+    assert breach_of(idle) == "nothing is to be watched now, as there is no such work (recovery.bytes_s >= 1 MB/s)"
+    assert breach_of(idle, watched=True) == ""
+    assert breach_of(status(objectives=Objectives())) == "no objective is set that it could be watched by"
+
+
+def test_ctrl_c_again_while_a_wave_is_taken_back_skips_no_cluster_and_no_word(clock: ManualClock) -> None:
+    sites = [FakeSite("a", clock), FakeSite("b", clock, 100.0, again=True)]
+    found = run([sites], clock)
+    assert [site.state for site in sites] == ["taken back", "taken back"]
+    assert (found.interrupted, found.taken_back) == (True, ("a", "b"))
+    assert found.breach.startswith("b: ")
+
+
+def test_what_is_not_as_before_is_told_of_a_trial_taken_back_and_of_what_was_left_behind(clock: ManualClock) -> None:
+    monitors = Monitors()
+    killed(monitors)
+    monitors.set("osd", "osd_max_scrubs", "7")
+    said: List[str] = []
+    alarms: List[str] = []
+    brought = site(monitors, "fleet other")
+    brought.look = lambda since=0.0: status(missed=brought._entry is not None)  # type: ignore[method-assign]
+    brought._wanted = lambda cluster: {"osd_scrub_chunk_max": 9}
+    changed = brought.take_back
+
+    def after_somebody_else() -> Optional[Sequence[Undone]]:
+        monitors.set("osd", "osd_scrub_chunk_max", "11")
+        return changed()
+
+    brought.take_back = after_somebody_else  # type: ignore[method-assign]
+    found = roll_out([[brought]], clock, 0.0, 0.0, said.append, alarm=alarms.append)
+    left = ["osd osd_max_scrubs: found 7 instead of our 2", "osd osd_scrub_chunk_max: found 11 instead of our 9"]
+    assert found.taken_back == ("a",)
+    assert list(found.remarks) == alarms == [f"a: {words}, left as it is" for words in left]
+    assert "a: change 1 was left behind and is taken back" in said
+
+
+def test_what_is_stuck_is_an_alarm_also_where_something_unthought_of_ends_the_rollout(clock: ManualClock) -> None:
+    sites = [FakeSite("a", clock, sticks=True), FakeSite("b", clock)]
+    alarms: List[str] = []
+
+    def broken(seconds: float) -> None:
+        raise ZeroDivisionError
+
+    clock.sleep = broken  # type: ignore[method-assign]
+    with pytest.raises(ZeroDivisionError):
+        roll_out([sites], clock, 600.0, 60.0, lambda line: None, alarm=alarms.append)
+    assert alarms == ["a: not taken back: gone"]
+    assert sites[1].state == "taken back"

@@ -9,12 +9,16 @@ from appliers import applier
 from ceph_tuner.clusters.dashboard import Dashboard
 from ceph_tuner.clusters.dashboard_api import DashboardApi
 from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.fleet.status import SLO_KEY, drifted, profile_words, status_of
+from ceph_tuner.fleet.changes_seen import drifted
+from ceph_tuner.fleet.configured import profile_words, stored_capacities
+from ceph_tuner.fleet.status import status_of
 from ceph_tuner.history import History
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import TENTACLE
 from ceph_tuner.sample import Measure, Window
+from ceph_tuner.slo import Slo, parse_objective
+from ceph_tuner.stored_slo import BASELINE, SLO_KEY
 from ceph_tuner.target import Place
 from fake_dashboard import PAGES, PASSWORD, USER, FakeDashboard, serving
 from monitors import ManualClock, Monitors
@@ -25,12 +29,13 @@ HEALTH: Mapping[str, Any] = {"status": "HEALTH_OK", "checks": {}}
 class Commands:
     """What the fake monitors have no command for."""
 
-    def __init__(self, health: Mapping[str, Any] = HEALTH) -> None:
-        self._health = health
+    def __init__(self, health: Mapping[str, Any] = HEALTH, disks: bool = False) -> None:
+        self._health, self._disks = health, disks
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
         version = {"osd": {"ceph version 20.2.4 (x) tentacle (stable)": 3}}
-        return json.dumps({"health": self._health, "versions": version}[prefix])
+        said = [{"id": 0, "rotational": "1" if self._disks else "0"}]
+        return json.dumps({"health": self._health, "versions": version, "osd metadata": said}[prefix])
 
     def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
         raise AssertionError(f"{daemon} is asked for {prefix}")
@@ -86,6 +91,34 @@ def test_a_soft_objective_that_is_missed_is_no_breach(monitors: Monitors, cluste
     assert not found.missing_hard
 
 
+def test_bounds_by_the_baseline_are_held_against_what_the_plugin_keeps_of_it(
+    monitors: Monitors, cluster: Cluster
+) -> None:
+    keep_slo(monitors, "client.p95_ms <= 0.5 * baseline", "recovery.bytes_s >= 1 MB/s")
+    keep_window(monitors, cluster.clock.now(), client__p95_ms=60.0, recovery__bytes_s=0.0)
+    monitors.store.set(BASELINE, json.dumps({"client.p95_ms": 100.0}))
+    found = status_of(cluster).objectives
+    assert found is not None
+    # and nothing to recover is no missed rate of recovery
+    assert (found.missed_hard, found.unseen, found.idle) == (
+        ("client.p95_ms <= 0.5 * baseline",),
+        (),
+        ("recovery.bytes_s >= 1 MB/s",),
+    )
+
+
+def test_the_fleet_s_own_slo_goes_before_the_stored_one_and_windows_from_before_do_not_count(
+    monitors: Monitors, cluster: Cluster
+) -> None:
+    keep_slo(monitors, "client.p95_ms <= 80 ms")
+    keep_window(monitors, 999_990.0, client__p95_ms=70.0)
+    strict = Slo("strict", (parse_objective("client.p95_ms <= 60 ms"),))
+    found, later = status_of(cluster, strict).objectives, status_of(cluster, strict, 999_980.0).objectives
+    assert found is not None
+    assert later is not None
+    assert found.missed_hard == later.unseen == ("client.p95_ms <= 60 ms",)
+
+
 def test_an_old_window_says_nothing_about_now(monitors: Monitors, cluster: Cluster) -> None:
     keep_slo(monitors, "client.p95_ms <= 80 ms")
     keep_window(monitors, 990_000.0, client__p95_ms=10.0)
@@ -128,6 +161,16 @@ def test_osds_that_differ_are_counted_and_another_queue_is_named() -> None:
     assert profile_words([], [], TENTACLE) == ""
 
 
+def test_a_capacity_is_that_of_the_drives_kind_whatever_its_class() -> None:
+    entries = [ConfigEntry("osd.0", "osd_mclock_max_capacity_iops_hdd", "380")]
+    (stored,) = stored_capacities(entries, [Place(0, "archive")], {0: "hdd"})
+    assert (stored.kind, stored.iops, stored.source) == ("hdd", 380.0, "osd.0")
+    monitors = Monitors(1, table={("osd.0", "osd_mclock_max_capacity_iops_hdd"): "380"})
+    monitors.osd[0].place = Place(0, "archive")
+    cluster = Cluster("paris", Commands(disks=True), monitors, monitors.store, TENTACLE, "20.2.4", clock=ManualClock())  # type: ignore[arg-type]
+    assert status_of(cluster).capacity == ()
+
+
 def test_nothing_drifts_without_a_change() -> None:
     assert drifted([ConfigEntry("osd", "osd_max_scrubs", "5")], []) == []
 
@@ -150,3 +193,15 @@ def test_by_rest_what_cannot_be_known_is_none_and_the_rest_is_there(rest: Cluste
     assert found.warnings == ("TUNER_SLO_MISSED: a hard objective is missed",)
     assert found.missing_hard
     assert any("key-value store" in note for note in found.notes)
+
+
+def test_by_rest_a_capacity_is_that_of_the_drives_kind_too() -> None:
+    pages = json.loads(json.dumps(PAGES))
+    pages["/api/health/full"]["osd_map"]["tree"]["nodes"][2]["device_class"] = "archive"
+    pages["/api/health/full"]["osd_map"]["osd_metadata"]["0"]["rotational"] = "1"
+    pages["/api/cluster_conf"][2]["name"] = "osd_mclock_max_capacity_iops_hdd"
+    with serving(FakeDashboard(pages)) as fake:
+        api = DashboardApi("berlin", [fake.url], USER, lambda: PASSWORD, ManualClock())
+        cluster = Cluster.of("berlin", Dashboard(api), TENTACLE, "20.2.4")
+        assert status_of(cluster).capacities_wrong == 0
+        cluster.close()

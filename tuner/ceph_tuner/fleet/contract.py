@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Mapping, Sequence, Tuple, Union
+from typing import Mapping, Optional, Sequence, Tuple, Union
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.fleet.secret import Secret
@@ -47,12 +47,33 @@ Access = Union[ByCeph, ByLab, ByDashboard]
 
 
 @dataclass(frozen=True)
+class PrometheusServer:
+    """Where a cluster's past is: a Prometheus server that scrapes it, asked by HTTP."""
+
+    url: str
+    selector: Mapping[str, str] = field(default_factory=dict)
+    """Labels and their values that tell this cluster's series from those of others."""
+    username: str = ""
+    password: Optional[Secret] = None
+    token: Optional[Secret] = None
+    """A bearer token, in place of user name and password."""
+    ca: str = ""
+    """File with the certificates to trust; the system's where empty."""
+    verify: bool = True
+
+
+@dataclass(frozen=True)
 class Member:
     """One cluster of the fleet."""
 
     name: str
     access: Access
     labels: Mapping[str, str] = field(default_factory=dict)
+    prometheus: Optional[PrometheusServer] = None
+    description: str = ""
+    """File that describes it to its twin (docs/recommend.md); made from what it tells where empty."""
+    slo: str = ""
+    """File with its SLO; the one that the cluster keeps where empty."""
 
 
 @dataclass(frozen=True)

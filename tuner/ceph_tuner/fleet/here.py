@@ -2,47 +2,55 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Dict, Mapping, Optional, Tuple
 
+from ceph_tuner.clusters.clients_seen import described_load
 from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.errors import InputError, TunerError
-from ceph_tuner.fleet.status import RECENT_S, SLO_KEY
+from ceph_tuner.errors import InputError
 from ceph_tuner.history import History
-from ceph_tuner.in_force import hardware_of
+from ceph_tuner.in_force import hardware_of, kinds_of
 from ceph_tuner.profile import Profile
 from ceph_tuner.search.transfer import Here
-from ceph_tuner.slo import Slo, parse_slo
+from ceph_tuner.slo import Slo
+from ceph_tuner.stored_slo import stored_slo
+from ceph_tuner.twin.model import ClusterModel
 
 
-def here_and_now(cluster: Cluster, target: str) -> Tuple[Here, Mapping[str, float]]:
-    """Of a target's OSDs: what they are, and the metrics of the newest window. Raises TunerError."""
+def here_and_now(
+    cluster: Cluster, target: str, slo: Optional[Slo] = None, told: Optional[ClusterModel] = None
+) -> Tuple[Here, Mapping[str, float]]:
+    """Of a target's OSDs: what they are, and the metrics of the newest window. Raises TunerError.
+
+    `slo`: what is wanted, if not what the cluster itself keeps. `told`: whose clients stand for those of no window.
+    """
     osds = cluster.config.osds(target)
     if not osds:
         raise InputError("--target", f"{target!r}, which covers no running OSD", "one that covers some")
     place = {place.osd: place for place in cluster.config.places()}[osds[0]]
-    hardware = hardware_of(cluster.config.effective(osds[0]), place.device_class, f"osd.{osds[0]}")
-    slo = _slo(cluster)
-    return Here(cluster.release, hardware, len(osds), frozenset() if slo is None else slo.work), _seen(cluster)
+    kind = kinds_of(cluster.commander, [place])[place.osd]
+    hardware = hardware_of(cluster.config.effective(place.osd), place.device_class, f"osd.{place.osd}", kind)
+    slo, seen = slo or _slo(cluster), _seen(cluster)
+    if not seen and told is not None:
+        seen = described_load(told.clients)
+    return Here(cluster.release, hardware, len(osds), frozenset() if slo is None else slo.work), seen
 
 
-def with_evidence(profile: Profile, cluster: Cluster) -> Profile:
-    """Add what the cluster wants and what its newest window measured, as far as it knows them."""
-    slo, seen = _slo(cluster), _seen(cluster)
+def with_evidence(profile: Profile, cluster: Cluster, slo: Optional[Slo] = None) -> Profile:
+    """Add what is wanted (what the cluster keeps, if not given) and what its newest window measured, if known."""
+    slo, seen = slo or _slo(cluster), _seen(cluster)
     slos = () if slo is None else (slo.to_dict(),)
     return replace(profile, slos=slos, evidence=({"measured": seen},) if seen else ())
 
 
 def _seen(cluster: Cluster) -> Dict[str, float]:
-    windows = History(cluster.store).windows(cluster.clock.now() - RECENT_S)
-    return {name: measure.mean for name, measure in windows[-1].measures.items()} if windows else {}
+    window = History(cluster.store).newest(cluster.clock.now())
+    return {} if window is None else window.means
 
 
 def _slo(cluster: Cluster) -> Optional[Slo]:
-    text = cluster.store.get(SLO_KEY)
     try:
-        return parse_slo(json.loads(text)) if text else None
-    except (ValueError, TunerError):
+        return stored_slo(cluster.store)
+    except InputError:
         # it is said where the cluster's status is shown
         return None

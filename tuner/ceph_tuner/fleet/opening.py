@@ -27,8 +27,7 @@ def open_member(member: Member, timeout: float = 30.0) -> Cluster:
 def as_whom(access: ByCeph, command: Sequence[str]) -> List[str]:
     """The command with what tells Ceph's programs, and our session, whose key to use."""
     arguments = [f"--name={access.name}", *([f"--keyring={access.keyring}"] if access.keyring else [])]
-    identity = access.name.split(".", 1)[1]
-    return ["env", f"CEPH_ARGS={' '.join(arguments)}", f"CEPH_TUNER_ID={identity}", *command]
+    return ["env", f"CEPH_ARGS={' '.join(arguments)}", *command]
 
 
 def _by_ceph(name: str, access: ByCeph, timeout: float) -> Cluster:

@@ -7,12 +7,16 @@ that the same command goes on where it stopped.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Callable, List, Optional, Protocol, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Protocol, Sequence, Tuple
 
+from ceph_tuner.applier import Undone
 from ceph_tuner.errors import InputError, TunerError
 from ceph_tuner.fleet.status import Status
+from ceph_tuner.history import MINUTE
 from ceph_tuner.ports import Clock
+from ceph_tuner.uninterrupted import uninterrupted
 
 
 class Site(Protocol):
@@ -25,17 +29,17 @@ class Site(Protocol):
     def done(self) -> bool:
         """Whether an earlier run of this rollout kept its change here."""
 
-    def look(self) -> Status:
-        """How it stands. Raises TunerError."""
+    def look(self, since: float = 0.0) -> Status:
+        """How it stands, by windows that began after `since` (seconds since the epoch). Raises TunerError."""
 
-    def bring(self) -> None:
-        """Put the profile on trial. Raises TunerError; then nothing is changed."""
+    def bring(self) -> Sequence[Undone]:
+        """Put the profile on trial, after what a run before left there. Raises TunerError; then nothing is changed."""
 
     def keep(self) -> None:
         """Make the trial permanent. Raises TunerError."""
 
-    def take_back(self) -> None:
-        """End the trial. Raises TunerError."""
+    def take_back(self) -> Optional[Sequence[Undone]]:
+        """End the trial, if there is one, also where `bring` raised. None where it never began. Raises TunerError."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,9 @@ class Outcome:
     """Not touched."""
     breach: str = ""
     """What stopped it."""
+    remarks: Tuple[str, ...] = ()
+    """What was taken back and is not as before: somebody changed it meanwhile, or OSDs do not show it."""
+    interrupted: bool = False
 
 
 def waves_of(names: Sequence[str], canary: str, size: int) -> List[Tuple[str, ...]]:
@@ -69,14 +76,19 @@ def roll_out(
     every_s: float,
     report: Callable[[str], None],
     blind: bool = False,
+    alarm: Optional[Callable[[str], None]] = None,
 ) -> Outcome:
-    """Wave by wave: look, bring, watch for `watch_s`, keep. `blind`: also where objectives are not seen."""
+    """Wave by wave: look, bring, watch for `watch_s`, keep. `blind`: also where objectives are not seen.
+
+    `alarm` is told what is not as it was before (else `report`). Ctrl-C takes back what is not kept, and stops.
+    """
+    voice = _Voice(report, alarm or report)
     kept: List[str] = []
     before: List[str] = []
     for index, wave in enumerate(waves):
         on_trial: List[Site] = []
         left = [site.name for later in waves[index + 1 :] for site in later]
-        breach = ""
+        breach, interrupted = "", False
         try:
             for site in wave:
                 if site.done():
@@ -86,8 +98,9 @@ def roll_out(
                 if breach:
                     break
                 report(f"{site.name}: on trial")
-                site.bring()
+                # whatever strikes while it is brought may have left it there
                 on_trial.append(site)
+                voice.recovered(site, site.bring())
             breach = breach or _watched(on_trial, clock, watch_s, every_s, blind)
             if not breach:
                 while on_trial:
@@ -97,40 +110,48 @@ def roll_out(
                 continue
         except TunerError as error:
             breach = str(error)
+        except KeyboardInterrupt:
+            breach, interrupted = "interrupted", True
         except BaseException:
-            # Ctrl-C: what is not kept goes
-            _take_back(on_trial, report)
+            _take_back(on_trial, voice)
             raise
-        trials = [site.name for site in on_trial]
-        stuck = _take_back(on_trial, report)
-        failed = {entry.split(":")[0] for entry in stuck}
-        touched = {*trials, *kept, *before}
+        struck, back, stuck = _take_back(on_trial, voice)
+        touched = {*back, *stuck, *kept, *before}
         return Outcome(
             tuple(kept),
             tuple(before),
-            tuple(name for name in trials if name not in failed),
-            tuple(stuck),
+            tuple(site.name for site in on_trial if site.name in back),
+            tuple(f"{name}: {reason}" for name, reason in stuck.items()),
             (*(site.name for site in wave if site.name not in touched), *left),
             breach,
+            tuple(voice.remarks),
+            interrupted or struck,
         )
-    return Outcome(tuple(kept), tuple(before))
+    return Outcome(tuple(kept), tuple(before), remarks=tuple(voice.remarks))
 
 
-def breach_of(status: Status, blind: bool = False) -> str:
-    """Say why a cluster must not be touched, or what was brought there must go; nothing where all is well."""
+def breach_of(status: Status, blind: bool = False, watched: bool = False) -> str:
+    """Say why a cluster must not be touched, or what was brought there must go; nothing where all is well.
+
+    `watched`: with the settings on trial, where work that comes to its end is no fault of theirs.
+    """
+    if status.up < status.osds:
+        # before what is missed: clients wait while placement groups go without it, whatever the settings
+        return f"{status.osds - status.up} of its {status.osds} OSDs are down"
     if status.missing_hard:
         missed = status.objectives.missed_hard if status.objectives is not None else ()
         return f"a hard objective is missed ({', '.join(missed) or 'its plugin says so'})"
     if status.drift:
         return f"somebody changed it meanwhile ({status.drift[0]})"
-    if status.up < status.osds:
-        return f"{status.osds - status.up} of its {status.osds} OSDs are down"
     if blind:
         return ""
-    if status.objectives is None or not status.objectives.count:
+    found = status.objectives
+    if found is None or not (found.count or found.idle):
         return "no objective is set that it could be watched by"
-    if status.objectives.unseen:
-        return f"an objective is not seen ({status.objectives.unseen[0]})"
+    if not found.count and not watched:
+        return f"nothing is to be watched now, as there is no such work ({found.idle[0]})"
+    if found.unseen:
+        return f"an objective is not seen ({found.unseen[0]})"
     return ""
 
 
@@ -140,29 +161,68 @@ def _breach(site: Site, blind: bool) -> str:
 
 
 def _watched(on_trial: Sequence[Site], clock: Clock, watch_s: float, every_s: float, blind: bool) -> str:
-    end = clock.now() + watch_s
+    began = clock.now()
+    # in less time the plugin may not finish a window, and what was seen before has to do
+    anew = watch_s >= 2 * MINUTE
+    since = began if anew else 0.0
     while on_trial:
-        left = end - clock.now()
+        left = began + watch_s - clock.now()
         if left > 0:
             clock.sleep(min(every_s, left))
         for site in on_trial:
-            breach = _breach(site, blind)
-            if breach:
-                return breach
+            # what the trial does may be seen later, but at the end it must have been
+            reason = breach_of(site.look(since), blind or (anew and left > 0), watched=True)
+            if reason:
+                return f"{site.name}: {reason}"
         if left <= 0:
             break
     return ""
 
 
-def _take_back(on_trial: Sequence[Site], report: Callable[[str], None]) -> List[str]:
-    """The last one first; one that fails does not keep the others from it."""
-    stuck = []
-    for site in reversed(on_trial):
-        reason: Optional[str] = None
-        try:
-            site.take_back()
-        except TunerError as error:
-            reason = str(error)
-            stuck.append(f"{site.name}: {reason}")
-        report(f"{site.name}: {'taken back' if reason is None else f'not taken back: {reason}'}")
-    return stuck
+class _Voice:
+    """Tells what becomes of clusters, and remembers what is not as it was."""
+
+    def __init__(self, report: Callable[[str], None], alarm: Callable[[str], None]) -> None:
+        self._report, self._alarm = report, alarm
+        self.remarks: List[str] = []
+
+    def recovered(self, site: Site, undone: Sequence[Undone]) -> None:
+        for each in undone:
+            self._report(f"{site.name}: change {each.entry.number} was left behind and is taken back")
+            self._remark(site, each)
+
+    def taken_back(self, site: Site, undone: Sequence[Undone]) -> None:
+        self._report(f"{site.name}: taken back")
+        for each in undone:
+            self._remark(site, each)
+
+    def stuck(self, site: Site, reason: str) -> None:
+        self._alarm(f"{site.name}: not taken back: {reason}")
+
+    def _remark(self, site: Site, undone: Undone) -> None:
+        for line in undone.remarks:
+            self.remarks.append(f"{site.name}: {line}")
+            self._alarm(self.remarks[-1])
+
+
+def _take_back(on_trial: Sequence[Site], voice: _Voice) -> Tuple[bool, List[str], Dict[str, str]]:
+    """The last one first; one that fails does not keep the others from it, nor does an interrupt.
+
+    Whether one came meanwhile, who is as before, and the reasons of those that failed, by name.
+    """
+    back: List[str] = []
+    stuck: Dict[str, str] = {}
+    with suppress(KeyboardInterrupt):
+        with uninterrupted():
+            for site in reversed(on_trial):
+                try:
+                    undone = site.take_back()
+                except Exception as error:
+                    stuck[site.name] = str(error) or type(error).__name__
+                    voice.stuck(site, stuck[site.name])
+                    continue
+                if undone is not None:
+                    back.append(site.name)
+                    voice.taken_back(site, undone)
+        return False, back, stuck
+    return True, back, stuck

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property
-from typing import Callable, List, Optional
+from typing import Callable, Iterator, List, Optional, Sequence
 
 from ceph_tuner.applier import Applier, Undone
 from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.errors import TunerError
 from ceph_tuner.fleet.contract import Member
-from ceph_tuner.fleet.status import Status, status_of
+from ceph_tuner.fleet.status import Status, own_slo, status_of
 from ceph_tuner.journal import APPLIED, Entry
 from ceph_tuner.releases import Settings
+from ceph_tuner.slo import Slo
 
 
 class MemberSite:
@@ -27,10 +29,17 @@ class MemberSite:
     ) -> None:
         """`opening` connects, on first use; `wanted` gives the settings there, or raises why it must not have them."""
         self.name, self._opening = member.name, opening
-        self._label, self._target, self._wanted = label, target, wanted
+        self._member, self._label, self._target, self._wanted = member, label, target, wanted
         self._held = ExitStack()
         self._applier: Optional[Applier] = None
         self._entry: Optional[Entry] = None
+        self._begun = False
+        """Whether it was about to be written."""
+
+    @cached_property
+    def _slo(self) -> Optional[Slo]:
+        # read where it is looked at: taking back needs none
+        return own_slo(self._member)
 
     @cached_property
     def _cluster(self) -> Cluster:
@@ -42,40 +51,61 @@ class MemberSite:
             self._cluster.close()
 
     def done(self) -> bool:
-        """Whether its journal has this rollout's change, in force and kept."""
-        return bool(self._standing())
+        """Whether its journal has this rollout's change for these OSDs, in force and kept."""
+        return any(entry.target == self._target for entry in self._standing())
 
-    def look(self) -> Status:
-        """How it stands."""
-        return status_of(self._cluster)
+    def look(self, since: float = 0.0) -> Status:
+        """How it stands, by windows that began after `since` (seconds since the epoch)."""
+        return status_of(self._cluster, self._slo, since)
 
-    def bring(self) -> None:
-        """Put the settings on trial, if they are not there already."""
+    def bring(self) -> Sequence[Undone]:
+        """Put the settings on trial, if they are not there already. What a run before left is taken back first."""
         try:
             self._applier = self._cluster.applier(self._held.enter_context(self._cluster.lock()))
-            self._applier.recover()
+            undone = self._applier.recover()
             plan = self._applier.plan(self._target, self._wanted(self._cluster))
+            self._begun = True
             self._entry = self._applier.apply(plan, self._label, trial=True)
+            return undone
         except BaseException:
-            self._held.close()
+            self._release()
             raise
 
     def keep(self) -> None:
         """Make them permanent and let the lock go."""
         if self._applier is not None and self._entry is not None:
             self._applier.keep(self._entry)
-        self._held.close()
+        self._release()
 
-    def take_back(self) -> None:
-        """Take them back and let the lock go."""
-        with self._held:
+    def take_back(self) -> Optional[Sequence[Undone]]:
+        """Take them back and let the lock go. None where nothing was ever about to be written."""
+        if not self._begun:
+            self._release()
+            return None
+        try:
             if self._applier is not None and self._entry is not None:
-                self._applier.undo_entry(self._entry)
+                return [self._applier.undo_entry(self._entry)]
+        finally:
+            self._release()
+        # `bring` ended on the way: what it may have left is a trial that nobody owns
+        return self._cluster.applier().recover()
 
-    def undo(self) -> List[Undone]:
-        """Take back what this rollout kept here, in this run or an earlier one."""
-        applier = self._cluster.applier()
-        return [applier.undo_entry(entry) for entry in reversed(self._standing())]
+    def undo(self) -> Iterator[Undone]:
+        """Take back what this rollout left or kept here, in this run or an earlier one, each as it is asked for."""
+        left = [entry for entry in self._cluster.applier().leftover() if entry.why == self._label]
+        if not left and not self._standing():
+            return
+        with self._cluster.lock() as lock:
+            applier = self._cluster.applier(lock)
+            # first: a trial taken back later would bring back what it found, which is what was kept
+            yield from applier.recover()
+            for entry in reversed(self._standing()):
+                yield applier.undo_entry(entry)
+
+    def _release(self) -> None:
+        with suppress(TunerError):
+            # a claim that cannot be taken away ends by itself
+            self._held.close()
 
     def _standing(self) -> List[Entry]:
         history = self._cluster.applier().history()

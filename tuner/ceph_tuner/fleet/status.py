@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
-from ceph_tuner.autopilot.capacity import DEFAULTS, Stored, findings, summary
+from ceph_tuner.autopilot.capacity import findings, summary
 from ceph_tuner.clusters.commands import osd_versions
-from ceph_tuner.clusters.dashboard import Dashboard, NotByRest
+from ceph_tuner.clusters.dashboard import NotByRest
 from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.errors import JournalDamaged, TunerError
+from ceph_tuner.errors import InputError
+from ceph_tuner.files import slo_file
+from ceph_tuner.fleet.changes_seen import Change, changes_of
+from ceph_tuner.fleet.configured import entries_of, profile_words, stored_capacities
 from ceph_tuner.fleet.contract import Member
-from ceph_tuner.fleet.database import Database
 from ceph_tuner.fleet.opening import open_member
-from ceph_tuner.history import History
-from ceph_tuner.journal import APPLIED, Entry, Journal
+from ceph_tuner.history import RECENT_S, History
+from ceph_tuner.in_force import kinds_of
 from ceph_tuner.knobs import PROFILE
-from ceph_tuner.plan import Key, same_value
-from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.releases import Release
-from ceph_tuner.slo import evaluate, parse_slo
-from ceph_tuner.target import Place
-
-SLO_KEY = "slo"
-"""Where the plugin keeps the cluster's SLO."""
-RECENT_S = 600.0
-"""Of older windows nothing is said: the cluster may be another one by now."""
-QUEUE, MCLOCK = "osd_op_queue", "mclock_scheduler"
+from ceph_tuner.sample import at_work
+from ceph_tuner.slo import Slo, evaluate
+from ceph_tuner.stored_slo import stored_baseline, stored_slo
 
 
 @dataclass(frozen=True)
@@ -40,25 +33,13 @@ class Objectives:
     missed: Tuple[str, ...] = ()
     missed_hard: Tuple[str, ...] = ()
     unseen: Tuple[str, ...] = ()
+    idle: Tuple[str, ...] = ()
+    """About rates of work that is not there now: there is nothing to be held against them."""
 
     @property
     def count(self) -> int:
-        """Of all of them."""
+        """Of those that something can be said about, or should."""
         return len(self.met) + len(self.missed) + len(self.unseen)
-
-
-@dataclass(frozen=True)
-class Change:
-    """The newest change of the journal."""
-
-    number: int
-    at: float
-    """When it came into its state, in seconds since the epoch."""
-    state: str
-    target: str
-    who: str
-    why: str
-    trial: bool
 
 
 @dataclass(frozen=True)
@@ -101,20 +82,29 @@ class Status:
 def look(member: Member, timeout: float = 30.0) -> Status:
     """Open a member and look at it. Raises TunerError."""
     with closing(open_member(member, timeout)) as cluster:
-        return status_of(cluster)
+        return status_of(cluster, own_slo(member))
 
 
-def status_of(cluster: Cluster) -> Status:
-    """Look at a cluster through its ports. Raises TunerError."""
+def own_slo(member: Member) -> Optional[Slo]:
+    """The SLO that fleet.yaml names for it, which goes before the one that the cluster keeps. Raises InputError."""
+    return slo_file.read(member.slo).slo if member.slo else None
+
+
+def status_of(cluster: Cluster, slo: Optional[Slo] = None, since: float = 0.0) -> Status:
+    """Look at a cluster through its ports. Raises TunerError.
+
+    `slo`: what it is held against; what it keeps itself where None. `since`: seconds since the epoch; windows that
+    began before are none.
+    """
     entries, masks_hidden = entries_of(cluster)
     places = cluster.config.places()
     running = [place for place in places if place.up]
-    wrong = findings(stored_capacities(entries, running))
+    wrong = findings(stored_capacities(entries, running, kinds_of(cluster.commander, running)))
     notes: List[str] = []
     objectives = drift = last_change = None
     try:
-        objectives = _objectives(cluster, notes)
-        drift, last_change = _changes(cluster, entries, notes)
+        objectives = _objectives(cluster, notes, slo, since)
+        drift, last_change = changes_of(cluster, entries, notes)
     except NotByRest as refusal:
         notes.append(f"SLOs, drift and changes are not known: {refusal.why}")
     return Status(
@@ -135,97 +125,36 @@ def status_of(cluster: Cluster) -> Status:
     )
 
 
-def profile_words(entries: Sequence[ConfigEntry], running: Sequence[Place], release: Release) -> str:
-    """The profile by the configuration database, with how many OSDs have which where they differ."""
-    database = Database(entries)
-    counts: Counter[str] = Counter()
-    for place in running:
-        kind = database.value(QUEUE, place) or release.default_queue
-        counts[kind if kind != MCLOCK else database.value(PROFILE, place) or release.default_profile] += 1
-    if len(counts) == 1:
-        return next(iter(counts))
-    return ", ".join(f"{profile} {count}" for profile, count in counts.most_common())
-
-
-def stored_capacities(entries: Sequence[ConfigEntry], running: Sequence[Place]) -> List[Stored]:
-    """Capacity of each OSD by the configuration database; what a ceph.conf of its own says is not seen."""
-    database, found = Database(entries), []
-    for place in running:
-        kind = "hdd" if place.device_class == "hdd" else "ssd"
-        entry = database.winner(f"osd_mclock_max_capacity_iops_{kind}", place)
-        iops = DEFAULTS[kind] if entry is None else float(entry.value)
-        source = "default" if entry is None else entry.who
-        # mClock itself never takes less than 1
-        found.append(Stored(place.osd, kind, max(1.0, iops), source, place.device_class))
-    return found
-
-
-def drifted(entries: Sequence[ConfigEntry], standing: Sequence[Entry]) -> List[str]:
-    """Keys that are not as the changes in force left them."""
-    ours: Dict[Key, Optional[str]] = {step.key: step.new for entry in standing for step in entry.steps}
-    now = {(entry.who, entry.name): entry.value for entry in entries}
-    return [
-        f"{who} {name}: {_shown(now.get((who, name)))} instead of {_shown(wanted)}"
-        for (who, name), wanted in ours.items()
-        if not _same(now.get((who, name)), wanted)
-    ]
-
-
-def entries_of(cluster: Cluster) -> Tuple[List[ConfigEntry], bool]:
-    """The configuration database, and whether it came without its masks."""
-    if isinstance(cluster.commander, Dashboard):
-        return [ConfigEntry(*stated) for stated in cluster.commander.stated()], True
-    return cluster.config.dump(), False
-
-
-def _objectives(cluster: Cluster, notes: List[str]) -> Objectives:
-    text = cluster.store.get(SLO_KEY)
-    if not text:
-        return Objectives()
+def _objectives(cluster: Cluster, notes: List[str], slo: Optional[Slo], since: float) -> Objectives:
     try:
-        slo = parse_slo(json.loads(text))
-    except (ValueError, TunerError) as fault:
+        slo = slo or stored_slo(cluster.store)
+    except NotByRest:
+        raise
+    except InputError as fault:
         notes.append(f"the stored SLO cannot be read: {fault}")
         return Objectives()
-    windows = History(cluster.store).windows(cluster.clock.now() - RECENT_S)
-    means = {name: measure.mean for name, measure in windows[-1].measures.items()} if windows else {}
-    if not windows:
+    if slo is None:
+        return Objectives()
+    window = History(cluster.store).newest(cluster.clock.now())
+    means = {} if window is None or window.start < since else window.means
+    if window is None:
         notes.append(f"no window of the last {RECENT_S / 60:g} min: is the plugin running? (`ceph-tuner mgr status`)")
-    verdicts = evaluate(slo, means)
+    # as the plugin does it: nothing to recover is no missed recovery rate
+    working = at_work(means)
+    verdicts = evaluate(slo, working, stored_baseline(cluster.store))
+    idle = [v.objective.text for v in verdicts if v.objective.metric in means and v.objective.metric not in working]
     missed = [verdict.objective for verdict in verdicts if verdict.met is False]
     return Objectives(
         met=tuple(verdict.objective.text for verdict in verdicts if verdict.met),
         missed=tuple(objective.text for objective in missed),
         missed_hard=tuple(objective.text for objective in missed if objective.hard),
-        unseen=tuple(verdict.objective.text for verdict in verdicts if verdict.met is None),
+        unseen=tuple(
+            verdict.objective.text for verdict in verdicts if verdict.met is None and verdict.objective.text not in idle
+        ),
+        idle=tuple(idle),
     )
-
-
-def _changes(
-    cluster: Cluster, entries: Sequence[ConfigEntry], notes: List[str]
-) -> Tuple[Optional[Tuple[str, ...]], Optional[Change]]:
-    try:
-        journal = Journal(cluster.store).entries()
-    except JournalDamaged as damage:
-        notes.append(str(damage))
-        return None, None
-    notes += [f"change {entry.number} was left half done ({entry.state})" for entry in journal if entry.unfinished]
-    standing = [entry for entry in journal if entry.state == APPLIED]
-    last = max(journal, key=lambda entry: (entry.changed, entry.number), default=None)
-    if last is None:
-        return (), None
-    change = Change(last.number, last.changed, last.state, last.target, last.who, last.why, last.trial)
-    return tuple(drifted(entries, standing)), change
 
 
 def _warnings(cluster: Cluster) -> List[str]:
     checks = json.loads(cluster.commander.mon("health", {}))["checks"]
     return [f"{name}: {check['summary']['message']}" for name, check in checks.items() if name.startswith("TUNER_")]
-
-
-def _same(one: Optional[str], other: Optional[str]) -> bool:
-    return one == other if one is None or other is None else same_value(one, other)
-
-
-def _shown(value: Optional[str]) -> str:
-    return "nothing" if value is None else value

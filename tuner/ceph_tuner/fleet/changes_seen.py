@@ -1,0 +1,71 @@
+"""What a cluster's journal says that ceph-tuner changed there, and what became of it since. Changes nothing there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.errors import JournalDamaged
+from ceph_tuner.journal import APPLIED, Entry, Journal
+from ceph_tuner.plan import Key, same_value
+from ceph_tuner.ports import ConfigEntry
+
+
+@dataclass(frozen=True)
+class Change:
+    """The newest change of the journal."""
+
+    number: int
+    at: float
+    """When it came into its state, in seconds since the epoch."""
+    state: str
+    target: str
+    who: str
+    why: str
+    trial: bool
+
+
+def changes_of(
+    cluster: Cluster, entries: Sequence[ConfigEntry], notes: List[str]
+) -> Tuple[Optional[Tuple[str, ...]], Optional[Change]]:
+    """Keys that drifted from the changes in force (`drifted`), and the newest change; None where nobody can tell.
+
+    `entries`: the configuration database. What the journal has to be told of is added to `notes`.
+    """
+    try:
+        journal = Journal(cluster.store).entries()
+    except JournalDamaged as damage:
+        notes.append(str(damage))
+        return None, None
+    notes += [f"change {entry.number} was left half done ({entry.state})" for entry in journal if entry.unfinished]
+    notes += [
+        f"change {entry.number} is on trial ({entry.who}): if that is gone, the next tuner there takes it back"
+        for entry in journal
+        if entry.trial and entry.state == APPLIED
+    ]
+    standing = [entry for entry in journal if entry.state == APPLIED]
+    last = max(journal, key=lambda entry: (entry.changed, entry.number), default=None)
+    if last is None:
+        return (), None
+    change = Change(last.number, last.changed, last.state, last.target, last.who, last.why, last.trial)
+    return tuple(drifted(entries, standing)), change
+
+
+def drifted(entries: Sequence[ConfigEntry], standing: Sequence[Entry]) -> List[str]:
+    """Keys that are not as the changes in force left them."""
+    ours: Dict[Key, Optional[str]] = {step.key: step.new for entry in standing for step in entry.steps}
+    now = {(entry.who, entry.name): entry.value for entry in entries}
+    return [
+        f"{who} {name}: {_shown(now.get((who, name)))} instead of {_shown(wanted)}"
+        for (who, name), wanted in ours.items()
+        if not _same(now.get((who, name)), wanted)
+    ]
+
+
+def _same(one: Optional[str], other: Optional[str]) -> bool:
+    return one == other if one is None or other is None else same_value(one, other)
+
+
+def _shown(value: Optional[str]) -> str:
+    return "nothing" if value is None else value

@@ -1,0 +1,43 @@
+"""What is asked for a member of the fleet: its description and its SLO as a question to its twin."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional, Tuple
+
+from ceph_tuner.clusters.dashboard import Dashboard
+from ceph_tuner.files import cluster_file, slo_file
+from ceph_tuner.fleet.contract import Member
+from ceph_tuner.fleet.described import described, wanted
+from ceph_tuner.fleet.opening import open_member
+from ceph_tuner.recommendation import Question
+from ceph_tuner.recommendation.describing import question_of
+from ceph_tuner.stored_slo import stored_slo
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, and where it comes from."""
+
+    question: Question
+    seen: bool = False
+    """The cluster was looked at: another look would find another load, and so another question."""
+    notes: Tuple[str, ...] = ()
+    """What was guessed then."""
+
+
+def question_for(member: Member, within_s: float, otherwise: Optional[Path] = None) -> Asked:
+    """Ask the cluster what fleet.yaml does not say; `otherwise` is the SLO file of those that have none.
+
+    Nothing is asked of a cluster that is described by a file, where one of the SLO files is there. Raises TunerError.
+    """
+    if member.description and (member.slo or otherwise is not None):
+        slo = slo_file.read(member.slo or str(otherwise)).slo
+        return Asked(question_of(cluster_file.read(member.description), slo))
+    with closing(open_member(member, within_s)) as cluster:
+        kept = None if isinstance(cluster.commander, Dashboard) or member.slo else stored_slo(cluster.store)
+        slo = slo_file.read(otherwise).slo if otherwise and not (member.slo or kept) else wanted(member, cluster)
+        found = described(member, cluster, slo, within_s=within_s)
+        return Asked(question_of(found, slo), not member.description, found.notes)
