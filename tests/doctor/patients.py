@@ -54,7 +54,7 @@ def healthy(**given: Any) -> Facts:
         "entries": capacities(),
         "places": tuple(place(osd) for osd in range(OSDS)),
         "pools": (PoolFacts(1, "rbd", 256, 2, raw_bytes=OSDS * TIB, operations=1e6),),
-        "pgs": pgs((((osd, (osd + 2) % OSDS), 42) for osd in range(OSDS)), nbytes=2.0**33),
+        "pgs": pgs((((osd, (osd + 2) % OSDS), 42) for osd in range(OSDS)), nbytes=2.0**33, objects=2048),
         "weights": dict.fromkeys(range(OSDS), 1.0),
         "pg_states": {"active+clean": 252},
     }

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from patients import OSDS, healthy, osd_facts, set_to
+from patients import OSDS, healthy, osd_facts, place, set_to
 
 from ceph_tuner.doctor.capacity import VOID_FACTOR, bandwidth, capacity
+from ceph_tuner.doctor.facts import OsdFacts
 from ceph_tuner.doctor.finding import MISLEADING, POINTLESS
 
+HDD = "osd_mclock_max_capacity_iops_hdd"
 NAME = "osd_mclock_max_capacity_iops_ssd"
 DEFAULT = {NAME: "21500.000000"}
 
@@ -34,12 +36,37 @@ def test_a_bench_far_below_makes_tuning_pointless_and_is_said_once() -> None:
     assert f"ceph config set osd.0 {NAME} 791" in found.commands
 
 
-@given(st.floats(1.3, 100))
+@given(st.floats(1.3, 8.9))
 def test_only_a_bench_that_is_far_off_makes_it_pointless(factor: float) -> None:
-    for bench in (30_000 / factor, 30_000 * factor):
-        (found,) = capacity(healthy(osds=(osd_facts(0),), benches={0: bench}))
+    osds = {9_000 / factor: osd_facts(0, {NAME: "9000.000000"}), 9_000.0: osd_facts(0, {NAME: f"{9_000 / factor}"})}
+    for bench, osd in osds.items():
+        (found,) = capacity(healthy(osds=(osd,), benches={0: bench}))
         assert (found.severity == POINTLESS) == (factor >= VOID_FACTOR) or abs(factor - VOID_FACTOR) < 1e-9
         assert found.share == pytest.approx(1 - 1 / factor)
+
+
+def disk(iops: str) -> OsdFacts:
+    options = {"osd_op_queue": "mclock_scheduler", HDD: iops}
+    return OsdFacts(replace(place(0), device_class="hdd"), "hdd", options=options, mclock_queues=True)
+
+
+def test_a_bench_that_ceph_refused_says_nothing_against_what_was_measured_otherwise() -> None:
+    # 180 by fio; the disk's cache answered the bench
+    assert capacity(healthy(osds=(disk("180.000000"),), benches={0: 5231.0}, **set_to(("osd.0", HDD, "180")))) == []
+    assert capacity(healthy(osds=(osd_facts(0),), benches={0: 790.7})) == []
+
+
+def test_a_bench_that_ceph_refused_is_never_stored_and_makes_nothing_pointless() -> None:
+    (found,) = capacity(healthy(osds=(disk("315.000000"),), benches={0: 5231.0}))
+    assert (found.check, found.severity, found.share) == ("capacity-bench-refused", MISLEADING, None)
+    assert found.commands == (f"ceph config set osd.0 {HDD} IOPS",)
+    assert "its bench gave 5231" in found.evidence[0]
+    assert "fio" in found.cure
+    # beside another rule
+    fast = osd_facts(0, {NAME: "100000.000000"})
+    found = capacity(healthy(osds=(fast, *(osd_facts(osd) for osd in range(1, OSDS))), benches={0: 900_000.0}))
+    assert [one.check for one in found] == ["capacity-peers", "capacity-bench-refused"]
+    assert not any("900000" in command for one in found for command in one.commands)
 
 
 def test_an_osd_far_from_its_peers_is_doubted() -> None:

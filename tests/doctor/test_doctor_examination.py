@@ -22,7 +22,12 @@ def test_findings_come_by_severity_then_by_share() -> None:
 
 
 def test_faults_together_are_all_found() -> None:
-    osds = (*(osd_facts(osd) for osd in range(OSDS - 1)), osd_facts(5, {"osd_op_queue": "wpq"}, mclock_queues=False))
+    default = {"osd_mclock_max_capacity_iops_ssd": "21500.000000"}
+    osds = (
+        osd_facts(0, default),
+        *(osd_facts(osd) for osd in range(1, OSDS - 1)),
+        osd_facts(5, {"osd_op_queue": "wpq"}, mclock_queues=False),
+    )
     rows = set_to(("osd", "osd_scrub_cost", "1048576"), ("osd/host:h0", "osd_max_scrubs", "1"))
     found = examine(healthy(osds=osds, flags=("nodeep-scrub",), benches={0: 790.0}, **rows))
     assert [one.check for one in found] == [

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from patients import healthy, osd_facts, set_to
+from patients import healthy, osd_facts, place, set_to
 
+from ceph_tuner.doctor.facts import OsdFacts
 from ceph_tuner.doctor.finding import MISLEADING, POINTLESS
-from ceph_tuner.doctor.queueing import ALL_HIDDEN_S, HIDDEN_S, hidden_s, other_queue, throttle
+from ceph_tuner.doctor.queueing import ALL_HIDDEN_S, HIDDEN_S, good_throttle, hidden_s, other_queue, throttle
 
 
 def test_mclock_everywhere_behind_a_small_throttle_is_no_finding() -> None:
@@ -19,7 +22,12 @@ def test_wpq_makes_tuning_pointless_for_its_share_of_the_osds() -> None:
     (found,) = other_queue(healthy(osds=(osd_facts(0), wpq), **set_to(("osd.1", "osd_op_queue", "wpq"))))
     assert (found.severity, found.share) == (POINTLESS, 0.5)
     assert found.evidence == ("osd.1: osd_op_queue is wpq",)
-    assert found.commands[0] == "ceph config rm osd.1 osd_op_queue"
+    assert found.commands == (
+        "ceph config rm osd.1 osd_op_queue",
+        "systemctl restart ceph-osd@1",
+        "ceph orch daemon restart osd.1",
+    )
+    assert "rook-ceph-osd-ID" in found.cure
 
 
 def test_an_osd_that_started_under_wpq_is_found_after_the_option_is_gone() -> None:
@@ -45,9 +53,49 @@ def test_the_default_throttle_hides_mclock_and_entirely_on_a_slow_device() -> No
     assert "bluestore_throttle_bytes 67108864" in found.evidence[0]
 
 
+def disk(osd: int, iops: str = "315.000000") -> OsdFacts:
+    """A hard disk as Ceph takes it."""
+    options = {
+        "bluestore_throttle_bytes": str(64 * 2**20),
+        "bluestore_throttle_cost_per_io": "0",
+        "bluestore_throttle_cost_per_io_hdd": "670000",
+        "osd_mclock_max_capacity_iops_hdd": iops,
+    }
+    return OsdFacts(replace(place(osd), device_class="hdd"), "hdd", options=options, mclock_queues=True)
+
+
+def test_a_hard_disk_s_throttle_admits_what_it_does_within_the_time_and_not_one_write_alone() -> None:
+    disks = tuple(disk(osd) for osd in range(2))
+    (found,) = throttle(healthy(osds=disks, places=tuple(osd.place for osd in disks)))
+    # 16 writes of 674 096
+    assert found.commands == (
+        "ceph config set osd bluestore_throttle_bytes 10785536",
+        "ceph config set osd bluestore_throttle_deferred_bytes 10785536",
+    )
+    assert "Start at 10785536 bytes" in found.cure
+
+
+def test_a_throttle_is_set_for_the_class_that_it_was_found_on() -> None:
+    flash, disks = tuple(osd_facts(osd) for osd in range(2)), (disk(2), disk(3, "200.000000"))
+    places = tuple(osd.place for osd in (*flash, *disks))
+    (found,) = throttle(healthy(osds=(*flash, *disks), places=places))
+    assert found.commands == (
+        "ceph config set osd/class:hdd bluestore_throttle_bytes 6740960",
+        "ceph config set osd/class:hdd bluestore_throttle_deferred_bytes 6740960",
+    )
+    wide = osd_facts(0, {"bluestore_throttle_bytes": str(64 * 2**20)})
+    (found,) = throttle(healthy(osds=(wide, flash[1], *disks), places=places))
+    assert "ceph config set osd/class:ssd bluestore_throttle_bytes 12144000" in found.commands
+    assert len(found.commands) == 4
+    # without a class of its own
+    bare = replace(disk(3), place=replace(place(3), device_class=""))
+    (found,) = throttle(healthy(osds=(*flash, bare), places=places))
+    assert found.commands[0] == "ceph config set osd.3 bluestore_throttle_bytes 10785536"
+
+
 @given(st.integers(65_536, 2**30), st.floats(100, 80_000))
 def test_what_is_hidden_grows_with_the_throttle_and_falls_with_the_device(nbytes: int, iops: float) -> None:
-    def osd(size: int, rate: float) -> object:
+    def osd(size: int, rate: float) -> OsdFacts:
         given = {"bluestore_throttle_bytes": str(size), "osd_mclock_max_capacity_iops_ssd": str(rate)}
         return osd_facts(0, given)
 
@@ -55,5 +103,8 @@ def test_what_is_hidden_grows_with_the_throttle_and_falls_with_the_device(nbytes
     assert hidden_s(osd(2 * nbytes, iops)) == pytest.approx(2 * seconds)
     assert hidden_s(osd(nbytes, 2 * iops)) == pytest.approx(seconds / 2)
     found = throttle(healthy(osds=(osd(nbytes, iops),)))
-    assert bool(found) == (seconds >= HIDDEN_S)
+    assert bool(found) == (nbytes > good_throttle(osd(nbytes, iops)))
+    assert all(seconds > HIDDEN_S for _ in found)
+    # what the cure sets is not found again
+    assert throttle(healthy(osds=(osd(good_throttle(osd(nbytes, iops)), iops),))) == []
     assert all((one.severity == POINTLESS) == (seconds >= ALL_HIDDEN_S) for one in found)

@@ -5,10 +5,19 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from patients import DAY, TIB, healthy, osd_facts
+from patients import DAY, TIB, healthy, osd_facts, pgs, place
 
-from ceph_tuner.doctor.facts import Facts
-from ceph_tuner.doctor.scrubbing import covered_s, flagged, interval, permitted_share, rate_allowed
+from ceph_tuner.doctor.facts import Facts, OsdFacts, PoolFacts
+from ceph_tuner.doctor.scrubbing import (
+    available_s,
+    counted_bytes,
+    covered_s,
+    flagged,
+    interval,
+    permitted_share,
+    rate_allowed,
+)
+from ceph_tuner.releases import Version
 
 LIMIT = "osd_mclock_scheduler_background_best_effort_lim"
 
@@ -23,12 +32,101 @@ def test_flags_that_stop_scrubs_are_found() -> None:
     assert found.commands == ("ceph osd unset nodeep-scrub", "ceph osd unset noscrub")
 
 
+def test_a_flag_of_a_pool_counts_for_its_data_and_that_of_all_for_everything() -> None:
+    quiet = PoolFacts(2, "quiet", 8, 2, raw_bytes=2 * TIB, flags=("hashpspool", "nodeep-scrub"))
+    pools = (*healthy().pools, quiet)
+    (found,) = flagged(healthy(pools=pools))
+    assert found.share == pytest.approx(2 / 8)
+    assert found.commands == ("ceph osd pool set quiet nodeep-scrub 0",)
+    (found,) = flagged(healthy(pools=pools, flags=("nodeep-scrub",)))
+    assert (found.share, found.commands) == (1.0, ("ceph osd unset nodeep-scrub",))
+
+
+def test_flags_that_stop_other_background_work_are_found() -> None:
+    (found,) = flagged(healthy(flags=("sortbitwise", "noout", "norebalance", "nosnaptrim")))
+    assert found.check == "work-flags"
+    assert found.commands == ("ceph osd unset norebalance", "ceph osd unset nosnaptrim")
+
+
+def test_of_small_objects_most_of_the_rate_goes_for_the_price_of_an_io() -> None:
+    # 2 GB/s at 30 000 IOPS: an I/O costs as much as 66 667 bytes
+    rows = tuple(replace(pg, objects=pg.nbytes / 4096) for pg in healthy().pgs)
+    tight = osd_facts(0, {LIMIT: "0.020000"})
+    # 40 MB/s are 24 TB in a week: 0.7 TB of objects of 4 KiB count 12.5
+    assert interval(healthy(osds=(tight,))) == interval(healthy(osds=(tight,), pgs=rows)) == []
+    (found,) = interval(healthy(osds=(osd_facts(0, {LIMIT: "0.010000"}),), pgs=rows))
+    counted = 84 * 2.0**33 / 4096 * (4096 + 2e9 / 30_000 + 4096 / 15)
+    assert found.share == pytest.approx(1 - 7 * DAY * 2e7 / counted, rel=1e-3)
+    assert "a deep scrub of its 176160768 objects counts 12.5 TB" in found.evidence[0]
+
+
 def test_a_limit_below_what_is_stored_by_the_interval_cannot_keep_it() -> None:
-    # 1 TiB in a week is 1.8 MB/s; 0.0005 of 2 GB/s is 1 MB/s
+    # 0.0005 of 2 GB/s is 1 MB/s
     (found,) = interval(healthy(osds=(osd_facts(0, {LIMIT: "0.000500"}),)))
     assert found.check == "deep-scrub-allowed"
-    assert found.share == pytest.approx(1 - 7 * DAY * 1e6 / TIB)
-    assert "12.7 days, 7 days are there" in found.evidence[0]
+    counted = 84 * 2048 * (2**22 + 2e9 / 30_000)
+    assert found.share == pytest.approx(1 - 7 * DAY * 1e6 / counted, rel=1e-3)
+    assert "takes 8.48 days, 7 days are there" in found.evidence[0]
+    assert found.commands == ("ceph config set global osd_deep_scrub_interval SECONDS",)
+
+
+def disk(**given: object) -> OsdFacts:
+    """A hard disk as Ceph takes it, under balanced."""
+    options = {
+        "osd_op_queue": "mclock_scheduler",
+        LIMIT: "0.9",
+        "osd_mclock_max_capacity_iops_hdd": "315.000000",
+        "osd_mclock_max_sequential_bandwidth_hdd": str(150 * 2**20),
+    }
+    return OsdFacts(replace(place(0), device_class="hdd"), "hdd", options=options, mclock_queues=True, **given)
+
+
+def test_every_shard_of_an_erasure_coded_object_counts_the_whole_object() -> None:
+    # 8+3, 10 TB in shards of 0.5 MB on each OSD: 20 million objects of 4 MB and 0.5 MB for the I/O
+    rows = pgs([(tuple(range(11)), 100)], nbytes=200_000 * 4e6, objects=200_000)
+    pools = (PoolFacts(1, "archive", 100, 11, raw_bytes=110e12, erasure=True),)
+    facts = healthy(osds=(disk(used_bytes=10e12),), pools=pools, pgs=rows)
+    assert counted_bytes(facts, facts.osds[0])[1] == pytest.approx(20e6 * (4e6 + 499_321), rel=1e-3)
+    (found,) = interval(facts)
+    assert "takes 7.36 days, 7 days are there" in found.evidence[0]
+
+
+@pytest.mark.parametrize(("version", "days"), [((18, 2, 4), 0.3), ((18, 2, 7), 8.45)])
+def test_up_to_18_2_4_a_chunk_counts_the_same_whatever_it_holds(version: Version, days: float) -> None:
+    # 12 TB of objects of 64 KiB
+    rows = pgs([((0, 1, 2), 100)], nbytes=12e10, objects=12e10 / 2**16)
+    facts = replace(healthy(osds=(disk(used_bytes=12e12),), pgs=rows), version=version)
+    seconds = sum(counted_bytes(facts, facts.osds[0]).values()) / rate_allowed(facts.osds[0])
+    assert seconds / DAY == pytest.approx(days, rel=0.01)
+    assert bool(interval(facts)) == (days > 7)
+
+
+def test_of_pgs_that_are_not_listed_what_is_stored_is_the_least_that_they_count() -> None:
+    slow = osd_facts(0, {LIMIT: "0.000500"})
+    (found,) = interval(healthy(osds=(slow,), pgs=()))
+    assert "a deep scrub of its 1.1 TB counts 1.1 TB" in found.evidence[0]
+    assert interval(replace(healthy(osds=(slow,), pgs=()), version=(18, 2, 4))) == []
+    patient = (replace(healthy().pools[0], deep_scrub_interval=21 * DAY), PoolFacts(2, "other", 8, 2))
+    assert interval(healthy(osds=(slow,), pgs=(), pools=patient)) == []
+
+
+def test_a_pool_s_own_interval_counts_for_its_part() -> None:
+    slow, rbd = osd_facts(0, {LIMIT: "0.000500"}), healthy().pools[0]
+    assert interval(healthy(osds=(slow,), pools=(replace(rbd, deep_scrub_interval=9 * DAY),))) == []
+    (found,) = interval(healthy(pools=(replace(rbd, deep_scrub_interval=DAY / 1000),)))[:1]
+    assert found.check == "deep-scrub-allowed"
+    assert found.commands == ("ceph osd pool set rbd deep_scrub_interval SECONDS",)
+    # half of the work within 14 days, half within 7: 9.3 days for the whole
+    rows = tuple(replace(pg, pool=1 + at % 2) for at, pg in enumerate(healthy().pgs))
+    pools = (rbd, PoolFacts(2, "slow", 128, 2, deep_scrub_interval=14 * DAY))
+    facts = healthy(pools=pools, pgs=rows)
+    assert available_s(facts, facts.osds[0], {1: 1.0, 2: 1.0}) == pytest.approx(28 / 3 * DAY)
+    assert interval(healthy(osds=(slow,), pools=pools, pgs=rows)) == []
+    (found,) = interval(healthy(osds=(osd_facts(0, {LIMIT: "0.000400"}),), pools=pools, pgs=rows))
+    assert found.commands == (
+        "ceph config set global osd_deep_scrub_interval SECONDS",
+        "ceph osd pool set slow deep_scrub_interval SECONDS",
+    )
 
 
 def paced(seconds: float, apart: float) -> Facts:

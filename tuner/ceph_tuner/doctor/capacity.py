@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Dict, List, Optional
 
+from ceph_tuner.autopilot.capacity import BELIEVED, Stored
 from ceph_tuner.autopilot.capacity import Finding as Doubt
-from ceph_tuner.autopilot.capacity import Stored
 from ceph_tuner.autopilot.capacity import findings as doubts
-from ceph_tuner.doctor.facts import OWN_SOURCES, Facts, OsdFacts
+from ceph_tuner.doctor.facts import Facts, OsdFacts, decider
 from ceph_tuner.doctor.finding import MISLEADING, POINTLESS, Finding, named, some
 from ceph_tuner.knobs import KNOBS
-from ceph_tuner.plan import winner
 
 VOID_FACTOR = 4.0
 """Beyond it no limit above a quarter, and no difference between the built-in profiles, is left of the settings."""
@@ -26,22 +26,27 @@ _TITLES = {
 def capacity(facts: Facts) -> List[Finding]:
     """Capacities that are not believable, rule by rule."""
     stored: Dict[int, Stored] = {}
+    refused: Dict[int, Stored] = {}
     for osd in facts.looked_at:
         iops = osd.number(f"osd_mclock_max_capacity_iops_{osd.kind}")
         if osd.queue == "mclock_scheduler" and iops > 0:
             number, place = osd.place.osd, osd.place
             source = _source(facts, osd)
-            bench = facts.benches.get(number)
-            stored[number] = Stored(number, osd.kind, iops, source, place.device_class, bench=bench)
+            stored[number] = Stored(number, osd.kind, iops, source, place.device_class)
+            if number in facts.benches:
+                tried = replace(stored[number], bench=facts.benches[number])
+                (stored if _credible(tried) else refused)[number] = tried
     found = doubts(stored.values())
+    vain = [doubt for doubt in doubts(refused.values()) if doubt.rule == "bench" and not _settled(stored[doubt.osd])]
     # what its own bench said tells more than that nobody believed it
-    benched = {doubt.osd for doubt in found if doubt.rule == "bench"}
+    benched = {doubt.osd for doubt in (*found, *vain) if doubt.rule == "bench"}
     found = [doubt for doubt in found if doubt.rule != "unmeasured" or doubt.osd not in benched]
-    return [
+    rules = [
         _finding(rule, [doubt for doubt in found if doubt.rule == rule], stored)
         for rule in _TITLES
         if any(doubt.rule == rule for doubt in found)
     ]
+    return rules + ([_refused(vain, stored)] if vain else [])
 
 
 def bandwidth(facts: Facts) -> List[Finding]:
@@ -85,13 +90,7 @@ def _default(facts: Facts, name: str) -> float:
 
 
 def _source(facts: Facts, osd: OsdFacts) -> str:
-    name = f"osd_mclock_max_capacity_iops_{osd.kind}"
-    known = osd.sources.get(name, {})
-    for source in OWN_SOURCES:
-        if source in known:
-            return source
-    decides = winner(facts.entries, name, osd.place)
-    return "default" if decides is None else decides.who
+    return decider(facts, osd, f"osd_mclock_max_capacity_iops_{osd.kind}")
 
 
 def _finding(rule: str, found: List[Doubt], stored: Dict[int, Stored]) -> Finding:
@@ -126,6 +125,41 @@ def _finding(rule: str, found: List[Doubt], stored: Dict[int, Stored]) -> Findin
             f"ceph config set osd.{first} {option} {f'{better:.0f}' if better else 'IOPS'}",
         ),
     )
+
+
+def _refused(found: List[Doubt], stored: Dict[int, Stored]) -> Finding:
+    """Benches that say nothing of the device, such as one that a hard disk's write cache answered."""
+    options = {stored[doubt.osd].kind: doubt.osd for doubt in reversed(found)}
+    return Finding(
+        "capacity-bench-refused",
+        MISLEADING,
+        "The OSD's own bench gave what Ceph does not believe, and the capacity is no measured one",
+        some(doubt.words for doubt in found),
+        f"{named(doubt.osd for doubt in found)}: reservations and limits are off by as much as the capacity is, "
+        "in either direction",
+        "Measure 4 KiB random writes with fio, on a device of the same model that holds no data, and store what it "
+        "gives: what the bench gave would make limits void.",
+        commands=tuple(
+            f"ceph config set osd.{osd} osd_mclock_max_capacity_iops_{kind} IOPS" for kind, osd in options.items()
+        ),
+    )
+
+
+def _credible(entry: Stored) -> bool:
+    """Whether what its bench gave may be the device's.
+
+    Of benches at boot the log has only those that Ceph refused. An SSD below the least that Ceph believes may be as
+    slow as that, and is not what Ceph's default says.
+    """
+    low, high = BELIEVED[entry.kind]
+    bench = entry.bench or 0.0
+    return low <= bench <= high or (entry.kind == "ssd" and bench < low and not entry.measured)
+
+
+def _settled(entry: Stored) -> bool:
+    """Whether somebody measured what is stored, and it may be true."""
+    low, high = BELIEVED[entry.kind]
+    return entry.measured and low <= entry.iops <= high
 
 
 def _factor(entry: Stored, better: Optional[float]) -> Optional[float]:

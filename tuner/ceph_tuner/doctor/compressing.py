@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import List
 
-from ceph_tuner.doctor.facts import Facts
-from ceph_tuner.doctor.finding import COSTLY, Finding, some
+from ceph_tuner.doctor.facts import Facts, PoolFacts
+from ceph_tuner.doctor.finding import COSTLY, Finding, size, some
 
 MOST_LOST = 0.1
 """Share of small writes that compression cost at the most."""
@@ -18,35 +18,79 @@ VAIN = 0.5
 """Share of blobs compressed in vain from which it is worth a word."""
 LEAST_GAIN = 0.875
 """Ceph's own required ratio."""
+LITTLE = 0.1
+"""Share of a pool's bytes, below which what is compressed of it is not worth the trying."""
+_MODE = "bluestore_compression_mode"
 
 
 def compression(facts: Facts) -> List[Finding]:
     """OSDs that compress in vain, and pools whose data hardly becomes smaller."""
-    evidence, worst = [], 0.0
+    # a pool without a mode of its own has the OSDs'
+    usual = next((osd.options.get(_MODE, "none") for osd in facts.looked_at), "none")
+    compressing = [pool for pool in facts.pools if (pool.compression or usual) != "none"]
+    if not compressing:
+        # what an OSD has counted was for a pool that is gone, or that compresses no more
+        return []
+    rejecting: List[str] = []
+    worst = 0.0
     for osd in facts.looked_at:
         total = osd.compressed + osd.rejected
         if total >= LEAST_BLOBS and osd.rejected / total >= VAIN:
             share = osd.rejected / total
-            evidence.append(f"osd.{osd.place.osd}: {share:.0%} of {total:.0f} blobs were compressed in vain")
+            rejecting.append(f"osd.{osd.place.osd}: {share:.0%} of {total:.0f} blobs were compressed in vain")
             worst = max(worst, share)
-    pools = []
-    for pool in facts.pools:
-        ratio = pool.compressed_to / pool.compressed_from if pool.compressed_from else None
-        if pool.compression != "none" and ratio is not None and ratio > LEAST_GAIN:
-            evidence.append(f"{pool.name} ({pool.compression}): what is compressed takes {ratio:.0%} of its size")
-            pools.append(pool.name)
-    if not evidence:
+    # an OSD does not count by pool: of those that it may be, the ones of which little is compressed
+    vain = [pool for pool in compressing if _shrinks_little(pool) or (rejecting and _compressed_little(pool))]
+    saving = [pool for pool in compressing if rejecting and pool not in vain and pool.compressed_from]
+    evidence = [
+        *some(rejecting),
+        *some(
+            f"{pool.name} ({pool.compression or usual}): what is compressed takes "
+            f"{pool.compressed_to / pool.compressed_from:.0%} of its size"
+            for pool in vain
+            if _shrinks_little(pool)
+        ),
+        *some(_saved(pool, pool.compression or usual) for pool in saving),
+    ]
+    if not rejecting and not vain:
         return []
-    modes = {pool.name: pool.compression for pool in facts.pools if pool.compression != "none"}
+    # the OSDs' own mode is that of every pool without one
+    whole = all(pool in vain for pool in compressing if not pool.compression)
+    commands = {
+        f"ceph osd pool set {pool.name} compression_mode passive"
+        if pool.compression or not whole
+        else f"ceph config set osd {_MODE} passive": None
+        for pool in vain
+        if (pool.compression or usual) != "passive"
+    }
+    cure = "Compress on clients' hints only, or not at all, where the data does not compress."
+    if saving:
+        cure += f" What {', '.join(pool.name for pool in saving)} saves would be lost without compression."
     return [
         Finding(
             "compression",
             COSTLY,
             "Compression works in vain",
-            some(evidence),
-            f"up to {MOST_LOST:.0%} of small writes, and CPU time, for next to no space",
-            "Compress on clients' hints only, or not at all, where the data does not compress.",
+            tuple(evidence),
+            f"up to {MOST_LOST:.0%} of small writes, and CPU time, "
+            + ("for blobs that did not shrink" if saving else "for next to no space"),
+            cure,
             share=MOST_LOST * (worst or 1.0),
-            commands=tuple(f"ceph osd pool set {name} compression_mode passive" for name in pools or modes),
+            commands=tuple(commands),
         )
     ]
+
+
+def _shrinks_little(pool: PoolFacts) -> bool:
+    return pool.compressed_to > LEAST_GAIN * pool.compressed_from
+
+
+def _compressed_little(pool: PoolFacts) -> bool:
+    """Whether next to nothing of what a pool stores is compressed; of an empty one nothing can be said."""
+    return pool.raw_bytes > 0 and pool.compressed_from < LITTLE * pool.raw_bytes
+
+
+def _saved(pool: PoolFacts, mode: str) -> str:
+    saved = pool.compressed_from - pool.compressed_to
+    part = pool.compressed_from / pool.raw_bytes if pool.raw_bytes else 1.0
+    return f"{pool.name} ({mode}) saves {size(saved)}: {min(1.0, part):.0%} of it is compressed"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List
 
-from ceph_tuner.doctor import capacity, compressing, health, host, placement, queueing, scrubbing, settings
+from ceph_tuner.doctor import capacity, compressing, encrypting, health, host, placement, queueing, scrubbing, settings
 from ceph_tuner.doctor.facts import Facts, HostFacts
 from ceph_tuner.doctor.finding import Finding, by_cost
 
@@ -18,11 +18,13 @@ CHECKS: Dict[str, Callable[[Facts], List[Finding]]] = {
     "nine values": settings.asleep,
     "reservations": settings.overbooked,
     "placement": placement.placement,
-    "scrub flags": scrubbing.flagged,
+    "flags": scrubbing.flagged,
     "scrub interval": scrubbing.interval,
     "compression": compressing.compression,
     "laggy PGs": health.laggy,
     "metadata servers": health.metadata,
+    "versions": health.versions,
+    "encryption": encrypting.encryption,
 }
 """Every check of a cluster, by what it looks at."""
 

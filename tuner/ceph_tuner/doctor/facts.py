@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple
 
+from ceph_tuner.plan import winner
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import Release, Version
 from ceph_tuner.target import Place
@@ -54,9 +55,17 @@ class PoolFacts:
     """On all OSDs together, before compression."""
     operations: float = 0.0
     """Reads and writes since the pool's beginning."""
-    compression: str = "none"
+    compression: str = ""
+    """The pool's own mode; empty where the OSDs' counts."""
     compressed_from: float = 0.0
     compressed_to: float = 0.0
+    erasure: bool = False
+    """Whether `size` counts shards, each of which has its own place."""
+    autoscaled: bool = False
+    """Whether Ceph itself sets pg_num (`pg_autoscale_mode` on)."""
+    flags: Tuple[str, ...] = ()
+    deep_scrub_interval: float = 0.0
+    """The pool's own, in seconds; 0 where the OSDs' counts."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +75,8 @@ class PgFacts:
     pool: int
     acting: Tuple[int, ...]
     nbytes: float = 0.0
+    """Of its objects as clients see them: once, however many copies or shards there are."""
+    objects: float = 0.0
     deep_scrub_s: Optional[float] = None
     """How long its last scrub took, where that was a deep one."""
     deep_scrubbed_at: float = 0.0
@@ -86,6 +97,8 @@ class Facts:
     pgs: Tuple[PgFacts, ...] = ()
     weights: Mapping[int, float] = field(default_factory=dict)
     """CRUSH weights of the OSDs that take part."""
+    pg_copies: Mapping[int, int] = field(default_factory=dict)
+    """PGs of all pools on each OSD."""
     pg_states: Mapping[str, int] = field(default_factory=dict)
     health: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
     """Health check -> its summary and its details."""
@@ -96,6 +109,14 @@ class Facts:
     """IOPS that an OSD's own bench gave and that it did not believe, out of the cluster's log."""
     target_pgs: float = 100.0
     """PGs per OSD that Ceph's autoscaler aims at (`mon_target_pg_per_osd`)."""
+    most_pgs: float = 250.0
+    """PGs per OSD, in the mean, beyond which the monitors refuse a larger pg_num (`mon_max_pg_per_osd`)."""
+    versions: Mapping[str, int] = field(default_factory=dict)
+    """Version, such as `20.2.4` -> OSDs that run it."""
+    balancer: str = ""
+    """Its mode, or `off`; empty where it was not seen."""
+    deviation: float = 5.0
+    """PGs by which the balancer lets OSDs differ (`upmap_max_deviation`)."""
     notes: Tuple[str, ...] = ()
     """What could not be seen."""
 
@@ -123,6 +144,13 @@ class HostFacts:
     thread_caches: Mapping[int, Optional[int]] = field(default_factory=dict)
     """Process of an OSD -> TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES; None where it is not set."""
     notes: Tuple[str, ...] = ()
+
+
+def decider(facts: Facts, osd: OsdFacts, name: str) -> str:
+    """Who decides an option for an OSD: a source of its own, else a section of the database, else `default`."""
+    own = next((source for source in OWN_SOURCES if source in osd.sources.get(name, {})), None)
+    decides = winner(facts.entries, name, osd.place)
+    return own or ("default" if decides is None else decides.who)
 
 
 def grouped(pairs: List[Tuple[str, int]]) -> Dict[str, List[int]]:

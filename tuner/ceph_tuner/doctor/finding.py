@@ -12,6 +12,12 @@ SEVERITIES = {
     COSTLY: "performance is lost that no setting of mClock brings back",
 }
 
+RESTARTING = (
+    "`systemctl` restarts an OSD of Ceph's packages, `ceph orch` one of cephadm's; under Rook, restart its deployment "
+    "`rook-ceph-osd-ID`"
+)
+"""How, beside the commands of `restarts`."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -55,6 +61,12 @@ def by_cost(findings: Iterable[Finding]) -> List[Finding]:
     """Order findings: by severity, then by share; what cannot be reckoned comes last of its kind."""
     ranks = list(SEVERITIES)
     return sorted(findings, key=lambda found: (ranks.index(found.severity), -(found.share or 0.0), found.check))
+
+
+def restarts(osds: Iterable[int]) -> Tuple[str, ...]:
+    """Commands that restart the first of these OSDs: by packages, and under cephadm. One of them fits a cluster."""
+    first = min(osds)
+    return f"systemctl restart ceph-osd@{first}", f"ceph orch daemon restart osd.{first}"
 
 
 def named(osds: Iterable[int], most: int = 5) -> str:

@@ -22,6 +22,9 @@ OSDS_MOST = 64
 PGS_MOST = 20_000
 """PGs that are listed one by one, about 4 KiB of JSON each."""
 
+_ERASURE = 3
+"""Type of an erasure-coded pool (`pg_pool_t::TYPE_ERASURE`)."""
+
 STAMP = "%Y-%m-%dT%H:%M:%S.%f%z"
 
 LOG_LINES = "10000"
@@ -29,6 +32,8 @@ LOG_LINES = "10000"
 # "OSD bench result of 812.1 IOPS is not within the threshold limit range of 1000 IOPS and 80000 IOPS for osd.0. …";
 # up to 18.2.0 "… exceeded the threshold limit of … for osd.0"
 _BENCH = re.compile(r"OSD bench result of ([0-9.]+) IOPS .* for osd\.(\d+)")
+
+_DEVIATION = "mgr/balancer/upmap_max_deviation"
 
 Report = Callable[[str, int, int], None]
 _T = TypeVar("_T")
@@ -64,19 +69,24 @@ class _Gathering:
                 for node in frees
                 if node.get("status") == "up" and node["crush_weight"] * node["reweight"] > 0
             },
+            pg_copies={int(node["id"]): int(node.get("pgs", 0)) for node in frees},
             pg_states={str(row["state_name"]): int(row["count"]) for row in status["pgmap"].get("pgs_by_state", [])},
             health=self._tried("health", self._health, {}),
             flags=tuple(str(osd_map.get("flags", "")).split(",")),
             on_trial=self._tried("the journal", self._on_trial, frozenset()),
             benches=self._tried("the cluster's log", self._benches, {}),
-            target_pgs=self._tried("mon_target_pg_per_osd", self._target, 100.0),
+            target_pgs=self._option("mgr", "mon_target_pg_per_osd", 100.0),
+            most_pgs=self._option("mon", "mon_max_pg_per_osd", 250.0),
+            versions=self._tried("the OSDs' versions", self._versions, {}),
+            balancer=self._tried("the balancer", self._balancer, ""),
+            deviation=self._option("mgr", _DEVIATION, 5.0),
             notes=tuple(self._notes),
         )
 
     def _osds(self, places: Sequence[Place], frees: Sequence[Mapping[str, Any]]) -> Tuple[OsdFacts, ...]:
         rows: List[Any] = self._tried("what the OSDs say of their devices", lambda: self._mon("osd metadata"), [])
         rotational = {int(row["id"]): row.get("rotational") == "1" for row in rows}
-        used = {int(node["id"]): 1024.0 * node["kb_used_data"] for node in frees}
+        used = {int(node["id"]): 1024.0 * node.get("kb_used_data", 0) for node in frees}
         asked = set(spread((place.osd for place in places), OSDS_MOST))
         if len(asked) < len(places):
             self._notes.append(f"{len(asked)} of {len(places)} OSDs were asked, evenly over their ids")
@@ -117,7 +127,11 @@ class _Gathering:
                 int(row["size"]),
                 raw_bytes=float(stats.get(row["pool"], {}).get("stored_raw", 0)),
                 operations=float(sum(stats.get(row["pool"], {}).get(name, 0) for name in ("rd", "wr"))),
-                compression=str(row.get("options", {}).get("compression_mode", "none")),
+                erasure=row.get("type") == _ERASURE,
+                autoscaled=row.get("pg_autoscale_mode") == "on",
+                flags=tuple(str(row.get("flags_names", "")).split(",")),
+                deep_scrub_interval=float(row.get("options", {}).get("deep_scrub_interval", 0)),
+                compression=str(row.get("options", {}).get("compression_mode", "")),
                 compressed_from=float(stats.get(row["pool"], {}).get("compress_under_bytes", 0)),
                 compressed_to=float(stats.get(row["pool"], {}).get("compress_bytes_used", 0)),
             )
@@ -154,8 +168,15 @@ class _Gathering:
             self._notes.append(f"settings of {who} are on trial, and not counted among the leftovers")
         return frozenset(restore.key for entry in trials for restore in entry.restores)
 
-    def _target(self) -> float:
-        return float(self._mon("config get", who="mgr", key="mon_target_pg_per_osd"))
+    def _option(self, daemon: str, name: str, otherwise: float) -> float:
+        return self._tried(name, lambda: float(self._mon("config get", who=daemon, key=name)), otherwise)
+
+    def _versions(self) -> Dict[str, int]:
+        return {text.split()[2]: int(count) for text, count in self._mon("versions").get("osd", {}).items()}
+
+    def _balancer(self) -> str:
+        status = self._mon("balancer status")
+        return str(status["mode"]) if status["active"] and status["mode"] != "none" else "off"
 
     def _mon(self, prefix: str, **arguments: str) -> Any:
         return json.loads(self._commander.mon(prefix, arguments))
@@ -175,6 +196,7 @@ def _pg(row: Mapping[str, Any]) -> PgFacts:
         int(str(row["pgid"]).split(".")[0]),
         tuple(int(osd) for osd in row["acting"]),
         float(row["stat_sum"]["num_bytes"]),
+        float(row["stat_sum"]["num_objects"]),
         seconds if deep else None,
         datetime.strptime(str(row["last_deep_scrub_stamp"]), STAMP).timestamp() if deep else 0.0,
     )

@@ -1,4 +1,4 @@
-"""States of the cluster beside which measurements say little: laggy PGs, metadata servers that fall behind."""
+"""States beside which measurements say little: laggy PGs, metadata servers that fall behind, a half-done upgrade."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from typing import List
 
 from ceph_tuner.doctor.facts import Facts
 from ceph_tuner.doctor.finding import MISLEADING, Finding, some
+from ceph_tuner.errors import InputError
+from ceph_tuner.knobs import KNOBS, MCLOCK_NINE
+from ceph_tuner.releases import parse_version, release_of
 
 _WAITING = ("laggy", "wait")
+_MDS = re.compile(r"mds\.([^\s(:]+)")
 _SEGMENTS = re.compile(r"\((\d+)/(\d+)\)")
 
 
@@ -49,7 +53,7 @@ def metadata(facts: Facts) -> List[Finding]:
                 "its writes come in bursts that no share of mClock explains; its restart takes as long as the journal",
                 "Give its pool faster OSDs or a larger share of clients, and look for a client with too many requests.",
                 share=None if share is None else max(0.0, share),
-                commands=("ceph tell mds.0 perf dump mds_log", "ceph fs status"),
+                commands=(f"ceph tell mds.{_behind(details)} perf dump mds_log", "ceph fs status"),
             )
         )
     if "MDS_SLOW_METADATA_IO" in facts.health:
@@ -65,3 +69,45 @@ def metadata(facts: Facts) -> List[Finding]:
             )
         )
     return found
+
+
+def _behind(details: List[str]) -> str:
+    """The first metadata server that is named; rank 0 of the only file system where none is."""
+    return next((match[1] for line in details if (match := _MDS.match(line))), "0")
+
+
+def versions(facts: Facts) -> List[Finding]:
+    """OSDs of different versions, in the middle of an upgrade."""
+    if len(facts.versions) < 2:
+        return []
+    counts = sorted(facts.versions.items(), key=lambda entry: parse_version(entry[0]))
+    newest, total = counts[-1][0], sum(facts.versions.values())
+    older = [version for version, _ in counts[:-1]]
+    changed = sorted({name for version in older for name in _differing(version, newest)})
+    words = f"knobs work on some of them only: {', '.join(some(changed))}" if changed else "the same knobs work on all"
+    return [
+        Finding(
+            "mixed-versions",
+            MISLEADING,
+            "OSDs run different versions of Ceph",
+            some(f"{count} of {total} OSDs run {version}" for version, count in reversed(counts)),
+            f"{words}; what is measured is a mixture that is gone after the upgrade",
+            f"Bring all of them to {newest}, then tune.",
+            share=1 - facts.versions[newest] / total,
+            commands=("ceph versions", "ceph orch upgrade status"),
+        )
+    ]
+
+
+def _differing(one: str, other: str) -> List[str]:
+    """Knobs that work, or count in other units, on one of two versions only."""
+    try:
+        ours, theirs = ((release_of(version), parse_version(version)) for version in (one, other))
+    except InputError:
+        return []
+    other_units = ours[0].units != theirs[0].units
+    return [
+        knob.name
+        for knob in KNOBS.values()
+        if knob.effective(*ours).works != knob.effective(*theirs).works or (other_units and knob.name in MCLOCK_NINE)
+    ]

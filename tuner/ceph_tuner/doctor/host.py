@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import List
 
 from ceph_tuner.doctor.facts import HostFacts
-from ceph_tuner.doctor.finding import COSTLY, Finding, some
+from ceph_tuner.doctor.finding import COSTLY, RESTARTING, Finding, some
 
 DEEP_US = 10.0
 """Time to leave an idle state from which it is felt beside an NVMe's 50 to 100 µs."""
@@ -104,7 +104,8 @@ def allocator(host: HostFacts) -> List[Finding]:
                 "tcmalloc's thread cache is smaller than what Ceph's packages set",
                 some(words),
                 "CPU time of small operations on hosts with many threads; not measured here",
-                f"Set TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES={THREAD_CACHE} in /etc/default/ceph, and restart the OSDs.",
+                f"Set TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES={THREAD_CACHE} in /etc/default/ceph, then restart the OSDs "
+                f"one by one: {RESTARTING}.",
             )
         )
     return found

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import List
+import math
+from typing import Dict, List
 
 from ceph_tuner.doctor.facts import Facts, OsdFacts, grouped
-from ceph_tuner.doctor.finding import MISLEADING, POINTLESS, Finding, named, some
+from ceph_tuner.doctor.finding import MISLEADING, POINTLESS, RESTARTING, Finding, named, restarts, some
 
 HIDDEN_S, ALL_HIDDEN_S = 0.05, 1.0
 """Time that small writes may wait in BlueStore, where no class goes before another: worth a word; nothing is left."""
 
 GOOD_THROTTLE = 262_144
-"""Bytes; gave mClock the most effect on an NVMe in Ceph's documentation."""
+"""Bytes at the least; gave mClock the most effect on an NVMe in Ceph's documentation."""
 
 _SMALL = 4096.0
 _THROTTLE = "bluestore_throttle_bytes"
@@ -42,9 +43,9 @@ def other_queue(facts: Facts) -> List[Finding]:
                 "OSDs do not run mClock: profiles, reservations and limits do nothing there",
                 some(f"{named(group)}: {words}" for words, group in grouped(running).items()),
                 f"{len(osds)} of {len(looked)} OSDs ignore every setting",
-                "Remove the option, and restart these OSDs one by one.",
+                f"Remove the option, then restart these OSDs one by one: {RESTARTING}.",
                 share=len(osds) / len(looked),
-                commands=(*_removals(facts), f"systemctl restart ceph-osd@{osds[0]}"),
+                commands=(*_removals(facts), *restarts(osds)),
             )
         )
     waiting = [
@@ -72,9 +73,9 @@ def other_queue(facts: Facts) -> List[Finding]:
 def throttle(facts: Facts) -> List[Finding]:
     """OSDs whose BlueStore takes in so much that nothing is left for mClock to order."""
     deep = [
-        (osd, seconds)
+        (osd, hidden_s(osd))
         for osd in facts.looked_at
-        if osd.queue == "mclock_scheduler" and (seconds := hidden_s(osd)) >= HIDDEN_S
+        if osd.queue == "mclock_scheduler" and osd.number(_THROTTLE) > good_throttle(osd)
     ]
     if not deep:
         return []
@@ -83,6 +84,8 @@ def throttle(facts: Facts) -> List[Finding]:
         (f"{_THROTTLE} {osd.number(_THROTTLE):.0f}, capacity {_iops(osd):g} IOPS: {wait:.2g} s", osd.place.osd)
         for osd, wait in deep
     ]
+    starts = _starts(facts, [osd for osd, _ in deep])
+    first = " or ".join(f"{nbytes}" for nbytes in sorted(set(starts.values())))
     return [
         Finding(
             "throttle",
@@ -91,13 +94,34 @@ def throttle(facts: Facts) -> List[Finding]:
             some(f"{named(osds)}: {words}" for words, osds in grouped(lines).items()),
             f"up to {_writes(worst):.0f} small writes wait {seconds:.2g} s inside BlueStore, whatever their class; "
             "with fewer in flight mClock orders nothing",
-            f"Start at {GOOD_THROTTLE} bytes, and double it for as long as the clients' throughput rises.",
-            commands=(
-                f"ceph config set osd {_THROTTLE} {GOOD_THROTTLE}",
-                f"ceph config set osd bluestore_throttle_deferred_bytes {GOOD_THROTTLE}",
+            f"Start at {first} bytes, and double it for as long as the clients' throughput rises.",
+            commands=tuple(
+                f"ceph config set {who} {name} {nbytes}"
+                for who, nbytes in starts.items()
+                for name in (_THROTTLE, "bluestore_throttle_deferred_bytes")
             ),
         )
     ]
+
+
+def good_throttle(osd: OsdFacts) -> int:
+    """Bytes of a throttle that leaves the order to mClock: small writes of HIDDEN_S, and GOOD_THROTTLE at the least.
+
+    A hard disk's transaction alone counts 670 000 bytes: a throttle below that admits one at a time.
+    """
+    return max(GOOD_THROTTLE, math.ceil(HIDDEN_S * _iops(osd)) * math.ceil(_write_bytes(osd)))
+
+
+def _starts(facts: Facts, osds: List[OsdFacts]) -> Dict[str, int]:
+    """Section -> throttle to start with: that of the slowest OSD; of two kinds under one class, the larger."""
+    alone = len({place.device_class for place in facts.places}) == 1
+    kinds: Dict[str, Dict[str, int]] = {}
+    for osd in osds:
+        device_class = osd.place.device_class
+        masked = f"osd/class:{device_class}" if device_class else f"osd.{osd.place.osd}"
+        slowest = kinds.setdefault("osd" if alone else masked, {})
+        slowest[osd.kind] = min(good_throttle(osd), slowest.get(osd.kind, good_throttle(osd)))
+    return {who: max(slowest.values()) for who, slowest in kinds.items()}
 
 
 def hidden_s(osd: OsdFacts) -> float:
@@ -106,11 +130,15 @@ def hidden_s(osd: OsdFacts) -> float:
 
 
 def _writes(osd: OsdFacts) -> float:
+    return osd.number(_THROTTLE) / _write_bytes(osd)
+
+
+def _write_bytes(osd: OsdFacts) -> float:
     """A transaction counts its bytes and a price per device I/O (`BlueStore::_txc_calc_cost`); one I/O at least."""
     price = osd.number("bluestore_throttle_cost_per_io") or osd.number(
         f"bluestore_throttle_cost_per_io_{osd.kind}", 670_000 if osd.kind == "hdd" else 4000
     )
-    return osd.number(_THROTTLE) / (_SMALL + price)
+    return _SMALL + price
 
 
 def _iops(osd: OsdFacts) -> float:

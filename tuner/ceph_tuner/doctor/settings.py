@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, Optional, Tuple
+from collections import Counter
+from typing import Dict, Iterable, List, Optional, Set, Tuple
 
 from ceph_tuner.doctor.facts import Facts, OsdFacts, grouped
 from ceph_tuner.doctor.finding import COSTLY, MISLEADING, POINTLESS, Finding, named, some
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
 from ceph_tuner.plan import same_value, winner
-from ceph_tuner.releases import Settings
+from ceph_tuner.ports import ConfigEntry
+from ceph_tuner.releases import Release, Settings
 from ceph_tuner.settings import reservation_sum, settings_in_force
-from ceph_tuner.target import covered, section_of
+from ceph_tuner.target import Place, covered, section_of
 
 _FACTS_OF_A_DEVICE = ("capacity", "device")
 """Kinds of knobs that belong at single OSDs: an entry there is no leftover."""
+_SCHEDULING = frozenset((PROFILE, *MCLOCK_NINE))
 _OWN = ("file", "env", "cmdline")
+_QUEUE = "osd_op_queue"
 _ROUNDING = 1e-6
 
 
 def ignored(facts: Facts) -> List[Finding]:
     """Knobs that are set, and that this release does not honour under mClock."""
-    mclock = [osd for osd in facts.osds if osd.queue == "mclock_scheduler"]
+    mclock = [osd for osd in facts.looked_at if osd.queue == "mclock_scheduler"]
+    elsewhere = _under_another_queue(facts)
     evidence: Dict[str, Knob] = {}
     commands = []
+    honoured = False
     for entry in facts.entries:
         knob = KNOBS.get(entry.name)
         # most entries of a large cluster are capacities, each at its OSD
@@ -33,8 +39,13 @@ def ignored(facts: Facts) -> List[Finding]:
         reach = [osd for osd in mclock if osd.place.osd in reached]
         why = _in_vain(facts, knob, reach) if reach else None
         if why:
-            evidence[f"{entry.who} {entry.name} {entry.value}: {why}"] = knob
-            commands.append(f"ceph config rm {entry.who} {entry.name}")
+            others = covered(entry.who, elsewhere)
+            beside = f"; {named(others)}, under another queue, may go by it" if others else ""
+            evidence[f"{entry.who} {entry.name} {entry.value}: {why}{beside}"] = knob
+            if others:
+                honoured = True
+            else:
+                commands.append(f"ceph config rm {entry.who} {entry.name}")
     own = [
         (f"{name} {osd.sources[name][source]} ({source}): {why}", osd.place.osd)
         for osd in mclock
@@ -47,6 +58,7 @@ def ignored(facts: Facts) -> List[Finding]:
     if not evidence:
         return []
     instead = dict.fromkeys(name for knob in evidence.values() for name in _instead(facts, knob))
+    cure = "Remove them" + (", but not what an OSD under another queue goes by." if honoured else ".")
     return [
         Finding(
             "ignored-knobs",
@@ -54,7 +66,7 @@ def ignored(facts: Facts) -> List[Finding]:
             f"Settings that do nothing on {facts.release.title}: {len(evidence)}",
             some(evidence),
             "nothing by themselves; what they were set for is not done, and whoever reads them is misled",
-            f"Remove them. What does their job: {', '.join(instead)}." if instead else "Remove them.",
+            f"{cure} What does their job: {', '.join(instead)}." if instead else cure,
             commands=tuple(commands),
         )
     ]
@@ -62,7 +74,9 @@ def ignored(facts: Facts) -> List[Finding]:
 
 def leftovers(facts: Facts) -> List[Finding]:
     """Entries at hosts, racks or single OSDs that outrank what is set for the OSDs above them."""
-    evidence, osds, commands = [], set(), []
+    evidence, commands = [], []
+    osds: Set[int] = set()
+    scheduling: Set[int] = set()
     for entry in facts.entries:
         target = section_of(entry.who)
         knob = KNOBS.get(entry.name)
@@ -77,11 +91,12 @@ def leftovers(facts: Facts) -> List[Finding]:
             # what is meant for a device class stays
             continue
         reach = covered(entry.who, facts.places)
-        others = [other for other in facts.entries if other is not entry]
+        reached = set(reach)
+        others = [other for other in facts.entries if other.name == entry.name and other is not entry]
         below = {
             decides.value: decides.who
             for place in facts.places
-            if place.osd in reach and (decides := winner(others, entry.name, place)) and decides.who != entry.who
+            if place.osd in reached and (decides := winner(others, entry.name, place)) and decides.who != entry.who
         }
         if any(same_value(value, entry.value) for value in below):
             continue
@@ -89,6 +104,7 @@ def leftovers(facts: Facts) -> List[Finding]:
         where = named(reach) if reach else "no running OSD now"
         evidence.append(f"{entry.who} {entry.name} {entry.value}{over}: {where}")
         osds.update(reach)
+        scheduling.update(reach if entry.name in _SCHEDULING else ())
         commands.append(f"ceph config rm {entry.who} {entry.name}")
     if not evidence:
         return []
@@ -97,7 +113,7 @@ def leftovers(facts: Facts) -> List[Finding]:
     return [
         Finding(
             "leftovers",
-            POINTLESS if share == 1 else MISLEADING,
+            POINTLESS if total and len(scheduling) == total else MISLEADING,
             "Entries at hosts or single OSDs outrank what is set for all OSDs",
             some(evidence),
             f"a profile written to `osd` does not reach {len(osds)} of {total} OSDs in full",
@@ -113,28 +129,30 @@ def asleep(facts: Facts) -> List[Finding]:
     """Some of the nine values set where a built-in profile is in force, or not all nine under custom."""
     found = []
     idle, missing = [], []
+    # most entries of a large cluster are capacities, each at its OSD
+    entries = [entry for entry in facts.entries if entry.name in _SCHEDULING]
+    settled = [entry for entry in entries if (entry.who, entry.name) not in facts.on_trial]
     for osd in facts.osds:
-        profile = _profile(facts, osd)
-        present = [name for name in MCLOCK_NINE if _set(facts, osd, name)]
-        if profile != "custom" and present:
-            idle.append((f"{len(present)} of the nine values are set under {profile}", osd.place.osd))
+        profile = _profile(facts.release, entries, osd)
+        present = [name for name in MCLOCK_NINE if _set(entries, osd, name)]
+        asleep_here = [name for name in present if _set(settled, osd, name)]
+        if profile != "custom" and asleep_here:
+            idle.append((f"{len(asleep_here)} of the nine values are set under {profile}", osd.place.osd))
         if profile == "custom" and len(MCLOCK_NINE) - len(present) > 0:
             missing.append((_absent([name for name in MCLOCK_NINE if name not in present]), osd.place.osd))
     if idle:
+        vain, needed = _of_no_use(facts, entries, settled, {osd for _, osd in idle})
         found.append(
             Finding(
                 "nine-under-built-in",
                 MISLEADING,
                 "mClock values are set while a built-in profile is in force",
-                some(f"{named(osds)}: {words}" for words, osds in grouped(idle).items()),
+                (*some(f"{named(osds)}: {words}" for words, osds in grouped(idle).items()), *some(needed)),
                 "they do nothing now, and wake up when somebody sets the profile to custom",
-                "Remove them, or set the profile to custom with all nine.",
+                "Remove them, or set the profile to custom with all nine."
+                + (" What OSDs under custom go by stays." if needed else ""),
                 share=len(idle) / len(facts.osds),
-                commands=tuple(
-                    f"ceph config rm {entry.who} {entry.name}"
-                    for entry in facts.entries
-                    if entry.name in MCLOCK_NINE and covered(entry.who, facts.places)
-                ),
+                commands=tuple(f"ceph config rm {entry.who} {entry.name}" for entry in vain),
             )
         )
     if missing:
@@ -150,6 +168,38 @@ def asleep(facts: Facts) -> List[Finding]:
             )
         )
     return found
+
+
+def _of_no_use(
+    facts: Facts, entries: List[ConfigEntry], settled: List[ConfigEntry], idle: Set[int]
+) -> Tuple[List[ConfigEntry], List[str]]:
+    """Entries of the nine that reach idle OSDs: those that no OSD goes by, and, in words, those that one does.
+
+    An OSD that is down goes by them again when it starts; one on a trial by the `settled` ones when that is over.
+    """
+    asked = {osd.place.osd: osd for osd in facts.osds}
+    custom = [
+        place
+        for place in facts.places
+        if _profile(facts.release, entries, asked.get(place.osd, OsdFacts(place))) == "custom"
+    ]
+    vain, needed = [], []
+    for entry in settled:
+        if entry.name not in MCLOCK_NINE or not idle.intersection(covered(entry.who, facts.places)):
+            continue
+        going_by = [
+            place.osd
+            for place in custom
+            if any(winner(known, entry.name, place) is entry for known in (entries, settled))
+        ]
+        if going_by:
+            needed.append((entry.who, f"also set for {named(going_by)}, under custom"))
+        else:
+            vain.append(entry)
+    counts = Counter(needed)
+    return vain, [
+        f"{who}: {count} of the nine {words}, and not to be removed" for (who, words), count in counts.items()
+    ]
 
 
 def overbooked(facts: Facts) -> List[Finding]:
@@ -193,13 +243,25 @@ def _in_vain(facts: Facts, knob: Knob, osds: List[OsdFacts]) -> Optional[str]:
     effect = knob.effective(facts.release, facts.version)
     if not effect.works:
         return effect.because
-    known = [osd for osd in osds if osd.options]
     needed = dict(effect.needs)
-    for osd in known:
+    for osd in osds:
         given = settings_in_force(osd.options, tuple(needed))
         if not unmet_needs(knob, facts.release, given):
             return None
-    return effect.because if needed and known else None
+    return effect.because if needed else None
+
+
+def _under_another_queue(facts: Facts) -> List[Place]:
+    """OSDs that run another queue, by their own word, or by the entries where they were not asked."""
+    queues = {osd.place.osd: osd.queue for osd in facts.looked_at}
+    entries = [entry for entry in facts.entries if entry.name == _QUEUE]
+    found = []
+    for place in facts.places:
+        decides = winner(entries, _QUEUE, place)
+        set_there = facts.release.default_queue if decides is None else decides.value
+        if queues.get(place.osd, set_there) != "mclock_scheduler":
+            found.append(place)
+    return found
 
 
 def _instead(facts: Facts, knob: Knob) -> Iterable[str]:
@@ -207,16 +269,16 @@ def _instead(facts: Facts, knob: Knob) -> Iterable[str]:
     return [f"{name}={KNOBS[name].format(value)} beside it" for name, value in effect.needs] or effect.instead
 
 
-def _profile(facts: Facts, osd: OsdFacts) -> str:
+def _profile(release: Release, entries: Iterable[ConfigEntry], osd: OsdFacts) -> str:
     if osd.options:
-        return osd.options.get(PROFILE, facts.release.default_profile)
-    decides = winner(facts.entries, PROFILE, osd.place)
-    return facts.release.default_profile if decides is None else decides.value
+        return osd.options.get(PROFILE, release.default_profile)
+    decides = winner(entries, PROFILE, osd.place)
+    return release.default_profile if decides is None else decides.value
 
 
-def _set(facts: Facts, osd: OsdFacts, name: str) -> bool:
+def _set(entries: Iterable[ConfigEntry], osd: OsdFacts, name: str) -> bool:
     own = any(source in osd.sources.get(name, {}) for source in _OWN)
-    return own or winner(facts.entries, name, osd.place) is not None
+    return own or winner(entries, name, osd.place) is not None
 
 
 def _absent(names: List[str]) -> str:
