@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator
 
 import pytest
 from example_answers import AT, recommendation, tuning
@@ -14,23 +13,15 @@ from ceph_tuner.report import Findings, Mark, answer_file
 from ceph_tuner.report.answers import findings_of
 from ceph_tuner.report.page import page
 from ceph_tuner.sample import Measure, Window
-
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+from chromium import chromium, opened
 
 LONG = "a-name-of-an-operator-or-a-cluster-that-has-no-place-to-break-it-" * 4
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    driver = pytest.importorskip("playwright.sync_api", reason="no playwright here: pip install playwright")
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("no Chromium here: apt install chromium-headless-shell")
-    with driver.sync_playwright() as running:
-        # a sandbox takes rights that root in a container has not; the page is our own
-        opened = running.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+    with chromium() as found:
+        yield found
 
 
 def read(document: Any) -> Findings:
@@ -63,32 +54,23 @@ def written(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("width", [1280, 360])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_quiet_and_fits_the_width(browser: Any, written: Path, width: int, scheme: str) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    tab = context.new_page()
-    said: List[str] = []
-    asked: List[str] = []
-    tab.on("console", lambda message: said.append(message.text))
-    tab.on("pageerror", lambda error: said.append(str(error)))
-    tab.on("request", lambda request: asked.append(request.url))
-    tab.goto(written.as_uri())
-    tab.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-    assert said == []
-    assert asked == [written.as_uri()]
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width
-    for name in ("objectives", "commands", "unknown"):
-        assert tab.locator(f"#{name}").is_visible()
-    # every plot that is shown has a size, and its text can be read: 8 px at least
-    sizes = tab.evaluate(
-        """[...document.querySelectorAll('svg')].filter(one => one.checkVisibility()).map(one => {
+    with opened(browser, written, width, scheme) as shown:
+        assert shown.said == []
+        assert shown.asked == [written.as_uri()]
+        assert shown.holds(width)
+        for name in ("objectives", "commands", "unknown"):
+            assert shown.tab.locator(f"#{name}").is_visible()
+        # every plot that is shown has a size, and its text can be read: 8 px at least
+        sizes = shown.tab.evaluate(
+            """[...document.querySelectorAll('svg')].filter(one => one.checkVisibility()).map(one => {
              const box = one.getBoundingClientRect();
              return {width: box.width, height: box.height, scale: box.width / one.viewBox.baseVal.width}})"""
-    )
-    assert len(sizes) >= 2
-    assert all(0 < box["width"] <= width and box["height"] > 50 for box in sizes)
-    assert all(box["scale"] * 9 >= 8 for box in sizes)
-    paper: Dict[str, str] = tab.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert paper == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(21, 24, 28)")
-    context.close()
+        )
+        assert len(sizes) >= 2
+        assert all(0 < box["width"] <= width and box["height"] > 50 for box in sizes)
+        assert all(box["scale"] * 9 >= 8 for box in sizes)
+        paper: Dict[str, str] = shown.tab.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert paper == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(21, 24, 28)")
 
 
 def test_commands_are_copied_line_by_line(browser: Any, written: Path) -> None:

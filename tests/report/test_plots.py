@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import warnings
+from datetime import datetime, timedelta, timezone
 from typing import List, Tuple
 
 import pytest
@@ -10,7 +12,7 @@ from example_answers import recommendation, tuning
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.report import answer_file, plots, plots_in_time, svg
+from ceph_tuner.report import answer_file, plots, plots_in_time, plots_of_search, svg
 from ceph_tuner.report.answers import findings_of
 
 NUMBERS = st.integers(0, 20).map(float)
@@ -50,10 +52,19 @@ def test_every_option_has_a_mark_of_its_own() -> None:
 
 def test_no_limit_stands_beyond_the_largest_limit() -> None:
     curve = found(recommendation()).learnt.curves[0]
-    places, ticks, labels = plots.knob_axis(curve)
+    places, ticks, labels = plots_of_search.knob_axis(curve)
     assert curve.values[0] == 0
     assert places[0] == max(places)
     assert labels[ticks.index(max(ticks))] == "none"
+
+
+@given(st.floats(0.5, 90 * 86400.0), st.floats(0.0, 86400.0), st.sampled_from(sorted(plots_in_time.SIZES)))
+def test_a_time_of_any_length_has_some_moments_written_under_it(seconds: float, after: float, size: str) -> None:
+    start = datetime(2026, 11, 21, tzinfo=timezone.utc) + timedelta(seconds=after)
+    with warnings.catch_warnings():
+        # what matplotlib warns of here would be printed to whoever has a report written
+        warnings.simplefilter("error")
+        assert 1 <= len(plots_in_time.ticks(size).tick_values(start, start + timedelta(seconds=seconds))) <= 12
 
 
 @pytest.mark.parametrize("size", plots_in_time.SIZES)

@@ -220,6 +220,18 @@ class _Answer(Document):
         return f"{self.name} {'.'.join(str(key) for key in keys)}".rstrip()
 
 
+def parse_learnt(data: Any, name: str) -> Document:
+    """Check an answer's `explanation` and `capacity` alone, as a cluster keeps them. Raises InputError."""
+    plain = json.dumps({key: data.get(key) for key in ("explanation", "capacity")})
+    try:
+        read = json.loads(plain, parse_float=_finite, parse_int=_whole, parse_constant=_refused)
+    except ValueError as error:
+        raise InputError(name, str(error)[:100], "finite numbers") from None
+    document = _Answer(name, cleaned(read))
+    schema.check(document, _object({name: _COMMON[name] for name in ("explanation", "capacity")}))
+    return document
+
+
 def load(name: str) -> Document:
     """Read and check a file, or standard input for `-`. Raises InputError with the place and what was expected."""
     return parse(_content(name), "standard input" if name == STDIN else name)

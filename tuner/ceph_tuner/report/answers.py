@@ -14,7 +14,7 @@ from ceph_tuner.recommendation import COVERAGE
 from ceph_tuner.recommendation.accounts import Account
 from ceph_tuner.releases import Release, Settings, release_named
 from ceph_tuner.report import RECOMMENDATION, TUNING, Findings, Learnt, Option, Seen, answer_file, unknown
-from ceph_tuner.report.measured import headline, measured_options
+from ceph_tuner.report.measured import custom, headline, measured_options
 from ceph_tuner.search.explaining import InTheWay, Kept
 from ceph_tuner.slo import Slo, parse_slo
 from ceph_tuner.trial import Trial
@@ -103,7 +103,7 @@ def _tuned(document: Document) -> Findings:
         noise,
         better=choice["better"],
         before=_nine_of(data.get("before", {}), release),
-        after=dict(choice.get("settings", {})) if choice["better"] else {},
+        after=custom(choice.get("settings", {})) if choice["better"] else {},
         trials=trials,
         capacity=_capacity(data),
         learnt=_learnt(document, slo),
@@ -144,6 +144,18 @@ def _nine_of(before: Mapping[str, Any], release: Optional[Release]) -> Settings:
     if release is not None and not all(name in settings for name in MCLOCK_NINE):
         settings = {**completed({PROFILE: profile} if profile else {}, release), **settings}
     return {PROFILE: profile or "custom", **settings}
+
+
+def kept_learnt(record: Optional[Mapping[str, Any]], slo: Slo) -> Optional[Tuple[Learnt, Tuple[Account, ...]]]:
+    """What a run had learnt, as a cluster keeps it; None where it keeps nothing that this version can read."""
+    if record is None:
+        return None
+    try:
+        document = answer_file.parse_learnt(record, "the cluster's history")
+        return _learnt(document, slo), _capacity(document.data)
+    except (InputError, KeyError):
+        # of another version: the past is not worth an error
+        return None
 
 
 def _capacity(data: Mapping[str, Any]) -> Tuple[Account, ...]:

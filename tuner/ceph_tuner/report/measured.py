@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Optional, Sequence, Tuple
+from typing import Mapping, Optional, Sequence, Tuple
 
 from scipy.special import ndtri
 
+from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
 from ceph_tuner.recommendation import COVERAGE
+from ceph_tuner.releases import Settings, Value
 from ceph_tuner.report import Option, Seen
 from ceph_tuner.trial import IN_FORCE, Trial, candidates_of
 from ceph_tuner.winner import WINDOW_NOISE, Candidate, window_noise
@@ -56,3 +58,9 @@ def headline(winner: str, better: bool, reason: str, missed_hard: Sequence[str])
     if missed_hard:
         return f"The least bad, {winner}: {reason}. Still missed: {' and '.join(missed_hard)}."
     return f"{winner}: {reason}."
+
+
+def custom(settings: Mapping[str, Value]) -> Settings:
+    """Settings with the profile that they are written under: any of the nine values takes `custom`."""
+    own: Settings = {PROFILE: "custom"} if any(name in settings for name in MCLOCK_NINE) else {}
+    return {**own, **settings}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from importlib.resources import files
 from typing import Any, Dict, List, Mapping, Optional
 
@@ -13,9 +12,9 @@ from ceph_tuner import __version__
 from ceph_tuner.bayesian.explaining import Dependence
 from ceph_tuner.knobs import KNOBS, PROFILE
 from ceph_tuner.metrics import METRICS
-from ceph_tuner.recommendation.accounts import LOAD
+from ceph_tuner.moments import utc_minute
 from ceph_tuner.releases import Value
-from ceph_tuner.report import Findings, Option, plots, plots_in_time
+from ceph_tuner.report import Findings, Option, plots, plots_in_time, plots_of_search
 from ceph_tuner.report.words import amount, in_the_way, shown, spoken
 from ceph_tuner.search.explaining import NOTABLE, notable
 from ceph_tuner.slo import Verdict
@@ -36,7 +35,7 @@ def page(found: Findings, made_at: float, source: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(day=_day, percent=_percent, amount=lambda value, metric: amount(metric, value)[0])
+    environment.filters.update(day=utc_minute, percent=_percent, amount=lambda value, metric: amount(metric, value)[0])
     return environment.get_template("page.html.j2").render(
         found=found,
         style=Markup(files("ceph_tuner.report").joinpath("page.css").read_text(encoding="utf-8")),  # noqa: S704 - ours
@@ -54,7 +53,7 @@ def page(found: Findings, made_at: float, source: str) -> str:
         in_the_way=in_the_way(found.learnt.in_the_way, lambda metric, value: amount(metric, value)[0])
         if found.learnt.in_the_way
         else [],
-        progress=Markup(plots.progress(found.learnt.progress)) if found.learnt.progress else None,  # noqa: S704
+        progress=Markup(plots_of_search.progress(found.learnt.progress)) if found.learnt.progress else None,  # noqa: S704
         capacity=_capacity(found),
         plans=[_plan(plan) for plan in found.plans],
         meanings={name: METRICS[name].meaning for name in found.metrics},
@@ -138,7 +137,7 @@ def _matters(found: Findings) -> List[Dict[str, Any]]:
         {
             "metric": entry.metric,
             "knobs": knobs,
-            "plot": _svg(plots.importance(entry)) if knobs and entry.deviation >= _HARDLY else None,
+            "plot": _svg(plots_of_search.importance(entry)) if knobs and entry.deviation >= _HARDLY else None,
         }
         for entry in found.learnt.matters
         for knobs in [notable(entry)]
@@ -161,7 +160,7 @@ def _curves(found: Findings) -> Dict[str, Any]:
         "plots": [
             {
                 "curve": curve,
-                "plot": _svg(plots.dependence(curve, number)),
+                "plot": _svg(plots_of_search.dependence(curve, number)),
                 "rows": [
                     (_value(curve.name, value), *amount(curve.metric, mean, low, high))
                     for value, mean, low, high in zip(curve.values, curve.mean, curve.low, curve.high)
@@ -175,15 +174,15 @@ def _curves(found: Findings) -> Dict[str, Any]:
 def _capacity(found: Findings) -> Optional[Dict[str, Any]]:
     if not found.capacity:
         return None
+    stays = found.chosen if found.better else next(iter(found.options), None)
+    verdicts = found.verdicts(stays) if stays is not None else []
     return {
+        # work that nothing bounds needs what it got, and a drive may give more than mClock believes
+        "missed": any(verdict.objective.hard and verdict.met is False for verdict in verdicts),
         "plot": _svg(plots.capacity(found.capacity)),
         "rows": [(plots.class_name(entry.name), entry) for entry in found.capacity],
         "needed": sum(entry.needed for entry in found.capacity),
-        "starved": [
-            (plots.class_name(entry.name), entry)
-            for entry in found.capacity
-            if not entry.enough and entry.held_by != LOAD
-        ],
+        "starved": [(plots.class_name(entry.name), entry) for entry in found.capacity if entry.starved],
     }
 
 
@@ -211,10 +210,6 @@ def _lines(steps: List[Mapping[str, Any]]) -> List[str]:
 def _svg(text: str) -> Markup:
     # written by `svg.inline`, which escapes what it was given
     return Markup(text)  # noqa: S704
-
-
-def _day(at: float) -> str:
-    return datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _percent(share: float) -> str:

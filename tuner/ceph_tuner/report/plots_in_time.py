@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.report import Findings, Mark
-from ceph_tuner.report.plots import Axis, bounds_of, draw_bound
+from ceph_tuner.report.axes import Axis, bounds_of, draw_bound
 from ceph_tuner.report.svg import BLUE, GREEN, INK, MUTED, ORANGE, drawing, figure, inline
 from ceph_tuner.report.unknown import LONGEST_GAP_S
 from ceph_tuner.sample import NEVER_S, Window
@@ -97,12 +97,18 @@ def in_time(found: Findings, part: Stretch, metric: str, size: str) -> Optional[
         if metric in bounds:
             draw_bound(axes, axis, *bounds[metric], False)
         _changes(axes, found.marks)
-        locator = _DATES.AutoDateLocator(minticks=3, maxticks=5 if size == "narrow" else 10)
+        locator = ticks(size)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(_DATES.ConciseDateFormatter(locator))
         axes.set_title(f"{metric} ({axis.unit})" if axis.unit else metric, loc="left", pad=16 if found.marks else 6)
         name = f"{size}-{part.name}-{metric}".replace(".", "-")
         return inline(drawn, name, f"{METRICS[metric].meaning} over time: {part.title.lower()}")
+
+
+def ticks(size: str) -> Any:
+    """Give where the hours stand; between 3 and 5 of them matplotlib finds no step for some lengths, such as 2 h 30."""
+    fewest, most = (2, 5) if size == "narrow" else (3, 10)
+    return _DATES.AutoDateLocator(minticks=fewest, maxticks=most)
 
 
 def _points(windows: Sequence[Window], metric: str) -> List[Tuple[float, float, float, float]]:

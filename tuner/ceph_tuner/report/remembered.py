@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import replace
-from typing import List, Optional, Sequence, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.autopilot import audit
-from ceph_tuner.autopilot.audit import Audit
-from ceph_tuner.errors import InputError
-from ceph_tuner.history import History
+from ceph_tuner.autopilot.audit import Audit, Record
+from ceph_tuner.history import RECENT_S, History
 from ceph_tuner.journal import APPLIED, UNDONE, Entry
 from ceph_tuner.knobs import PROFILE
+from ceph_tuner.plan import same_value
 from ceph_tuner.ports import Store
-from ceph_tuner.releases import Release
+from ceph_tuner.releases import Release, Settings
 from ceph_tuner.report import HISTORY, TUNING, Findings, Mark, unknown
 from ceph_tuner.report.answer_file import cleaned
-from ceph_tuner.report.measured import headline, measured_options
-from ceph_tuner.slo import Slo, all_met, evaluate, parse_slo
+from ceph_tuner.report.answers import kept_learnt
+from ceph_tuner.report.measured import custom, headline, measured_options
+from ceph_tuner.report.words import spoken
+from ceph_tuner.sample import at_work
+from ceph_tuner.slo import all_met, evaluate, parse_slo
+from ceph_tuner.stored_slo import stored_baseline, stored_slo
 from ceph_tuner.trial import IN_FORCE, Trial, candidates_of
-from ceph_tuner.tuning.past import PastRun, past_runs
+from ceph_tuner.tuning.past import PastRun, learnt_of, past_runs
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.winner import choose
 
-SLO_KEY = "slo"
-"""Where the plugin keeps the cluster's objectives."""
-
-MOST_MARKS = 60
+MOST_MARKS, MOST_SETTINGS = 60, 3
 
 _SAME_S = 10.0
 """A write so near to a record of the audit trail is what that record is about."""
@@ -39,12 +39,17 @@ _TOLD = (
 """Of the audit trail, what changed something."""
 
 
-def remembered(name: str, store: Store, entries: Sequence[Entry], release: Release, since: float) -> Findings:
+def remembered(
+    name: str, store: Store, entries: Sequence[Entry], release: Release, since: float, now: float
+) -> Findings:
     """Read a cluster's store; `entries` are its journal's. Windows and changes from `since` (seconds, epoch) on."""
     history = History(store)
     windows, hours = history.windows(since), history.hours(since)
     runs = past_runs(history)
-    found = _of_run(name, runs[-1], release) if runs else _of_objectives(name, store, release)
+    if runs:
+        found = _with_learnt(_of_run(name, runs[-1], release), learnt_of(history, runs[-1].began))
+    else:
+        found = _of_objectives(name, store, release, now)
     in_force = [entry for entry in entries if entry.state == APPLIED and not entry.trial]
     return replace(
         found,
@@ -65,8 +70,15 @@ def with_history(found: Findings, kept: Findings) -> Findings:
         windows=kept.windows,
         hours=kept.hours,
         marks=kept.marks,
+        # an answer that was written says so, and the cluster knows by which commands, if nobody changed more since
+        commands=kept.commands if found.written and _bring(kept.commands, found.after) else found.commands,
         unknown=(*found.unknown, *unknown.of_history(kept.windows, kept.hours)),
     )
+
+
+def _bring(commands: Sequence[str], settings: Settings) -> bool:
+    given = {words[-2]: words[-1] for words in map(shlex.split, commands) if len(words) > 2}
+    return all(name in given and same_value(given[name], str(value)) for name, value in settings.items())
 
 
 def _of_run(name: str, run: PastRun, release: Release) -> Findings:
@@ -95,35 +107,48 @@ def _of_run(name: str, run: PastRun, release: Release) -> Findings:
         meaning,
         better=choice.better,
         before={PROFILE: first.run.why or "custom", **completed(dict(run.heading.in_force), release)},
-        after=dict(settings) if choice.better else {},
+        after=custom(settings) if choice.better else {},
         trials=run.trials,
         evidence=(
             f"{len(run.trials)} measurements on {name}, target {run.heading.target}, as the cluster keeps them.",
         ),
-        unknown=(
-            *unknown.of_trials(run.trials, {}),
-            "What the search had learnt is not kept in the cluster: --format json of `ceph-tuner tune` has it.",
-        ),
+        unknown=unknown.of_trials(run.trials, {}),
     )
 
 
-def _of_objectives(name: str, store: Store, release: Release) -> Findings:
-    """Without a run, the objectives held against the newest window are all that there is."""
-    slo, windows = _stored_slo(store), History(store).windows()
-    if slo is None or not windows:
-        words = "No tuning run is remembered." if slo is not None else "No tuning run and no objectives are remembered."
+def _with_learnt(found: Findings, record: Optional[Mapping[str, Any]]) -> Findings:
+    if found.kind != TUNING or found.slo is None:
+        return found
+    kept = kept_learnt(record, found.slo)
+    if kept is None:
+        words = "The cluster keeps nothing of what the search had learnt: the run was broken off, or is an older one."
+        return replace(found, unknown=(*found.unknown, words))
+    learnt, capacity = kept
+    return replace(found, learnt=learnt, capacity=capacity)
+
+
+def _of_objectives(name: str, store: Store, release: Release, now: float) -> Findings:
+    """Without a run, the objectives held against the last minute are all that there is."""
+    slo = stored_slo(store)
+    if slo is None:
+        return Findings(HISTORY, name, "No tuning run and no objectives are remembered.", slo, release)
+    newest = History(store).newest(now)
+    if newest is None:
+        words = f"No tuning run is remembered, and no window of the last {RECENT_S / 60:.0f} min is kept."
         return Findings(HISTORY, name, words, slo, release)
-    verdicts = evaluate(slo, {metric: measure.mean for metric, measure in windows[-1].measures.items()})
+    verdicts = evaluate(slo, at_work(newest.means), stored_baseline(store))
     words = "keeps all objectives" if all_met(verdicts) else "does not keep all objectives"
     return Findings(HISTORY, name, f"No tuning run is remembered. The last minute {words}.", slo, release)
 
 
-def _stored_slo(store: Store) -> Optional[Slo]:
-    try:
-        text = store.get(SLO_KEY)
-        return parse_slo(json.loads(text)) if text else None
-    except ValueError as error:
-        raise InputError("the stored SLO", str(error)[:100], "`ceph tuner slo rm all`, then set it anew") from error
+def _what(record: Record, proposed: Mapping[str, Any]) -> str:
+    """What was done, of a write with what it wrote where."""
+    if record.what != audit.APPLY:
+        return record.what
+    given = [f"{spoken(name)} {value}" for name, value in proposed.items()]
+    more = [f"{len(given) - MOST_SETTINGS} more"] if len(given) > MOST_SETTINGS else []
+    where = ", ".join(map(str, record.detail.get("targets", ())))
+    return f"{record.what}: {', '.join([*given[:MOST_SETTINGS], *more])}" + (f" for {where}" if where else "")
 
 
 def _marks(store: Store, entries: Sequence[Entry], trials: Sequence[Trial], since: float) -> Tuple[Mark, ...]:
@@ -133,17 +158,21 @@ def _marks(store: Store, entries: Sequence[Entry], trials: Sequence[Trial], sinc
     """
     trail = Audit(store).newest()
     outcomes = {record.refers: record.outcome for record in trail if record.refers}
-    found: List[Mark] = [
-        Mark(record.at, record.what, record.why, record.who, outcomes.get(record.number, record.outcome))
-        for record in trail
-        if record.what in _TOLD and not record.refers
-    ]
+    found: List[Mark] = []
+    proposed: Mapping[str, Any] = {}
+    for record in trail:
+        if record.what == audit.PROPOSAL:
+            settings = record.detail.get("settings")
+            proposed = settings if isinstance(settings, dict) else {}
+        if record.what in _TOLD and not record.refers:
+            outcome = outcomes.get(record.number, record.outcome)
+            found.append(Mark(record.at, _what(record, proposed), record.why, record.who, outcome))
     told = [mark.at for mark in found]
     spans = [(trial.at, trial.at + trial.seconds) for trial in trials]
     for entry in entries:
         tried = entry.trial or (entry.state == UNDONE and any(start <= entry.at <= end for start, end in spans))
         if not tried and all(abs(entry.at - at) > _SAME_S for at in told):
-            words = f"{len(entry.steps)} writes for {entry.target}"
+            words = f"{len(entry.steps)} write{'s' * (len(entry.steps) != 1)} for {entry.target}"
             found.append(Mark(entry.at, words, entry.why, entry.who, f"{entry.state}. {entry.note}".rstrip(". ")))
     kept = sorted((mark for mark in found if mark.at >= since), key=lambda mark: mark.at)[-MOST_MARKS:]
     return tuple(

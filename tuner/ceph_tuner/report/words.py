@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Callable, List, Optional, Tuple
+from typing import TYPE_CHECKING, Callable, List, Optional, Tuple
 
 from ceph_tuner.knobs import Knob
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.releases import Value
-from ceph_tuner.search.explaining import SURE, InTheWay
+
+if TYPE_CHECKING:
+    from ceph_tuner.search.explaining import InTheWay
 
 Written = Callable[[str, float], str]
 """A metric and its value, as the page writes them."""
@@ -59,6 +61,8 @@ def shown(entry: Knob, value: Value) -> str:
 
 def in_the_way(found: InTheWay, written: Written) -> List[str]:
     """Say which objectives cannot be kept together, and what could be kept instead."""
+    from ceph_tuner.search.explaining import SURE  # brings scipy, which who only writes values does not wait for
+
     lines = []
     for conflict in found.conflicts:
         texts = " and ".join(objective.text for objective in conflict)
