@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.guard import TOLERANCE, Guard, Limits, Sight, Streaks, broken, must_hold
+from ceph_tuner.guard import TOLERANCE, Guard, Limits, Sight, broken, must_hold
 from ceph_tuner.slo import parse_slo
 
 SLO = parse_slo({"objectives": ["client.p95_ms <= 80 ms", "client.iops >= 200", "recovery.bytes_s >= 10 MB/s"]})
@@ -140,14 +138,3 @@ def test_laggy_pgs_and_more_slow_operations_count_as_the_limits_say() -> None:
     breach = lenient.watch(sight(ops__slow=10))
     assert breach is not None
     assert breach.reason == "10 slow operations, 4 before the trial, 5 more are borne"
-
-
-def test_a_successor_goes_on_counting() -> None:
-    first = Streaks()
-    assert Guard(SLO, BASELINE, BEFORE, streaks=first).watch(sight(ops__slow=2)) is None
-    assert Guard(SLO, BASELINE, BEFORE, streaks=Streaks(first.to_dict())).watch(sight(ops__slow=2)) is not None
-
-
-def test_a_sight_survives_the_store() -> None:
-    seen = Sight(5.0, "HEALTH_WARN", {"osds.down": 1.0}, "(OSD_DOWN)", frozenset({"OSD_DOWN", "PG_DEGRADED"}))
-    assert Sight.from_dict(json.loads(json.dumps(seen.to_dict()))) == seen

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
-from typing import Dict
+import json
+from typing import Dict, Mapping
 
 import pytest
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.in_force import hardware_of, profile_in_force
+from ceph_tuner.errors import CommandFailed, InputError
+from ceph_tuner.in_force import hardware_of, kinds_of, profile_in_force
 from ceph_tuner.knobs import KNOBS, PROFILE
 from ceph_tuner.releases import QUINCY_EARLY, REEF, TENTACLE, Release, Settings, nine
 from ceph_tuner.settings import format_settings
+from ceph_tuner.target import Place
 from ceph_tuner.translate import translate
 
 TUNED = nine((0.5, 8, 0.0), (0.2, 1, 0.5), (0.05, 1, 0.3))
@@ -94,3 +96,41 @@ def test_hardware_is_that_of_the_device() -> None:
     assert hardware_of({**options, "osd_op_num_shards": "3"}, "hdd").shards == 3
     with pytest.raises(InputError, match=r"osd\.5: found no option osd_op_num_shards"):
         hardware_of({}, "ssd", "osd.5")
+
+
+class Metadata:
+    def __init__(self, answer: str = "") -> None:
+        self._answer = answer
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        if not self._answer:
+            raise CommandFailed(f"ceph {prefix}", -22, "command not known")
+        return {"osd metadata": self._answer}[prefix]
+
+    def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
+        raise AssertionError(daemon)
+
+
+def test_a_drive_is_of_the_kind_that_it_says_whatever_its_class() -> None:
+    places = [Place(0, "archive"), Place(1, "hdd"), Place(2, "hdd"), Place(3, ""), Place(4, "hdd-large")]
+    said = [{"id": 0, "rotational": "1"}, {"id": 1, "rotational": "0"}, {"id": 2}, {"id": 9, "rotational": "1"}]
+    assert kinds_of(Metadata(json.dumps(said)), places) == {0: "hdd", 1: "ssd", 2: "hdd", 3: "ssd", 4: "ssd"}
+    assert kinds_of(Metadata(), places[:2]) == {0: "ssd", 1: "hdd"}
+
+
+def test_an_osd_has_the_options_of_its_drives_kind_whatever_its_class() -> None:
+    options = options_of(REEF, {}, osd_mclock_max_capacity_iops_hdd="380")
+    found = hardware_of(options, "archive", kind="hdd")
+    assert (found.capacity_iops, found.bandwidth_bytes_s, found.shards) == (380, 150 * 2**20, 1)
+    assert found.device_class == "archive"
+    assert hardware_of(options, "hdd", kind="ssd").capacity_iops == 21500
+
+
+def test_iops_per_shard_are_those_of_the_drives_kind() -> None:
+    in_iops = nine((190, 2, 999_999), (95, 1, 380), (1, 2, 999_999))
+    options = options_of(
+        QUINCY_EARLY, {PROFILE: "custom", **in_iops}, osd_mclock_max_capacity_iops_hdd="380", osd_op_num_shards_hdd="1"
+    )
+    found = profile_in_force("x", options, QUINCY_EARLY, device_class="archive", kind="hdd").profile
+    assert found.settings["osd_mclock_scheduler_client_res"] == pytest.approx(0.5, abs=0.001)
+    assert found.settings["osd_mclock_scheduler_background_recovery_lim"] == pytest.approx(1, abs=0.001)

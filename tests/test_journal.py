@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ceph_tuner.errors import JournalDamaged
 from ceph_tuner.journal import APPLIED, UNDONE, Entry, Journal
+from ceph_tuner.knobs import KNOBS
 from ceph_tuner.plan import Restore, Step
 from monitors import MemoryStore
 
@@ -21,7 +22,7 @@ def entry(number: int, state: str = APPLIED, old: Optional[str] = "1", new: str 
 values = st.none() | st.text(max_size=5)
 
 
-@given(st.lists(st.tuples(st.text(max_size=5), values, values, st.frozensets(values, max_size=3))))
+@given(st.lists(st.tuples(st.sampled_from(sorted(KNOBS)), values, values, st.frozensets(values, max_size=3))))
 def test_an_entry_is_read_as_it_was_written(rows: list) -> None:  # type: ignore[type-arg]
     steps = tuple(Step(name, name, old, new) for name, old, new, _ in rows)
     restores = tuple(Restore(name, name, old, ours) for name, old, _, ours in rows)
@@ -36,6 +37,13 @@ def test_a_damaged_entry_stops_everything_and_names_itself(text: str) -> None:
     store = MemoryStore()
     store.set("journal/00000001", text)
     with pytest.raises(JournalDamaged, match="journal/00000001"):
+        Journal(store).entries()
+
+
+def test_an_entry_that_would_set_what_no_change_of_ours_sets_is_refused() -> None:
+    store = MemoryStore()
+    store.set("journal/00000001", entry(1).to_text().replace("osd_max_scrubs", "auth_cluster_required"))
+    with pytest.raises(JournalDamaged, match="auth_cluster_required"):
         Journal(store).entries()
 
 

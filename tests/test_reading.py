@@ -13,6 +13,7 @@ from ceph_tuner.reading import (
     PgDetail,
     Reading,
     Turn,
+    data_chunks,
     late_pgs,
     latency_axis,
     osd_latency,
@@ -21,6 +22,8 @@ from ceph_tuner.reading import (
     osd_queues_in,
     osd_values,
     osds_down,
+    pg_details,
+    raw_bytes,
     share_out,
     slow_ops,
     spread,
@@ -73,10 +76,29 @@ def test_the_two_axes_of_a_histogram_are_summed_over_the_second() -> None:
 def test_a_pg_is_late_when_its_last_deep_scrub_is_longer_ago_than_the_interval() -> None:
     now, day = 1_795_241_826.0, 86400.0
     stamps = {"1.0": "2026-11-21T06:12:34.529551+0000", "1.1": "2026-11-01T06:12:34.529551+0000"}
-    pgs = {pgid: PgDetail(0, 0, 1, 1, 2, "active+clean", deep_scrubbed=stamp) for pgid, stamp in stamps.items()}
+    pgs = {pgid: PgDetail(0, 0, 1, 2.0, "active+clean", deep_scrubbed=stamp) for pgid, stamp in stamps.items()}
     assert late_pgs(pgs, now, 7 * day) == 1
     assert late_pgs(pgs, now, 30 * day) == 0
     assert late_pgs(pgs, now + 40 * day, 7 * day) == 2
+
+
+def test_the_shards_of_an_erasure_code_have_a_kth_of_an_object_each() -> None:
+    profiles = {"default": {"k": "2", "m": "2"}, "wide": {"k": "4", "m": "2", "plugin": "isa"}}
+    pools = [
+        {"pool": 1, "type": 1, "erasure_code_profile": ""},
+        {"pool": 2, "type": 3, "erasure_code_profile": "wide"},
+    ]
+    chunks = data_chunks({"pools": pools, "erasure_code_profiles": profiles})
+    assert chunks == {2: 4}
+    total = {"num_objects": 10, "num_bytes": 8000}
+    rest = {"state": "active+clean", "last_scrub_stamp": "", "last_deep_scrub_stamp": ""}
+    rows = [
+        {"pgid": f"{pool}.a", "stat_sum": total, "acting": list(range(size)), **rest} for pool, size in ((1, 3), (2, 6))
+    ]
+    assert [pg.raw_bytes for pg in pg_details(rows, chunks).values()] == [24000.0, 12000.0]
+    stats = [{"poolid": pool, "stat_sum": {**total, "num_object_copies": 10 * size}} for pool, size in ((1, 3), (2, 6))]
+    empty = {"poolid": 3, "stat_sum": {"num_objects": 0, "num_object_copies": 0, "num_bytes": 0}}
+    assert raw_bytes([*stats, empty], chunks) == 36000.0
 
 
 def test_slow_operations_are_read_out_of_the_health_message() -> None:

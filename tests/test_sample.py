@@ -116,6 +116,17 @@ def test_the_drain_time_of_a_window_is_what_is_queued_over_how_the_queue_fell() 
     assert window.measures["snaptrim.drain_s"].mean == pytest.approx(15.0)
 
 
+def test_a_window_in_which_the_queue_stays_while_objects_are_trimmed_has_no_drain_time() -> None:
+    def six(trimmed: float) -> Dict[str, float]:
+        values = {"snaptrim.queue": 32.0, "snaptrim.objects_s": trimmed, "snaptrim.drain_s": NEVER_S}
+        window = window_of([sample(5.0 * place, values=values) for place in range(1, 7)])
+        assert window is not None
+        return window.means
+
+    assert "snaptrim.drain_s" not in six(500.0)
+    assert six(0.0)["snaptrim.drain_s"] == NEVER_S
+
+
 def test_the_scrub_interval_of_a_window_is_what_is_stored_over_the_mean_rate() -> None:
     busy = {"scrub.bytes_s": 200.0, "scrub.interval_s": 5.0}
     window = window_of([sample(5.0, values=busy), sample(10.0, values={"scrub.bytes_s": 0.0})])

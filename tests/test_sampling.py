@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
 from hypothesis import given
@@ -30,7 +30,7 @@ def recorded(release: str) -> List[Reading]:
             latency={int(osd): osd_latency(seen["histogram"]) for osd, seen in look["osds"].items()},
             queues={int(osd): osd_queues(seen["perf"]) for osd, seen in look["osds"].items()},
             pg_states={row["state_name"]: row["count"] for row in look["pgmap"]["pgs_by_state"]},
-            pgs=pg_details(look["pg_ls"]),
+            pgs=pg_details(look["pg_ls"], {}),
         )
         for look in looks
     ]
@@ -126,9 +126,22 @@ def test_work_that_stands_still_never_ends() -> None:
     assert seen["recovery.finish_s"] == seen["backfill.finish_s"] == seen["snaptrim.drain_s"] == NEVER_S
 
 
+@pytest.mark.parametrize(("queues", "seen"), [((32.0, 32.0), None), ((32.0, 34.0), None), ((32.0, 0.0), 0.0)])
+def test_a_snaptrim_queue_that_stays_while_objects_are_trimmed_says_nothing_of_its_end(
+    queues: Tuple[float, float], seen: Optional[float]
+) -> None:
+    looks = [
+        reading(at, totals={"num_object_clones": 9000.0 - 500.0 * at}, snaptrim_queue=queue)
+        for at, queue in zip((5.0, 10.0), queues)
+    ]
+    values = second(looks).values
+    assert values["snaptrim.objects_s"] == 500.0
+    assert values.get("snaptrim.drain_s") == seen
+
+
 def detail(scrubbed: int, state: str = "active+clean+scrubbing+deep", ended: str = "monday") -> PgDetail:
     return PgDetail(
-        scrubbed, 0, objects=50, bytes=50 * 1000, copies=2, state=state, scrub_ended=ended, deep_scrubbed=ended
+        scrubbed, 0, objects=50, raw_bytes=2 * 50 * 1000, state=state, scrub_ended=ended, deep_scrubbed=ended
     )
 
 
@@ -148,12 +161,13 @@ def test_some_pgs_stand_for_all() -> None:
 
 
 def test_scrub_counters_of_the_osds_count_every_copy() -> None:
-    totals = {"num_objects": 100.0, "num_object_copies": 300.0, "num_bytes": 1e6}
+    totals = {"num_objects": 100.0, "num_object_copies": 300.0}
     looks = [
         reading(
             at,
             osds={0: Report(at, {"scrub_replicated_stats_cnt": 30 * at, "scrub_replicated_read_bytes": 3e3 * at}, 1)},
             totals=totals,
+            raw_bytes=3e6,
         )
         for at in (5.0, 10.0)
     ]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.condition import Change, Condition, alike, changed, lighter
+from ceph_tuner.autopilot.condition import Change, Condition, changed, lighter
 from ceph_tuner.autopilot.policy import Policy
 
 MEANS = {
@@ -98,15 +98,6 @@ def test_noise_never_adds_up_to_a_change(loads: List[float]) -> None:
     assert after(loads, policy) == Change()
 
 
-def test_day_and_night_are_learnt_once_each() -> None:
-    night = replace(NOW, iops=120.0)
-    assert alike([NOW], night) is None
-    assert alike([NOW, night], replace(night, iops=140.0)) == 1
-    assert alike([NOW, night], replace(NOW, iops=420.0)) == 0
-    # the newest of several
-    assert alike([NOW, night, replace(NOW, iops=390.0)], NOW) == 2
-
-
 rates = st.none() | st.floats(0, 1e6)
 conditions = st.builds(
     Condition,
@@ -135,11 +126,6 @@ def test_a_larger_factor_never_finds_more(before: Condition, now: Condition, fac
 def test_all_but_background_work_counts_either_way(before: Condition, now: Condition) -> None:
     one, other = replace(before, work=frozenset()), replace(now, work=frozenset())
     assert len(changed(one, other)) == len(changed(other, one))
-
-
-def test_a_count_survives_the_store() -> None:
-    found = after([900.0] * 2, Policy())
-    assert Change.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
 
 def test_less_to_do_is_a_lighter_load_unless_clients_were_idle_before() -> None:

@@ -53,7 +53,7 @@ def test_with_all_objectives_met_it_only_watches() -> None:
     assert told(State(mode=AUTO, kept=12), missed=()) == [
         ON,
         "It watches the objectives; nothing is on trial.",
-        "It kept change 12 last; `ceph tuner rollback` takes that back.",
+        "It kept change 12 last; `ceph tuner rollback --yes` takes that back.",
         "Next: once an objective is missed, it asks the optimiser for settings.",
     ]
 
@@ -185,7 +185,7 @@ def test_a_taking_back_that_fails_says_why_and_what_to_do() -> None:
         ON,
         "It takes a trial back. This waits for nobody, and is tried again at each sample until it is done.",
         "The last attempt failed: osd.0 does not answer.",
-        "`ceph tuner rollback` does it by hand.",
+        "`ceph tuner rollback --yes` does it by hand.",
         "Next: it pauses (paused by alice).",
     ]
 

@@ -335,7 +335,7 @@ def test_the_mode_that_waits_for_approval_is_not_the_approval() -> None:
 def test_a_rejected_proposal_is_dropped_and_the_next_one_waits() -> None:
     state = tell(at(WAITING, mode=APPROVE), "reject").state
     assert (state.phase, state.proposed, state.tried) == (OBSERVING, None, 1)
-    assert (state.failures, state.failed_at) == (1, NOW)
+    assert (state.declined_at, state.failures) == (NOW, 0)
 
 
 def test_a_proposal_that_nobody_needs_any_more_is_dropped() -> None:
@@ -361,7 +361,8 @@ def test_dry_run_reports_and_writes_nothing() -> None:
     decision = go(at(ASKING, mode=DRY_RUN), answer(NOW))
     assert (decision.state.phase, deeds(decision)) == (OBSERVING, [])
     assert notes(decision) == ["would try"]
-    assert decision.state.failures == 1  # so that the next report comes after a pause
+    # the next report comes after a pause, and nobody is told that something was taken back
+    assert (decision.state.declined_at, decision.state.failures) == (NOW, 0)
 
 
 def test_off_or_paused_it_does_not_even_ask() -> None:

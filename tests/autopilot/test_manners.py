@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import re
 from typing import List
 
@@ -100,6 +99,14 @@ def test_after_trials_taken_back_it_pauses_twice_as_long_each_time() -> None:
     assert "3 trials taken back in a row: until 2026-11-24 15:00:00 UTC" in reason(60, 3)
 
 
+def test_after_a_proposal_that_nobody_wanted_tried_it_waits_and_says_so() -> None:
+    def reason(minutes: float) -> str:
+        return reason_to_wait(NOON, Policy(), calm(), declined_at=NOON - 60 * minutes) or ""
+
+    assert reason(59) == "pause after a proposal that was not tried: until 2026-11-24 12:01:00 UTC"
+    assert reason(60) == ""
+
+
 def test_the_day_s_changes_are_counted_over_24_hours() -> None:
     policy = Policy(changes_per_day=2)
     moves = [NOON - 90000.0, NOON - 80000.0, NOON - 10.0]
@@ -186,11 +193,3 @@ def test_it_gives_all_reasons_together() -> None:
     policy = Policy(blackout="tue", changes_per_day=1)
     reasons = reason_to_wait(NOON, policy, calm(0), [NOON - 5], 1, NOON - 5) or ""
     assert [re.split("[ (]", reason)[0] for reason in reasons.split("; ")] == ["blackout", "the", "pause", "1"]
-
-
-@given(st.lists(st.tuples(st.floats(0, 1e5), st.sampled_from([0.0, 1.0]), st.integers(0, 3)), max_size=6))
-def test_it_survives_the_store(sights: list) -> None:
-    found = Calm()
-    for at, down, born in sights:
-        found = found.after(sight(at, osds__down=down), {0: born})
-        assert Calm.from_dict(json.loads(json.dumps(found.to_dict()))) == found

@@ -277,6 +277,21 @@ def on_trial(eyes: Seen, windows: int = 12, name: str = TRYING, **more: int) -> 
     return effects_of(observer, phase(name, **more))
 
 
+def test_effects_are_reckoned_once_a_window_and_anew_for_another_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    observer = Observer(Seen(steady(), {"tried 0": wavy(60.0), "control 0": wavy(100.0)}))
+    end = fly(observer, (phase(COMPARING), 6), (phase(TRYING), 6))
+    asked: List[int] = []
+    monkeypatch.setattr("ceph_tuner.autopilot.observer.effects", lambda pairs, *rest: asked.append(len(pairs)) or {})
+    for _ in range(3):
+        effects_of(observer, phase(TRYING))
+    assert asked == [12]
+    effects_of(observer, phase(TRYING), replace(POLICY, tolerance=0.5))
+    assert asked == [12, 12]
+    list(watch(observer, replace(phase(TRYING), since=START + 6 * 30.0 + 2.0), end, end + 30.0, interval=1.0))
+    effects_of(observer, phase(TRYING))
+    assert asked == [12, 12, 13]
+
+
 def changing(before: float, after: float, since: float = START + 12 * 30.0 + 1.0) -> Rates:
     return lambda at: wavy(before if at <= since else after)(at)
 

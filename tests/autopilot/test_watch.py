@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from typing import Dict, List, Optional
 
 import pytest
@@ -210,34 +209,3 @@ def test_what_is_as_it_was_before_is_never_a_breach(
     for _ in range(4):
         assert guard.look(before) is None
         assert guard.close(baseline) is None
-
-
-steps = st.one_of(
-    st.none(),
-    st.builds(lambda latency: ("close", window(client__p95_ms=latency)), st.sampled_from([60.0, 90.0])),
-    st.builds(lambda rate: ("close", slow_recovery(rate, 900.0)), st.sampled_from([5.0, 26.0])),
-    st.builds(lambda left: ("close", window(recovery__objects_left=left)), st.sampled_from([1100.0, 1200.0, 1300.0])),
-    st.builds(lambda slow: ("look", sight(ops__slow=slow)), st.sampled_from([0.0, 3.0])),
-)
-
-
-@given(st.lists(steps, max_size=20), st.integers(0, 20))
-def test_a_successor_says_what_the_first_would_have_said(script: List[Optional[tuple]], change: int) -> None:
-    def take(guard: Watch, step: Optional[tuple]) -> Optional[Breach]:
-        if step is None:
-            return guard.look(None)
-        return guard.close(step[1]) if step[0] == "close" else guard.look(step[1])
-
-    alone, relay = watch(), watch()
-    for number, step in enumerate(script):
-        if number == change:
-            relay = Watch.from_dict(json.loads(json.dumps(relay.to_dict())), SLO, Policy())
-        assert take(alone, step) == take(relay, step)
-    assert alone.to_dict() == relay.to_dict()
-
-
-def test_a_successor_knows_what_was_degraded_before() -> None:
-    guard = watch(guard_windows=2)
-    assert rules([guard.close(window(recovery__objects_left=left)) for left in (1100.0, 1200.0)]) == ["", ""]
-    guard = Watch.from_dict(guard.to_dict(), SLO, Policy(guard_windows=2))
-    assert rules([guard.close(window(recovery__objects_left=1300.0))]) == ["recovery"]

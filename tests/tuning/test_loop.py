@@ -19,6 +19,7 @@ from ceph_tuner.tuning.loop import Lessons, tune
 from ceph_tuner.tuning.measuring import Measuring, Timing
 from ceph_tuner.tuning.outcome import Outcome, Task
 from ceph_tuner.tuning.searching import TuningSearch
+from ceph_tuner.uninterrupted import SIGNALS
 
 SLO = parse_slo({"name": "recovery", "objectives": ["client.p95_ms <= 85 ms", "recovery.bytes_s >= 8 MB/s"]})
 PROFILES = TENTACLE.profiles
@@ -124,7 +125,7 @@ def test_trials_are_recorded_as_they_end() -> None:
 PHASES = ["preparing the load", "settling", "measuring"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("phase", [*PHASES, "writing the settings", "taking the settings back"])
 @pytest.mark.parametrize("kind", ["profile", "trial", "repeat", "check"])
 def test_ctrl_c_in_any_phase_takes_the_settings_back_and_stops_the_load(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Optional
 
@@ -11,11 +12,12 @@ from ceph_tuner.cost import Hardware
 from ceph_tuner.errors import ClusterTimeout, InputError
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.lock import Holder, Lock
-from ceph_tuner.releases import TENTACLE, nine
+from ceph_tuner.releases import MCLOCK_NINE, QUINCY_EARLY, TENTACLE, nine
 from ceph_tuner.sample import Sample
 from ceph_tuner.tuning.live_work import LiveWork
 from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter, in_force
 from monitors import ManualClock, Monitors
+from twins import DISK, archive_twin
 
 TUNED = {**nine((0.5, 8, 0.0), (0.2, 1, 0.5), (0.05, 1, 0.3)), "osd_max_scrubs": 1}
 HARDWARE = Hardware(935.0, 62914560.0, 1)
@@ -67,7 +69,7 @@ def test_undoing_nothing_and_keeping_nothing_are_no_errors() -> None:
 
 
 def opened(monitors: Monitors) -> SimpleNamespace:
-    return SimpleNamespace(config=monitors, release=TENTACLE, version="20.2.4")
+    return SimpleNamespace(config=monitors, commander=Status("[]"), release=TENTACLE, version="20.2.4")
 
 
 def test_what_is_in_force_is_asked_of_the_osds() -> None:
@@ -85,6 +87,15 @@ def test_what_is_in_force_is_asked_of_the_osds() -> None:
         in_force(opened(monitors), "osd")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="covers no running OSD"):
         in_force(opened(monitors), "osd/host:nowhere")  # type: ignore[arg-type]
+
+
+def test_the_hardware_in_force_is_that_of_the_drives_whatever_their_class() -> None:
+    hardware = in_force(archive_twin(), "osd").hardware
+    assert hardware == replace(DISK.hardware, device_class="archive")
+    early = archive_twin(release=QUINCY_EARLY)
+    assert {name: in_force(early, "osd").settings[name] for name in MCLOCK_NINE} == pytest.approx(
+        dict(QUINCY_EARLY.profiles["high_client_ops"]), abs=0.002
+    )
 
 
 STATUS = {
@@ -108,7 +119,7 @@ class Status:
         self.answer: Optional[str] = answer
 
     def mon(self, prefix: str, arguments: object, payload: str = "") -> str:
-        assert prefix == "status"
+        assert prefix in ("status", "osd metadata")
         if self.answer is None:
             raise ClusterTimeout("no answer")
         return self.answer

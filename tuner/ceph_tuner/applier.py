@@ -9,7 +9,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Set, Tuple
 
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, EffectNotSeen, InputError, Locked, RetryLater, Stopped
+from ceph_tuner.errors import (
+    ClusterTimeout,
+    CommandFailed,
+    EffectNotSeen,
+    InputError,
+    Locked,
+    RetryLater,
+    Stopped,
+    TunerError,
+)
 from ceph_tuner.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal
 from ceph_tuner.knobs import KNOBS
 from ceph_tuner.lock import Lock
@@ -53,6 +62,11 @@ class Undone:
     unseen: Tuple[str, ...] = ()
     """OSDs that do not show it yet."""
 
+    @property
+    def remarks(self) -> Tuple[str, ...]:
+        """What is not as it was before, and where, in words."""
+        return (*map(str, self.drift), *self.unseen)
+
 
 class Applier:
     """Applies plans and takes changes back."""
@@ -92,6 +106,8 @@ class Applier:
             if not plan.steps:
                 self._await_effect(plan)
                 return None
+            # now: what fails between the last write and the return would leave a change that its owner knows nothing of
+            self._journal.trim(room=1)
             now = self._clock.now()
             entry = Entry(
                 self._journal.next_number(),
@@ -123,7 +139,6 @@ class Applier:
             except BaseException as error:
                 self._take_back_after(error, entry, doubtful)
                 raise
-            self._journal.trim()
             return entry
 
     def keep(self, entry: Entry) -> Entry:
@@ -131,7 +146,9 @@ class Applier:
         with self._lock:
             found = self._entry(entry.number)
             if found.state != APPLIED:
-                raise RetryLater(f"change {found.number} cannot be kept: it is {found.state}")
+                raise RetryLater(
+                    f"change {found.number} cannot be kept: it is {found.state}", "see `ceph-tuner history`"
+                )
             self._trials.discard(found.number)
             kept = replace(found, trial=False)
             self._record(kept)
@@ -162,7 +179,9 @@ class Applier:
             if not chosen and not done:
                 raise InputError("journal", "no change in force", "a change that was applied by ceph-tuner")
             done += [self._take_back(entry) for entry in chosen]
-            self._journal.trim()
+            with suppress(TunerError):
+                # what is taken back is, whether old entries go now or with the next change
+                self._journal.trim()
             return done
 
     def undoable(self, to: Optional[int] = None, everything: bool = False) -> List[Entry]:
@@ -207,7 +226,8 @@ class Applier:
         except Exception as exc:
             raise Stopped(
                 f"{told}; and taking it back failed as well ({exc}). "
-                "The journal has it: `ceph-tuner rollback` finishes when the cluster answers"
+                "The journal has it: `ceph-tuner rollback` finishes when the cluster answers",
+                "",
             ) from error
 
     def _take_back(self, entry: Entry, doubtful: Iterable[Key] = (), note: str = "") -> Undone:
@@ -228,7 +248,8 @@ class Applier:
         if left.steps:
             raise Stopped(
                 f"change {entry.number}: {left.steps[0].who} {left.steps[0].name} does not stay as it was; "
-                "something else keeps writing it"
+                "something else keeps writing it",
+                "stop what writes it, then `ceph-tuner rollback`",
             )
         drift.update({(item.who, item.name): item for item in left.drift})
         unseen = self._await_sources({restore.key for restore in entry.restores} | set(drift))
@@ -263,7 +284,7 @@ class Applier:
         now = {(row.who, row.name): row.value for row in self._config.dump()}
         for restore in plan.restores():
             if now.get(restore.key) != restore.value:
-                raise RetryLater(f"{restore.who} {restore.name} has changed since the plan was made: plan again")
+                raise RetryLater(f"{restore.who} {restore.name} has changed since the plan was made: plan again", "")
 
     def _await_effect(self, plan: ChangePlan) -> None:
         """Raise EffectNotSeen unless every covered OSD comes to show what was planned."""

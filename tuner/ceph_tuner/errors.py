@@ -13,21 +13,38 @@ TunerError
     ├── CommandFailed     the cluster refused or failed a command
     ├── JournalDamaged    the journal cannot be read: nothing is written
     └── LabFailed         a step of the lab failed
+        └── LoadFailed    a load on it failed
 """
 
 from __future__ import annotations
 
+from typing import Optional
+
 
 class TunerError(Exception):
-    """Anything that ends a command with one line for the operator."""
+    """Anything that ends a command with one line for the operator: what is wrong, and the next step to take."""
 
     exit_code = 1
+    next_step = "see `ceph-tuner history` for what was written"
+
+    def __init__(self, message: str = "", next_step: Optional[str] = None) -> None:
+        """Take the step to take here, where it is another one than for most errors of this kind; "": it is said."""
+        super().__init__(message)
+        if next_step is not None:
+            self.next_step = next_step
+
+    @property
+    def advised(self) -> str:
+        """The message with the next step, for people who wait for it; the text of the error itself has none."""
+        return f"{self}. Next: {self.next_step}" if self.next_step else str(self)
 
 
 class InputError(TunerError):
     """Something that the operator gave cannot be used as it is."""
 
     exit_code = 2
+    next_step = ""
+    """What was expected says it."""
 
     def __init__(self, place: str, found: str, expected: str) -> None:
         """Name the place (`slo.yaml:4 client.p95_ms`), what was found there, what was expected."""
@@ -47,18 +64,25 @@ class RetryLater(TunerError):
     """The request is sound, the moment is not."""
 
     exit_code = 3
+    next_step = "try again later"
 
 
 class Locked(RetryLater):
     """Another tuner holds the cluster's lock."""
 
+    next_step = "try again when it is done; what died frees it by itself"
+
 
 class ClusterTimeout(RetryLater):
     """The cluster did not answer in time."""
 
+    next_step = "see whether `ceph -s` answers, then try again"
+
 
 class NotQuiet(RetryLater):
     """Other work runs on the cluster that would spoil a measurement."""
+
+    next_step = "wait until that is over, then try again"
 
 
 class Stopped(TunerError):
@@ -70,9 +94,13 @@ class Stopped(TunerError):
 class EffectNotSeen(Stopped):
     """The configuration database took a value and an OSD does not show it."""
 
+    next_step = "see by `ceph config show osd.N` what that OSD has instead, and from where"
+
 
 class CommandFailed(Stopped):
     """The cluster refused a command, or failed it."""
+
+    next_step = "see `ceph -s`; the log of the daemon that answered says more"
 
     def __init__(self, command: str, code: int, message: str) -> None:
         """Keep the command, its negative errno and the daemon's words."""
@@ -83,6 +111,16 @@ class CommandFailed(Stopped):
 class JournalDamaged(Stopped):
     """An entry of the journal cannot be read back."""
 
+    next_step = "use the version that wrote it, or look at it by `ceph config-key get` and remove it"
+
 
 class LabFailed(Stopped):
     """A step of the throwaway cluster failed."""
+
+    next_step = "`ceph-tuner lab down` removes what is left, then `ceph-tuner lab up` again"
+
+
+class LoadFailed(LabFailed):
+    """A load on it failed."""
+
+    next_step = "see `ceph-tuner lab exec ceph -s`; `ceph-tuner lab load clean` removes what is left of loads"

@@ -10,7 +10,7 @@ stop no trial.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, FrozenSet, List, Mapping, Optional
+from typing import Dict, FrozenSet, List, Mapping, Optional
 
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.slo import Objective, Slo, evaluate
@@ -37,23 +37,6 @@ class Sight:
     """What Ceph says about its health, for people."""
     checks: FrozenSet[str] = frozenset()
     """Names of the health checks that are raised and not muted; empty as well where nobody looked."""
-
-    def to_dict(self) -> Dict[str, Any]:
-        """Give the plain form, for the store."""
-        return {
-            "at": self.at,
-            "health": self.health,
-            "values": dict(self.values),
-            "words": self.words,
-            "checks": sorted(self.checks),
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Sight:
-        """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for what is none."""
-        values = {str(name): float(value) for name, value in document["values"].items()}
-        checks = frozenset(str(check) for check in document["checks"])
-        return cls(float(document["at"]), str(document["health"]), values, str(document["words"]), checks)
 
 
 def must_hold(slo: Slo, baseline: Mapping[str, float], tolerance: float = TOLERANCE) -> Dict[Objective, float]:
@@ -85,19 +68,15 @@ def beyond(held: Mapping[Objective, float], means: Mapping[str, float]) -> List[
 
 
 class Streaks:
-    """How often in a row each rule was seen broken. Plain numbers, so that a successor can go on counting."""
+    """How often in a row each rule was seen broken."""
 
-    def __init__(self, counts: Optional[Mapping[str, int]] = None) -> None:
-        self._counts = {str(rule): int(count) for rule, count in (counts or {}).items()}
+    def __init__(self) -> None:
+        self._counts: Dict[str, int] = {}
 
     def count(self, rule: str, broken: bool) -> int:
         """One more in a row, or none."""
         self._counts[rule] = self._counts.get(rule, 0) + 1 if broken else 0
         return self._counts[rule]
-
-    def to_dict(self) -> Dict[str, int]:
-        """Give the streaks that are under way."""
-        return {rule: count for rule, count in sorted(self._counts.items()) if count}
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ LARGEST_VALUE = 60_000
 """Characters per value; the monitors' limit is 65536 bytes (json escapes all else than ASCII)."""
 
 MINUTE, HOUR = 60.0, 3600.0
+RECENT_S = 600.0
+"""Of windows older than this nothing is said of the present: the cluster may be another one by now."""
 
 
 class Ring:
@@ -56,6 +58,7 @@ class History:
         self._minutes = Ring(store, "history/minute/", max(2, math.ceil(minutes / 10)), 10)
         self._hours = Ring(store, "history/hour/", max(2, math.ceil(hours / 24)), 24)
         self._trials = Ring(store, "history/trial/", max(2, math.ceil(trials / 10)), 10)
+        self._learnt = Ring(store, "history/learnt/", 2, 1)
 
     def add_window(self, window: Window) -> None:
         """Keep a window of about a minute; when it is the first of another hour, the last hour is kept as one, too."""
@@ -71,6 +74,11 @@ class History:
         """Windows of a minute that end after `since`, oldest first."""
         return _windows(self._minutes.read(), since)
 
+    def newest(self, now: float) -> Optional[Window]:
+        """The last minute, where it is recent enough to say something of the present."""
+        recent = self.windows(now - RECENT_S)
+        return recent[-1] if recent else None
+
     def hours(self, since: float = 0.0) -> List[Window]:
         """Windows of an hour that end after `since`, oldest first."""
         return _windows(self._hours.read(), since)
@@ -82,6 +90,14 @@ class History:
     def trials(self) -> List[Dict[str, Any]]:
         """Records of trials, oldest first."""
         return self._trials.read()
+
+    def add_learnt(self, record: Mapping[str, Any]) -> None:
+        """Keep what a tuning run had learnt at its end, of the last two runs. ValueError where it is too large."""
+        self._learnt.append(record)
+
+    def learnt(self) -> List[Dict[str, Any]]:
+        """What the last runs had learnt, oldest first."""
+        return self._learnt.read()
 
 
 def merged(windows: Sequence[Window]) -> Optional[Window]:

@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ceph_tuner.cost import Hardware
-from ceph_tuner.errors import InputError
+from ceph_tuner.errors import CommandFailed, InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
+from ceph_tuner.ports import Commander
 from ceph_tuner.profile import Profile
 from ceph_tuner.releases import BUILT_IN_PROFILES, Release, Settings, Version, parse_version
 from ceph_tuner.settings import settings_in_force
+from ceph_tuner.target import Place
 from ceph_tuner.translate import from_release_units
 
 _FOR_PROFILES = ("scrub", "snaptrim", "deletion", "recovery", "device")
@@ -28,9 +31,26 @@ class Found:
     notes: Tuple[str, ...]
 
 
-def hardware_of(options: Mapping[str, str], device_class: str = "ssd", place: str = "osd") -> Hardware:
-    """Capacity, bandwidth and shards as mClock uses them on this OSD. Raises InputError where an option is missing."""
-    media = "hdd" if device_class == "hdd" else "ssd"
+def kinds_of(commander: Commander, places: Iterable[Place]) -> Dict[int, str]:
+    """`hdd` or `ssd` by OSD, as its drive says of itself: Ceph chooses among options by that, whatever the class.
+
+    One command for all of them; by the class where nothing is known of the drive. Raises TunerError.
+    """
+    try:
+        rows = json.loads(commander.mon("osd metadata", {}))
+    except (CommandFailed, ValueError):
+        rows = []
+    # an OSD that never ran says nothing of its drive
+    said = {int(row["id"]): "hdd" if row["rotational"] == "1" else "ssd" for row in rows if "rotational" in row}
+    return {place.osd: said.get(place.osd) or _kind(place.device_class) for place in places}
+
+
+def hardware_of(options: Mapping[str, str], device_class: str = "ssd", place: str = "osd", kind: str = "") -> Hardware:
+    """Capacity, bandwidth and shards as mClock uses them on this OSD. Raises InputError where an option is missing.
+
+    `kind`: of its drive, as `kinds_of` gives it; by the class where it is empty.
+    """
+    media = kind or _kind(device_class)
 
     def number(name: str) -> float:
         if name not in options:
@@ -53,16 +73,18 @@ def profile_in_force(
     release: Release,
     version: str = "",
     device_class: str = "ssd",
+    kind: str = "",
     **origin: Any,
 ) -> Found:
     """Make a profile of an OSD's options: its nine values, and the other knobs that are not at their default.
 
-    Raises InputError for an OSD whose queue is not mClock, or whose nine values no profile can hold.
+    `kind` is its drive's (`kinds_of`). Raises InputError for an OSD whose queue is not mClock, or whose nine values no
+    profile can hold.
     """
     queue = options.get("osd_op_queue", "mclock_scheduler")
     if queue != "mclock_scheduler":
         raise InputError("osd_op_queue", queue, "mclock_scheduler: under another queue the nine values do nothing")
-    hardware = hardware_of(options, device_class)
+    hardware = hardware_of(options, device_class, kind=kind)
     at = parse_version(version) if version else release.newest
     in_force = settings_in_force(options)
     profile = in_force.pop(PROFILE, "custom")
@@ -84,6 +106,10 @@ def profile_in_force(
         **origin,
     )
     return Found(made, tuple(notes))
+
+
+def _kind(device_class: str) -> str:
+    return "hdd" if device_class == "hdd" else "ssd"
 
 
 def _others(options: Mapping[str, str], release: Release, version: Version, notes: List[str]) -> Settings:

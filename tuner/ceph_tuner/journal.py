@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Dict, List, Sequence, Tuple
 
 from ceph_tuner.errors import JournalDamaged
+from ceph_tuner.knobs import KNOBS
 from ceph_tuner.plan import Key, Restore, Step
 from ceph_tuner.ports import Store, contents
 
@@ -67,7 +68,12 @@ class Entry:
                 Restore(item["who"], item["name"], item["value"], frozenset(item["ours"]))
                 for item in stored["restores"]
             )
-            return Entry(**stored)
+            entry = Entry(**stored)
+            # whoever may write the store must not have a rollback, which may do more, set any option of the cluster
+            foreign = sorted({restore.name for restore in entry.restores} - set(KNOBS))
+            if foreign:
+                raise ValueError(f"restores {', '.join(foreign)}, which no change of ours sets")
+            return entry
         except (ValueError, KeyError, TypeError) as exc:
             raise JournalDamaged(
                 f"{place}: not an entry of this version's journal ({exc}); nothing is written while it cannot be read"
@@ -93,10 +99,13 @@ class Journal:
         """Store an entry; the store answers after the commit."""
         self._store.set(_key(entry), entry.to_text())
 
-    def trim(self) -> None:
-        """Forget the oldest finished entries; join the two oldest in force. Safe to interrupt anywhere."""
+    def trim(self, room: int = 0) -> None:
+        """Forget the oldest finished entries; join the two oldest in force. Safe to interrupt anywhere.
+
+        `room`: for so many entries to come.
+        """
         entries = self.entries()
-        excess = len(entries) - self._keep
+        excess = len(entries) + room - self._keep
         for entry in [entry for entry in entries if entry.state == UNDONE][: max(0, excess)]:
             self._store.remove(_key(entry))
             excess -= 1

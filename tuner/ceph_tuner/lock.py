@@ -16,10 +16,10 @@ import json
 import random
 import threading
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
 from typing import Callable, List, Optional
 
 from ceph_tuner.errors import Locked, TunerError
+from ceph_tuner.moments import utc
 from ceph_tuner.ports import Clock, Store
 
 PREFIX = "lock/"
@@ -104,7 +104,10 @@ class Lock:
         """Raise Locked if the claim is no longer there: it expired, and another tuner may be at work."""
         claim = self._claim
         if claim is None or self._store.get(claim.key) is None:
-            raise Locked("the tuner's lock was lost (it had not been renewed in time): nothing more is written")
+            raise Locked(
+                "the tuner's lock was lost (it had not been renewed in time): nothing more is written",
+                "run it again: what was begun is taken back first",
+            )
         if self._clock.now() > claim.expires - LEASE_S * 2 / 3:
             self.renew()
 
@@ -183,6 +186,6 @@ class Lock:
 
 
 def _refusal(claim: Claim) -> str:
-    since = datetime.fromtimestamp(claim.since, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    since = utc(claim.since)
     where = f" on {claim.holder.host}" if claim.holder.host else ""
     return f"another tuner is at work on this cluster: {claim.holder.name}{where}, since {since}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Collection, Dict, FrozenSet, Iterable, Mapping, Optional, Pattern, Tuple
 
 from ceph_tuner.counters import Report
+from ceph_tuner.errors import RetryLater
 from ceph_tuner.histogram import NS_PER_MS, Histogram, pooled
 from ceph_tuner.sample import READ, WRITE
 
@@ -54,8 +55,8 @@ class PgDetail:
     scrubbed: int
     trimmed: int
     objects: int
-    bytes: int
-    copies: int
+    raw_bytes: float
+    """Of all copies, or of all shards of an erasure code: what a deep scrub reads."""
     state: str
     snaptrim_queue: int = 0
     scrub_ended: str = ""
@@ -95,6 +96,8 @@ class Reading:
     queues: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     totals: Mapping[str, float] = field(default_factory=dict)
     """Sums over all PGs, by the names of Ceph's `stat_sum`."""
+    raw_bytes: Optional[float] = None
+    """What the OSDs hold of all PGs, all copies and shards together."""
     pg_states: Mapping[str, int] = field(default_factory=dict)
     pgs: Mapping[str, PgDetail] = field(default_factory=dict)
     """Details of some PGs, or of all."""
@@ -122,6 +125,13 @@ LATENCY_HISTOGRAMS = {
     # its twin by answer size counts the same operations
     "op_rw_latency_in_bytes_histogram": WRITE,
 }
+
+UNKNOWN = "unknown"
+"""State of a PG of which the active mgr has heard nothing."""
+UNHEARD = "the active mgr has not heard of the PGs yet"
+
+ERASURE = 3
+"""Type of an erasure-coded pool (`pg_pool_t::TYPE_ERASURE`)."""
 
 _QUEUE_SECTION = "mclock-shard-queue-"
 _QUEUES_IN_TEXT = re.compile(rf'"({_QUEUE_SECTION}[^"]*)"\s*:\s*')
@@ -189,20 +199,43 @@ def latency_axis(document: Mapping[str, Any]) -> Histogram:
     return Histogram(upper_ms, (counts[0] + counts[1], *counts[2:]))
 
 
-def pg_details(pg_stats: Iterable[Mapping[str, Any]]) -> Dict[str, PgDetail]:
-    """PGs by id out of the rows of `pg ls` or of the mgr's `pg_stats`."""
-    return {str(row["pgid"]): pg_detail(row) for row in pg_stats}
+def data_chunks(osd_map: Mapping[str, Any]) -> Dict[int, int]:
+    """Erasure-coded pool -> its data chunks (k), out of `osd dump` or of the mgr's `osd_map`."""
+    profiles = osd_map.get("erasure_code_profiles", {})
+    return {
+        int(pool["pool"]): int(profiles.get(pool["erasure_code_profile"], {}).get("k", 1))
+        for pool in osd_map.get("pools", [])
+        if int(pool.get("type", 1)) == ERASURE
+    }
 
 
-def pg_detail(row: Mapping[str, Any]) -> PgDetail:
+def raw_bytes(pool_stats: Iterable[Mapping[str, Any]], chunks: Mapping[int, int]) -> float:
+    """What the OSDs hold of these pools, out of the rows of the mgr's `pool_stats`; `chunks` as of `data_chunks`."""
+    total = 0.0
+    for pool in pool_stats:
+        sums = pool["stat_sum"]
+        if sums["num_objects"]:
+            # Ceph counts the bytes that clients see, and every shard as a copy
+            copies = sums["num_object_copies"] / sums["num_objects"]
+            total += sums["num_bytes"] * copies / chunks.get(int(pool["poolid"]), 1)
+    return total
+
+
+def pg_details(pg_stats: Iterable[Mapping[str, Any]], chunks: Mapping[int, int]) -> Dict[str, PgDetail]:
+    """PGs by id out of the rows of `pg ls` or of the mgr's `pg_stats`; `chunks` as of `data_chunks`."""
+    return {str(row["pgid"]): pg_detail(row, chunks) for row in pg_stats}
+
+
+def pg_detail(row: Mapping[str, Any], chunks: Mapping[int, int]) -> PgDetail:
     """One PG out of its row of statistics."""
     total = row["stat_sum"]
+    pool = int(str(row["pgid"]).split(".")[0])
     return PgDetail(
         scrubbed=int(row.get("objects_scrubbed", 0)),
         trimmed=int(row.get("objects_trimmed", 0)),
         objects=int(total["num_objects"]),
-        bytes=int(total["num_bytes"]),
-        copies=len(row["acting"]),
+        # the bytes are those that clients see; a shard has 1/k of them
+        raw_bytes=int(total["num_bytes"]) * len(row["acting"]) / chunks.get(pool, 1),
         state=str(row["state"]),
         snaptrim_queue=int(row.get("snaptrimq_len", 0)),
         scrub_ended=str(row["last_scrub_stamp"]),
@@ -215,6 +248,12 @@ def late_pgs(pgs: Mapping[str, PgDetail], now: float, interval_s: float) -> int:
     # Ceph writes stamps in UTC and in one form, so that they sort as text
     deadline = time.strftime(_STAMP, time.gmtime(now - interval_s))
     return sum(1 for pg in pgs.values() if pg.deep_scrubbed and pg.deep_scrubbed < deadline)
+
+
+def check_heard(states: Mapping[str, int]) -> None:
+    """Raises RetryLater where all PGs are unknown: a mgr that just became the active one says 0 of them."""
+    if states and set(states) == {UNKNOWN}:
+        raise RetryLater(UNHEARD)
 
 
 def slow_ops(health: Mapping[str, Any]) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Dict, Mapping, Optional, Tuple, Union
+from typing import Callable, Dict, Mapping, Optional, Tuple, Union
 
 from ceph_tuner.errors import InputError
 
@@ -86,6 +86,10 @@ class Release:
         """The range as people write it: `17.2.0 to 17.2.6`, `20.2.3 on`."""
         first = format_version(self.first)
         return f"{first} on" if self.last is None else f"{first} to {format_version(self.last)}"
+
+    def __reduce__(self) -> Tuple[Callable[[str], Release], Tuple[str]]:
+        # in another process it is the one object of there
+        return release_named, (self.name,)
 
     def __str__(self) -> str:
         return self.name

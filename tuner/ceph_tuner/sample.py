@@ -105,7 +105,12 @@ class Window:
     def __post_init__(self) -> None:
         if not self.end > self.start:
             raise ValueError(f"end must be after start, got {self.start} to {self.end}")
-        _check({name: measure.mean for name, measure in self.measures.items()})
+        _check(self.means)
+
+    @property
+    def means(self) -> Dict[str, float]:
+        """Metric -> mean."""
+        return {name: measure.mean for name, measure in self.measures.items()}
 
     @property
     def seconds(self) -> float:
@@ -165,6 +170,14 @@ def finish_s(left: float, rate: float) -> float:
     if left <= 0:
         return 0.0
     return min(left / rate, NEVER_S) if rate > 0 else NEVER_S
+
+
+def drain_s(queue: float, falling: float, trimmed: float) -> Optional[float]:
+    """Seconds until the snaptrim queue is empty; None where that is not seen.
+
+    A PG's queue falls only when a whole snapshot is done: while objects are trimmed, one that stays is no standstill.
+    """
+    return None if queue > 0 and falling <= 0 and trimmed > 0 else finish_s(queue, falling)
 
 
 _SIGNS_OF_WORK = {
@@ -230,7 +243,12 @@ def _finish_times(samples: Sequence[Sample], measures: Dict[str, Measure]) -> No
     queues = [(sample.at, sample.values["snaptrim.queue"]) for sample in samples if "snaptrim.queue" in sample.values]
     if len(queues) > 1 and "snaptrim.drain_s" in measures:
         fallen = (queues[0][1] - queues[-1][1]) / (queues[-1][0] - queues[0][0])
-        measures["snaptrim.drain_s"] = replace(measures["snaptrim.drain_s"], mean=finish_s(queues[-1][1], fallen))
+        trimmed = measures["snaptrim.objects_s"].mean if "snaptrim.objects_s" in measures else 0.0
+        drain = drain_s(queues[-1][1], fallen, trimmed)
+        if drain is None:
+            del measures["snaptrim.drain_s"]
+        else:
+            measures["snaptrim.drain_s"] = replace(measures["snaptrim.drain_s"], mean=drain)
     both = {"scrub.interval_s", "scrub.bytes_s"}
     scrubbing = [sample.values for sample in samples if both <= set(sample.values)]
     if scrubbing and measures["scrub.bytes_s"].mean > 0:

@@ -13,7 +13,7 @@ from ceph_tuner.counters import Episodes, Meter, Progress, Rise, Trend, Turns, W
 from ceph_tuner.histogram import Histogram, pooled
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.reading import PLAIN_COUNTERS, QUEUE_CLASSES, SCRUB_COUNTERS, SCRUB_READS, Reading
-from ceph_tuner.sample import READ, WRITE, Sample, finish_s, percentiles
+from ceph_tuner.sample import READ, WRITE, Sample, drain_s, finish_s, percentiles
 
 
 @dataclass(frozen=True)
@@ -182,12 +182,12 @@ def _scrub(work: Optional[Work], scrub_rates: Mapping[str, float], reading: Read
         deep = {pgid: reading.pgs[pgid] for pgid in scrub_rates if reading.pgs[pgid].deep}
         values["scrub.objects_s"] = scale * sum(scrub_rates.values())
         values["scrub.bytes_s"] = scale * sum(
-            scrub_rates[pgid] * pg.bytes / pg.objects * pg.copies for pgid, pg in deep.items() if pg.objects
+            scrub_rates[pgid] * pg.raw_bytes / pg.objects for pgid, pg in deep.items() if pg.objects
         )
     elif work and reading.pg_states and not _any_state(reading, "scrubbing"):
         values["scrub.objects_s"] = values["scrub.bytes_s"] = 0.0
-    if values.get("scrub.bytes_s", 0.0) > 0 and reading.totals.get("num_bytes"):
-        values["scrub.interval_s"] = finish_s(reading.totals["num_bytes"] * per_object, values["scrub.bytes_s"])
+    if values.get("scrub.bytes_s", 0.0) > 0 and reading.raw_bytes:
+        values["scrub.interval_s"] = finish_s(reading.raw_bytes, values["scrub.bytes_s"])
     if reading.pgs_late is not None:
         values["scrub.pgs_late"] = reading.pgs_late
     return values
@@ -200,8 +200,11 @@ def _snaptrim(reading: Reading, clones_falling: Optional[float], queue_falling: 
         values["snaptrim.objects_s"] = clones_falling
     if reading.snaptrim_queue is not None:
         values["snaptrim.queue"] = reading.snaptrim_queue
+        drain = None
         if queue_falling is not None:
-            values["snaptrim.drain_s"] = finish_s(reading.snaptrim_queue, queue_falling)
+            drain = drain_s(reading.snaptrim_queue, queue_falling, clones_falling or 0.0)
+        if drain is not None:
+            values["snaptrim.drain_s"] = drain
     return values
 
 

@@ -2,15 +2,15 @@
 
 Windows of a steady load scatter by some 10%, so a factor of 2 is no noise. It is within a day's swing, though: so a
 change counts only once it has lasted for `changed_windows`, windows between the factor and its square root neither
-count nor end the count, and a condition that was met before (`alike`) need not be learnt again. Background work that
-ended is no change, as settings that were good beside it are good without it.
+count nor end the count. Background work that ended is no change, as settings that were good beside it are good without
+it.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from ceph_tuner.autopilot.policy import Policy
 
@@ -158,12 +158,6 @@ def _beyond(old: float, new: float, factor: float) -> bool:
     return max(old, new) > factor * min(old, new)
 
 
-def alike(known: Sequence[Condition], now: Condition, factor: float = Policy.changed_factor) -> Optional[int]:
-    """Place of the newest known condition that the cluster is in again; None where there is none."""
-    places = [place for place, condition in enumerate(known) if not changed(condition, now, factor)]
-    return places[-1] if places else None
-
-
 @dataclass(frozen=True)
 class Change:
     """For how many windows the cluster has not been what it was, and in what. Feed it every window."""
@@ -181,12 +175,3 @@ class Change:
     def lasting(self, policy: Policy) -> Tuple[str, ...]:
         """What changed, once it has lasted; nothing before."""
         return self.what if self.windows >= policy.changed_windows else ()
-
-    def to_dict(self) -> Dict[str, Any]:
-        """Give the plain form, for the store."""
-        return {"windows": self.windows, "what": list(self.what)}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Change:
-        """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for what is none."""
-        return cls(int(document["windows"]), tuple(str(words) for words in document["what"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Callable, Dict, List, Optional, Sequence
 
 from ceph_tuner.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE
@@ -26,6 +25,7 @@ from ceph_tuner.autopilot.state import (
     Proposed,
     State,
 )
+from ceph_tuner.moments import utc_minute
 
 _MODES = {
     OFF: "The automatic mode is off: it changes nothing. `ceph tuner auto on` starts it.",
@@ -50,7 +50,9 @@ def explain(state: State, seen: Optional[Seen], policy: Policy, now: float) -> L
     look = seen or Seen(now)
     lines = [_MODES[state.mode]]
     if state.paused:
-        until = "with `ceph tuner auto resume`" if state.paused_until is None else f"at {_moment(state.paused_until)}"
+        until = (
+            "with `ceph tuner auto resume`" if state.paused_until is None else f"at {utc_minute(state.paused_until)}"
+        )
         lines.append(f"It is paused: {state.paused}. It resumes {until}.")
     if state.phase == OBSERVING and (state.paused or state.mode == OFF):
         return lines
@@ -61,7 +63,7 @@ def explain(state: State, seen: Optional[Seen], policy: Policy, now: float) -> L
 def _observing(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
     lines = ["It watches the objectives; nothing is on trial."]
     if state.kept is not None:
-        lines.append(f"It kept change {state.kept} last; `ceph tuner rollback` takes that back.")
+        lines.append(f"It kept change {state.kept} last; `ceph tuner rollback --yes` takes that back.")
     if not seen.wanted:
         return [*lines, "No objective is set, so there is nothing to do: `ceph tuner slo set 'client.p95_ms<=80'`."]
     lines += _missed(seen)
@@ -78,7 +80,7 @@ def _observing(state: State, seen: Seen, policy: Policy, now: float) -> List[str
     lines += _waits(seen)
     if state.worker_failures:
         again = asks_again(state, policy)
-        when = f"at {_moment(again)}" if now < again else "as soon as it may"
+        when = f"at {utc_minute(again)}" if now < again else "as soon as it may"
         lines.append(f"The optimiser failed {_times(state.worker_failures)}; it is asked again {when}.")
     if not seen.missed:
         return [*lines, "Next: once an objective is missed, it asks the optimiser for settings."]
@@ -98,7 +100,7 @@ def _asking(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
 
 def _waiting(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
     return [
-        f"A proposal waits for approval since {_moment(state.since)}; nothing is written.",
+        f"A proposal waits for approval since {utc_minute(state.since)}; nothing is written.",
         *_why(state),
         *_missed(seen),
         *_waits(seen),
@@ -124,7 +126,7 @@ def _comparing(state: State, seen: Seen, policy: Policy, now: float) -> List[str
 
 
 def _writing(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
-    return [f"It is writing since {_moment(state.since)}.", *_why(state), _STOPS]
+    return [f"It is writing since {utc_minute(state.since)}.", *_why(state), _STOPS]
 
 
 def _trying(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
@@ -174,7 +176,7 @@ def _returning(state: State, seen: Seen, policy: Policy, now: float) -> List[str
     lines = ["It takes a trial back. This waits for nobody, and is tried again at each sample until it is done."]
     if state.problem:
         lines.append(f"The last attempt failed: {state.problem}.")
-        lines.append("`ceph tuner rollback` does it by hand.")
+        lines.append("`ceph tuner rollback --yes` does it by hand.")
     if state.then:
         return [*lines, f"Next: it pauses ({state.then})."]
     if state.mode == OFF:
@@ -241,7 +243,3 @@ def _length(seconds: float) -> str:
     if seconds < 120:
         return f"{max(seconds, 0.0):.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def _moment(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at))

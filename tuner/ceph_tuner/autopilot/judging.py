@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from ceph_tuner.autopilot.contract import BETTER, Effect
-from ceph_tuner.autopilot.effect import worsening
+from ceph_tuner.autopilot.contract import BETTER, WORSE, Effect
+from ceph_tuner.autopilot.effect import harm_ruled_out, verdict_on
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.guard import must_hold
 from ceph_tuner.metrics import METRICS
@@ -56,11 +56,11 @@ def judge(
             doubts += [f"harm not ruled out yet: {metric} is not seen on both sides"] * doubtful
             continue
         watched.append(effect)
-        least, most = worsening(effect.low, effect.high, METRICS[effect.metric].lower_is_better)
+        lower_is_better = METRICS[effect.metric].lower_is_better
         bearable = _of_stand_in(share) if effect.metric != metric else share
-        if least > bearable:
+        if verdict_on(effect.low, effect.high, lower_is_better, bearable) == WORSE:
             return Judgement(HARMFUL, f"{in_words(effect)}, where {bearable:.0%} worse is borne")
-        if most >= bearable:
+        if not harm_ruled_out(effect, lower_is_better, bearable):
             doubts.append(f"harm not ruled out yet: {in_words(effect)}, where {bearable:.0%} worse is borne")
     if windows < policy.least_windows:
         return Judgement(GO_ON, f"{windows} of at least {policy.least_windows} windows")

@@ -34,6 +34,7 @@ from ceph_tuner.autopilot.events import (
     WriteFailed,
     Wrote,
 )
+from ceph_tuner.autopilot.hours import DAY_S
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import (
     APPROVE,
@@ -53,7 +54,6 @@ from ceph_tuner.autopilot.state import (
     State,
 )
 
-DAY_S = 86400.0
 ASK_AGAIN_S = 60.0
 """Pause after the optimiser failed; doubled each time in a row, up to the policy's back-off."""
 
@@ -136,13 +136,13 @@ def _told(state: State, event: Told, policy: Policy) -> Decision:
     if event.what == "resume":
         return Decision(_going_on(state), (Note("resumed", why, event.by),))
     if event.what == "retry":
-        fresh = replace(_going_on(state), gave_up="", tried=0, failures=0, worker_failures=0)
+        fresh = replace(_going_on(state), gave_up="", tried=0, failures=0, declined_at=0.0, worker_failures=0)
         return Decision(fresh, (Note("resumed", f"tries again {why}", event.by),))
     if event.what == "accept":
         return Decision(replace(state, phase=COMPARING, since=event.at), (Note("approval", "approved", event.by),))
     if event.what == "reject":
-        rejected = replace(_idle(state, event.at), tried=state.tried + 1, failed_at=event.at)
-        return Decision(replace(rejected, failures=max(1, state.failures)), (Note("approval", "rejected", event.by),))
+        rejected = replace(_idle(state, event.at), tried=state.tried + 1, declined_at=event.at)
+        return Decision(rejected, (Note("approval", "rejected", event.by),))
     raise ValueError(f"what (={event.what!r}) is no command of the automatic mode")
 
 
@@ -211,7 +211,8 @@ def _answered(state: State, event: Answered, policy: Policy) -> Decision:
     detail = {"settings": dict(event.settings), "canary": list(event.rollout.stages[0].targets)}
     state = replace(state, proposals=number, worker_failures=0)
     if state.mode == DRY_RUN:
-        would = replace(_idle(state, event.at), failed_at=event.at, failures=max(1, state.failures))
+        # the next one after a pause, not at the next window
+        would = replace(_idle(state, event.at), declined_at=event.at)
         return Decision(would, (Note("would try", event.why, detail=detail),))
     phase = WAITING if state.mode == APPROVE else COMPARING
     taken = replace(state, phase=phase, since=event.at, proposed=proposed, stage=0, leg=False, gain="")

@@ -10,15 +10,14 @@ OSD map epochs are not looked at: snapshots and each PG that ends its backfill m
 from __future__ import annotations
 
 import re
-import time
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from dataclasses import dataclass, replace
+from typing import List, Mapping, Optional, Sequence
 
-from ceph_tuner.autopilot.hours import WEEK_S, parse_hours
+from ceph_tuner.autopilot.hours import DAY_S, WEEK_S, parse_hours
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.guard import HEALTH_ERR, NEAR_FULL, Sight
+from ceph_tuner.moments import utc
 
-DAY_S = 86400.0
 UNWATCHED_S = 60.0
 """A longer stretch without a sample counts as unrest: what happened in it is not known. A failover is shorter."""
 
@@ -52,7 +51,7 @@ def unsteady(sight: Sight) -> str:
 
 @dataclass(frozen=True)
 class Calm:
-    """Since when the cluster is steady. Feed it every sight; it is small enough to be stored each time."""
+    """Since when the cluster is steady. Feed it every sight."""
 
     seen: Optional[float] = None
     """When it was looked at last."""
@@ -67,7 +66,6 @@ class Calm:
 
     def after(self, sight: Sight, osds: Mapping[int, int]) -> Calm:
         """Take a sight. `osds`: id of each OSD that is up -> the map since which it is (`up_from`)."""
-        # of integers alone, so that every process finds the same
         up = hash(frozenset(osds.items()))
         moving = sight.values.get("backfill.objects_left", float(self.moving)) > 0
         why = unsteady(sight)
@@ -82,35 +80,27 @@ class Calm:
         now = replace(self, seen=sight.at, osds=up, moving=moving)
         return replace(now, unrest=sight.at, why=why) if why else now
 
-    def to_dict(self) -> Dict[str, Any]:
-        """Give the plain form, for the store."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Calm:
-        """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for what is none."""
-        seen = document["seen"]
-        return cls(
-            None if seen is None else float(seen),
-            float(document["unrest"]),
-            str(document["why"]),
-            int(document["osds"]),
-            bool(document["moving"]),
-        )
-
 
 def reason_to_wait(
-    at: float, policy: Policy, calm: Calm, moves: Sequence[float] = (), failures: int = 0, failed_at: float = 0.0
+    at: float,
+    policy: Policy,
+    calm: Calm,
+    moves: Sequence[float] = (),
+    failures: int = 0,
+    failed_at: float = 0.0,
+    declined_at: float = 0.0,
 ) -> Optional[str]:
     """Say what a forward move waits for and until when, all reasons together; None where it is permitted.
 
-    `moves`: times of forward writes; `failures`: trials in a row that were taken back, the last one at `failed_at`.
-    All times are seconds since the epoch. Raises InputError for hours that cannot be read.
+    `moves`: times of forward writes; `failures`: trials in a row that were taken back, the last one at `failed_at`;
+    `declined_at`: when a proposal was last rejected, or only told in a dry run. All times are seconds since the epoch.
+    Raises InputError for hours that cannot be read.
     """
     reasons = [
         outside_hours(at, policy),
         _unrest(at, policy, calm),
         _back_off(at, policy, failures, failed_at),
+        _declined(at, policy, declined_at),
         _budget(at, policy, moves),
     ]
     return "; ".join(reason for reason in reasons if reason) or None
@@ -123,7 +113,7 @@ def outside_hours(at: float, policy: Policy) -> Optional[str]:
         return None
     blackout = parse_hours(policy.blackout, "blackout").covers(at)
     why = f"blackout ({policy.blackout})" if blackout else f"outside of the hours ({policy.hours})"
-    return f"{why}: {'for ever' if opens is None else f'until {_moment(opens)}'}"
+    return f"{why}: {'for ever' if opens is None else f'until {utc(opens)}'}"
 
 
 def permitted_from(at: float, policy: Policy) -> Optional[float]:
@@ -151,7 +141,7 @@ def _unrest(at: float, policy: Policy, calm: Calm) -> Optional[str]:
     if calm.unrest == calm.seen:
         return f"the cluster has to be steady for {policy.quiet:.0f} s: {calm.why}"
     if at < calm.unrest + policy.quiet:
-        until = _moment(calm.unrest + policy.quiet)
+        until = utc(calm.unrest + policy.quiet)
         return f"the cluster has to be steady for {policy.quiet:.0f} s: until {until} ({calm.why})"
     return None
 
@@ -160,16 +150,17 @@ def _back_off(at: float, policy: Policy, failures: int, failed_at: float) -> Opt
     until = failed_at + back_off_s(policy, failures)
     if failures < 1 or at >= until:
         return None
-    return f"pause after {failures} trial{'s' if failures > 1 else ''} taken back in a row: until {_moment(until)}"
+    return f"pause after {failures} trial{'s' if failures > 1 else ''} taken back in a row: until {utc(until)}"
+
+
+def _declined(at: float, policy: Policy, declined_at: float) -> Optional[str]:
+    until = declined_at + back_off_s(policy, 1)
+    return None if at >= until else f"pause after a proposal that was not tried: until {utc(until)}"
 
 
 def _budget(at: float, policy: Policy, moves: Sequence[float]) -> Optional[str]:
     recent: List[float] = sorted(move for move in moves if move > at - DAY_S)
     if len(recent) < policy.changes_per_day:
         return None
-    until = _moment(recent[-policy.changes_per_day] + DAY_S)
+    until = utc(recent[-policy.changes_per_day] + DAY_S)
     return f"{len(recent)} changes in 24 hours, at most {policy.changes_per_day}: until {until}"
-
-
-def _moment(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))

@@ -78,6 +78,7 @@ class Observer:
         self._old_turn: Values = {}
         self._new_turn: Values = {}
         self._closed: Deque[Closed] = deque(maxlen=_KEPT_CLOSED)
+        self._reckoned: Tuple[object, Dict[str, Effect]] = (None, {})
 
     def close(self, newest: float, state: State, slo: Optional[Slo], baseline: Values, policy: Policy) -> List[Closed]:
         """Close the windows that are over at `newest`, the time of the newest sample; give them, oldest first."""
@@ -88,7 +89,7 @@ class Observer:
             window = self._eyes.between(start, self._edge)
             if window is None:
                 continue
-            means = at_work({name: measure.mean for name, measure in window.measures.items()})
+            means = at_work(window.means)
             verdicts = tuple(evaluate(slo, means, baseline)) if slo is not None else ()
             found.append(Closed(start, self._edge, means, verdicts))
             self._windows += 1
@@ -185,12 +186,20 @@ class Observer:
     def _effects(self, state: State, metrics: Sequence[str], policy: Policy) -> Dict[str, Effect]:
         if state.proposed is None or state.phase not in (TRYING, HOLDING):
             return {}
-        watched = dict.fromkeys([*metrics, *(STAND_INS[name] for name in metrics if name in STAND_INS)])
         pairs = self._pairs.get(EVERYWHERE if state.phase == HOLDING else state.stage, [])
+        # a window is many samples long, and nothing is new before the next one
+        cause = (state.phase, state.stage, len(pairs), pairs[-1].at if pairs else None, tuple(metrics), policy)
+        if self._reckoned[0] != cause:
+            self._reckoned = (cause, self._reckon(pairs, state, metrics, policy))
+        return self._reckoned[1]
+
+    @staticmethod
+    def _reckon(pairs: Sequence[Pair], state: State, metrics: Sequence[str], policy: Policy) -> Dict[str, Effect]:
+        watched = dict.fromkeys([*metrics, *(STAND_INS[name] for name in metrics if name in STAND_INS)])
         # any of these metrics may end the trial: together they have the confidence that was asked for
         confidence = 1.0 - (1.0 - policy.confidence) / max(1, len(watched))
         directions = {name: DIRECTIONS[name] for name in watched}
-        turns = state.proposed.rollout.alternating and state.phase == TRYING
+        turns = state.proposed is not None and state.proposed.rollout.alternating and state.phase == TRYING
         return effects(pairs, directions, confidence, policy.tolerance, turns)
 
     def _missed(self, count: int) -> List[Verdict]:

@@ -94,6 +94,8 @@ class State:
     failures: int = 0
     """Trials in a row that were taken back."""
     failed_at: float = 0.0
+    declined_at: float = 0.0
+    """When a proposal was last rejected, or only told in a dry run: the next one waits."""
     worker_failures: int = 0
     asked_at: float = 0.0
     moves: Tuple[float, ...] = ()

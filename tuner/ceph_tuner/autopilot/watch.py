@@ -12,7 +12,7 @@ samples, is as quick and says what hurts.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional, Sequence
+from typing import Dict, Mapping, Optional, Sequence
 
 from ceph_tuner.autopilot.demand import LEFT, asked_for
 from ceph_tuner.autopilot.policy import Policy
@@ -53,13 +53,10 @@ class Watch:
         baseline: Mapping[str, float],
         before: Sight,
         policy: Policy,
-        streaks: Optional[Streaks] = None,
-        left: Optional[Mapping[str, float]] = None,
-        degraded: Optional[float] = None,
     ) -> None:
-        """`baseline`: means before the trial; `before`: the last sight then. The rest is what `from_dict` restores."""
-        self._slo, self._baseline, self._before, self._policy = slo, dict(baseline), before, policy
-        self._streaks = streaks or Streaks()
+        """`baseline`: means before the trial; `before`: the last sight then."""
+        self._baseline, self._policy = dict(baseline), policy
+        self._streaks = Streaks()
         # what no window before the trial saw is held against the sight then
         self._guard = Guard(slo, {**before.values, **baseline}, before, _limits(policy), self._streaks)
         self._held = must_hold(slo, baseline, policy.guard_tolerance)
@@ -68,8 +65,8 @@ class Watch:
             if objective.hard and objective.metric.startswith("client.") and bound is not None:
                 # clients that were away before the trial are to be kept well when they come back
                 self._held.setdefault(objective, bound)
-        self._left = dict(left or {})
-        self._degraded = degraded
+        self._left: Dict[str, float] = {}
+        self._degraded: Optional[float] = None
 
     def look(self, sight: Optional[Sight], drift: Sequence[str] = (), manual: Sequence[str] = ()) -> Optional[Breach]:
         """Take a sample (None: there was none) and what others changed (`interventions`), in words."""
@@ -139,33 +136,6 @@ class Watch:
 
     def _asked_for(self, values: Mapping[str, float]) -> Dict[str, float]:
         return asked_for(values, self._baseline, self._policy.guard_tolerance, self._left)
-
-    def to_dict(self) -> Dict[str, Any]:
-        """Give the plain form, for the store: a successor goes on counting where this one was."""
-        return {
-            "baseline": self._baseline,
-            "before": self._before.to_dict(),
-            "streaks": self._streaks.to_dict(),
-            "left": dict(self._left),
-            "degraded": self._degraded,
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any], slo: Slo, policy: Policy) -> Watch:
-        """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for what is none."""
-        baseline, left = (
-            {str(name): float(value) for name, value in document[part].items()} for part in ("baseline", "left")
-        )
-        degraded = document["degraded"]
-        return cls(
-            slo,
-            baseline,
-            Sight.from_dict(document["before"]),
-            policy,
-            Streaks(document["streaks"]),
-            left,
-            None if degraded is None else float(degraded),
-        )
 
 
 def _some(words: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM, held back wherever settings are being written or taken back."""
+"""SIGINT, SIGTERM and SIGHUP, held back wherever settings are being written or taken back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import contextlib
 import signal
 from types import FrameType
 from typing import Callable, Dict, Iterator, Optional, Union
+
+from ceph_tuner.uninterrupted import SIGNALS
 
 _Handler = Union[Callable[[int, Optional[FrameType]], object], int, signal.Handlers, None]
 
@@ -22,8 +24,10 @@ class Interrupts:
         self._pending, self._open = False, 0
 
     def __enter__(self) -> Interrupts:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._handle)
+        for number in SIGNALS:
+            # nohup ignores SIGHUP, and that stays
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:

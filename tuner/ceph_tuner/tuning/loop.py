@@ -66,7 +66,10 @@ class _Tuning:
         first = self._carry_out(opening[0])
         missing = [o.metric for o in task.slo.objectives if o.metric not in first.means]
         if missing:
-            raise RetryLater(f"the baseline's window shows no {', '.join(missing)}: is that work running?")
+            raise RetryLater(
+                f"the baseline's window shows no {', '.join(missing)}",
+                "start that work, or leave its objectives out of the SLO",
+            )
         # the baseline's means get better with each repeat; the bounds relative to it were stated on the first
         self._baseline = first.means
         self._tell(self._written_out(first.run.settings), first)

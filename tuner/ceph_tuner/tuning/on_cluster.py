@@ -11,7 +11,7 @@ from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.cost import Hardware
 from ceph_tuner.errors import InputError, TunerError
 from ceph_tuner.guard import Sight
-from ceph_tuner.in_force import hardware_of, profile_in_force
+from ceph_tuner.in_force import hardware_of, kinds_of, profile_in_force
 from ceph_tuner.journal import Entry
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
 from ceph_tuner.ports import Clock, Commander
@@ -37,7 +37,7 @@ def in_force(cluster: Cluster, target: str) -> InForce:
     osds = cluster.config.osds(target)
     if not osds:
         raise InputError("--target", f"{target!r}, which covers no running OSD", "one that covers some")
-    classes = {place.osd: place.device_class for place in cluster.config.places()}
+    places = {place.osd: place for place in cluster.config.places()}
     options = {osd: cluster.config.effective(osd) for osd in osds}
     first = osds[0]
     names = (PROFILE, *MCLOCK_NINE)
@@ -45,12 +45,13 @@ def in_force(cluster: Cluster, target: str) -> InForce:
         differing = [name for name in names if options[osd].get(name) != options[first].get(name)]
         if differing:
             raise InputError("--target", f"osd.{first} and osd.{osd} that differ in {differing[0]}", "OSDs that agree")
-    found = profile_in_force("in-force", options[first], cluster.release, cluster.version, classes.get(first, "ssd"))
+    device_class, kind = places[first].device_class, kinds_of(cluster.commander, [places[first]])[first]
+    found = profile_in_force("in-force", options[first], cluster.release, cluster.version, device_class, kind)
     named = settings_in_force(options[first]).get(PROFILE)
     return InForce(
         dict(found.profile.settings),
         str(named) if named in cluster.release.profiles else None,
-        hardware_of(options[first], classes.get(first, "ssd"), f"osd.{first}"),
+        hardware_of(options[first], device_class, f"osd.{first}", kind),
         len(osds),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -62,6 +63,23 @@ def past_runs(history: History) -> List[PastRun]:
             began, heading, trial = entry
             runs.setdefault(began, (heading, []))[1].append(trial)
     return [PastRun(began, heading, tuple(trials)) for began, (heading, trials) in sorted(runs.items())]
+
+
+def keep_learnt(history: History, began: float, explanation: Mapping[str, Any], capacity: Sequence[Any]) -> None:
+    """Keep what the run that began then has learnt: less of it where it is too much for one value."""
+    lengthy = ("partial_dependence", "convergence")
+    for count in range(len(lengthy) + 1):
+        left_out: Dict[str, Any] = {name: [] for name in lengthy[:count]}
+        # what matters is a handful of numbers: it always fits
+        with suppress(ValueError):
+            history.add_learnt({"run": began, "explanation": {**explanation, **left_out}, "capacity": list(capacity)})
+            return
+
+
+def learnt_of(history: History, began: float) -> Optional[Mapping[str, Any]]:
+    """Give what is kept of the run that began then: its `explanation` and `capacity`, as nobody has checked them."""
+    # a run that was gone on with has learnt more since
+    return next((record for record in reversed(history.learnt()) if record.get("run") == began), None)
 
 
 def _read(record: Mapping[str, Any]) -> Optional[Tuple[float, Heading, Trial]]:

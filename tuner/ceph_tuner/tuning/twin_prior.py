@@ -11,7 +11,6 @@ Glossary
 
 from __future__ import annotations
 
-import copy
 from contextlib import ExitStack
 from typing import Any, List, Mapping, Optional, Sequence
 
@@ -80,8 +79,7 @@ class TwinPrior:
         self._seconds = run_length_s(model, {**self._kept, **space.decode(space.encode({}))}, self._effort)
         self._floors = np.asarray([negligible(name, model) for name in self.metrics])
         self.points: Array = _design(model, space, designs, seed, sorted(kinds))
-        self._z = self._simulate(self.points, runs)
-        self._fit()
+        self._fit(self._simulate(self.points, runs))
 
     def predict(self, points: Any) -> Mapping[str, Array]:
         """Give every metric in its own unit, above 0; points have the shape (n, size), metrics (n,)."""
@@ -94,20 +92,12 @@ class TwinPrior:
             for name, floor, column in zip(self.metrics, self._floors, z.T)
         }
 
-    def with_points(self, points: Any, runs: Optional[Runner] = None) -> TwinPrior:
-        """Give a prior that has simulated these points as well, and predicts there what the simulation gave."""
-        added = np.asarray(points, dtype=float).reshape(-1, self._space.size)
-        other = copy.copy(self)
-        other.points, other._z = np.vstack([self.points, added]), np.vstack([self._z, self._simulate(added, runs)])
-        other._fit()
-        return other
-
-    def _fit(self) -> None:
+    def _fit(self, z: Array) -> None:
         """One forest for all metrics: asked about thousands of points, each forest costs its time."""
         known = _features(self._space.columns(self.points))
-        self._mean, self._spread = self._z.mean(axis=0), np.maximum(self._z.std(axis=0), 1e-9)
+        self._mean, self._spread = z.mean(axis=0), np.maximum(z.std(axis=0), 1e-9)
         forest = ExtraTreesRegressor(TREES, random_state=self._seed)
-        forest.fit(known, np.squeeze((self._z - self._mean) / self._spread, axis=1 if self._z.shape[1] == 1 else ()))
+        forest.fit(known, np.squeeze((z - self._mean) / self._spread, axis=1 if z.shape[1] == 1 else ()))
         self._trees = [tree.tree_ for tree in forest.estimators_]
 
     def _simulate(self, points: Array, runs: Optional[Runner]) -> Array:

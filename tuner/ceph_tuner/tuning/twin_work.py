@@ -74,7 +74,7 @@ class TwinWork:
         if until < end:
             self._remarks = [f"{kind} ran out of work after {max(0.0, until - start):.0f} s of {end - start:.0f} s"]
             if until - start < LEAST_SHARE * (end - start):
-                raise RetryLater(f"{self._remarks[0]}: give the twin more of it")
+                raise RetryLater(f"{self._remarks[0]}: give the twin more of it", "")
         return self._between(start, min(until, end))
 
     def remarks(self) -> Sequence[str]:

@@ -1,0 +1,35 @@
+"""How wide the columns of a table are, so that it fits without cutting a word."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Sequence
+
+WIDTH = 80
+"""Columns of a terminal that every page fits."""
+
+GAP = 2
+"""Blanks between two columns."""
+
+
+def fitting(columns: Sequence[Sequence[str]], room: int = WIDTH, keep: Sequence[bool] = ()) -> Optional[List[int]]:
+    """Give each column's width: of its longest line, else less, as far as its words allow; None where they do not.
+
+    The widest gives way first, and columns of `keep` only when the others have given all.
+    """
+    lines = [max((len(line) for cell in column for line in cell.splitlines()), default=0) for column in columns]
+    words = [max((_words(line) for cell in column for line in cell.splitlines()), default=0) for column in columns]
+    room -= GAP * (len(columns) - 1)
+    found = list(lines)
+    kept = [line if kept else word for line, word, kept in zip(lines, words, keep)] if keep else words
+    for least in (kept, words):
+        while sum(found) > room:
+            loose = [at for at, width in enumerate(found) if width > least[at]]
+            if not loose:
+                break
+            found[max(loose, key=found.__getitem__)] -= 1
+    return found if sum(found) <= room else None
+
+
+def _words(line: str) -> int:
+    """Length of the longest word, behind what the line is indented by."""
+    return len(line) - len(line.lstrip()) + max(map(len, line.split()), default=0)

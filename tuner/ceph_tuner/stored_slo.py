@@ -1,0 +1,39 @@
+"""The objectives that a cluster keeps itself, as `ceph tuner slo set` writes them."""
+
+from __future__ import annotations
+
+import json
+from typing import Dict, Optional
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.ports import Store
+from ceph_tuner.slo import Slo, parse_slo
+
+SLO_KEY = "slo"
+BASELINE = "slo/baseline"
+"""What relative bounds refer to, metric by metric: it must not follow every change that is kept."""
+
+
+def stored_slo(store: Store) -> Optional[Slo]:
+    """None where it keeps none. Raises InputError where they cannot be read."""
+    text = store.get(SLO_KEY)
+    if not text:
+        return None
+    try:
+        document = json.loads(text)
+    except ValueError as exc:
+        raise InputError("the stored SLO", "text that is no JSON", "`ceph tuner slo rm all`, then set it anew") from exc
+    return parse_slo(document, place=_place)
+
+
+def stored_baseline(store: Store) -> Dict[str, float]:
+    """What relative bounds refer to, as far as the plugin has seen it."""
+    try:
+        stored = json.loads(store.get(BASELINE) or "{}")
+        return {str(name): float(value) for name, value in stored.items()}
+    except (AttributeError, TypeError, ValueError):
+        return {}
+
+
+def _place(*keys: object) -> str:
+    return ".".join(["the stored SLO", *map(str, keys)])
