@@ -91,16 +91,24 @@ class Boundaries:
         return renewed or others or idle
 
 
-def end_guardian() -> None:
-    """Kill this mgr's guardian, if it has one."""
+def guardians() -> List[int]:
+    """Guardians that this process has."""
+    found = []
     for entry in Path("/proc").iterdir():
         try:
             parent = (entry / "stat").read_text().rpartition(")")[2].split()[1] if entry.name.isdigit() else ""
             words = (entry / "cmdline").read_bytes() if parent == str(os.getpid()) else b""
         except OSError:
             continue
-        if b"clusters.guardian" in words:
-            os.kill(int(entry.name), signal.SIGKILL)
+        if b"ceph_tuner.clusters.guardian" in words:
+            found.append(int(entry.name))
+    return found
+
+
+def end_guardian() -> None:
+    """Kill this mgr's guardian, if it has one."""
+    for pid in guardians():
+        os.kill(pid, signal.SIGKILL)
 
 
 def install(commander: Any) -> None:

@@ -66,7 +66,8 @@ class Announcer:
         if self._shown.get(event) != shown:
             self._shown[event] = shown
             # in `ceph -s` too: settings on trial are what an operator wants to know of there
-            self._progress("update", event, shown[0], shown[1], refs=["tuner"], add_to_ceph_s=True)
+            # pairs, as the dashboard makes a dictionary of them: with anything else its /api/summary answers 500
+            self._progress("update", event, shown[0], shown[1], refs=[("tuner", event)], add_to_ceph_s=True)
 
     def finished(self, event: str, failure: str = "") -> None:
         """Take the bar of an event away: it came to its end, or failed."""

@@ -133,8 +133,10 @@ class Automatic:
     def sampled(self) -> None:
         """Go on after a sample, or a missed one. Called by the sampling thread."""
         self._driver.sampled()
-        self._endpoint.listen(str(self._option("metrics_address")), int(self._option("metrics_port")))
-        self._endpoint.publish(self._metrics())
+        port = int(self._option("metrics_port"))
+        self._endpoint.listen(str(self._option("metrics_address")), port)
+        if port:
+            self._endpoint.publish(self._metrics())
 
     def switch(self, mode: str) -> Dict[str, Any]:
         """Change the mode."""
@@ -162,7 +164,7 @@ class Automatic:
         if really and self._driver.state.on_cluster:
             self.tell("pause", "rollback")
             if self._driver.state.on_cluster:
-                raise Stopped(self._driver.state.problem or "the trial is not taken back yet: try again")
+                raise Stopped(self._driver.state.problem or "the trial is not taken back yet", "try again")
             if to is None and not everything:
                 undone = [{"change": number, "why": "trial", "drift": [], "unseen": []} for number in reversed(trial)]
                 return {"undone": undone, "would": []}
@@ -223,6 +225,9 @@ class Automatic:
         self._shown = event
         if state.mode == OFF:
             self._capacity, self._capacity_at = [], 0.0
+            if self._option("metrics_port"):
+                with contextlib.suppress(TunerError):
+                    self._around.keep_up()
         elif abs(self._clock.now() - self._capacity_at) > CAPACITY_S:
             self._capacity_at = self._clock.now()
             # what a command does not answer now it answers later; the look itself must go on

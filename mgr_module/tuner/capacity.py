@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 from ceph_tuner.errors import TunerError
 from ceph_tuner.ports import Commander, ConfigEntry
 
-_OPTION = "osd_mclock_max_capacity_iops_{}"
+CAPACITY_OPTION = "osd_mclock_max_capacity_iops_"
 
 
 class Capacity(NamedTuple):
@@ -27,7 +27,7 @@ def capacity_of(
     osd: int, kind: str, shown: Sequence[Mapping[str, Any]], entries: Sequence[ConfigEntry], default: float
 ) -> Capacity:
     """Out of `config show osd.N` (options that differ from the default) and the monitors' database."""
-    name = _OPTION.format(kind)
+    name = CAPACITY_OPTION + kind
     for row in shown:
         if row["name"] == name and row["source"] != "default":
             source = str(row["source"])

@@ -8,10 +8,10 @@ from ceph_tuner.applier import Applier, Undone
 from ceph_tuner.clusters.commands import CommandConfig
 from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
 from ceph_tuner.errors import InputError
-from ceph_tuner.in_force import hardware_of, profile_in_force
+from ceph_tuner.in_force import hardware_of, kinds_of, profile_in_force
 from ceph_tuner.lock import Lock
 from ceph_tuner.plan import ChangePlan
-from ceph_tuner.ports import Clock, Store
+from ceph_tuner.ports import Clock, Commander, Store
 from ceph_tuner.profile import Profile
 from ceph_tuner.releases import Release
 from ceph_tuner.translate import Translation, translate
@@ -30,7 +30,7 @@ class Changes:
 
     def __init__(
         self,
-        config: CommandConfig,
+        commander: Commander,
         store: Store,
         release: Release,
         version: str,
@@ -40,8 +40,9 @@ class Changes:
     ) -> None:
         """Without a clock: the machine's."""
         clock = clock or SystemClock()
-        self._config, self._release, self._version = config, release, version
-        self._applier = Applier(config, store, clock, new_lock(store, clock, who), release, who)
+        self._commander, self._config = commander, CommandConfig(commander)
+        self._release, self._version = release, version
+        self._applier = Applier(self._config, store, clock, new_lock(store, clock, who), release, who)
 
     def apply(self, profile: Profile, target: str, really: bool) -> Dict[str, Any]:
         """Bring a profile onto a target; without `really`, say what that would do."""
@@ -64,16 +65,16 @@ class Changes:
 
     def translated(self, profile: Profile, target: str) -> Translation:
         """A profile's settings for this cluster. Raises InputError where it cannot be translated."""
-        osd, device_class = self._example(target)
+        osd, device_class, kind = self._example(target)
         options = self._config.effective(osd)
-        return translate(profile, self._release, hardware_of(options, device_class, f"osd.{osd}"))
+        return translate(profile, self._release, hardware_of(options, device_class, f"osd.{osd}", kind))
 
     def in_force(self, target: str, name: str) -> Profile:
         """What a target's first OSD has in force, as a profile."""
-        osd, device_class = self._example(target)
+        osd, device_class, kind = self._example(target)
         options = self._config.effective(osd)
         count = len(self._config.osds(target))
-        return profile_in_force(name, options, self._release, self._version, device_class, osds=count).profile
+        return profile_in_force(name, options, self._release, self._version, device_class, kind, osds=count).profile
 
     def rollback(self, really: bool, to: Optional[int], everything: bool) -> Dict[str, Any]:
         """Take back the newest change, or more; without `really`, say what that would do."""
@@ -113,12 +114,13 @@ class Changes:
             for entry in self._applier.history()
         ]
 
-    def _example(self, target: str) -> Tuple[int, str]:
+    def _example(self, target: str) -> Tuple[int, str, str]:
+        """An OSD of the target, its device class and its drive's kind."""
         osds = self._config.osds(target)
         if not osds:
             raise InputError("target", repr(target), "a target that covers a running OSD: osd, osd/host:NAME, osd.N")
-        classes = {place.osd: place.device_class for place in self._config.places()}
-        return osds[0], classes[osds[0]]
+        place = {place.osd: place for place in self._config.places()}[osds[0]]
+        return place.osd, place.device_class, kinds_of(self._commander, [place])[place.osd]
 
 
 def _plan(plan: ChangePlan, name: str, translation: Translation) -> Dict[str, Any]:

@@ -24,15 +24,18 @@ from ceph_tuner.reading import (
     TIME_COUNTERS,
     Reading,
     Turn,
+    check_heard,
     osd_latency_in,
     osd_queues_in,
     osds_down,
+    raw_bytes,
     share_out,
     slow_ops,
     spread,
 )
 
 from .commander import MgrCommander
+from .erasure_codes import ErasureCodes
 from .osds import Osds
 from .pg_details import TELL_S, PgDetails
 from .proto import Mgr
@@ -59,7 +62,7 @@ class _Sums:
 
     totals: Mapping[str, float]
     states: Mapping[str, int]
-    pools: Callable[[], Mapping[int, int]]
+    pools: Sequence[Mapping[str, Any]]
     slow_ops: float
     down: float
 
@@ -76,6 +79,7 @@ class Collector:
     ) -> None:
         self._mgr, self._commander, self._latest, self._limits = mgr, commander, latest_counter, limits
         self._osds, self._pgs = Osds(mgr, commander), PgDetails(mgr, commander)
+        self._codes = ErasureCodes(commander)
         self._turn, self._turn_at = Turn(), 0.0
         self._waits: Deque[float] = deque()
         self._map: Any = None
@@ -92,6 +96,9 @@ class Collector:
         self._map = None
         many = self._osds.look(limits.osds_per_tick, self._osd_map, notes)
         sums = self._sums_of_many() if many else self._sums()
+        check_heard(sums.states)
+        known = self._osds.chunks
+        chunks = known if known is not None else self._codes.look(list(_pgs_of(sums.pools)), notes)
         born = self._osds.born
         # twice what may be asked is enough to choose from
         enough = 2 * max(limits.histogram_osds, limits.osds_per_tick)
@@ -105,7 +112,9 @@ class Collector:
         if turn.count > 1:
             notes.append(f"OSDs are read in {turn.count} turns: the cluster's rates are means of {turn.seconds:.0f} s")
         pgs = sum(sums.states.values())
-        fresh = self._pgs.look(now, sums.states, sums.pools, self._osd_map, limits.pg_detail_limit, notes)
+        fresh = self._pgs.look(
+            now, sums.states, lambda: _pgs_of(sums.pools), self._osd_map, chunks, limits.pg_detail_limit, notes
+        )
         self._map = None
         in_turn = range(turn.part, max(born, default=0) + 1, turn.count)
         return Reading(
@@ -116,6 +125,7 @@ class Collector:
             latency=latency,
             queues=queues,
             totals=sums.totals,
+            raw_bytes=raw_bytes(sums.pools, chunks),
             pg_states=sums.states,
             pgs=fresh,
             snaptrim_queue=self._pgs.snaptrim_queue(pgs),
@@ -137,7 +147,7 @@ class Collector:
         return _Sums(
             dict(summary["pg_stats_sum"]["stat_sum"]),
             {str(state): int(count) for state, count in summary["all"].items()},
-            lambda: _pgs_of(self._pools()),
+            self._pools(),
             float(slow),
             self._osds.down or 0.0,
         )
@@ -153,7 +163,7 @@ class Collector:
         return _Sums(
             totals,
             {str(row["state_name"]): int(row["count"]) for row in states},
-            lambda: _pgs_of(pools),
+            pools,
             slow_ops(health),
             osds_down(health),
         )

@@ -89,7 +89,10 @@ class Driver:
             raise InputError("automatic mode", refused, "another moment (`ceph tuner auto explain`)")
         done = self._post(Told(self._now(), what, by, why[:LONGEST_WHY]))
         if not done.wait(PATIENCE_S):
-            raise RetryLater(f"`{what}` was taken, and waits until what is being written is written: {self._problem}")
+            raise RetryLater(
+                f"`{what}` was taken, and waits until what is being written is written: {self._problem}",
+                "see `ceph tuner auto explain`",
+            )
         return self.document()
 
     def document(self) -> Dict[str, Any]:

@@ -9,12 +9,10 @@ import math
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypedDict
 
 from ceph_tuner.autopilot.state import MODES, PHASES
-from ceph_tuner.metrics import METRICS
+from ceph_tuner.exported import EXPORTED, PREFIX, Labels, labelled, scale_of
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-MS = 0.001
 
-Labels = Tuple[Tuple[str, str], ...]
 Series = Tuple[str, Labels, Optional[float]]
 
 
@@ -105,46 +103,8 @@ _ALL = [
     Family("worker_failures", "gauge", "", "Answers of the optimiser in a row that were not usable."),
 ]
 
-FAMILIES: Dict[str, Family] = {f"ceph_tuner_{family.name}": family for family in _ALL}
+FAMILIES: Dict[str, Family] = {f"{PREFIX}{family.name}": family for family in _ALL}
 """Every metric by its full name, in the order of the exposition."""
-
-
-def _labels(**labels: str) -> Labels:
-    return tuple((name.rstrip("_"), value) for name, value in labels.items())
-
-
-_SEEN: Dict[str, Tuple[str, Labels]] = {
-    "client.iops": ("operations_per_second", _labels(class_="client")),
-    "client.read_iops": ("client_operations_per_second", _labels(direction="read")),
-    "client.write_iops": ("client_operations_per_second", _labels(direction="write")),
-    "client.bytes_s": ("bytes_per_second", _labels(class_="client")),
-    "client.read_bytes_s": ("client_bytes_per_second", _labels(direction="read")),
-    "client.write_bytes_s": ("client_bytes_per_second", _labels(direction="write")),
-    "recovery.bytes_s": ("bytes_per_second", _labels(class_="recovery")),
-    "scrub.bytes_s": ("bytes_per_second", _labels(class_="scrub")),
-    "recovery.objects_left": ("objects_left", _labels(class_="recovery")),
-    "backfill.objects_left": ("objects_left", _labels(class_="backfill")),
-    "recovery.finish_s": ("finish_seconds", _labels(class_="recovery")),
-    "backfill.finish_s": ("finish_seconds", _labels(class_="backfill")),
-    "snaptrim.drain_s": ("finish_seconds", _labels(class_="snaptrim")),
-    "scrub.interval_s": ("scrub_interval_seconds", ()),
-    "scrub.pgs_late": ("scrub_late_pgs", ()),
-    "snaptrim.queue": ("snaptrim_queue", ()),
-    "ops.slow": ("slow_operations", ()),
-    "pgs.inactive": ("inactive_pgs", ()),
-    "pgs.laggy": ("laggy_pgs", ()),
-    "osds.down": ("down_osds", ()),
-}
-for _class in ("recovery", "backfill", "scrub", "snaptrim"):
-    _SEEN[f"{_class}.objects_s"] = ("objects_per_second", _labels(class_=_class))
-for _class in ("client", "background_recovery", "background_best_effort"):
-    _SEEN[f"queue.{_class}"] = ("queue_items", _labels(class_=_class))
-for _prefix, _direction in (("", "all"), ("read_", "read"), ("write_", "write")):
-    _SEEN[f"client.{_prefix}mean_ms"] = ("client_latency_mean_seconds", _labels(direction=_direction))
-    for _suffix, _quantile in (("p50_ms", "0.5"), ("p95_ms", "0.95"), ("p99_ms", "0.99")):
-        if f"client.{_prefix}{_suffix}" in METRICS:
-            _place = ("client_latency_seconds", _labels(direction=_direction, quantile=_quantile))
-            _SEEN[f"client.{_prefix}{_suffix}"] = _place
 
 
 def exposition(document: Document) -> str:
@@ -153,7 +113,7 @@ def exposition(document: Document) -> str:
     for name, labels, value in _series(document):
         # a text is no number, and NaN or an infinity says nothing that its absence does not say
         if isinstance(value, (int, float)) and math.isfinite(value):
-            found.setdefault(f"ceph_tuner_{name}", {})[labels] = float(value)
+            found.setdefault(f"{PREFIX}{name}", {})[labels] = float(value)
     lines: List[str] = []
     for name, family in FAMILIES.items():
         if name in found:
@@ -164,15 +124,19 @@ def exposition(document: Document) -> str:
 
 def _series(document: Document) -> Iterator[Series]:
     if document.get("version"):
-        yield "build_info", _labels(version=str(document.get("version")), release=str(document.get("release") or "")), 1
+        yield (
+            "build_info",
+            labelled(version=str(document.get("version")), release=str(document.get("release") or "")),
+            1,
+        )
     for metric, (mean, *_) in ((document.get("window") or {}).get("measures") or {}).items():
-        if metric in _SEEN:
-            yield (*_SEEN[metric], _based(metric, mean))
+        if metric in EXPORTED:
+            yield (*EXPORTED[metric], _based(metric, mean))
     for verdict in document.get("slo") or []:
         yield from _verdict(verdict)
     yield from _automatic(document)
     for effect in document.get("effects") or []:
-        of = _labels(metric=effect["metric"])
+        of = labelled(metric=effect["metric"])
         yield "effect_ratio", of, effect["change"]
         yield "effect_low_ratio", of, effect["low"]
         yield "effect_high_ratio", of, effect["high"]
@@ -185,7 +149,7 @@ def _series(document: Document) -> Iterator[Series]:
 def _verdict(verdict: Mapping[str, Any]) -> Iterator[Series]:
     metric = str(verdict["objective"]).split()[0]
     # not its whole text: a bound that is moved is the same objective
-    of = _labels(metric=metric, kind="hard" if verdict["hard"] else "soft")
+    of = labelled(metric=metric, kind="hard" if verdict["hard"] else "soft")
     yield "slo_bound", of, _based(metric, verdict["bound"])
     yield "slo_seen", of, _based(metric, verdict["seen"])
     yield "slo_margin_ratio", of, verdict["margin"]
@@ -196,10 +160,10 @@ def _automatic(document: Document) -> Iterator[Series]:
     mode, phase = document.get("mode"), document.get("phase")
     if mode:
         for known in MODES:
-            yield "mode", _labels(mode=known), known == mode
+            yield "mode", labelled(mode=known), known == mode
     if phase:
         for known in PHASES:
-            yield "phase", _labels(phase=known), known == phase
+            yield "phase", labelled(phase=known), known == phase
     yield "paused", (), document.get("paused")
     yield "stage", (), document.get("stage")
     yield "stages", (), document.get("stages")
@@ -208,13 +172,13 @@ def _automatic(document: Document) -> Iterator[Series]:
     counts = document.get("counts") or {}
     yield "changes_total", (), counts.get("changes")
     for rule, count in (counts.get("rollbacks") or {}).items():
-        yield "rollbacks_total", _labels(rule=rule), count
+        yield "rollbacks_total", labelled(rule=rule), count
     for what, count in (counts.get("events") or {}).items():
-        yield "events_total", _labels(what=what), count
+        yield "events_total", labelled(what=what), count
 
 
 def _based(metric: str, value: Optional[float]) -> Optional[float]:
-    return value * MS if value is not None and metric in METRICS and METRICS[metric].unit == "ms" else value
+    return None if value is None else value * scale_of(metric)
 
 
 def _help(text: str) -> str:

@@ -6,14 +6,14 @@ goes away (`--sticky` keeps it), so summaries stay the same and the count is tha
 
 from __future__ import annotations
 
-import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Union
 
 from ceph_tuner.autopilot.audit import DRIFT, KEPT, MODE, RESUMED, TAKEN_BACK, Record
+from ceph_tuner.autopilot.hours import DAY_S
 from ceph_tuner.autopilot.machine import BY_OPERATOR
 from ceph_tuner.autopilot.state import APPROVE, OFF, WAITING, State
+from ceph_tuner.moments import utc
 
-DAY = 86400.0
 LARGEST_DETAIL = 20
 """Lines of detail that are sent to the monitors; the count tells of all."""
 
@@ -59,8 +59,8 @@ _ALL = [
         "A value that the tuner wrote is not the one that it wrote. It leaves such values alone, also when it takes "
         "its own back.",
         "Decide who is in charge of the value: leave it, or put it back by `ceph config set`, or take the tuner's "
-        "change back by `ceph tuner rollback`. It goes away with the next settings that are kept, with an operator's "
-        "`resume`, `retry` or change of mode, or after a day.",
+        "change back by `ceph tuner rollback --yes`. It goes away with the next settings that are kept, with an "
+        "operator's `resume`, `retry` or change of mode, or after a day.",
     ),
     HealthCheck(
         "TUNER_SLO_MISSED",
@@ -131,11 +131,11 @@ def of_state(state: State, missed: Sequence[str]) -> Dict[str, List[str]]:
     if state.mode == OFF:
         return found
     if state.paused:
-        until = "until it is resumed" if state.paused_until is None else f"until {_utc(state.paused_until)}"
+        until = "until it is resumed" if state.paused_until is None else f"until {utc(state.paused_until)}"
         found["TUNER_PAUSED"] = [f"{state.paused}; {until}"]
     if state.mode == APPROVE and state.phase == WAITING and state.proposed is not None:
         proposed = state.proposed
-        found["TUNER_APPROVAL_NEEDED"] = [f"proposal {proposed.number} since {_utc(state.since)}: {proposed.why}"]
+        found["TUNER_APPROVAL_NEEDED"] = [f"proposal {proposed.number} since {utc(state.since)}: {proposed.why}"]
     if state.gave_up and missed:
         found["TUNER_SLO_MISSED"] = [*missed, f"gave up: {state.gave_up}"]
     return found
@@ -147,15 +147,11 @@ def of_trail(records: Sequence[Record], now: float) -> Dict[str, List[str]]:
     for record in records:
         if record.what in (KEPT, RESUMED, MODE):
             found.clear()
-        elif record.at > now - DAY and not record.refers:
-            line = f"#{record.number}, {_utc(record.at)}: {record.why}"
+        elif record.at > now - DAY_S and not record.refers:
+            line = f"#{record.number}, {utc(record.at)}: {record.why}"
             if record.what == TAKEN_BACK and record.detail.get("rule") != BY_OPERATOR:
                 # the newest alone: it is what the back-off is for
                 found["TUNER_TRIAL_TAKEN_BACK"] = [line]
             elif record.what == DRIFT:
                 found.setdefault("TUNER_DRIFT", []).append(line)
     return found
-
-
-def _utc(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(at))

@@ -66,7 +66,7 @@ class Jobs:
                 job = self._jobs[name] = Job(work)
         if not job.wait(self._patience):
             age = time.monotonic() - job.started
-            raise RetryLater(f"{name} is at work since {age:.0f} s: run the command again for its outcome")
+            raise RetryLater(f"{name} is at work since {age:.0f} s: run the command again for its outcome", "")
         with self._lock:
             if self._jobs.get(name) is job:
                 del self._jobs[name]

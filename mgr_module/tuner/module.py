@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 from ceph_tuner.errors import InputError, RetryLater, TunerError
 
-from . import compat, health, render, render_automatic
+from . import compat, health, render, render_automatic, render_recommendation
 from .automatic import Automatic
 from .collect import Collector, Limits
 from .commander import MgrCommander
@@ -21,7 +21,6 @@ from .jobs import Jobs
 from .options import DEFAULTS, OPTIONS
 from .sampler import Sampler
 from .service import Service
-from .worker import WorkerError
 
 
 def _option(row: Any) -> Any:
@@ -184,7 +183,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
     def _recommend(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
         """Ask the optimiser what to try next; changes nothing."""
         recommend = lambda: self._jobs.run("tuner recommend", self._service.recommend)  # noqa: E731
-        return self._answer(recommend, render.recommendation, format)
+        return self._answer(recommend, render_recommendation.recommendation, format)
 
     @write_command("tuner auto on")
     def _auto_on(self, mode: str = "auto", format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
@@ -258,9 +257,9 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         except InputError as error:
             return -errno.EINVAL, "", str(error)
         except RetryLater as error:
-            return -errno.EAGAIN, "", str(error)
-        except (TunerError, WorkerError) as error:
-            return -errno.EIO, "", str(error)
+            return -errno.EAGAIN, "", error.advised
+        except TunerError as error:
+            return -errno.EIO, "", error.advised
         except Exception as error:
             self.log.exception("command failed")
             return -errno.EIO, "", f"internal error ({type(error).__name__}: {error}); the mgr's log has more"

@@ -20,7 +20,14 @@ class OptionRow(NamedTuple):
 
 
 OPTIONS: List[OptionRow] = [
-    OptionRow("sample_interval", "float", 5.0, 1.0, 300.0, "seconds between samples"),
+    OptionRow(
+        "sample_interval",
+        "float",
+        5.0,
+        1.0,
+        50.0,
+        "seconds between samples: counters more than 60 s apart are not compared",
+    ),
     OptionRow("histogram_osds", "uint", 32, 0, 256, "OSDs asked for latency histograms and queue lengths per sample"),
     OptionRow("pg_detail_limit", "uint", 2000, 0, 100000, "PGs up to which all are looked at for scrub and snaptrim"),
     OptionRow("osds_per_tick", "uint", 500, 50, 100000, "OSDs whose counters are read per sample; more take turns"),

@@ -12,6 +12,8 @@ import re
 from itertools import islice
 from typing import Any, Callable, Dict, List, Optional
 
+from ceph_tuner.reading import data_chunks
+
 from .commander import MgrCommander
 from .proto import Mgr
 
@@ -32,6 +34,8 @@ class Osds:
         self.known = 0
         self.down: Optional[float] = None
         """OSDs that are in and down; None where only the health checks say it."""
+        self.chunks: Optional[Dict[int, int]] = None
+        """Data chunks of the erasure-coded pools; None where the map is not read whole."""
         self._epoch: Optional[int] = None
         self._text: Optional[str] = None
         self._place = 0
@@ -47,7 +51,8 @@ class Osds:
         if self.known > limit:
             self._look_at_part(osd_map, notes)
             return True
-        rows = self._mgr.get("osd_map")["osds"]
+        whole = self._mgr.get("osd_map")
+        rows, self.chunks = whole["osds"], data_chunks(whole)
         self.known = len(rows)
         self.born = {int(osd["osd"]): int(osd["up_from"]) for osd in rows if osd["up"]}
         self.down = float(sum(1 for osd in rows if osd["in"] and not osd["up"]))
@@ -61,7 +66,7 @@ class Osds:
             return 0
 
     def _look_at_part(self, osd_map: Callable[[], Any], notes: List[str]) -> None:
-        self.down = None
+        self.down = self.chunks = None
         if self._text is None:
             epoch = int(osd_map().get_epoch())
             if epoch == self._epoch:

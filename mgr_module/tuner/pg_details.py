@@ -36,13 +36,17 @@ class PgDetails:
         states: Mapping[str, int],
         pools: Callable[[], Mapping[int, int]],
         osd_map: Callable[[], Any],
+        chunks: Mapping[int, int],
         limit: int,
         notes: List[str],
     ) -> Dict[str, PgDetail]:
-        """The PGs looked at in this tick. `pools` gives the number of PGs of each pool, `osd_map` where they are."""
+        """The PGs looked at in this tick. `pools` gives the number of PGs of each pool, `osd_map` where they are.
+
+        `chunks` has the data chunks of the erasure-coded pools.
+        """
         if sum(states.values()) > limit:
             notes.append(f"more than {limit} PGs: {PG_QUERIES} asked per tick for scrub dates and queues")
-            fresh = self._query(self._next(pools()), osd_map())
+            fresh = self._query(self._next(pools()), osd_map(), chunks)
             for pgid, pg in fresh.items():
                 # the oldest first, for when there are too many
                 self._pgs.pop(pgid, None)
@@ -54,7 +58,7 @@ class PgDetails:
         queued = any(pg.snaptrim_queue for pg in self._pgs.values())
         if not (busy or queued) and 0 <= now - self._pgs_at < DETAIL_S:
             return {}
-        self._pgs, self._pgs_at = pg_details(self._mgr.get("pg_stats")["pg_stats"]), now
+        self._pgs, self._pgs_at = pg_details(self._mgr.get("pg_stats")["pg_stats"], chunks), now
         return self._pgs
 
     def snaptrim_queue(self, pgs: int) -> Optional[float]:
@@ -84,7 +88,7 @@ class PgDetails:
             before += count
         return taken
 
-    def _query(self, pgs: List[Tuple[int, int]], osd_map: Any) -> Dict[str, PgDetail]:
+    def _query(self, pgs: List[Tuple[int, int]], osd_map: Any, chunks: Mapping[int, int]) -> Dict[str, PgDetail]:
         found = {}
         for pool, number in pgs:
             osd = osd_map.pg_to_up_acting_osds(pool, number)["acting_primary"]
@@ -94,9 +98,8 @@ class PgDetails:
             answers = self._commander.tell_many([(daemon, QUERY, {"pgid": pgid})], TELL_S / PG_QUERIES)
             answer = document(answers.get((daemon, QUERY)))
             if answer is not None:
-                found[pgid] = pg_detail(
-                    {**answer["info"]["stats"], "pgid": pgid, "snaptrimq_len": answer["snap_trimq_len"]}
-                )
+                row = {**answer["info"]["stats"], "pgid": pgid, "snaptrimq_len": answer["snap_trimq_len"]}
+                found[pgid] = pg_detail(row, chunks)
         return found
 
 

@@ -16,7 +16,6 @@ from ceph_tuner.reading import spread
 from ceph_tuner.target import Place, Target
 
 from .service import Service
-from .worker import WorkerError
 
 LONGEST_WORDS = 1000
 """Characters of the optimiser's words that are kept: the state that has them must fit into one value of the store."""
@@ -38,7 +37,7 @@ class Proposer:
         """Give the next proposal for the cluster as `state.baseline` shows it. Takes as long as the worker may."""
         try:
             return self._ask(state, policy)
-        except (TunerError, WorkerError) as error:
+        except TunerError as error:
             words = str(error)
         except Exception as error:
             # whatever it is: nothing else ends the wait for an answer
@@ -67,8 +66,9 @@ class Proposer:
         self._refuse_unlike(target, places)
         planned = rollout(places, device_class, target, policy, self._service.replicas())
         # planning refuses what the release ignores, what is out of range, and what something else would outrank
+        changes = self._service.changes()
         for section in (planned.stages[0].targets[0], planned.target):
-            self._service.changes().commands(section, settings)
+            changes.commands(section, settings)
         return Answered(self._now(), settings, str(proposal.get("why", ""))[:LONGEST_WORDS], planned)
 
     def _refuse_unlike(self, target: str, places: Sequence[Place]) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ceph_tuner.metrics import METRICS
+from ceph_tuner.moments import stamp
 from ceph_tuner.releases import CLASSES
+
+from .render_table import folded as folded
+from .render_table import table as table
 
 _LARGE = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -28,13 +31,6 @@ def number(value: Optional[float], unit: str = "1") -> str:
         return f"{text}{prefix}/s"
     # a blank before the unit, its prefix beside it: 3.4 MB/s, 12 k
     return f"{text} {prefix}{'' if unit == '1' else unit}".rstrip()
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as they must be, two blanks apart."""
-    widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in [head, *rows]]
-    return "\n".join(lines)
 
 
 def values(found: Mapping[str, float]) -> str:
@@ -65,17 +61,29 @@ def status(document: Mapping[str, Any]) -> str:
     seen = "no sample yet" if sampling["age"] is None else f"last sample {sampling['age']:.0f} s ago"
     states = ", ".join(f"{count} {state}" for state, count in sorted(document["pg_states"].items()))
     lines = [
-        f"ceph-tuner {document['version']} on Ceph {document['release']}: {seen} "
-        f"(every {sampling['interval']:g} s, took {sampling['tick_ms']:g} ms)",
+        *folded(
+            f"ceph-tuner {document['version']} on Ceph {document['release']}: {seen} "
+            f"(every {sampling['interval']:g} s, took {sampling['tick_ms']:g} ms)",
+            "  ",
+        ),
         *(_work(document["window"]) if document["window"] else ["no rates yet"]),
-        f"PGs        {states or '-'}",
+        *folded(f"PGs        {states or '-'}", _UNDER),
         verdicts(document["slo"]),
         in_force(document["in_force"]),
         capacity(document["capacity"]),
-        last_trial(document["last_trial"]),
-        *(f"note: {note}" for note in document["notes"]),
+        *folded(last_trial(document["last_trial"]), "  "),
+        *notes(document["notes"]),
     ]
     return "\n".join(lines)
+
+
+_UNDER = " " * 11
+"""Below the first word of a kind of work's line."""
+
+
+def notes(found: Sequence[str]) -> List[str]:
+    """What is said beside."""
+    return [line for note in found for line in folded(f"note: {note}", "  ")]
 
 
 def _work(document: Mapping[str, Any]) -> List[str]:
@@ -85,7 +93,7 @@ def _work(document: Mapping[str, Any]) -> List[str]:
         measure = document["measures"].get(name)
         return number(None if measure is None else measure[0], METRICS[name].unit)
 
-    return [
+    lines = [
         f"client     {show('client.read_iops')} read, {show('client.write_iops')} written, {show('client.bytes_s')}; "
         f"mean {show('client.mean_ms')}, p50 {show('client.p50_ms')}, p95 {show('client.p95_ms')}, "
         f"p99 {show('client.p99_ms')}",
@@ -101,6 +109,7 @@ def _work(document: Mapping[str, Any]) -> List[str]:
         f"trouble    {show('ops.slow')} slow operations, {show('pgs.inactive')} PGs inactive, "
         f"{show('pgs.laggy')} laggy, {show('osds.down')} OSDs down",
     ]
+    return [part for line in lines for part in folded(line, _UNDER)]
 
 
 def in_force(found: Mapping[str, Any]) -> str:
@@ -123,10 +132,19 @@ def capacity(rows: Sequence[Mapping[str, Any]]) -> str:
     groups: Dict[Any, List[int]] = {}
     for row in rows:
         groups.setdefault((row["iops"], row["source"]), []).append(row["osd"])
-    lines = [
-        [", ".join(f"osd.{osd}" for osd in osds), f"{iops:g} IOPS", source] for (iops, source), osds in groups.items()
-    ]
+    lines = [[_osds(osds), f"{iops:g} IOPS", source] for (iops, source), osds in groups.items()]
     return table(["OSDS", "CAPACITY", "SOURCE"], lines)
+
+
+def _osds(numbers: Sequence[int]) -> str:
+    """`osd.0 to osd.7, osd.9`: there may be thousands."""
+    runs: List[List[int]] = []
+    for osd in sorted(numbers):
+        if runs and runs[-1][-1] == osd - 1:
+            runs[-1][1:] = [osd]
+        else:
+            runs.append([osd])
+    return ", ".join(" to ".join(f"osd.{end}" for end in run) for run in runs)
 
 
 def last_trial(document: Optional[Mapping[str, Any]]) -> str:
@@ -149,13 +167,19 @@ def slo(document: Optional[Mapping[str, Any]]) -> str:
 
 def history(document: Mapping[str, Any]) -> str:
     """Windows as lines of the numbers that people ask for first, then trials."""
-    columns = ("client.iops", "client.p95_ms", "recovery.bytes_s", "scrub.bytes_s", "snaptrim.objects_s")
+    columns = {
+        "client.iops": "CLIENT",
+        "client.p95_ms": "P95",
+        "recovery.bytes_s": "RECOVERY",
+        "scrub.bytes_s": "SCRUB",
+        "snaptrim.objects_s": "SNAPTRIM",
+    }
     rows = []
     for entry in document["windows"]:
         measures = entry["measures"]
         cells = [number(measures[name][0], METRICS[name].unit) if name in measures else "-" for name in columns]
         rows.append([stamp(entry["end"]), *cells])
-    lines = [table(["UNTIL", *(name.upper() for name in columns)], rows)]
+    lines = [table(["UNTIL", *columns.values()], rows)]
     if document["changes"]:
         changes = [
             [str(c["change"]), stamp(c["at"]), c["state"], c["target"], c["why"], c["who"]] for c in document["changes"]
@@ -188,27 +212,26 @@ def profiles(rows: Sequence[Mapping[str, Any]]) -> str:
 def profile(found: Mapping[str, Any]) -> str:
     """One profile's settings."""
     head = f"{found['name']}, for {found['release']}{': ' + found['description'] if found.get('description') else ''}"
-    return head + "\n" + table(["KNOB", "VALUE"], [[name, str(value)] for name, value in found["settings"].items()])
+    rows = [[name, str(value)] for name, value in found["settings"].items()]
+    return "\n".join([*folded(head, "  "), table(["KNOB", "VALUE"], rows)])
 
 
 def imported(found: Mapping[str, Any]) -> str:
     """What was kept, and what changes when it is applied here."""
-    return "\n".join(
-        [f"profile {found['name']} is kept; apply it by: ceph tuner profile apply {found['name']}"]
-        + [f"note: {note}" for note in found["notes"]]
-    )
+    kept = f"profile {found['name']} is kept; apply it by: ceph tuner profile apply {found['name']}"
+    return "\n".join([kept, *notes(found["notes"])])
 
 
 def plan(found: Mapping[str, Any]) -> str:
     """What was or would be written."""
-    notes = [f"note: {warning}" for warning in found["warnings"]]
+    warnings = notes(found["warnings"])
     if not found["changes"]:
-        return "\n".join([f"{found['profile']} is in force on {found['target']}: nothing to write", *notes])
+        return "\n".join([f"{found['profile']} is in force on {found['target']}: nothing to write", *warnings])
     rows = [
         [row["who"], row["name"], "-" if row["old"] is None else row["old"], "-" if row["new"] is None else row["new"]]
         for row in found["changes"]
     ]
-    lines = [table(["WHO", "OPTION", "OLD", "NEW"], rows), *notes]
+    lines = [table(["WHO", "OPTION", "OLD", "NEW"], rows), *warnings]
     if found["applied"]:
         return "\n".join([*lines, f"applied as change {found['change']}; back by: ceph tuner rollback --yes"])
     commands = [row["command"] for row in found["changes"]]
@@ -220,71 +243,13 @@ def rollback(found: Mapping[str, Any]) -> str:
     lines = []
     for change in found["undone"]:
         lines.append(f"change {change['change']} ({change['why'] or 'no reason given'}) is taken back")
-        lines += [f"note: {line}" for line in (*change["drift"], *change["unseen"])]
+        lines += notes([*change["drift"], *change["unseen"]])
     for change in found["would"]:
         lines.append(f"change {change['change']} ({change['why']}, by {change['who']}) would be taken back by:")
-        lines += [*change["commands"], *(f"note: {line}" for line in change["drift"])]
+        lines += [*change["commands"], *notes(change["drift"])]
     if found["would"]:
         lines.append("nothing is written without --yes")
     return "\n".join(lines)
-
-
-def recommendation(found: Mapping[str, Any]) -> str:
-    """The proposal, what is known of it, and what to run."""
-    proposal = found["proposal"]
-    lines = [verdicts(found["slo"]), ""]
-    if proposal is None:
-        verdict = found.get("verdict") or {}
-        lines.append(f"nothing is proposed: {verdict.get('reason', 'the optimiser does not say why')}")
-    else:
-        settings = sorted(proposal["settings"].items())
-        lines += [f"to try next ({proposal.get('why', 'no reason given')}):"]
-        lines += [table(["KNOB", "VALUE"], [[name, f"{value}"] for name, value in settings]), ""]
-    best = found["best"]
-    if best:
-        lines += [f"best of {found['trials']} trials so far:", verdicts(best["verdicts"]), ""]
-    else:
-        lines += [
-            "no trial has been measured: the effect of these settings is not known (ceph-tuner tune finds it)",
-            "",
-        ]
-    lines += learnt(found.get("explanation"))
-    lines += [
-        f"profile {entry['profile']} {'is suggested' if entry['suggested'] else 'is not used'}: {entry['reason']}"
-        for entry in found.get("elsewhere", [])
-    ]
-    lines.append(accounting(found["capacity"]))
-    if found.get("commands"):
-        lines += ["", "to write them: ", *found["commands"]]
-    return "\n".join(lines)
-
-
-def learnt(document: Optional[Mapping[str, Any]]) -> List[str]:
-    """Which knobs matter for what, and which objectives are in each other's way; nothing before a few trials."""
-    if document is None:
-        return []
-    rows = [
-        [metric, ", ".join(f"{entry['knob']} {entry['share'] * 100:.0f} %" for entry in knobs) or "hardly any knob"]
-        for metric, knobs in document["importance"].items()
-    ]
-    lines = [table(["METRIC", "DEPENDS ON (SHARE OF ITS VARIATION)"], rows)]
-    way = document["in_the_way"]
-    for conflict in way["conflicts"] if way else ():
-        together = "cannot be met together" if len(conflict) > 1 else "is out of reach by itself"
-        lines.append(f"by all that was tried, {' and '.join(conflict)} {together}")
-    if way and way["conflicts"]:
-        lines.append(f"nearest that can be: {', '.join(entry['instead'] for entry in way['nearest'])}")
-    return [*lines, ""]
-
-
-def accounting(document: Mapping[str, Any]) -> str:
-    """What the capacity is promised to."""
-    head = f"capacity of all OSDs: {number(document['total_iops'])} IOPS (source: {', '.join(document['sources'])})"
-    rows = []
-    for name, share in document["classes"].items():
-        limit = "none" if share["limit_iops"] is None else number(share["limit_iops"])
-        rows.append([name, number(share["guaranteed_iops"]), limit])
-    return head + "\n" + table(["CLASS", "GUARANTEED IOPS", "LIMIT IOPS"], rows)
 
 
 def _shares(settings: Mapping[str, Any], service_class: str) -> str:
@@ -294,11 +259,6 @@ def _shares(settings: Mapping[str, Any], service_class: str) -> str:
 
 def _seen(measures: Mapping[str, Sequence[float]]) -> str:
     return number(measures["client.p95_ms"][0], "ms") if "client.p95_ms" in measures else "-"
-
-
-def stamp(at: float) -> str:
-    """UTC, as it is everywhere in Ceph's own logs."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at))
 
 
 def _duration(seconds: float) -> str:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Sequence
 
+from ceph_tuner.moments import stamp
+
 from . import render
-from .render import number, stamp, table
+from .render import number
+from .render_table import folded, table
 
 
 def automatic(document: Mapping[str, Any]) -> str:
     """What it does and why, the settings on trial, and what they did so far."""
-    lines = list(document["words"])
+    lines = [line for words in document["words"] for line in folded(words, "  ")]
     proposed = document.get("proposed")
     if proposed:
         rows = [[name, f"{value}"] for name, value in sorted(proposed["settings"].items())]
         lines.append(f"settings of proposal {proposed['number']}:\n" + table(["OPTION", "VALUE"], rows))
     if document["effects"]:
         lines.append(effects(document["effects"]))
-    lines += [f"note: {note}" for note in document["notes"]]
+    lines += render.notes(document["notes"])
     if document["problem"]:
-        lines.append(f"problem: {document['problem']}")
+        lines += folded(f"problem: {document['problem']}", "  ")
     return "\n".join(lines)
 
 
@@ -61,7 +64,8 @@ def capacity_report(document: Mapping[str, Any]) -> str:
         for row in document["osds"]
     ]
     lines = [table(["OSD", "CAPACITY", "SOURCE", "SEEN AT MOST"], rows)]
-    lines += document["findings"] or ["nothing speaks against these capacities"]
+    findings = document["findings"] or ["nothing speaks against these capacities"]
+    lines += [line for finding in findings for line in folded(finding, "  ")]
     return "\n".join(lines)
 
 
@@ -70,7 +74,7 @@ def capacity_measured(document: Mapping[str, Any]) -> str:
     lines = [
         f"osd.{document['osd']}: {number(document['measured'], '1/s')} measured, "
         f"{number(document['iops'], '1/s')} in force ({document['source']})",
-        *document["findings"],
+        *(line for finding in document["findings"] for line in folded(finding, "  ")),
     ]
     done = f"stored as change {document['change']}" if document["change"] else "nothing was changed"
     return "\n".join([*lines, document["command"], done if document["stored"] else f"{done}; --yes stores it"])

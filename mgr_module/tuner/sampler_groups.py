@@ -32,7 +32,7 @@ class GroupWindow:
     @property
     def means(self) -> Dict[str, float]:
         """Metric -> mean."""
-        return {name: measure.mean for name, measure in self.window.measures.items()}
+        return self.window.means
 
     @property
     def partial(self) -> bool:

@@ -159,7 +159,7 @@ class Service:
     def changes(self) -> Changes:
         """Writes, for one command."""
         version = self.release_version()
-        return Changes(self.config, self.store, release_of(version), version, self.who)
+        return Changes(self.commander, self.store, release_of(version), version, self.who)
 
     def shelf(self) -> ProfileShelf:
         """Profiles that are at hand."""
@@ -354,4 +354,4 @@ def _trial(record: Mapping[str, Any]) -> Optional[Trial]:
 
 
 def _means(window: Optional[Window]) -> Dict[str, float]:
-    return {name: measure.mean for name, measure in window.measures.items()} if window else {}
+    return window.means if window else {}

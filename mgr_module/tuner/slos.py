@@ -8,10 +8,8 @@ from typing import Any, Dict, Mapping, Optional
 from ceph_tuner.errors import InputError
 from ceph_tuner.ports import Store
 from ceph_tuner.slo import Objective, Slo, parse_slo
+from ceph_tuner.stored_slo import BASELINE, SLO_KEY, stored_baseline, stored_slo
 
-KEY = "slo"
-BASELINE = "slo/baseline"
-"""What relative bounds refer to, metric by metric: it must not follow every change that is kept."""
 DEFAULT_NAME = "cluster"
 
 
@@ -23,24 +21,11 @@ class SloBook:
 
     def read(self) -> Optional[Slo]:
         """The SLO, or None."""
-        text = self._store.get(KEY)
-        if not text:
-            return None
-        try:
-            document = json.loads(text)
-        except ValueError as exc:
-            raise InputError(
-                "the stored SLO", "text that is no JSON", "`ceph tuner slo rm all`, then set it anew"
-            ) from exc
-        return parse_slo(document, place=_place)
+        return stored_slo(self._store)
 
     def baseline(self) -> Dict[str, float]:
         """What relative bounds refer to, as far as it was seen."""
-        try:
-            stored = json.loads(self._store.get(BASELINE) or "{}")
-            return {str(name): float(value) for name, value in stored.items()}
-        except (AttributeError, TypeError, ValueError):
-            return {}
+        return stored_baseline(self._store)
 
     def refer(self, slo: Slo, means: Mapping[str, float]) -> None:
         """Keep for good what the relative bounds of an SLO refer to, where it is seen for the first time."""
@@ -71,14 +56,14 @@ class SloBook:
         self._forget(*(self.baseline() if metric == "all" else [metric]))
         known = self.read() if metric != "all" else None
         if metric == "all":
-            self._store.remove(KEY)
+            self._store.remove(SLO_KEY)
             return None
         kept = tuple(other for other in known.objectives if other.metric != metric) if known else ()
         if known is None or len(kept) == len(known.objectives):
             metrics = ", ".join(objective.metric for objective in known.objectives) if known else "no objective is set"
             raise InputError("slo rm", metric, f"a metric with an objective ({metrics}), or all")
         if not kept:
-            self._store.remove(KEY)
+            self._store.remove(SLO_KEY)
             return None
         slo = Slo(known.name, kept)
         self._write(slo)
@@ -91,8 +76,4 @@ class SloBook:
             self._store.set(BASELINE, json.dumps(left))
 
     def _write(self, slo: Slo) -> None:
-        self._store.set(KEY, json.dumps(slo.to_dict()))
-
-
-def _place(*keys: object) -> str:
-    return ".".join(["the stored SLO", *map(str, keys)])
+        self._store.set(SLO_KEY, json.dumps(slo.to_dict()))

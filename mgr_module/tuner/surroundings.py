@@ -26,6 +26,7 @@ from ceph_tuner.sample import Sample, Window, at_work
 from ceph_tuner.slo import Slo, evaluate
 from ceph_tuner.target import Place
 
+from .capacity import CAPACITY_OPTION, Capacity
 from .proto import Mgr
 from .sampler import Sampler
 from .service import Service
@@ -80,6 +81,7 @@ class Surroundings:
         self._reference: Mapping[str, float] = {}
         self._watch: Optional[Watch] = None
         self._placed: Tuple[float, Set[int], Sequence[Place]] = (0.0, set(), ())
+        self._reckoned: Tuple[Any, bool, Sequence[Capacity]] = (None, False, ())
         self._dump: List[ConfigEntry] = []
         self._ours: Tuple[Tuple[int, ...], Tuple[Restore, ...]] = ((), ())
 
@@ -93,7 +95,7 @@ class Surroundings:
             self._calm = self._calm.after(sight, self._running())
         slo, reference = self._wanted()
         outside = outside_hours(now, policy)
-        wait = reason_to_wait(now, policy, self._calm, state.moves, state.failures, state.failed_at)
+        wait = reason_to_wait(now, policy, self._calm, state.moves, state.failures, state.failed_at, state.declined_at)
         if sight is None:
             wait = "; ".join(filter(None, ("no fresh sample", wait)))
         return View(
@@ -105,6 +107,11 @@ class Surroundings:
             self._upset(state),
             self._breach(sight, state, policy),
         )
+
+    def keep_up(self) -> None:
+        """Keep what is exported as it is, while nobody looks around."""
+        self._wanted()
+        self.release = self._service.release_version()
 
     def close(self, closed: Closed, state: State, policy: Policy) -> Optional[Breach]:
         """Take a window that was closed."""
@@ -153,7 +160,7 @@ class Surroundings:
         """The SLO held against a window, without asking the cluster."""
         if self._slo is None or window is None:
             return []
-        means = at_work({name: measure.mean for name, measure in window.measures.items()})
+        means = at_work(window.means)
         return [verdict.to_dict() for verdict in evaluate(self._slo, means)]
 
     def _wanted(self) -> Tuple[Optional[Slo], Mapping[str, float]]:
@@ -205,7 +212,7 @@ class Surroundings:
         # down OSDs count: one that restarts makes no other cluster
         classes = {place.osd: place.device_class or "none" for place in self._places()}
         capacities: Dict[str, List[float]] = {}
-        for capacity in self._service.capacities():
+        for capacity in self._capacities():
             capacities.setdefault(classes.get(capacity.osd, "none"), []).append(capacity.iops)
         self.release = self._service.release_version()
         return Condition.of(
@@ -214,6 +221,17 @@ class Surroundings:
             {name: sum(found) / len(found) for name, found in capacities.items()},
             means,
         )
+
+    def _capacities(self) -> Sequence[Capacity]:
+        """Those of some OSDs, asked again only after an entry about them changed or an OSD started.
+
+        And once more in the window after that: an OSD tells the mgr some seconds later what it reckons with now.
+        """
+        entries = [entry for entry in self._service.config.dump() if entry.name.startswith(CAPACITY_OPTION)]
+        cause = (entries, dict(self._running()))
+        if self._reckoned[0] != cause or not self._reckoned[1]:
+            self._reckoned = (cause, self._reckoned[0] == cause, self._service.capacities())
+        return self._reckoned[2]
 
     def _upset(self, state: State) -> str:
         """What makes the trial pointless at once, without waiting whether it lasts: nothing to compare, or no aim."""

@@ -11,6 +11,8 @@ import subprocess
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
+from ceph_tuner.errors import TunerError
+
 WORKER_MODULE = "ceph_tuner.search.worker"
 
 LIBRARY = str(Path(__file__).resolve().parent.parent)
@@ -20,8 +22,10 @@ LARGEST_ANSWER = 4 << 20
 MEMORY_BYTES = 4 << 30
 
 
-class WorkerError(Exception):
+class WorkerError(TunerError):
     """The optimiser gave no usable answer; the text is for the operator."""
+
+    next_step = "see the options `worker_python` and `worker_timeout` (`ceph tuner recommend` tries again)"
 
 
 def ask_worker(

@@ -34,6 +34,8 @@ class Progress:
         self, ev_id: str, ev_msg: str, ev_progress: float, refs: Any = None, add_to_ceph_s: bool = False
     ) -> None:
         self.calls += 1
+        # what the dashboard makes of it
+        assert dict(refs or {}) == {"tuner": ev_id}
         self.events[ev_id] = (ev_msg, ev_progress, add_to_ceph_s)
 
     def complete(self, ev_id: str) -> None:

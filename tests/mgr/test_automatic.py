@@ -11,6 +11,7 @@ from ceph_tuner.autopilot.events import Note
 from ceph_tuner.autopilot.state import OBSERVING, TRYING
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import PROFILE
+from prometheus_server import free_port
 from tuner import health
 from tuner.health import CHECKS
 
@@ -231,3 +232,18 @@ def test_the_metrics_are_those_of_the_state() -> None:
     assert (found["mode"], found["phase"], found["stage"], found["stages"]) == ("auto", TRYING, 1, 2)
     assert found["changes_on_trial"] == 1
     assert found["slo"][0]["met"] is False
+
+
+def test_objectives_are_exported_while_the_automatic_mode_is_off_too() -> None:
+    aboard = OnTwin(metrics_port=free_port(), metrics_address="127.0.0.1")
+    try:
+        aboard.service.slo_set("client.p95_ms<=0.01", False, 1.0, "")
+        aboard.sample(3)
+        found = aboard.automatic._metrics()
+        assert (found["mode"], found["release"]) == ("off", aboard.service.release_version())
+        assert [verdict["met"] for verdict in found["slo"]] == [False]
+        aboard.service.slo_remove("all")
+        aboard.sample()
+        assert aboard.automatic._metrics()["slo"] == []
+    finally:
+        aboard.automatic._endpoint.close()

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 import pytest
 from mgr_stand_in import CommandResult
 
+from ceph_tuner.errors import RetryLater
 from ceph_tuner.sampling import Sampling
 from tuner.collect import Collector, Limits
 from tuner.commander import MgrCommander
@@ -39,7 +40,9 @@ class RecordedMgr:
             self.dumps += 1
             return {"pg_stats": self.now["pg_ls"]}
         if name == "pool_stats":
-            return {"pool_stats": [{"poolid": 1, "num_pg": self.pg_count - 3}, {"poolid": 7, "num_pg": 3}]}
+            sums = {"num_objects": 0, "num_object_copies": 0, "num_bytes": 0}
+            pgs = {1: self.pg_count - 3, 7: 3}
+            return {"pool_stats": [{"poolid": pool, "num_pg": count, "stat_sum": sums} for pool, count in pgs.items()]}
         raise AssertionError(name)
 
     def get_ceph_option(self, key: str) -> float:
@@ -99,6 +102,15 @@ def test_two_looks_inside_the_mgr_make_a_sample_of_the_real_load(release: str) -
     assert sample.values["snaptrim.queue"] == 0.0
     assert sample.values["client.p95_ms"] > 0
     assert "scrub.pgs_late" in sample.values
+
+
+def test_a_mgr_that_has_not_heard_of_the_pgs_takes_no_reading() -> None:
+    mgr = RecordedMgr("tentacle")
+    mgr.states = {"unknown": 3}
+    with pytest.raises(RetryLater, match="has not heard of the PGs"):
+        collector(mgr).read(1.0)
+    mgr.states = {"unknown": 1, "active+clean": 2}
+    assert collector(mgr).read(1.0).pg_states == mgr.states
 
 
 def test_histograms_come_from_a_bounded_number_of_osds() -> None:

@@ -4,11 +4,12 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict
 
 import pytest
 
 import ceph_tuner
+from mgr_boundaries import guardians
 from tuner.guardian import Guardian, access
 
 RADOS = """
@@ -57,20 +58,6 @@ def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{library}")
     monkeypatch.setenv("SEEN", str(tmp_path / "seen"))
     return tmp_path / "seen"
-
-
-def guardians() -> List[int]:
-    """Of this process."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1] if entry.name.isdigit() else ""
-            words = (entry / "cmdline").read_bytes() if parent == str(os.getpid()) else b""
-        except OSError:
-            continue
-        if b"ceph_tuner.clusters.guardian" in words:
-            found.append(int(entry.name))
-    return found
 
 
 def wait_for(condition: object, seconds: float = 20.0) -> None:

@@ -12,6 +12,7 @@ from pages import DOCS, holds
 
 from ceph_tuner.autopilot.audit import APPLY, DRIFT, KEPT, KINDS, MODE, PROPOSAL, RESUMED, TAKEN_BACK, Record
 from ceph_tuner.autopilot.contract import Rollout, Stage
+from ceph_tuner.autopilot.hours import DAY_S
 from ceph_tuner.autopilot.state import (
     APPROVE,
     AUTO,
@@ -25,7 +26,7 @@ from ceph_tuner.autopilot.state import (
     State,
 )
 from tuner import health
-from tuner.health import CHECKS, DAY, LARGEST_DETAIL, of_state, of_trail, raised
+from tuner.health import CHECKS, LARGEST_DETAIL, of_state, of_trail, raised
 
 NOW = 1_800_000_000.0
 PROPOSED = Proposed(7, {"osd_max_scrubs": 1}, "a shorter scrub", Rollout("osd", (Stage(("osd",), (0, 1)),)))
@@ -77,7 +78,7 @@ def test_a_pause_says_why_and_until_when() -> None:
     paused = State(mode=AUTO, paused="inconclusive")
     assert of_state(paused, []) == {"TUNER_PAUSED": ["inconclusive; until it is resumed"]}
     (line,) = of_state(replace(paused, paused_until=NOW), [])["TUNER_PAUSED"]
-    assert line == "inconclusive; until 2027-01-15 08:00:00Z"
+    assert line == "inconclusive; until 2027-01-15 08:00:00 UTC"
 
 
 def test_a_proposal_that_waits_is_raised_in_the_approve_mode() -> None:
@@ -105,12 +106,12 @@ def test_what_cannot_be_taken_back_is_raised_in_any_mode(mode: str) -> None:
 
 
 def test_the_newest_trial_that_was_taken_back_is_raised_for_a_day() -> None:
-    trail = [record(TAKEN_BACK, DAY + 1.0, 1), record(TAKEN_BACK, DAY - 1.0, 2), record(TAKEN_BACK, 5.0, 3)]
+    trail = [record(TAKEN_BACK, DAY_S + 1.0, 1), record(TAKEN_BACK, DAY_S - 1.0, 2), record(TAKEN_BACK, 5.0, 3)]
     assert of_trail(trail[:1], NOW) == {}
     (line,) = of_trail(trail, NOW)["TUNER_TRIAL_TAKEN_BACK"]
     assert line.startswith("#3, ")
     assert list(of_trail(trail[:2], NOW)) == ["TUNER_TRIAL_TAKEN_BACK"]
-    assert of_trail(trail, NOW + DAY) == {}
+    assert of_trail(trail, NOW + DAY_S) == {}
 
 
 def test_each_drift_is_counted_so_that_a_new_one_lifts_a_mute() -> None:

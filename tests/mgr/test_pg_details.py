@@ -15,7 +15,7 @@ from tuner.pg_details import PG_QUERIES, PgDetails
 def look(details: PgDetails, mgr: SyntheticMgr, pools: Dict[int, int]) -> List[str]:
     """PGs looked at in one tick."""
     states = {"active+clean": sum(pools.values())}
-    return list(details.look(mgr.now, states, lambda: pools, mgr.get_osdmap, 0, []))
+    return list(details.look(mgr.now, states, lambda: pools, mgr.get_osdmap, {}, 0, []))
 
 
 def watched(mgr: SyntheticMgr) -> PgDetails:

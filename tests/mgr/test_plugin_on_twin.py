@@ -17,8 +17,8 @@ from ceph_tuner.knobs import PROFILE
 from ceph_tuner.releases import REEF, TENTACLE, Release
 from ceph_tuner.sample import window_of
 from ceph_tuner.sampling import Sampling
-from ceph_tuner.twin.model import MIB, RecoveryWork, ScrubWork
-from tuner import compat, render
+from ceph_tuner.twin.model import MIB, Pool, RecoveryWork, ScrubWork
+from tuner import compat, render_recommendation
 from tuner.collect import Collector, Limits
 from tuner.commander import MgrCommander
 from tuner.inventory import MgrInventory
@@ -65,6 +65,26 @@ def test_the_plugin_sees_what_the_sampler_of_the_command_line_sees(release: Rele
             assert ours.measures[name].mean == pytest.approx(measure.mean, rel=0.05), name
     assert ours.measures["recovery.objects_s"].mean > 1
     assert ours.measures["client.p95_ms"].mean > 1
+
+
+@pytest.mark.parametrize("release", [REEF, TENTACLE], ids=str)
+def test_scrub_of_an_erasure_coded_pool_is_seen_alike_inside_and_outside(release: Release) -> None:
+    coded = {"pools": (Pool("rbd", 32, 6, 4),), "osds": 8, "scrub": (ScrubWork("rbd", 6000, 4 * MIB),)}
+    twin = small_twin(release=release, **coded)
+    collector, _, _ = plugin(twin)
+    inside, outside = Sampling(), ClusterSampler(twin.commander, twin.clock.now)
+    ours, theirs = [], []
+    for _ in range(13):
+        ours.append(inside.take(collector.read(twin.clock.now())))
+        theirs.append(outside.sample())
+        twin.clock.sleep(5)
+    before, after = (window_of(sample for sample in column if sample) for column in (ours, theirs))
+    assert before is not None
+    assert after is not None
+    for name in ("scrub.bytes_s", "scrub.interval_s"):
+        assert before.means[name] == pytest.approx(after.means[name], rel=0.1), name
+    # six shards of a quarter of an object each
+    assert after.means["scrub.interval_s"] * after.means["scrub.bytes_s"] == pytest.approx(6000 * 6 * MIB, rel=0.01)
 
 
 def test_where_there_are_many_pgs_a_few_are_asked_at_their_primaries() -> None:
@@ -150,4 +170,4 @@ def test_a_recommendation_says_what_becomes_of_imported_profiles(monkeypatch: py
     found = made.recommend()
     assert [(entry["profile"], entry["suggested"]) for entry in found["elsewhere"]] == [("other", False)]
     assert "an OSD had" in found["elsewhere"][0]["reason"]
-    assert "profile other is not used: an OSD had" in render.recommendation(found)
+    assert "profile other is not used: an OSD had" in render_recommendation.recommendation(found)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from ceph_tuner.metrics import METRICS
 from ceph_tuner.sample import NEVER_S
 from tuner import render
 
@@ -38,20 +39,62 @@ def test_a_plan_says_that_nothing_is_written_without_yes() -> None:
     assert "nothing to write" in render.plan({**found, "changes": [], "change": None})
 
 
-def test_what_was_learnt_is_said_in_lines_of_a_terminal() -> None:
-    importance = {
-        "client.p95_ms": [{"knob": "osd_max_scrubs", "share": 0.61}, {"knob": "osd_scrub_chunk_max", "share": 0.2}],
-        "client.iops": [],
+LONG = "storage-node-with-a-name-of-40-characters"
+
+
+def fits(text: str) -> bool:
+    return all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_the_history_of_a_large_cluster_fits_a_terminal_and_keeps_every_word() -> None:
+    measures = {
+        "client.iops": [1234567.0, 1.0, 12],
+        "client.p95_ms": [1234.5, 1.0, 12],
+        "recovery.bytes_s": [1.234e9, 1.0, 12],
+        "scrub.bytes_s": [1.234e9, 1.0, 12],
+        "snaptrim.objects_s": [12345.6, 1.0, 12],
     }
-    nearest = [
-        {"objective": "client.p95_ms <= 20 ms", "instead": "client.p95_ms <= 26 ms", "bound": 26.0, "share": 0.3}
-    ]
-    way = {"conflicts": [["client.p95_ms <= 20 ms", "scrub.bytes_s >= 9 MB/s"], ["x <= 1"]], "nearest": nearest}
-    lines = render.learnt({"importance": importance, "in_the_way": way})
-    assert "client.p95_ms  osd_max_scrubs 61 %, osd_scrub_chunk_max 20 %" in lines[0]
-    assert "client.iops    hardly any knob" in lines[0]
-    assert lines[1].endswith("client.p95_ms <= 20 ms and scrub.bytes_s >= 9 MB/s cannot be met together")
-    assert lines[2].endswith("x <= 1 is out of reach by itself")
-    assert lines[3] == "nearest that can be: client.p95_ms <= 26 ms"
-    assert len(render.learnt({"importance": importance, "in_the_way": {"conflicts": [], "nearest": nearest}})) == 2
-    assert render.learnt(None) == []
+    change = {"change": 1234, "at": 1.7e9, "state": "applied", "target": f"osd/host:{LONG}", "who": f"tuner on {LONG}"}
+    trial = {"at": 1.7e9, "kind": "trial", "label": "trial 12", "measures": measures}
+    text = render.history(
+        {
+            "windows": [{"end": 1.7e9, "measures": measures}],
+            "changes": [{**change, "why": "fewer scrubs at once, as the clients' objective was missed for an hour"}],
+            "trials": [{**trial, "failed": "PGs became inactive while the OSDs of two hosts were restarted by hand"}],
+        }
+    )
+    assert fits(text)
+    for words in ("1.23M/s", "1234 ms", "1.23 GB/s", "2023-11-14", f"osd/host:{LONG}", "missed", "inactive"):
+        assert words in text
+
+
+def test_a_status_of_thousands_of_osds_fits_a_terminal() -> None:
+    rows = [{"osd": osd, "iops": 315.0 + (osd % 1000 == 7), "source": "default"} for osd in range(4000)]
+    assert fits(render.capacity(rows))
+    assert "osd.0 to osd.6, osd.8 to osd.1006" in " ".join(render.capacity(rows).split())
+    settings = {f"osd_mclock_scheduler_background_best_effort_{part}": 0.123456 for part in ("res", "wgt", "lim")}
+    document = {
+        "version": "0.1.0",
+        "release": "tentacle",
+        "sampling": {"age": 12.0, "interval": 5.0, "tick_ms": 1234.5},
+        "window": {"measures": {name: [1.23456e9, 0.0, 12] for name in METRICS}},
+        "pg_states": {f"active+remapped+backfilling+state{number}": 12345 for number in range(9)},
+        "slo": [],
+        "in_force": {"settings": settings, "agree": False, "osds": ["osd.1234"]},
+        "capacity": rows,
+        "last_trial": {
+            "kind": "trial", "label": "trial 12", "at": 1.7e9, "seconds": 1.0,
+            "failed": "an operation of osd.1234 was slower than 30 s, which the guard does not allow",
+        },
+        "notes": [f"no sample of osd.1234 on {LONG}, which does not answer the questions of the mgr in time"],
+    }  # fmt: skip
+    assert fits(render.status(document))
+
+
+def test_commands_stay_on_one_line_whatever_their_length() -> None:
+    command = f"ceph config set osd/host:{LONG} osd_mclock_scheduler_background_best_effort_res 0.25"
+    change = {"who": f"osd/host:{LONG}", "name": "osd_mclock_scheduler_background_best_effort_res", "old": None}
+    found = {"profile": "p", "target": "osd", "osds": [0], "warnings": [], "applied": False, "change": None}
+    lines = render.plan({**found, "changes": [{**change, "new": "0.25", "command": command}]}).splitlines()
+    assert lines[-1] == command
+    assert all(len(line) <= 80 for line in lines[:-1])

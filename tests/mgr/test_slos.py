@@ -1,29 +1,11 @@
 from __future__ import annotations
 
-from typing import Dict, List, Optional
-
 import pytest
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.slo import parse_objective
+from monitors import MemoryStore
 from tuner.slos import SloBook
-
-
-class MemoryStore:
-    def __init__(self) -> None:
-        self.values: Dict[str, str] = {}
-
-    def get(self, key: str) -> Optional[str]:
-        return self.values.get(key)
-
-    def set(self, key: str, value: str) -> None:
-        self.values[key] = value
-
-    def remove(self, key: str) -> None:
-        self.values.pop(key, None)
-
-    def keys(self, prefix: str) -> List[str]:
-        return sorted(key for key in self.values if key.startswith(prefix))
 
 
 def test_an_objective_replaces_the_one_about_its_metric() -> None:

@@ -227,12 +227,12 @@ def test_bounds_as_numbers_need_no_baseline() -> None:
 
 
 class Counted:
-    """Counts who asks for the CRUSH tree."""
+    """Counts calls of a method."""
 
-    def __init__(self, aboard: OnTwin, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, owner: object, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        self._original = aboard.service.config.places
-        monkeypatch.setattr(aboard.service.config, "places", self)
+        self._original = getattr(owner, name)
+        monkeypatch.setattr(owner, name, self)
 
     def __call__(self) -> Any:
         self.count += 1
@@ -244,7 +244,7 @@ def test_the_crush_tree_is_read_again_only_when_other_osds_run_or_after_a_while(
 ) -> None:
     there, aboard = around()
     sampled(aboard)
-    asked = Counted(aboard, monkeypatch)
+    asked = Counted(aboard.service.config, "places", monkeypatch)
     counts: List[int] = []
     for step, more in ((0.0, {}), (5.0, {}), (5.0, {7: 1}), (5.0, {7: 2}), (PLACES_S + 1.0, {}), (5.0, {})):
         aboard.twin.clock.sleep(step)
@@ -252,6 +252,22 @@ def test_the_crush_tree_is_read_again_only_when_other_osds_run_or_after_a_while(
         there.close(closed(aboard.twin.clock.now()), State(), ALWAYS)
         counts.append(asked.count)
     assert counts == [1, 1, 2, 2, 3, 3]
+
+
+def test_osds_are_asked_for_their_capacity_again_only_when_it_may_be_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    there, aboard = around()
+    sampled(aboard)
+    asked = Counted(aboard.service, "capacities", monkeypatch)
+    counts: List[int] = []
+    for capacity, started in ((None, {}), (None, {}), (None, {}), ("1200", {}), (None, {}), (None, {}), (None, {1: 9})):
+        aboard.twin.clock.sleep(30.0)
+        if capacity is not None:
+            aboard.twin.config.set("osd", "osd_mclock_max_capacity_iops_ssd", capacity)
+        aboard.collector._osds.born = {**aboard.collector._osds.born, **started}
+        there.close(closed(aboard.twin.clock.now()), State(), ALWAYS)
+        counts.append(asked.count)
+    # after a change once more in the next window, as the mgr is told of it some seconds later
+    assert counts == [1, 2, 2, 3, 4, 4, 5]
 
 
 def condition(there: Surroundings) -> Mapping[str, Any]:
