@@ -220,7 +220,7 @@ class _Service(Service):
     def changes(self) -> Changes:
         version = self.release_version()
         release = release_of(version)
-        return Changes(self.config, self.store, release, version, self.who, self.clock, self.new_lock)
+        return Changes(self.commander, self.store, release, version, self.who, self.clock, self.new_lock)
 
 
 class _AtOnce(queue.Queue[Callable[[], None]]):

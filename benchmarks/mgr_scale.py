@@ -23,17 +23,19 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Tuple
 
 import rich.console
 import rich.table
 
 # Ceph's framework, or a stand-in for it, must be there before the plugin is imported
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "mgr"))
 from mgr_stand_in import CommandResult
 from synthetic_mgr import SyntheticMgr
 
 from ceph_tuner.history import History
+from monitors import MemoryStore
 from tuner import compat
 from tuner.collect import Collector
 from tuner.commander import MgrCommander
@@ -42,25 +44,6 @@ from tuner.sampler import Sampler
 INTERVAL_S = 5.0
 BOUND_MS, BOUND_MB = 50.0, 150.0
 BEGIN, END = "<!-- measured -->", "<!-- end of measured -->"
-
-
-class Shelf:
-    """A store in memory."""
-
-    def __init__(self) -> None:
-        self.values: Dict[str, str] = {}
-
-    def get(self, key: str) -> Optional[str]:
-        return self.values.get(key)
-
-    def set(self, key: str, value: str) -> None:
-        self.values[key] = value
-
-    def remove(self, key: str) -> None:
-        self.values.pop(key, None)
-
-    def keys(self, prefix: str) -> List[str]:
-        return sorted(key for key in self.values if key.startswith(prefix))
 
 
 @dataclass
@@ -126,7 +109,7 @@ def plugin_on(mgr: SyntheticMgr) -> Sampler:
     def latest(osd: int, counter: str) -> Tuple[float, ...]:
         return compat.latest_counter(mgr, osd, counter)
 
-    history = History(Shelf())
+    history = History(MemoryStore())
     collector = Collector(mgr, MgrCommander(mgr, CommandResult), latest)  # type: ignore[arg-type]
     return Sampler(collector, lambda: history, lambda: mgr.now)
 

@@ -39,6 +39,8 @@ class SyntheticMgr:
         self.osds, self.pgs, self.now, self.epoch = osds, pgs, now, 1000
         self.away: Dict[int, int] = {}
         """OSD that is down -> the epoch since when it is."""
+        self.k = 0
+        """Data chunks of every pool's erasure code, beside two coding ones; 0: copies."""
         self.counter_calls = 0
         self.asked: Dict[str, int] = {}
         self.building_s = self.estimate_s = 0.0
@@ -129,6 +131,10 @@ class SyntheticMgr:
     def _answer(self, prefix: str) -> str:
         if prefix == "osd stat":
             return json.dumps({"epoch": self.epoch, "num_osds": self.osds, "num_up_osds": self.osds - len(self.away)})
+        if prefix == "osd pool ls":
+            return json.dumps([{"pool_id": row.pop("pool"), **row} for row in self._pool_rows()])
+        if prefix == "osd erasure-code-profile get":
+            return json.dumps(self._code())
         if prefix == "osd info":
             return self._map_text
         if prefix == "perf dump":
@@ -143,7 +149,20 @@ class SyntheticMgr:
         return [_osd(osd, osd not in self.away) for osd in range(self.osds)]
 
     def _osd_map(self) -> Dict[str, Any]:
-        return {"epoch": self.epoch, "osds": self._rows(), "osd_xinfo": [_xinfo(osd) for osd in range(self.osds)]}
+        return {
+            "epoch": self.epoch,
+            "pools": self._pool_rows(),
+            "osds": self._rows(),
+            "osd_xinfo": [_xinfo(osd) for osd in range(self.osds)],
+            "erasure_code_profiles": {"wide": self._code()},
+        }
+
+    def _pool_rows(self) -> List[Dict[str, Any]]:
+        code = {"type": 3, "erasure_code_profile": "wide"} if self.k else {"type": 1, "erasure_code_profile": ""}
+        return [{"pool": pool, "pool_name": f"pool{pool}", **code} for pool in self._pools()]
+
+    def _code(self) -> Dict[str, str]:
+        return {"k": str(self.k), "m": "2", "plugin": "isa"}
 
     def _pools(self) -> Dict[int, int]:
         return {pool: min(8192, self.pgs - (pool - 1) * 8192) for pool in range(1, -(-self.pgs // 8192) + 1)}
