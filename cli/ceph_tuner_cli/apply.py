@@ -2,42 +2,52 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Any, Dict, List, Optional
 
 import typer
 
-from ceph_tuner.clusters import Cluster, open_cluster
+from ceph_tuner.clusters import Cluster
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE, knob
 from ceph_tuner.settings import Settings, settings_in_force
-from ceph_tuner_cli import profile as profiles
+from ceph_tuner_cli import complete, profiles
 from ceph_tuner_cli.cluster_option import (
     ClusterOption,
     TargetOption,
-    say,
+    YesOption,
+    at_work,
     say_leftover,
     say_undone,
     show_commands,
     step_documents,
     step_table,
 )
-from ceph_tuner_cli.render import Format, FormatOption, emit
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, warn
 
 
 def apply(
-    profile: Optional[str] = typer.Argument(None, help="A profile: a file, or a built-in one such as balanced."),
-    sets: List[str] = typer.Option([], "--set", "-s", metavar="KNOB=VALUE", help="One knob; may be repeated."),
+    profile: Optional[str] = typer.Argument(
+        None, help="A profile: a file, or a built-in one such as balanced.", autocompletion=complete.profiles
+    ),
+    sets: List[str] = typer.Option(
+        [],
+        "--set",
+        "-s",
+        metavar="KNOB=VALUE",
+        help="One knob; may be repeated.",
+        autocompletion=complete.knobs_to_set,
+    ),
     cluster: str = ClusterOption,
     target: str = TargetOption,
-    yes: bool = typer.Option(False, "--yes", "-y", help="Write it; without, only show what would be written."),
+    yes: bool = YesOption,
     why: str = typer.Option("", "--why", help="A word for the history."),
     form: Format = FormatOption,
 ) -> None:
     """Set a profile or single knobs: shows the difference and the commands; --yes writes and checks the effect."""
     if profile is None and not sets:
         raise InputError("apply", "neither a profile nor --set", "a profile, or --set KNOB=VALUE")
-    with closing(open_cluster(cluster)) as opened:
+    doing = f"writing to {target}, until its OSDs show it" if yes else f"reading what {target} has"
+    with at_work(cluster, doing) as opened:
         reason = why or (f"profile {profile}" if profile else "single knobs")
         applier = opened.applier()
         if not yes:
@@ -52,7 +62,7 @@ def apply(
                 plan = applier.plan(target, wanted(profile, sets, opened, target))
                 entry = applier.apply(plan, reason)
                 number = None if entry is None else entry.number
-    say([f"warning: {warning}" for warning in plan.warnings])
+    warn(plan.warnings)
     document: Dict[str, Any] = {
         "cluster": cluster,
         "target": plan.target,
@@ -62,7 +72,7 @@ def apply(
         "change": number,
     }
     if form is Format.table and not plan.steps:
-        say([f"{plan.target} of {cluster} has these values already: nothing to write"])
+        show_lines([f"{plan.target} of {cluster} has these values already: nothing to write"])
         return
     emit(document, form, lambda: step_table(plan.steps))
     if form is Format.table:

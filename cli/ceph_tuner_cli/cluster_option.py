@@ -2,32 +2,67 @@
 
 from __future__ import annotations
 
+from contextlib import closing, contextmanager
 from dataclasses import asdict
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import typer
-from rich.table import Table
+from rich.console import Group
+from rich.text import Text
 
 from ceph_tuner.applier import Undone
+from ceph_tuner.clusters import Cluster, open_cluster
+from ceph_tuner.errors import EffectNotSeen, InputError
 from ceph_tuner.journal import Entry
 from ceph_tuner.plan import Step
-from ceph_tuner_cli.render import console, messages
+from ceph_tuner.releases import RELEASES
+from ceph_tuner_cli import complete
+from ceph_tuner_cli.render import console, show_lines, warn, working
+from ceph_tuner_cli.render import say as say
+from ceph_tuner_cli.tables import Columns, columns
 
-ClusterOption = typer.Option(..., "--cluster", "-c", help="A lab's name, a path of a ceph.conf, or `ceph`.")
-TargetOption = typer.Option("osd", "--target", "-t", help="osd, osd/class:…, osd/host:…, osd/rack:… or osd.N.")
+_CLUSTER = "A lab's name, a path of a ceph.conf, or `ceph`."
+ClusterOption = typer.Option(..., "--cluster", "-c", help=_CLUSTER, autocompletion=complete.clusters)
+AnyClusterOption = typer.Option(None, "--cluster", "-c", help=_CLUSTER, autocompletion=complete.clusters)
+TargetOption = typer.Option(
+    "osd",
+    "--target",
+    "-t",
+    help="osd, osd/class:…, osd/host:…, osd/rack:… or osd.N.",
+    autocompletion=complete.targets,
+)
+ReleaseOption = typer.Option(
+    None,
+    "--release",
+    "-r",
+    help=f"A version such as 18.2.7, or one of {', '.join(RELEASES)}.",
+    autocompletion=complete.releases,
+)
+YesOption = typer.Option(False, "--yes", "-y", help="Write it; without, only show what would be written.")
+ForceOption = typer.Option(False, "--force", help="Replace the file if there is one.")
 
 
-def say(lines: Sequence[str]) -> None:
-    """Notes for people, beside the result."""
-    for line in lines:
-        messages.print(line, markup=False, soft_wrap=True)
+def knobs_in_a_row(text: Optional[str]) -> Optional[Tuple[str, ...]]:
+    """What `--knobs` names, None where it is not given. Raises InputError."""
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise InputError("--knobs", repr(text), "names of knobs, with commas")
+    return names
+
+
+@contextmanager
+def at_work(cluster: str, text: str) -> Iterator[Cluster]:
+    """Open a cluster, and say what is done there for as long as it takes."""
+    with working(f"{cluster}: {text}"), closing(open_cluster(cluster)) as opened:
+        yield opened
 
 
 def show_commands(commands: Sequence[str]) -> None:
     """The exact commands, each on one line, to be copied."""
     console.print()
-    for command in commands:
-        console.print(command, markup=False, soft_wrap=True)
+    show_lines(commands)
 
 
 def value(text: Optional[str]) -> str:
@@ -35,16 +70,12 @@ def value(text: Optional[str]) -> str:
     return "-" if text is None else text
 
 
-def step_table(steps: Sequence[Step]) -> Table:
+def step_table(steps: Sequence[Step]) -> Columns:
     """The difference, in the order of the writes."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("section", no_wrap=True)
-    table.add_column("option", overflow="fold")
-    table.add_column("now", justify="right")
-    table.add_column("then", justify="right")
+    table = columns("section", "option", ">now", ">then")
     for step in steps:
-        style = "red" if step.new is None else "green"
-        table.add_row(step.who, step.name, value(step.old), f"[{style}]{value(step.new)}[/{style}]")
+        then = Text(value(step.new), "red" if step.new is None else "green")
+        table.add_row(step.who, step.name, value(step.old), then)
     return table
 
 
@@ -64,11 +95,30 @@ def say_leftover(entries: Sequence[Entry]) -> None:
 
 
 def say_undone(undone: Sequence[Undone]) -> None:
-    """What was taken back, and what was not, and why."""
-    for done in undone:
-        say([f"change {done.entry.number} ({done.entry.target}, {done.entry.why or 'no reason given'}) is taken back"])
-        say([f"warning: {drift}" for drift in done.drift])
-        say([f"warning: {osd}" for osd in done.unseen])
+    """What was taken back on the way to something else, and what was not, and why."""
+    say([_taken_back(done) for done in undone])
+    warn_of(undone)
+
+
+def undone_page(undone: Sequence[Undone]) -> Group:
+    """What was taken back, for people who asked for it."""
+    return Group(*(Text(_taken_back(done)) for done in undone))
+
+
+def warn_of(undone: Sequence[Undone]) -> None:
+    """What of it was left as it is, and why, and which OSDs do not show it."""
+    warn([line for done in undone for line in done.remarks])
+
+
+def code_of(undone: Sequence[Undone]) -> int:
+    """Exit code of taking back: 1 where somebody else's change is left. Raises EffectNotSeen where OSDs have others."""
+    if any(done.unseen for done in undone):
+        raise EffectNotSeen("the database is as before, and not every OSD shows it")
+    return 1 if any(done.drift for done in undone) else 0
+
+
+def _taken_back(done: Undone) -> str:
+    return f"change {done.entry.number} ({done.entry.target}, {done.entry.why or 'no reason given'}) is taken back"
 
 
 def undone_documents(undone: Sequence[Undone]) -> List[Dict[str, Any]]:

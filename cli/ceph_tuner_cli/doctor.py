@@ -8,7 +8,6 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import typer
 from rich.console import Group, RenderableType
-from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -17,7 +16,8 @@ from ceph_tuner.doctor import POINTLESS, Facts, Finding, examine, examine_host, 
 from ceph_tuner.doctor.examination import CHECKS, HOST_CHECKS
 from ceph_tuner.doctor.finding import by_cost
 from ceph_tuner.errors import InputError
-from ceph_tuner_cli.render import Format, FormatOption, console, emit, messages
+from ceph_tuner_cli.cluster_option import AnyClusterOption
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
 
 LEAST_SHOWN = 0.005
 """A smaller share is written as none."""
@@ -26,9 +26,7 @@ _STYLES = {"pointless": "bold red", "misleading": "yellow", "costly": "cyan"}
 
 
 def doctor(
-    cluster: Optional[str] = typer.Option(
-        None, "--cluster", "-c", help="A lab's name, a path of a ceph.conf, or `ceph`."
-    ),
+    cluster: Optional[str] = AnyClusterOption,
     host: bool = typer.Option(False, "--host", help="Look at this machine, a host of OSDs, as well or alone."),
     tree: Path = typer.Option(Path("/"), "--tree", help="Where /proc, /sys and /dev of the host are found."),
     form: Format = FormatOption,
@@ -55,23 +53,19 @@ def doctor(
     emit(document, form, lambda: _page(findings, checks))
     if form is Format.table:
         _say_commands(findings)
-    for note in notes:
-        messages.print(f"note: {note}", markup=False, soft_wrap=True)
+    say([f"note: {note}" for note in notes])
     return 1 if any(finding.severity == POINTLESS for finding in findings) else 0
 
 
 def _look(cluster: str) -> Facts:
     """Gather the facts, with a line that moves for as long as it takes."""
-    with (
-        closing(open_cluster(cluster)) as opened,
-        Progress(SpinnerColumn(), TextColumn("{task.description}"), console=messages, transient=True) as progress,
-    ):
-        task = progress.add_task("looking")
-
-        def report(what: str, done: int, total: int) -> None:
-            progress.update(task, description=f"looking at {what}" + (f" ({done} of {total})" if total > 1 else ""))
-
-        return gather(opened.commander, opened.release, opened.version, report)
+    with working(f"{cluster}: looking") as tell, closing(open_cluster(cluster)) as opened:
+        return gather(
+            opened.commander,
+            opened.release,
+            opened.version,
+            lambda what, done, total: tell(f"looking at {what}", done, total if total > 1 else None),
+        )
 
 
 def _page(findings: Sequence[Finding], checks: Sequence[str]) -> RenderableType:
@@ -99,8 +93,5 @@ def _page(findings: Sequence[Finding], checks: Sequence[str]) -> RenderableType:
 
 def _say_commands(findings: Sequence[Finding]) -> None:
     """The commands, each on a line of its own, to be copied; capitals stand for what the operator knows."""
-    if any(finding.commands for finding in findings):
-        console.print("\nCommands by finding; nothing was run:")
-    for number, finding in enumerate(findings, 1):
-        for command in finding.commands:
-            console.print(f"{number}. {command}", markup=False, soft_wrap=True)
+    commands = [f"{number}. {command}" for number, finding in enumerate(findings, 1) for command in finding.commands]
+    show_lines(["", "Commands by finding; nothing was run:", *commands] if commands else [])

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import List, Optional, Sequence
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from ceph_tuner.bayesian.explaining import Dependence, Importance
 from ceph_tuner.knobs import KNOBS
-from ceph_tuner.recommendation.accounts import LOAD, Account
+from ceph_tuner.recommendation.accounts import Account
 from ceph_tuner.report.words import Written, in_the_way, shown
 from ceph_tuner.report.words import spoken as spoken
 from ceph_tuner.search.explaining import Explained, notable
+from ceph_tuner_cli.tables import Columns, columns
 
 _FEW, _POINTS = 3, 4
 _HARDLY = 0.02
@@ -37,25 +37,20 @@ def capacity(classes: Sequence[Account]) -> List[RenderableType]:
     """Lay out what each class of an OSD is sure of, needs, is owed and gets, and what holds it."""
     if not classes:
         return []
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("capacity of an OSD", "reserved", "limit", "needed", "owed", "got", "held by"):
-        table.add_column(heading, justify="left" if heading in ("capacity of an OSD", "held by") else "right")
+    table = columns("capacity of an OSD", ">reserved", ">limit", ">needed", ">owed", ">got", "held by")
     starved = []
     for entry in classes:
         name = entry.name.replace("background_", "").replace("_", " ")
         limit = "none" if entry.limit is None else f"{entry.limit:.0%}"
         shares = [f"{share:.0%}" for share in (entry.needed, entry.owed, entry.got)]
         table.add_row(name, f"{entry.reserved:.0%}", limit, *shares, entry.held_by)
-        # what gets all that it asks for lacks nothing, by whatever little the rate differs from the bound
-        if not entry.enough and entry.held_by != LOAD:
+        if entry.starved:
             starved.append(f"At the bounds {name} needs {shares[0]} of an OSD, and mClock owes it {shares[1]}.")
     return [Text(""), table, *(Text(line) for line in starved)]
 
 
-def _matters(matters: Sequence[Importance], where: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("metric", no_wrap=True)
-    table.add_column(f"depends on (share of its variation {where})")
+def _matters(matters: Sequence[Importance], where: str) -> Columns:
+    table = columns("metric", f"depends on (share of its variation {where})")
     for entry in matters:
         named = ", ".join(f"{spoken(one.name)} {one.total:.0%}" for one in notable(entry)[:_FEW])
         table.add_row(entry.metric, named if named and entry.deviation >= _HARDLY else "hardly any knob")
@@ -87,9 +82,7 @@ def _points(curve: Dependence, written: Written) -> str:
 
 
 def _progress(found: Explained) -> List[RenderableType]:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("told", "loss", "90% interval", "all hard kept with", "least so far"):
-        table.add_column(heading, justify="left" if heading == "told" else "right")
+    table = columns("told", ">loss", ">90% interval", ">all hard kept with", ">least so far")
     for entry in found.progress:
         best = "-" if entry.best is None else f"{entry.best:.3f}"
         note = " (earlier run)" if entry.old else " (stopped)" if entry.failed else ""

@@ -7,21 +7,32 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence, TypeVar
 
 import typer
-from rich.table import Table
+from rich.text import Text
 
 from ceph_tuner.files import fleet_file
 from ceph_tuner.fleet.asking import Answer, ask_all
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.status import Status, look
-from ceph_tuner_cli.cluster_option import say
-from ceph_tuner_cli.render import Format, FormatOption, emit, messages
+from ceph_tuner_cli import complete
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, working
+from ceph_tuner_cli.tables import Cell, Columns, columns
 
 app = typer.Typer(help="Many clusters at once, as fleet.yaml names them.", no_args_is_help=True)
 
 FleetOption = typer.Option(Path("fleet.yaml"), "--fleet", envvar="CEPH_TUNER_FLEET", help="The file of clusters.")
-LabelOption = typer.Option([], "--label", "-l", metavar="KEY=VALUE", help="Only clusters with it; may be repeated.")
+LabelOption = typer.Option(
+    [],
+    "--label",
+    "-l",
+    metavar="KEY=VALUE",
+    help="Only clusters with it; may be repeated.",
+    autocompletion=complete.labels,
+)
 WithinOption = typer.Option(30.0, "--within", min=1.0, max=600.0, help="Seconds that each cluster has to answer.")
-NamesArgument = typer.Argument(None, help="Clusters by name; all of the file where none is given.")
+NamesArgument = typer.Argument(
+    None, help="Clusters by name; all of the file where none is given.", autocompletion=complete.members
+)
+MemberArgument = typer.Argument(help="The cluster.", autocompletion=complete.members)
 
 T = TypeVar("T")
 
@@ -47,12 +58,12 @@ def status(
 def asked(members: Sequence[Member], ask: Callable[[Member], T], within_s: float) -> List[Answer[T]]:
     """Every member's answer in the order of the file, with progress for people meanwhile."""
     found: Dict[str, Answer[T]] = {}
-    with messages.status("") as spinner:
+    with working("asking the clusters") as tell:
 
         def report() -> None:
             left = [member.name for member in members if member.name not in found]
             more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-            spinner.update(f"{len(found)} of {len(members)} clusters; waiting for {', '.join(left[:3])}{more}")
+            tell(f"waiting for {', '.join(left[:3])}{more}", len(found), len(members))
 
         report()
         for answer in ask_all(members, ask, within_s):
@@ -68,16 +79,14 @@ def _document(answer: Answer[Status]) -> Dict[str, Any]:
     return {**head, **told, "status": None if answer.found is None else answer.found.to_dict()}
 
 
-def _table(answers: Sequence[Answer[Status]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("cluster", "release", "osds", "capacity", "slo", "profile", "drift", "last change"):
-        table.add_column(heading, overflow="fold", justify="right" if heading in ("osds", "drift") else "left")
+def _table(answers: Sequence[Answer[Status]]) -> Columns:
+    table = columns("cluster", "release", ">osds", "capacity", "slo", "profile", ">drift", "last change")
     for answer in answers:
         table.add_row(answer.member.name, *_cells(answer), style="red" if answer.found is None else None)
     return table
 
 
-def _cells(answer: Answer[Status]) -> List[str]:
+def _cells(answer: Answer[Status]) -> List[Cell]:
     found = answer.found
     if found is None:
         return ["down" if answer.kind == "failed" else answer.kind, *["-"] * 6]
@@ -92,13 +101,15 @@ def _cells(answer: Answer[Status]) -> List[str]:
     ]
 
 
-def _slo(found: Status) -> str:
+def _slo(found: Status) -> Cell:
     if found.objectives is None:
         return "missed" if found.missing_hard else "?"
+    if not found.objectives.count and found.objectives.idle:
+        return "idle"
     if not found.objectives.count:
         return "none"
     cell = f"{len(found.objectives.met)}/{found.objectives.count}"
-    return f"[red]{cell}[/red]" if found.missing_hard else cell
+    return Text(cell, "red") if found.missing_hard else cell
 
 
 def _change(found: Status) -> str:

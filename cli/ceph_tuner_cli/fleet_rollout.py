@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import typer
-from rich.table import Table
 
+from ceph_tuner.applier import Undone
 from ceph_tuner.clusters.machine import SystemClock
+from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.errors import Stopped, TunerError
 from ceph_tuner.files import fleet_file, portable_file
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.opening import open_member
-from ceph_tuner.fleet.portable import Portable, read_public_key
+from ceph_tuner.fleet.portable import read_public_key
 from ceph_tuner.fleet.rollout import Outcome, roll_out, waves_of
 from ceph_tuner.fleet.site import MemberSite
-from ceph_tuner_cli.cluster_option import TargetOption, say, say_undone
+from ceph_tuner_cli.cluster_option import TargetOption, code_of, say_undone, undone_documents
+from ceph_tuner_cli.ending import INTERRUPTED
 from ceph_tuner_cli.fleet import FleetOption, LabelOption, NamesArgument, WithinOption
-from ceph_tuner_cli.fleet_profiles import FileArgument, TrustOption, UnlikeOption, provenance, settings_for
+from ceph_tuner_cli.fleet_foresight import Fitter, UnpredictedOption, check_prediction, predict, refuse
+from ceph_tuner_cli.fleet_profiles import FileArgument, TrustOption, UnlikeOption, provenance
 from ceph_tuner_cli.fleet_profiles import app as app
-from ceph_tuner_cli.render import Format, FormatOption, emit
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
+from ceph_tuner_cli.spread_option import DaskOption
+from ceph_tuner_cli.tables import Columns, columns
 
 _EVERY_S = 30.0
+_NEXT = "`fleet apply` again goes on after what was kept, `fleet rollback` takes that back"
 
 
 @app.command()
@@ -41,34 +47,56 @@ def apply(
     within: float = WithinOption,
     trust: Optional[Path] = TrustOption,
     although_unlike: bool = UnlikeOption,
-    yes: bool = typer.Option(False, "--yes", "-y", help="Do it; without, only show the waves."),
+    unpredicted: bool = UnpredictedOption,
+    dask: Optional[str] = DaskOption,
+    yes: bool = typer.Option(False, "--yes", "-y", help="Do it; without, only show the waves and what twins say."),
     form: Format = FormatOption,
-) -> None:
+) -> int:
     """Bring a profile to one cluster, then to waves of others; the first breach takes its wave back and stops.
 
-    The same command again goes on after what was kept. Exit code 4 where it stopped.
+    Nothing is written anywhere where a cluster is too unlike, or its twin says that it would be worse off. The same
+    command again goes on after what was kept. Exit code 4 where it stopped.
     """
+    check_prediction(unpredicted, dask)
     portable = portable_file.read(file, None if trust is None else read_public_key(trust))
     members = fleet_file.read(fleet).chosen(names or (), labels)
     by_name = {member.name: member for member in members}
     waves = waves_of(list(by_name), canary or members[0].name, wave)
     say([provenance(portable)])
+    fitter = Fitter(portable, target, within, although_unlike, unpredicted)
+    fittings = fitter.fit(members, lambda member, cluster: _site(member, fitter, lambda: cluster).done())
+    say([note for fitting in fittings.values() for note in fitting.notes])
+    foreseen = predict(list(fittings.values()), form is Format.table, dask)
+    predictions = {name: found.to_dict() for name, found in foreseen.items()}
+    planned = {"waves": [list(each) for each in waves], "predictions": predictions}
+    if form is not Format.table and any(found.refusal for found in foreseen.values()):
+        emit(planned, form, lambda: "")
+    refuse(portable.profile.name, list(foreseen.values()))
     if not yes:
-        emit([list(each) for each in waves], form, lambda: _waves(waves))
+        emit(planned, form, lambda: _waves(waves))
         say(["nothing is changed: `fleet import` shows what would be written; add --yes to do it"])
-        return
-    with ExitStack() as stack:
+        return 0
+    with ExitStack() as stack, working("preparing") as tell:
 
         def site(name: str) -> MemberSite:
-            made = _site(by_name[name], portable, target, within, although_unlike)
+            made = _site(by_name[name], fitter, decided=name in fittings)
             stack.callback(made.close)
             return made
 
         sites = [[site(name) for name in each] for each in waves]
-        outcome = roll_out(sites, SystemClock(), watch, min(_EVERY_S, watch), lambda line: say([line]), blind)
-    emit(asdict(outcome), form, lambda: _result(outcome))
+
+        def told(line: str) -> None:
+            say([line])
+            tell(line)
+
+        outcome = roll_out(sites, SystemClock(), watch, min(_EVERY_S, watch), told, blind, lambda line: warn([line]))
+    emit({**asdict(outcome), "predictions": predictions}, form, lambda: _result(outcome))
+    if outcome.interrupted:
+        say([f"interrupted; {_NEXT}"])
+        return INTERRUPTED
     if outcome.breach:
-        raise Stopped(outcome.breach)
+        raise Stopped(outcome.breach, f"look into it; {_NEXT}")
+    return 0
 
 
 @app.command()
@@ -78,50 +106,78 @@ def rollback(
     fleet: Path = FleetOption,
     labels: List[str] = LabelOption,
     within: float = WithinOption,
-) -> None:
-    """Take back what `fleet apply` of this file kept, cluster by cluster. It acts at once, as it is the safe way."""
+    form: Format = FormatOption,
+) -> int:
+    """Take back what `fleet apply` of this file kept, cluster by cluster. It acts at once, as it is the safe way.
+
+    Exit code 1 where something is left, as somebody else changed it since; 4 where OSDs do not show it.
+    """
     portable = portable_file.read(file)
-    failures: Dict[str, TunerError] = {}
-    for member in fleet_file.read(fleet).chosen(names or (), labels):
-        site = _site(member, portable, "osd", within, although_unlike=True)
-        try:
-            undone = site.undo()
-            say_undone(undone)
-            say([f"{member.name}: {'taken back' if undone else 'nothing of it there'}"])
-        except TunerError as error:
-            failures[member.name] = error
-            say([f"{member.name}: not taken back: {error}"])
-        finally:
-            site.close()
+    members = fleet_file.read(fleet).chosen(names or (), labels)
+    fitter = Fitter(portable, "osd", within, although_unlike=True, unpredicted=True)
+    done: List[Dict[str, Any]] = []
+    everything: List[Undone] = []
+    try:
+        with working("taking back") as tell:
+            for number, member in enumerate(members):
+                tell(f"taking back on {member.name}", number, len(members))
+                undone: List[Undone] = []
+                # until it is known better
+                document: Dict[str, Any] = {"cluster": member.name, "undone": [], "problem": "interrupted"}
+                done.append(document)
+                try:
+                    with closing(_site(member, fitter)) as site:
+                        for each in site.undo():
+                            undone.append(each)
+                            say_undone([each])
+                    document["problem"] = None
+                except TunerError as error:
+                    document["problem"] = str(error)
+                finally:
+                    everything += undone
+                    document["undone"] = undone_documents(undone)
+    finally:
+        # what was done before Ctrl-C is told
+        emit(done, form, lambda: "\n".join(map(_taken_back, done)))
+    failures = [document["cluster"] for document in done if document["problem"] is not None]
     if failures:
-        raise Stopped(f"not taken back on {', '.join(failures)}")
+        raise Stopped(f"not taken back on {', '.join(failures)}", "run it again when they answer")
+    return code_of(everything)
 
 
-def _site(member: Member, portable: Portable, target: str, within: float, although_unlike: bool) -> MemberSite:
+def _taken_back(document: Dict[str, Any]) -> str:
+    if document["problem"] is not None:
+        return f"{document['cluster']}: not taken back: {document['problem']}"
+    return f"{document['cluster']}: {'taken back' if document['undone'] else 'nothing of it there'}"
+
+
+def _site(
+    member: Member,
+    fitter: Fitter,
+    opening: Optional[Callable[[], Cluster]] = None,
+    decided: bool = False,
+) -> MemberSite:
     # by the digest: another file of that name is another rollout
-    label = f"fleet {portable.profile.name} {portable.digest.split(':')[1][:12]}"
+    label = f"fleet {fitter.portable.profile.name} {fitter.portable.digest.split(':')[1][:12]}"
     return MemberSite(
         member,
-        lambda: open_member(member, within),
+        opening or (lambda: open_member(member, fitter.within)),
         label,
-        target,
-        lambda cluster: settings_for(portable, member, cluster, target, although_unlike),
+        fitter.target,
+        # a load that is another one hours later is no reason to take those of its wave back
+        lambda cluster: fitter.settings_of_alike(cluster) if decided else fitter.settings(member, cluster)[0],
     )
 
 
-def _waves(waves: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("wave", justify="right")
-    table.add_column("clusters", overflow="fold")
+def _waves(waves: Sequence[Sequence[str]]) -> Columns:
+    table = columns(">wave", "clusters")
     for number, names in enumerate(waves):
         table.add_row("canary" if number == 0 else str(number), ", ".join(names))
     return table
 
 
-def _result(outcome: Outcome) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("outcome", no_wrap=True)
-    table.add_column("clusters", overflow="fold")
+def _result(outcome: Outcome) -> Columns:
+    table = columns("outcome", "clusters", keep=("outcome",))
     for words, names in (
         ("kept", outcome.kept),
         ("kept before", outcome.before),

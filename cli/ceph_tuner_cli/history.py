@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from datetime import datetime, timezone
 from typing import Any, Dict, List, Optional
 
 import typer
-from rich.table import Table
 
-from ceph_tuner.clusters import open_cluster
 from ceph_tuner.errors import InputError
 from ceph_tuner.journal import APPLIED, Entry
-from ceph_tuner_cli.cluster_option import ClusterOption, say, step_documents, step_table
-from ceph_tuner_cli.render import Format, FormatOption, emit
+from ceph_tuner.moments import utc
+from ceph_tuner_cli.cluster_option import ClusterOption, at_work, step_documents, step_table
+from ceph_tuner_cli.render import Format, FormatOption, emit, say
+from ceph_tuner_cli.tables import Columns, columns
 
 
 def history(
@@ -22,10 +20,11 @@ def history(
     form: Format = FormatOption,
 ) -> None:
     """List the changes that the cluster remembers, newest last: they are kept in the cluster itself."""
-    with closing(open_cluster(cluster)) as opened:
+    with at_work(cluster, "reading its journal") as opened:
         entries = opened.applier().history()
     if change is None:
-        emit([_document(entry) for entry in entries], form, lambda: _table(entries))
+        none = "no change was made by ceph-tuner"
+        emit([_document(entry) for entry in entries], form, lambda: _table(entries) if entries else none)
         return
     chosen = [entry for entry in entries if entry.number == change]
     if not chosen:
@@ -36,13 +35,11 @@ def history(
         say([entry.note])
 
 
-def _table(entries: List[Entry]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("change", "when", "state", "target", "writes", "who", "why"):
-        table.add_column(heading, justify="right" if heading in ("change", "writes") else "left", overflow="fold")
+def _table(entries: List[Entry]) -> Columns:
+    table = columns(">change", "when", "state", "target", ">writes", "who", "why")
     for entry in entries:
         why = f"{entry.why}: {entry.note}" if entry.why and entry.note else entry.why or entry.note
-        row = (str(entry.number), _when(entry.at), _state(entry), entry.target, str(len(entry.steps)), entry.who, why)
+        row = (str(entry.number), utc(entry.at), _state(entry), entry.target, str(len(entry.steps)), entry.who, why)
         table.add_row(*row, style="bold" if entry.state == APPLIED else None)
     return table
 
@@ -64,7 +61,3 @@ def _document(entry: Entry) -> Dict[str, Any]:
 
 def _state(entry: Entry) -> str:
     return f"{entry.state} (trial)" if entry.trial else entry.state
-
-
-def _when(at: float) -> str:
-    return datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -5,29 +5,28 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional
 
 import typer
-from rich.table import Table
 
 from ceph_tuner.knobs import KNOBS, Knob, knob
 from ceph_tuner.releases import RELEASES, Release, format_version, release_of
 from ceph_tuner.report.words import shown as shown
+from ceph_tuner_cli import complete
+from ceph_tuner_cli.cluster_option import ReleaseOption
 from ceph_tuner_cli.render import Format, FormatOption, console, emit
+from ceph_tuner_cli.tables import Columns, columns
 
 
 def knobs(
-    names: Optional[List[str]] = typer.Argument(None, metavar="[KNOB]...", help="Only these, in full."),
-    release: Optional[str] = typer.Option(
-        None, "--release", "-r", help=f"A version such as 18.2.7, or one of {', '.join(RELEASES)}."
+    names: Optional[List[str]] = typer.Argument(
+        None, metavar="[KNOB]...", help="Only these, in full.", autocompletion=complete.knobs
     ),
+    release: Optional[str] = ReleaseOption,
     form: Format = FormatOption,
 ) -> None:
     """Show every knob: its range and default, what a change costs, and whether the release honours it under mClock."""
     chosen = [knob(name) for name in names] if names else list(KNOBS.values())
     era = None if release is None else release_of(release, "--release")
-    if names and form is Format.table:
-        for entry in chosen:
-            console.print(_page(entry, era), soft_wrap=True, markup=False)
-        return
-    emit([describe(entry, era) for entry in chosen], form, lambda: _table(chosen, era))
+    in_full = "\n".join(_page(entry, era) for entry in chosen)
+    emit([describe(entry, era) for entry in chosen], form, lambda: in_full if names else _table(chosen, era))
 
 
 def describe(entry: Knob, release: Optional[Release] = None) -> Dict[str, Any]:
@@ -64,27 +63,21 @@ def _in_release(entry: Knob, release: Release) -> Dict[str, Any]:
     }
 
 
-def _table(chosen: List[Knob], release: Optional[Release]) -> Table:
+def _table(chosen: List[Knob], release: Optional[Release]) -> Columns:
     """One line a knob; `ceph-tuner knobs NAME` has the reasons."""
     title = "Knobs under mClock" if release is None else f"Knobs under mClock, {release.title}"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    table.caption = "ceph-tuner knobs NAME says why, and what to use instead"
-    table.add_column("knob", no_wrap=True, min_width=max(len(entry.name) for entry in chosen))
-    table.add_column("works" if release is None else "effect", no_wrap=True)
-    if release is not None:
-        table.add_column("default", no_wrap=True)
     # the names alone take half of a narrow terminal
-    wide = release is None or console.width >= 100
-    if wide:
-        table.add_column("range", overflow="fold")
+    wide = release is None or console.width >= 90
+    headings = ["knob", "works", "range"] if release is None else ["knob", "effect", "default", "range"]
+    hint = "ceph-tuner knobs NAME says why, and what to use instead"
+    table = columns(*headings[: None if wide else -1], title=title, caption=hint if wide else f"{hint}; and the range")
     for entry in chosen:
         cells = [_works(entry)]
         if release is not None:
             default = entry.default(release)
             cells = [_effect(entry, release), "-" if default is None else shown(entry, default)]
-        if wide:
-            cells.append(_range(entry, release))
         ignored = release is not None and not entry.effective(release).works
+        cells += [_range(entry, release)] if wide else []
         table.add_row(entry.name, *cells, style="dim" if ignored else None)
     return table
 

@@ -1,58 +1,53 @@
-"""`ceph-tuner`: collects the command groups, and turns errors into one line and an exit code."""
+"""`ceph-tuner`: names the commands, and turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Any
+import traceback
+from typing import Any, Dict, Tuple
 
 import typer
 
 from ceph_tuner import __version__
 from ceph_tuner.errors import TunerError
-from ceph_tuner_cli import (
-    apply,
-    doctor,
-    fleet_rollout,
-    history,
-    knobs,
-    lab,
-    mgr,
-    profile,
-    recommend,
-    report,
-    rollback,
-    slo,
-    tune,
-    twin,
-    watch,
-)
-from ceph_tuner_cli.render import messages
+from ceph_tuner_cli.ending import INTERRUPTED, ending_in_order
+from ceph_tuner_cli.render import ReaderLeft, begin, errors, fail
+from ceph_tuner_cli.tree import DEBUG, group_of
 
 # newer releases of typer carry a click of their own, so neither module can be named here
 _UsageError = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
+UNEXPECTED = 70
+"""EX_SOFTWARE of sysexits.h."""
+
+COMMANDS: Dict[str, Tuple[str, str, str]] = {
+    "doctor": ("doctor", "doctor", "What would make tuning a cluster pointless or wrong."),
+    "tune": ("tune", "tune", "From an SLO to settings: tried, measured, guarded, written back."),
+    "recommend": ("recommend", "recommend", "Settings for a described cluster; needs no cluster."),
+    "watch": ("watch", "watch", "A live view of rates, objectives, queues and the trial under way."),
+    "report": ("report", "report", "One HTML page of a recommendation, a run, or a cluster's past."),
+    "apply": ("apply", "apply", "Set a profile or single knobs, so that they can be taken back."),
+    "rollback": ("rollback", "rollback", "Take changes back."),
+    "history": ("history", "history", "What was changed, by whom, and whether it is in force."),
+    "profile": ("profile", "app", "Named settings: built-in ones, files, and what a cluster has."),
+    "slo": ("slo", "app", "Objectives: check a file, hold a cluster against it."),
+    "knobs": ("knobs", "knobs", "What each Ceph release does with each option."),
+    "fleet": ("fleet_commands", "app", "Many clusters at once, as fleet.yaml names them."),
+    "mgr": ("mgr", "app", "The ceph-mgr plugin: put it in place, take it out."),
+    "twin": ("twin", "app", "The model of Ceph's OSDs, and what it is held against."),
+    "lab": ("lab", "app", "A real, throwaway Ceph cluster on this machine."),
+}
+"""Name -> module, what it is there, and what the list of commands says of it."""
+
 app = typer.Typer(
     name="ceph-tuner",
+    cls=group_of(COMMANDS),
     help="Tunes Ceph's mClock scheduler to service-level objectives, safely.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(lab.app, name="lab")
-app.add_typer(twin.app, name="twin")
-app.command("knobs")(knobs.knobs)
-app.add_typer(profile.app, name="profile")
-app.add_typer(slo.app, name="slo")
-app.command("recommend")(recommend.recommend)
-app.command("report")(report.report)
-app.command("tune")(tune.tune)
-app.command("apply")(apply.apply)
-app.command("rollback")(rollback.rollback)
-app.command("history")(history.history)
-app.add_typer(mgr.app, name="mgr")
-app.add_typer(fleet_rollout.app, name="fleet")
-app.command("doctor")(doctor.doctor)
-app.command("watch")(watch.watch)
 
 
 def _print_version(wanted: bool) -> None:
@@ -71,28 +66,62 @@ def _root(
 
 
 def main() -> None:
-    """Run the program. Exit codes: 0 done, 1 a negative result, 2 to 4 as in `ceph_tuner.errors`, 130 Ctrl-C."""
+    """Run the program. Exit codes: docs/exit-codes.md."""
+    begin()
+    with ending_in_order():
+        code = _run()
+    sys.exit(code)
+
+
+def _run() -> int:
     try:
         code = app(standalone_mode=False)
     except TunerError as error:
-        messages.print(f"error: {error}", markup=False, soft_wrap=True)
+        fail(error.advised)
         code = error.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        messages.print("interrupted", markup=False)
-        code = 130
-    except BrokenPipeError:
-        # the reader (head, less) has left: nothing is wrong
-        sys.stderr.close()
+        errors.print("interrupted", markup=False)
+        code = INTERRUPTED
+    except ReaderLeft:
+        _write_nowhere()
+        code = 0
+    except SystemExit as ended:
+        # click and rich take a reader of a help text that leaves (head, less) for a failure
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        _write_nowhere()
         code = 0
     except Exception as error:
-        if not isinstance(error, _UsageError):
-            raise
-        messages.print(f"error: {_usage(error)}", markup=False, soft_wrap=True)
-        code = 2
-    sys.exit(code if isinstance(code, int) else 0)
+        if isinstance(error, _UsageError):
+            code = 2
+            words = _usage(error)
+            # a group that is called without a command has shown its help, and has nothing to add
+            if words:
+                fail(words)
+        else:
+            if os.environ.get(DEBUG):
+                traceback.print_exc()
+            fail(_unexpected(error))
+            code = UNEXPECTED
+    return code if isinstance(code, int) else 0
+
+
+def _write_nowhere() -> None:
+    """What is still to be written does not end in the next error."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(error: Any) -> str:
     """One line that names the command, what is wrong with the call, and where to read on."""
     command = error.ctx.command_path if getattr(error, "ctx", None) is not None else "ceph-tuner"
-    return f"{command}: {error.format_message()} (`{command} --help` says more)"
+    message = error.format_message()
+    return f"{command}: {message} (`{command} --help` says more)" if message else ""
+
+
+def _unexpected(error: Exception) -> str:
+    """One line of what nobody thought of: what is left behind, and how to find and tell the cause."""
+    words = " ".join(f"{type(error).__name__}: {error}".split())
+    return (
+        f"unexpected {words}. Whatever was begun on a cluster is in its journal (`ceph-tuner history`), and the next "
+        "write takes it back first. Please report it, with what the same command says with --debug"
+    )

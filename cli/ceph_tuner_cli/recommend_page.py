@@ -7,7 +7,6 @@ from typing import List, Optional, Sequence, Type
 
 from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
 from ceph_tuner.knobs import KNOBS, PROFILE
@@ -24,7 +23,8 @@ from ceph_tuner.slo import Slo, Verdict, evaluate
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
-from ceph_tuner_cli.render import messages
+from ceph_tuner_cli.render import messages, say
+from ceph_tuner_cli.tables import Columns, columns
 
 
 class RecommendProgress:
@@ -40,17 +40,21 @@ class RecommendProgress:
             TextColumn("{task.description}"),
             console=messages,
             transient=True,
+            redirect_stdout=False,
         )
         self._task = self._progress.add_task("", total=None)
 
     def __enter__(self) -> RecommendProgress:
-        self._progress.start()
+        # elsewhere rich would print an empty line at the end
+        if messages.is_interactive:
+            self._progress.start()
         return self
 
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        self._progress.stop()
+        if messages.is_interactive:
+            self._progress.stop()
 
     def phase(self, text: str, done: int, total: int) -> None:
         """Show what is being done."""
@@ -64,13 +68,13 @@ class RecommendProgress:
         if not self._headed:
             self._headed = True
             heading = "  ".join(metric.ljust(width) for metric, width in zip(metrics, widths))
-            messages.print(f"{'best so far':17}  {heading}".rstrip(), markup=False)
+            say([f"{'best so far':17}  {heading}".rstrip()])
         seen = [amount(metric, means.get(metric))[0].ljust(width) for metric, width in zip(metrics, widths)]
-        messages.print(f"{prediction.label:17}  {'  '.join(seen)}".rstrip(), markup=False)
+        say([f"{prediction.label:17}  {'  '.join(seen)}".rstrip()])
 
     def interrupted(self) -> None:
         """Answer Ctrl-C at once."""
-        messages.print("interrupted: here is the best so far", markup=False)
+        say(["interrupted: here is the best so far"])
 
 
 def page(
@@ -126,25 +130,25 @@ def _headline(found: Found) -> str:
     return f"{lead}Recommended, {found.winner.label}: {choice.reason}."
 
 
-def _objectives(found: Found) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("objective")
-    columns = list(found.built_in)
+def _objectives(found: Found) -> Columns:
+    compared = list(found.built_in)
     if found.before.label == IN_FORCE:
-        columns.insert(0, found.before)
-    if found.closest not in columns:
-        columns.append(found.closest)
-    for entry in columns:
+        compared.insert(0, found.before)
+    if found.closest not in compared:
+        compared.append(found.closest)
+    headings = []
+    for entry in compared:
         heading = entry.label.replace("_", "_\n", 1) if len(entry.label) > 12 else entry.label
         if entry is found.winner and found.choice.better:
             heading = f"{heading}\n(recommended)" if entry in found.built_in else f"recommended\n({entry.label})"
         elif entry is found.before:
             heading += "\n(in force)"
-        table.add_column(heading, no_wrap=True)
-    verdicts = [evaluate(found.question.slo, entry.candidate.means, found.baseline) for entry in columns]
+        headings.append(heading)
+    table = columns("objective", *headings, keep=headings)
+    verdicts = [evaluate(found.question.slo, entry.candidate.means, found.baseline) for entry in compared]
     for index, objective in enumerate(found.question.slo.objectives):
         kind = "" if objective.hard else "\n(soft)"
-        cells = [_cell(own[index], entry) for own, entry in zip(verdicts, columns)]
+        cells = [_cell(own[index], entry) for own, entry in zip(verdicts, compared)]
         table.add_row(objective.text + kind, *cells)
     return table
 
@@ -168,11 +172,8 @@ def _interval_note(found: Found) -> str:
     )
 
 
-def _settings(found: Found) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("knob", overflow="fold")
-    table.add_column("in force", justify="right")
-    table.add_column("recommended", justify="right")
+def _settings(found: Found) -> Columns:
+    table = columns("knob", ">in force", ">recommended")
     release = found.question.model.release
     before = found.question.before
     after = completed(found.winner.settings, release)

@@ -6,7 +6,6 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from rich.console import RenderableType
 from rich.filesize import decimal
-from rich.table import Table
 from rich.text import Text
 
 from ceph_tuner.knobs import KNOBS
@@ -17,6 +16,7 @@ from ceph_tuner.recommendation.rebuild import RESTART, Step
 from ceph_tuner.recommendation.rebuild_cost import LOG_ENTRY_BYTES, RESTART_S, Cost
 from ceph_tuner.recommendation.rebuild_plan import Effect, Plan, Planned
 from ceph_tuner_cli.recommend_page import amount
+from ceph_tuner_cli.tables import Columns, columns
 
 TITLE = "Beyond live knobs"
 
@@ -68,10 +68,8 @@ def _named(entry: Planned) -> str:
     return f"{'restart all OSDs' if entry.change.kind == RESTART else 'move data'}, {entry.change.label}"
 
 
-def _effects(entry: Planned) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for heading in ("   metric", "before", "after", f"change ({COVERAGE:.0%} of cases)"):
-        table.add_column(heading, no_wrap=True)
+def _effects(entry: Planned) -> Columns:
+    table = columns("   metric", "before", "after", f"change ({COVERAGE:.0%} of cases)")
     for effect in entry.effects:
         before, after = (amount(effect.metric, value)[0] for value in (effect.before, effect.after))
         table.add_row(f"   {effect.metric}", before, after, _change(effect, named=False), style=_style(effect))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import io
-from contextlib import closing, redirect_stdout
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, Optional, Tuple
 
 import typer
 
-from ceph_tuner.clusters import open_cluster
 from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.errors import InputError
 from ceph_tuner.files.writing import check_free, write_text
-from ceph_tuner.report import Findings, answer_file, answers
-from ceph_tuner.report.remembered import remembered, with_history
-from ceph_tuner_cli.render import messages
+from ceph_tuner.report import Findings, answer_file
+from ceph_tuner_cli import complete
+from ceph_tuner_cli.cluster_option import ForceOption, at_work
+from ceph_tuner_cli.render import Format, FormatOption, emit, working
 
 HOUR_S = 3600.0
 
@@ -33,10 +33,15 @@ def report(
     ),
     trials: Optional[int] = typer.Option(None, "--trials", "-n", min=1, max=500, help="With --slo: settings to try."),
     cluster: Optional[str] = typer.Option(
-        None, "--cluster", "-c", help="A lab, a path of a ceph.conf, or `ceph`: what it remembers is in the page."
+        None,
+        "--cluster",
+        "-c",
+        help="A lab, a path of a ceph.conf, or `ceph`: what it remembers is in the page.",
+        autocompletion=complete.clusters,
     ),
     hours: float = typer.Option(24.0, "--hours", min=0.1, max=8760, help="How far back the cluster's past is shown."),
-    force: bool = typer.Option(False, "--force", help="Replace the file if there is one."),
+    force: bool = ForceOption,
+    form: Format = FormatOption,
 ) -> int:
     """Write one HTML page that needs no network: objectives, plots over time, trade-offs, knobs, capacity, commands."""
     if source is None and cluster is None:
@@ -48,22 +53,30 @@ def report(
     if source is not None:
         code, found = _answered(context, source, slo, trials)
     if cluster is not None:
+        from ceph_tuner.report.remembered import with_history
+
         kept = _past(cluster, hours)
         found = kept if found is None else with_history(found, kept)
-    from ceph_tuner.report.page import page  # brings matplotlib, which no other command shall wait for
+    with working("drawing the page"):
+        from ceph_tuner.report.page import page  # brings matplotlib
 
-    text = page(found or Findings("", "", ""), SystemClock().now(), _named(source, cluster))
+        text = page(found or Findings("", "", ""), SystemClock().now(), _named(source, cluster))
     write_text(output, text, force)
-    messages.print(f"written: {output} ({len(text) // 1024} KiB; open it in a browser)", markup=False, soft_wrap=True)
+    size = len(text.encode())
+    shown = f"written: {output} ({size // 1024} KiB; open it in a browser)"
+    emit({"saved": str(output), "bytes": size, "interrupted": code != 0}, form, lambda: shown)
     return code
 
 
 def _answered(context: typer.Context, source: str, slo: Optional[Path], trials: Optional[int]) -> Tuple[int, Findings]:
     """Read an answer, or make one. Where making it was interrupted, the code says so and what was found counts."""
+    # brings scipy, which --help and completion do not wait for, as the other imports inside of functions here
+    from ceph_tuner.report import answers
+
     if slo is None:
         return 0, answers.read_answer(source)
     root: Any = context.find_root()
-    recommend = root.command.get_command(root, "recommend")
+    recommend = root.command.commands["recommend"]
     printed = io.StringIO()
     words = [source, "--slo", str(slo), "--format", "json", *(["--trials", str(trials)] if trials else [])]
     with redirect_stdout(printed):
@@ -74,9 +87,12 @@ def _answered(context: typer.Context, source: str, slo: Optional[Path], trials: 
 
 
 def _past(cluster: str, hours: float) -> Findings:
-    with closing(open_cluster(cluster)) as opened:
-        since = opened.clock.now() - hours * HOUR_S
-        return remembered(cluster, opened.store, opened.applier().history(), opened.release, since)
+    from ceph_tuner.report.remembered import remembered
+
+    with at_work(cluster, "reading what it remembers") as opened:
+        now = opened.clock.now()
+        entries = opened.applier().history()
+        return remembered(cluster, opened.store, entries, opened.release, now - hours * HOUR_S, now)
 
 
 def _named(source: Optional[str], cluster: Optional[str]) -> str:

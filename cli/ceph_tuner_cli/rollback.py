@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from typing import Optional
+from dataclasses import asdict
+from typing import List, Optional, Sequence, Tuple
 
 import typer
 
 from ceph_tuner.applier import Applier
-from ceph_tuner.clusters import open_cluster
 from ceph_tuner.errors import InputError
+from ceph_tuner.journal import Entry
+from ceph_tuner.plan import Drift, Step
 from ceph_tuner_cli.cluster_option import (
     ClusterOption,
-    say,
+    at_work,
+    code_of,
     say_leftover,
-    say_undone,
     show_commands,
     step_documents,
     step_table,
     undone_documents,
+    undone_page,
+    warn_of,
 )
-from ceph_tuner_cli.render import Format, FormatOption, console, emit
+from ceph_tuner_cli.render import Format, FormatOption, console, emit, say, show_lines, warn
 
 
 def rollback(
@@ -31,45 +34,57 @@ def rollback(
     everything: bool = typer.Option(False, "--all", help="Take back every change in force."),
     dry_run: bool = typer.Option(False, "--dry-run", "-n", help="Only show what would be written."),
     form: Format = FormatOption,
-) -> None:
+) -> int:
     """Take the newest change back: the database as it was, and the OSDs' schedulers with it.
 
     It acts at once, as it is the safe direction; --dry-run only shows. What somebody else changed since is left alone.
+    Exit code 1 where there is such, 4 where an OSD does not show what was taken back.
     """
     if to is not None and everything:
         raise InputError("rollback", "--to and --all", "one of them")
-    with closing(open_cluster(cluster)) as opened:
+    doing = "reading what would be taken back" if dry_run else "taking back, until the OSDs show it"
+    with at_work(cluster, doing) as opened:
         applier = opened.applier()
         if dry_run:
-            _show(applier, to, everything, form)
-            return
-        undone = applier.undo(to, everything)
-        if form is not Format.table:
-            emit(undone_documents(undone), form)
-        say_undone(undone)
+            found = _previewed(applier, to, everything)
+        else:
+            undone = applier.undo(to, everything)
+    if dry_run:
+        _show(found, form)
+        return 0
+    emit(undone_documents(undone), form, lambda: undone_page(undone))
+    warn_of(undone)
+    return code_of(undone)
 
 
-def _show(applier: Applier, to: Optional[int], everything: bool, form: Format) -> None:
+Preview = Tuple[Entry, Sequence[Step], Sequence[Drift]]
+
+
+def _previewed(applier: Applier, to: Optional[int], everything: bool) -> List[Preview]:
     left = applier.leftover()
     say_leftover(left)
     entries = [*left, *applier.undoable(to, everything)]
     if not entries:
         raise InputError("journal", "no change in force", "a change that was applied by ceph-tuner")
-    previews = [(entry, *applier.preview_undo(entry)) for entry in entries]
-    if form is not Format.table:
+    return [(entry, *applier.preview_undo(entry)) for entry in entries]
+
+
+def _show(found: Sequence[Preview], form: Format) -> None:
+    if form is Format.table:
+        for entry, steps, _ in found:
+            show_lines(
+                [f"change {entry.number} ({entry.target}, {entry.why or 'no reason given'}) would be taken back"]
+            )
+            console.print(step_table(steps))
+            show_commands([step.command for step in steps])
+    else:
         emit(
             [
-                {"change": entry.number, "steps": step_documents(steps), "drift": [str(item) for item in drift]}
-                for entry, steps, drift in previews
+                {"change": entry.number, "steps": step_documents(steps), "drift": [asdict(item) for item in drift]}
+                for entry, steps, drift in found
             ],
             form,
         )
-    for entry, steps, drift in previews:
-        say([f"change {entry.number} ({entry.target}, {entry.why or 'no reason given'}) would be taken back"])
-        if form is Format.table:
-            console.print(step_table(steps))
-            show_commands([step.command for step in steps])
-        say([f"warning: {item}" for item in drift])
-    if len(entries) > 1:
-        say(["each is shown against the database as it is now; the later ones go first"])
+    warn([str(item) for _, _, drift in found for item in drift])
+    say(["each is shown against the database as it is now; the later ones go first"] if len(found) > 1 else [])
     say(["nothing is changed: leave --dry-run out to do it"])

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import AbstractSet, Any, Dict, List
 
 import typer
-from rich.table import Table
 
-from ceph_tuner.clusters import open_cluster
+from ceph_tuner import sample
 from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.sampler import ClusterSampler, observe
 from ceph_tuner.errors import RetryLater
 from ceph_tuner.files import slo_file
 from ceph_tuner.metrics import METRICS
+from ceph_tuner.report.words import amount
 from ceph_tuner.slo import Slo, Verdict, all_met, evaluate, objective_metrics, units_of
-from ceph_tuner_cli.render import Format, FormatOption, console, emit, messages
-from ceph_tuner_cli.tune_page import quantity
+from ceph_tuner.stored_slo import stored_baseline
+from ceph_tuner_cli.cluster_option import ClusterOption, at_work
+from ceph_tuner_cli.render import Format, FormatOption, emit, show_lines
+from ceph_tuner_cli.tables import Columns, columns
 
 app = typer.Typer(help="Service-level objectives: check a file, or hold a cluster against it.", no_args_is_help=True)
 
@@ -35,10 +36,10 @@ def check(files: List[Path] = typer.Argument(help="SLO files."), form: Format = 
         return
     for name, entry in found.items():
         count = len(entry.slo.objectives)
-        console.print(f"{name}: {entry.slo.name}, {count} objective{'s' * (count != 1)}", markup=False)
+        show_lines([f"{name}: {entry.slo.name}, {count} objective{'s' * (count != 1)}"])
         for objective in entry.slo.objectives:
             kind = "hard" if objective.hard else "soft"
-            console.print(f"  {objective.text}  ({kind}, priority {objective.priority:g})", markup=False)
+            show_lines([f"  {objective.text}  ({kind}, priority {objective.priority:g})"])
 
 
 @app.command()
@@ -54,10 +55,8 @@ def metrics(form: Format = FormatOption) -> None:
         for name in objective_metrics()
     ]
 
-    def table() -> Table:
-        made = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in ("metric", "bound", "units", "meaning"):
-            made.add_column(heading, no_wrap=heading != "meaning")
+    def table() -> Columns:
+        made = columns("metric", "bound", "units", "meaning")
         for row in rows:
             made.add_row(str(row["metric"]), str(row["comparison"]), ", ".join(row["units"]), str(row["meaning"]))
         return made
@@ -68,41 +67,44 @@ def metrics(form: Format = FormatOption) -> None:
 @app.command()
 def measure(
     file: Path = typer.Argument(help="The SLO file."),
-    cluster: str = typer.Option(..., "--cluster", "-c", help="A lab, a path of a ceph.conf, or `ceph`."),
+    cluster: str = ClusterOption,
     seconds: float = typer.Option(30.0, "--seconds", min=5, max=3600, help="How long to measure."),
     form: Format = FormatOption,
 ) -> int:
-    """Measure a cluster as it is, under whatever runs there, and hold it against the objectives."""
+    """Measure a cluster as it is, under whatever runs there, and hold it against the objectives.
+
+    Exit code 1 where a hard objective is missed or was not seen. One about the rate of work that is not there now is
+    idle: it is neither.
+    """
     slo = slo_file.read(file).slo
-    with ExitStack() as stack:
-        opened = open_cluster(cluster)
-        stack.callback(opened.close)
+    with at_work(cluster, f"measuring for {seconds:g} s") as opened:
         clock = SystemClock()
-        messages.print(f"measuring for {seconds:g} s", markup=False)
         window, _ = observe(ClusterSampler(opened.commander, clock.now), clock, seconds)
+        baseline = stored_baseline(opened.store)
     if window is None:
-        raise RetryLater(f"{cluster} gave no sample within {seconds:g} s")
-    means = {name: found.mean for name, found in window.measures.items()}
-    verdicts = evaluate(slo, means)
+        raise RetryLater(f"{cluster} gave no sample within {seconds:g} s", "try again with more --seconds")
+    working = sample.at_work(window.means)
+    verdicts = evaluate(slo, working, baseline)
+    idle = {name for name in window.means if name not in working}
     document: Dict[str, Any] = {
         "cluster": cluster,
         "slo": slo.name,
         "window": window.to_dict(),
         "verdicts": [verdict.to_dict() for verdict in verdicts],
+        "idle": [verdict.objective.text for verdict in verdicts if verdict.objective.metric in idle],
     }
-    emit(document, form, lambda: _table(slo, verdicts))
-    return 0 if all_met(verdicts, hard_only=True) else 1
+    emit(document, form, lambda: _table(slo, verdicts, idle))
+    judged = [verdict for verdict in verdicts if verdict.objective.metric not in idle]
+    return 0 if all_met(judged, hard_only=True) else 1
 
 
-def _table(slo: Slo, verdicts: List[Verdict]) -> Table:
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("objective", "seen", "margin", ""):
-        made.add_column(heading, no_wrap=True)
+def _table(slo: Slo, verdicts: List[Verdict], idle: AbstractSet[str]) -> Columns:
+    made = columns("objective", "seen", ">margin", "", keep=("objective",))
     for verdict in verdicts:
         margin = "" if verdict.margin is None else f"{100 * verdict.margin:+.0f}%"
         met = {True: "met", False: "missed", None: "unknown"}[verdict.met]
-        made.add_row(verdict.objective.text, quantity(verdict.objective.metric, verdict.seen), margin, met)
+        met = "idle" if verdict.objective.metric in idle else met
+        made.add_row(verdict.objective.text, amount(verdict.objective.metric, verdict.seen)[0], margin, met)
     if slo.needs_baseline:
-        made.caption = "bounds relative to a baseline are known only while tuning"
-        made.caption_justify = "left"
+        made.caption = "the baseline is what the plugin measured; without it relative bounds are unknown"
     return made

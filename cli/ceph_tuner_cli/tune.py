@@ -2,60 +2,45 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
 
 import typer
 
-from ceph_tuner.applier import Applier
 from ceph_tuner.bayesian import Options
 from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.clusters.sampler import ClusterSampler
-from ceph_tuner.errors import InputError
+from ceph_tuner.errors import InputError, TunerError
 from ceph_tuner.files import profile_file, slo_file
+from ceph_tuner.files.writing import check_free
 from ceph_tuner.guard import Limits
 from ceph_tuner.history import History
-from ceph_tuner.lab.recipes import options_for_window
-from ceph_tuner.lab.scenarios import scenario as make_scenario
-from ceph_tuner.recommendation.accounts import Account, accounts
-from ceph_tuner.recommendation.answer import way_back
-from ceph_tuner.search.space import Space, space_for
-from ceph_tuner.search.transfer import Elsewhere, Here
-from ceph_tuner.settings import fitting_reservations
-from ceph_tuner.translate import to_release_units
 from ceph_tuner.trial import Budget, Trial
-from ceph_tuner.tuning import Work
-from ceph_tuner.tuning.interrupts import Interrupts
-from ceph_tuner.tuning.live_work import LiveWork
-from ceph_tuner.tuning.loop import tune as run_tuning
-from ceph_tuner.tuning.measuring import Measuring, Timing
-from ceph_tuner.tuning.on_cluster import ClusterLookout, InForce, JournalledWriter, in_force
-from ceph_tuner.tuning.outcome import Outcome, Task
-from ceph_tuner.tuning.past import Heading, Lesson, lessons, past_runs, to_resume
-from ceph_tuner.tuning.searching import TuningSearch
-from ceph_tuner.twin.knobs_in_force import completed
-from ceph_tuner_cli.elsewhere import gathered, name_of
-from ceph_tuner_cli.render import Format, FormatOption, console, emit, messages
-from ceph_tuner_cli.tune_page import TuneProgress, announcement, page, what_to_do
-from ceph_tuner_cli.tune_prior import Believed, believed
-from ceph_tuner_cli.tune_profile import tuned_profile
+from ceph_tuner_cli import complete
+from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, TargetOption, knobs_in_a_row
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, warn, working
+
+if TYPE_CHECKING:
+    from ceph_tuner.tuning.past import Lesson
 
 
 def tune(
-    cluster: str = typer.Option(..., "--cluster", "-c", help="A lab, a path of a ceph.conf, or `ceph`."),
+    cluster: str = ClusterOption,
     slo: Path = typer.Option(..., "--slo", "-s", help="The SLO file (docs/slo.md)."),
     trials: int = typer.Option(8, "--trials", "-n", min=1, max=200, help="Settings to try."),
     hours: Optional[float] = typer.Option(None, "--hours", min=0.01, help="Time for all of it."),
-    target: str = typer.Option("osd", "--target", "-t", help="osd, osd/class:…, osd/host:…, osd/rack:… or osd.N."),
+    target: str = TargetOption,
     window: float = typer.Option(25.0, "--window", min=5, max=3600, help="Seconds of a measurement."),
     settle: float = typer.Option(5.0, "--settle", min=0, max=600, help="Seconds between a write and its measurement."),
     repeats: int = typer.Option(1, "--repeats", min=0, max=10, help="How often the best are measured again."),
     profiles: bool = typer.Option(False, "--profiles", help="Measure the built-in profiles as well, to compare with."),
-    knobs: Optional[str] = typer.Option(None, "--knobs", help="Knobs to search, with commas; by default the SLO's."),
+    knobs: Optional[str] = typer.Option(
+        None,
+        "--knobs",
+        help="Knobs to search, with commas; by default the SLO's.",
+        autocompletion=complete.knobs_in_a_row,
+    ),
     safe_probability: float = typer.Option(
         Options.safe_probability, "--safe-probability", help="How surely a trial must keep every hard objective."
     ),
@@ -79,11 +64,13 @@ def tune(
     ),
     past: bool = typer.Option(True, "--past/--no-past", help="Whether to learn from earlier runs on this target."),
     resume: bool = typer.Option(False, "--resume", help="Go on with the last run on this target, from its history."),
-    scenario: Optional[str] = typer.Option(None, "--scenario", help="A lab's load; by default the SLO file's."),
+    scenario: Optional[str] = typer.Option(
+        None, "--scenario", help="A lab's load; by default the SLO file's.", autocompletion=complete.scenarios
+    ),
     gross: float = typer.Option(2.0, "--gross", help="A client objective missed by this factor ends a trial."),
     seed: int = typer.Option(1, "--seed", min=0, help="The same seed proposes the same for the same measurements."),
     save: Optional[Path] = typer.Option(None, "--save", help="Write the winner as a profile file."),
-    force: bool = typer.Option(False, "--force", help="Replace the profile file if there is one."),
+    force: bool = ForceOption,
     write_back: bool = typer.Option(True, "--write-back/--no-write-back", help="Whether the winner stays in place."),
     yes: bool = typer.Option(False, "--yes", "-y", help="Consent to writes on a cluster that is no lab."),
     explain: bool = typer.Option(False, "--explain", help="Show all that the search has learnt, curves included."),
@@ -93,76 +80,100 @@ def tune(
 
     Exit code 1 where nothing is better than what is in force.
     """
+    # a second of imports, which --help and completion do not wait for
+    from ceph_tuner.search.transfer import Elsewhere, Here
+    from ceph_tuner.tuning.interrupts import Interrupts
+    from ceph_tuner.tuning.loop import tune as run_tuning
+    from ceph_tuner.tuning.measuring import Measuring, Timing
+    from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter, in_force
+    from ceph_tuner.tuning.past import Heading, keep_learnt, lessons, past_runs, to_resume
+    from ceph_tuner.tuning.searching import TuningSearch
+    from ceph_tuner_cli.elsewhere import gathered, name_of
+    from ceph_tuner_cli.tune_page import TuneProgress, announcement, page, what_to_do
+    from ceph_tuner_cli.tune_parts import classes_of, commands_of, space_of, task_of, work_of
+    from ceph_tuner_cli.tune_prior import Believed, believed
+    from ceph_tuner_cli.tune_profile import tuned_profile
+
     wanted = slo_file.read(slo)
     limits, options = _limits(gross), _options(safe_probability, step_limit, violation_budget)
     if save is not None:
-        _check_free(save, force)
+        check_free(save, force)
     if scenario is not None:
         wanted = replace(wanted, scenario=scenario)
     budget, timing = Budget(trials, repeats=repeats, hours=hours), Timing(settle, window)
 
-    with ExitStack() as stack:
-        opened = open_cluster(cluster)
-        stack.callback(opened.close)
-        now = in_force(opened, target)
-        space = _space(opened, wanted, now, knobs)
+    with ExitStack() as connection:
+        with working(f"{cluster}: reading what {target} has"):
+            opened = open_cluster(cluster)
+            connection.callback(opened.close)
+            now = in_force(opened, target)
+        space = space_of(opened, wanted, now, knobs_in_a_row(knobs))
         if opened.lab is None and not yes:
-            task = _task(wanted, opened, now, budget, write_back, profiles)
-            messages.print(announcement(cluster, task, timing, space, options), markup=False, soft_wrap=True)
+            task = task_of(wanted, opened, now, budget, write_back, profiles)
+            words = announcement(cluster, task, timing, space, options)
+            emit({"cluster": cluster, "target": target, "would": words.splitlines()}, form, lambda: words)
             return 0
-        lock = opened.lock()
-        applier = opened.applier(lock, "ceph-tuner tune")
-        # held for the whole run: two tuners would measure each other's trials
-        stack.enter_context(lock)
-        for undone in applier.recover():
-            messages.print(f"taken back what an interrupted run left: change {undone.entry.number}", markup=False)
-        # now that no trial of an interrupted run is in force any more
-        now = in_force(opened, target)
-        space = _space(opened, wanted, now, knobs)
-        task = _task(wanted, opened, now, budget, write_back, profiles)
-        known = believed(opened, wanted, now, timing, model) if prior else Believed()
-        others = gathered(profile_from or [], opened.store) if elsewhere else []
-        heading = Heading(
-            wanted.slo.to_dict(),
-            target,
-            wanted.scenario if opened.lab is not None else "",
-            space.free,
-            seed,
-            now.settings,
-            known.name + name_of(others),
-        )
-        history = History(opened.store)
-        runs = past_runs(history)
-        resumed = to_resume(runs, heading) if resume else None
-        began = opened.clock.now() if resumed is None else resumed.began
-        progress = stack.enter_context(TuneProgress(wanted.slo))
-        interrupts = stack.enter_context(Interrupts(progress.interrupted))
-        if known.model is not None:
-            messages.print("the twin is asked first: it simulates some hundred settings", markup=False)
-        with interrupts():
-            priors = known.priors(space, wanted.slo, now, seed)
-        transfer = Elsewhere(others, Here(opened.release, now.hardware, now.osds, wanted.slo.work), space)
-        search = TuningSearch(
-            space, wanted.slo, task.in_force, opened.release.profiles, seed, options, priors, transfer
-        )
-        work = _work(opened, wanted, timing, stack)
-        writer = JournalledWriter(applier, target, opened.release, now.hardware, f"tune {wanted.slo.name}")
-        lookout = ClusterLookout(opened.commander, opened.clock)
-        measuring = Measuring(wanted.slo, work, lookout, writer, opened.clock, progress, interrupts, timing, limits)
-        earlier = [run for run in runs if run.began < began] if past else []
+        # it ends before what was learnt is worked out, so that nobody waits for the lock meanwhile
+        with ExitStack() as stack:
+            lock = opened.lock()
+            applier = opened.applier(lock, "ceph-tuner tune")
+            # held for the whole run: two tuners would measure each other's trials
+            stack.enter_context(lock)
+            for undone in applier.recover():
+                say([f"taken back what an interrupted run left: change {undone.entry.number}"])
+            # now that no trial of an interrupted run is in force any more
+            now = in_force(opened, target)
+            space = space_of(opened, wanted, now, knobs_in_a_row(knobs))
+            task = task_of(wanted, opened, now, budget, write_back, profiles)
+            known = believed(opened, wanted, now, timing, model) if prior else Believed()
+            others = gathered(profile_from or [], opened.store) if elsewhere else []
+            heading = Heading(
+                wanted.slo.to_dict(),
+                target,
+                wanted.scenario if opened.lab is not None else "",
+                space.free,
+                seed,
+                now.settings,
+                known.name + name_of(others),
+            )
+            history = History(opened.store)
+            runs = past_runs(history)
+            resumed = to_resume(runs, heading) if resume else None
+            began = opened.clock.now() if resumed is None else resumed.began
+            progress = stack.enter_context(TuneProgress(wanted.slo))
+            interrupts = stack.enter_context(Interrupts(progress.interrupted))
+            if known.model is not None:
+                say(["the twin is asked first: it simulates some hundred settings"])
+                progress.working("asking the twin")
+            with interrupts():
+                priors = known.priors(space, wanted.slo, now, seed)
+            transfer = Elsewhere(others, Here(opened.release, now.hardware, now.osds, wanted.slo.work), space)
+            search = TuningSearch(
+                space, wanted.slo, task.in_force, opened.release.profiles, seed, options, priors, transfer
+            )
+            work = work_of(opened, wanted, timing, stack)
+            writer = JournalledWriter(applier, target, opened.release, now.hardware, f"tune {wanted.slo.name}")
+            lookout = ClusterLookout(opened.commander, opened.clock)
+            measuring = Measuring(wanted.slo, work, lookout, writer, opened.clock, progress, interrupts, timing, limits)
+            earlier = [run for run in runs if run.began < began] if past else []
 
-        def record(trial: Trial) -> None:
-            history.add_trial(heading.record(began, trial))
+            def record(trial: Trial) -> None:
+                history.add_trial(heading.record(began, trial))
 
-        def learn(baseline: Mapping[str, float]) -> Sequence[Lesson]:
-            return lessons(earlier, heading, baseline, began, search.nearest, opened.release)
+            def learn(baseline: Mapping[str, float]) -> Sequence[Lesson]:
+                return lessons(earlier, heading, baseline, began, search.nearest, opened.release)
 
-        outcome = run_tuning(task, measuring, search, record, resumed.trials if resumed else (), learn)
-        commands, undo = ([], []) if outcome.written else _commands(applier, target, outcome, opened, now)
-    classes, told = _classes(outcome, now, known), None
-    # what was found is shown, whoever does not want to wait for what was learnt
-    with suppress(KeyboardInterrupt):
-        told = search.explained(outcome.misses_hard, explain or form is not Format.table)
+            outcome = run_tuning(task, measuring, search, record, resumed.trials if resumed else (), learn)
+            commands, undo = ([], []) if outcome.written else commands_of(applier, target, outcome, opened, now)
+        classes, told = classes_of(outcome, now, known), None
+        # what was found is shown, whoever does not want to wait for what was learnt
+        with suppress(KeyboardInterrupt), working("working out what was learnt"):
+            told = search.explained(outcome.misses_hard, explain or form is not Format.table)
+            if told is not None:
+                try:
+                    keep_learnt(history, began, told.to_dict(), [asdict(entry) for entry in classes])
+                except TunerError as fault:
+                    warn([f"what was learnt is not kept in the cluster: {fault}"])
     document: Dict[str, Any] = {
         **outcome.to_dict(),
         "cluster": cluster,
@@ -180,29 +191,8 @@ def tune(
         document["saved"] = str(save)
     emit(document, form, lambda: page(outcome, opened.release, now, classes, told, explain, transfer))
     if form is Format.table:
-        for line in what_to_do(outcome, cluster, commands, document.get("saved")):
-            console.print(line, markup=False, soft_wrap=True)
+        show_lines(what_to_do(outcome, cluster, commands, document.get("saved")))
     return 0 if outcome.choice.better and not outcome.withdrawn else 1
-
-
-def _space(opened: Cluster, wanted: slo_file.SloFile, now: InForce, knobs: Optional[str]) -> Space:
-    return space_for(opened.release, wanted.slo.work, fitting_reservations(now.settings), _names(knobs))
-
-
-def _task(
-    wanted: slo_file.SloFile, opened: Cluster, now: InForce, budget: Budget, write_back: bool, compare: bool
-) -> Task:
-    settings = fitting_reservations(now.settings)
-    return Task(wanted.slo, opened.release.profiles, settings, now.profile, budget, write_back, compare)
-
-
-def _names(knobs: Optional[str]) -> Optional[List[str]]:
-    if knobs is None:
-        return None
-    names = [name.strip() for name in knobs.split(",") if name.strip()]
-    if not names:
-        raise InputError("--knobs", repr(knobs), "names of knobs, with commas")
-    return names
 
 
 def _limits(gross: float) -> Limits:
@@ -218,43 +208,3 @@ def _options(safe_probability: float, step_limit: float, violation_budget: int) 
     if not 0 < step_limit <= 1:
         raise InputError("--step-limit", f"{step_limit:g}", "above 0 and at most 1")
     return Options(safe_probability=safe_probability, step_limit=step_limit, violation_budget=violation_budget)
-
-
-def _check_free(save: Path, force: bool) -> None:
-    """Say before the trials, not after them, that the file cannot be written."""
-    if save.exists() and not force:
-        raise InputError(str(save), "a file of that name", "another name, or --force to replace it")
-    if not save.absolute().parent.is_dir():
-        raise InputError(str(save), f"no directory {save.parent}", "a directory that exists")
-    if not os.access(save.absolute().parent, os.W_OK):
-        raise InputError(str(save), "no permission to write there", "a directory to write to")
-
-
-def _work(opened: Cluster, wanted: slo_file.SloFile, timing: Timing, stack: ExitStack) -> Work:
-    if opened.lab is not None and wanted.scenario:
-        options = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
-        return stack.enter_context(make_scenario(wanted.scenario, opened.lab, **options))
-    if wanted.scenario and opened.lab is None:
-        messages.print(f"{opened.name} is no lab: its own load is measured, no scenario is started", markup=False)
-    return LiveWork(ClusterSampler(opened.commander, opened.clock.now), opened.clock)
-
-
-def _classes(outcome: Outcome, now: InForce, known: Believed) -> List[Account]:
-    """Account for each class's capacity, where a model of the cluster says what the work costs."""
-    if known.model is None:
-        return []
-    settings = completed(outcome.settings or now.settings, known.model.release)
-    believed_of = {name: getattr(now.hardware, name) for name in ("capacity_iops", "bandwidth_bytes_s", "shards")}
-    # what mClock divides is what it believes here, whatever the description says
-    model = replace(known.model, osd=replace(known.model.osd, **believed_of))
-    return accounts(outcome.slo, model, settings, outcome.choice.winner.means, outcome.baseline)
-
-
-def _commands(
-    applier: Applier, target: str, outcome: Outcome, opened: Cluster, now: InForce
-) -> Tuple[List[str], List[str]]:
-    """Give the exact commands for a winner that was not left in place, and those that take them back."""
-    if not outcome.choice.better or not outcome.settings:
-        return [], []
-    plan = applier.plan(target, to_release_units(outcome.settings, opened.release, now.hardware))
-    return plan.commands, list(way_back(opened.config.dump(), plan, opened.config.places()))

@@ -7,7 +7,6 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Type
 
 from rich.console import Group, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
 from ceph_tuner.bayesian import Options
@@ -29,7 +28,8 @@ from ceph_tuner.winner import Choice
 from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
 from ceph_tuner_cli.knobs import shown
-from ceph_tuner_cli.render import messages
+from ceph_tuner_cli.render import messages, say
+from ceph_tuner_cli.tables import Columns, columns
 
 _UNITS = ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"))
 
@@ -61,17 +61,25 @@ class TuneProgress:
             TextColumn("{task.fields[live]}"),
             console=messages,
             transient=True,
+            redirect_stdout=False,
         )
         self._task = self._progress.add_task("", total=None, run="", live="")
 
     def __enter__(self) -> TuneProgress:
-        self._progress.start()
+        # elsewhere rich would print an empty line at the end
+        if messages.is_interactive:
+            self._progress.start()
         return self
 
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        self._progress.stop()
+        if messages.is_interactive:
+            self._progress.stop()
+
+    def working(self, text: str) -> None:
+        """Show what is done between runs."""
+        self._progress.update(self._task, description=text, run="", live="")
 
     def phase(self, run: Run, number: int, total: int, phase: str, seconds: float) -> None:
         """Show what is being done."""
@@ -98,13 +106,11 @@ class TuneProgress:
         else:
             metrics = dict.fromkeys(objective.metric for objective in self._slo.objectives)
             line += ", ".join(f"{metric} {quantity(metric, trial.means.get(metric))}" for metric in metrics)
-        messages.print(line, markup=False, soft_wrap=True)
-        for note in trial.notes:
-            messages.print(f"        {note}", markup=False, soft_wrap=True)
+        say([line, *(f"        {note}" for note in trial.notes)])
 
     def interrupted(self) -> None:
         """Answer Ctrl-C at once."""
-        messages.print("interrupted: the trial is being taken back and the load stopped", markup=False)
+        say(["interrupted: the trial is being taken back and the load stopped"])
 
 
 def announcement(cluster: str, task: Task, timing: Timing, space: Space, options: Options) -> str:
@@ -202,11 +208,10 @@ def _search(outcome: Outcome) -> List[str]:
     return lines
 
 
-def _objectives(outcome: Outcome) -> Table:
+def _objectives(outcome: Outcome) -> Columns:
     built_in = outcome.best_built_in
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("objective", "before", *([f"best built-in ({built_in.label})"] if built_in else []), "winner"):
-        table.add_column(heading, no_wrap=heading == "objective")
+    best_of = [f"best built-in ({built_in.label})"] if built_in else []
+    table = columns("objective", "before", *best_of, "winner", keep=("objective",))
     before = evaluate(outcome.slo, outcome.choice.in_force.means, outcome.baseline)
     best = evaluate(outcome.slo, built_in.means, outcome.baseline) if built_in else []
     for index, verdict in enumerate(outcome.choice.verdicts):
@@ -219,7 +224,6 @@ def _objectives(outcome: Outcome) -> Table:
         table.caption = "checked after the write-back: " + ", ".join(
             f"{metric} {quantity(metric, seen.get(metric))}" for metric in metrics
         )
-        table.caption_justify = "left"
     return table
 
 
@@ -238,10 +242,8 @@ def _at_worst(choice: Choice, verdict: Verdict) -> str:
     return f" ({side} {quantity(verdict.objective.metric, choice.bounds[verdict.objective.metric])})"
 
 
-def _settings(outcome: Outcome, release: Release, now: InForce) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("knob", "before", "winner"):
-        table.add_column(heading, no_wrap=True)
+def _settings(outcome: Outcome, release: Release, now: InForce) -> Columns:
+    table = columns("knob", "before", "winner")
     for name in KNOBS:
         if name not in outcome.settings:
             continue
@@ -259,9 +261,7 @@ def _accounting(outcome: Outcome, release: Release, now: InForce) -> List[Render
         settings = dict(release.profiles[str(settings[PROFILE])])
     if release.units != "fraction" or not all(name in settings for name in MCLOCK_NINE):
         return []
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("per OSD", "reserved", "limit", "share of the rest"):
-        table.add_column(heading, no_wrap=True)
+    table = columns("per OSD", "reserved", "limit", "share of the rest")
     for name, part in allocation(settings, now.hardware, release).items():
         limit = "none" if part.limit_bytes_s is None else _rate(part.limit_iops, part.limit_bytes_s)
         share = f"{100 * part.weight_share:.0f}%"

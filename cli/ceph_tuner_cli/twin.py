@@ -6,26 +6,24 @@ from pathlib import Path
 from typing import List
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from ceph_tuner.twin.replay import Replay, replay
-from ceph_tuner_cli import twin_fit, twin_predict, twin_validate
-from ceph_tuner_cli.render import Format, FormatOption, emit
+from ceph_tuner_cli import twin_describe, twin_fit, twin_predict, twin_validate
+from ceph_tuner_cli.render import Format, FormatOption, emit, working
+from ceph_tuner_cli.tables import Columns, columns
 
 app = typer.Typer(help="The model of Ceph's OSDs, and what it is held against.", no_args_is_help=True)
+app.command("describe")(twin_describe.described)
 app.command("fit")(twin_fit.fit)
 app.command("predict")(twin_predict.predict)
 app.command("validate")(twin_validate.validate)
 
 
-def _table(results: List[Replay], shown: int) -> Table:
-    table = Table("trace", "events", "pulls", "mismatches", "first mismatches")
+def _table(results: List[Replay], shown: int) -> Columns:
+    table = columns("trace", ">events", ">pulls", ">mismatches", "first mismatches")
     for result in results:
         first = "\n".join(f"line {m.line}: Ceph {m.expected}, twin {m.found}" for m in result.mismatches[:shown])
-        table.add_row(
-            Text(result.path), str(result.events), str(result.pulls), str(len(result.mismatches)), Text(first or "–")
-        )
+        table.add_row(result.path, str(result.events), str(result.pulls), str(len(result.mismatches)), first or "-")
     return table
 
 
@@ -35,8 +33,12 @@ def replay_command(
     shown: int = typer.Option(3, "--show", min=0, help="Mismatches to show of each trace."),
     form: Format = FormatOption,
 ) -> None:
-    """Feed traces of Ceph's own queue to the twin's scheduler; exit 1 where it answers any pull otherwise."""
-    results = [replay(path) for path in files]
+    """Feed traces of Ceph's own queue to the twin's scheduler. Exit code 1 where it answers any pull otherwise."""
+    with working("replaying") as tell:
+        results = []
+        for number, path in enumerate(files):
+            tell(f"replaying {path}", number, len(files))
+            results.append(replay(path))
     documents = [
         {
             "trace": result.path,

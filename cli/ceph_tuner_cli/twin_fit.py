@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -11,13 +10,11 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 import typer
 from rich.console import Group
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
 
 from ceph_tuner.clusters import open_cluster
 from ceph_tuner.errors import InputError
 from ceph_tuner.files import cluster_file, fit_file, windows_file
+from ceph_tuner.files.writing import check_free
 from ceph_tuner.history import History
 from ceph_tuner.journal import APPLIED
 from ceph_tuner.lab.twin_model import KNOWN, lab_model
@@ -30,8 +27,10 @@ from ceph_tuner.twin.observations import Observation
 from ceph_tuner.twin.parameters import named
 from ceph_tuner.twin.past import past_of
 from ceph_tuner.twin.running import Runner
-from ceph_tuner_cli.cluster_option import say
-from ceph_tuner_cli.render import Format, FormatOption, emit, messages
+from ceph_tuner_cli import complete
+from ceph_tuner_cli.cluster_option import AnyClusterOption, ForceOption
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, working
+from ceph_tuner_cli.tables import columns
 
 
 class Given(NamedTuple):
@@ -47,19 +46,20 @@ class Given(NamedTuple):
 
 def fit(
     windows: Optional[Path] = typer.Option(None, "--windows", "-w", help="A file of windows (docs/results/twin.md)."),
-    cluster: Optional[str] = typer.Option(
-        None, "--cluster", "-c", help="A cluster whose history has windows, or a lab."
-    ),
+    cluster: Optional[str] = AnyClusterOption,
     description: Optional[Path] = typer.Option(
         None, "--cluster-file", help="The described cluster, where windows and lab do not describe it."
     ),
     scenario: Optional[str] = typer.Option(
-        None, "--scenario", help="The work under which a lab's history was measured."
+        None,
+        "--scenario",
+        help="The work under which a lab's history was measured.",
+        autocompletion=complete.scenarios,
     ),
     only: Optional[str] = typer.Option(None, "--only", help="Labels of the windows to fit on, with commas; else all."),
     known: Optional[str] = typer.Option(None, "--known", help="Parameters that are right as described, with commas."),
     save: Optional[Path] = typer.Option(None, "--save", "-o", help="Write the fit to a file, for `twin predict`."),
-    force: bool = typer.Option(False, "--force", help="Replace the file if there is one."),
+    force: bool = ForceOption,
     seed: int = typer.Option(1, "--seed", min=0, max=2**31, help="The same seed gives the same fit."),
     processes: Optional[int] = typer.Option(None, "--processes", min=1, help="Runs side by side; else one per core."),
     effort: int = typer.Option(8, "--effort", min=2, max=64, help="Simulated places for each parameter and round."),
@@ -70,14 +70,20 @@ def fit(
     Exit code 1 where the twin does not explain the cluster; the fit is written all the same.
     """
     if save is not None:
-        _check_free(save, force)
+        check_free(save, force)
     given = _given(windows, cluster, description, scenario)
     say([f"left out: {reason}" for reason in given.skipped])
     chosen = _chosen(given.observations, only)
     fixed = (*given.known, *(parameter.name for parameter in named(_words(known), "--known")))
-    with FitProgress() as progress, Runner(processes) as runner:
+    with working("compiling the model") as tell, Runner(processes) as runner:
         fitting = Fitting(
-            chosen, given.models, runner, Effort(places_per_parameter=effort), fixed, report=progress.tell, seed=seed
+            chosen,
+            given.models,
+            runner,
+            Effort(places_per_parameter=effort),
+            fixed,
+            report=lambda text, share: tell(text, share, 1.0),
+            seed=seed,
         )
         found = fitting.fit()
     result = Fit.of(found, given.models, settings=given.settings, origin=_origin(given, found.runs, chosen))
@@ -96,45 +102,22 @@ def fit(
 
 def page(result: Fit) -> Group:
     """Tables of parameters and of what remains."""
-    parameters = Table(box=None, pad_edge=False, header_style="bold", title_justify="left", title="parameters")
-    for name in ("parameter", "value", "90% interval", "described", "these windows say"):
-        parameters.add_column(name, justify="left" if name in ("parameter", "these windows say") else "right")
+    parameters = columns("parameter", ">value", ">90% interval", ">described", "these windows say", title="parameters")
     for entry in result.parameters:
         low, high = entry.interval
         parameters.add_row(
             entry.name, f"{entry.value:.3g} {entry.unit}", f"{low:.3g} to {high:.3g}", f"{entry.described:.3g}",
             entry.verdict,
         )  # fmt: skip
-    remains = Table(box=None, pad_edge=False, header_style="bold", title_justify="left", title="\nwhat remains")
-    for name in ("metric", "windows", "median error", "over noise", "held out", "largest error"):
-        remains.add_column(name, justify="left" if name in ("metric", "largest error") else "right")
+    remains = columns(
+        "metric", ">windows", ">median error", ">over noise", ">held out", "largest error", title="\nwhat remains"
+    )
     for metric, left in result.discrepancy.metrics.items():
         remains.add_row(
             metric, str(left.windows), f"{left.median_error:.0%}", f"{left.chi_square**0.5:.1f}",
-            f"±{left.deviation:.0%}", Text(f"{left.worst_error:.0%} in {left.worst}"),
+            f"±{left.deviation:.0%}", f"{left.worst_error:.0%} in {left.worst}",
         )  # fmt: skip
     return Group(parameters, remains)
-
-
-class FitProgress:
-    """What is being done, on one line of the terminal's."""
-
-    def __init__(self) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=messages, transient=True
-        )
-        self._task = self._progress.add_task("compiling the model", total=1.0)
-
-    def __enter__(self) -> FitProgress:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def tell(self, text: str, share: float) -> None:
-        """Take a step's name, and how much is done."""
-        self._progress.update(self._task, description=text, completed=share)
 
 
 def _given(
@@ -204,13 +187,3 @@ def _origin(given: Given, runs: int, chosen: Sequence[Observation]) -> Dict[str,
 
 def _words(text: Optional[str]) -> List[str]:
     return [word.strip() for word in (text or "").split(",") if word.strip()]
-
-
-def _check_free(save: Path, force: bool) -> None:
-    """Say before the simulations, not after them, that the file cannot be written."""
-    if save.exists() and not force:
-        raise InputError(str(save), "a file of that name", "another name, or --force to replace it")
-    if not save.absolute().parent.is_dir():
-        raise InputError(str(save), f"no directory {save.parent}", "a directory that exists")
-    if not os.access(save.absolute().parent, os.W_OK):
-        raise InputError(str(save), "no permission to write there", "a directory to write to")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 import typer
-from rich.table import Table
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.files import cluster_file, fit_file, profile_file
@@ -20,14 +19,20 @@ from ceph_tuner.twin.forecast import DRAWS, LEVEL, Forecast, forecast
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.running import Runner
-from ceph_tuner_cli.cluster_option import say
-from ceph_tuner_cli.render import Format, FormatOption, emit
+from ceph_tuner_cli import complete
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, working
+from ceph_tuner_cli.tables import Columns, columns
 from ceph_tuner_profiles import catalogue
 
 
 def predict(
     settings: List[str] = typer.Option(
-        ..., "--settings", "-s", metavar="SETTINGS", help="A profile's file or name, or KNOB=VALUE; may be repeated."
+        ...,
+        "--settings",
+        "-s",
+        metavar="SETTINGS",
+        help="A profile's file or name, or KNOB=VALUE; may be repeated.",
+        autocompletion=complete.settings,
     ),
     fit: Optional[Path] = typer.Option(None, "--fit", help="What `twin fit` saved; its cluster, work and errors."),
     description: Optional[Path] = typer.Option(
@@ -45,7 +50,7 @@ def predict(
     known, model = _known(fit, description, scenario)
     name = next((name for name, own in known.models.items() if own is model), None)
     chosen = _settings(settings, known.settings, model)
-    with Runner(processes) as runner:
+    with working(f"simulating {draws} windows"), Runner(processes) as runner:
         found = forecast(model, chosen, known.draws(draws, seed), known.discrepancy, runner, seconds, settle, seed)
     document: Dict[str, Any] = {
         "settings": dict(chosen),
@@ -109,10 +114,8 @@ def _tried(settings: Settings) -> Settings:
     return {name: value for name, value in settings.items() if not name.startswith("bluestore_throttle")}
 
 
-def _table(found: List[Forecast]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("metric", "prediction", f"{LEVEL:.0%} interval", "unit"):
-        table.add_column(name, justify="left" if name in ("metric", "unit") else "right")
+def _table(found: List[Forecast]) -> Columns:
+    table = columns("metric", ">prediction", f">{LEVEL:.0%} interval", "unit")
     for entry in found:
         scale, unit = (1e6, "MB/s") if METRICS[entry.metric].unit == "B/s" else (1.0, METRICS[entry.metric].unit)
         value, low, high = (each / scale for each in (entry.value, entry.low, entry.high))

@@ -6,8 +6,7 @@ from typing import Any, Dict, List, Optional
 
 import typer
 from rich.console import Group, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.text import Text
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.twin.published import TABLES
@@ -23,7 +22,8 @@ from ceph_tuner.twin.validation import (
     nodes_of,
     runs_of,
 )
-from ceph_tuner_cli.render import Format, FormatOption, emit, messages
+from ceph_tuner_cli.render import Format, FormatOption, emit, working
+from ceph_tuner_cli.tables import columns
 
 
 def validate(
@@ -40,7 +40,7 @@ def validate(
 ) -> None:
     """Hold the twin against published tables: its device is fitted to their baseline rows alone.
 
-    Exits 0 where every ordering between profiles is as published and the median error is 15% or less, 1 where not.
+    Exit code 1 where an ordering between profiles is not as published, or the median error is above 15%.
     """
     tables = _chosen(table)
     report = _run(tables, range(first_seed, first_seed + seeds), quick, processes)
@@ -57,20 +57,18 @@ def _chosen(table: Optional[List[str]]) -> List[str]:
 
 
 def _run(tables: List[str], seeds: range, quick: bool, processes: Optional[int]) -> Report:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=messages, transient=True) as bar:
+    with working("compiling the model") as tell:
         fitted: Dict[str, Fitted] = {}
         nodes = nodes_of(tables)
-        fitting = bar.add_task("baselines", total=len(nodes), visible=bool(nodes))
-        for name in nodes:
+        for number, name in enumerate(nodes):
+            tell(f"fitting the baseline of {name}", number, len(nodes))
             fitted[name] = fit_baseline(name, seeds)
-            bar.advance(fitting)
         runs = runs_of(tables, fitted, seeds, quick)
-        running = bar.add_task("runs", total=len(runs))
         values: List[Values] = []
+        tell("running", 0, len(runs))
         for own in measure_all(runs, processes):
             values.append(own)
-            bar.advance(running)
+            tell(f"{len(values)} of {len(runs)} runs", len(values), len(runs))
     return compare(tables, runs, values, fitted)
 
 
@@ -117,9 +115,9 @@ def _document(report: Report) -> Dict[str, Any]:
 
 
 def _page(report: Report) -> RenderableType:
-    figures = Table("table", "case", "metric", title="Published and predicted")
-    for name in ("published", "predicted", "±", "error"):
-        figures.add_column(name, justify="right")
+    figures = columns(
+        "table", "case", "metric", ">published", ">predicted", ">±", ">error", title="Published and predicted"
+    )
     for found in report.comparisons:
         figure = found.figure
         figures.add_row(
@@ -131,13 +129,13 @@ def _page(report: Report) -> RenderableType:
             _number(found.deviation),
             f"{found.error:+.0%}",
         )
-    orderings = Table("table", "metric", "from highest to lowest, as published", "holds", title="Orderings")
+    orderings = columns("table", "metric", "from highest to lowest, as published", "holds", title="\nOrderings")
     for check in report.checks:
         ran = zip(check.ordering.falling, check.predicted)
         falling = " > ".join(f"{case} ({_number(value)})" for case, value in ran)
         answer = "yes" if check.holds else ("no" if check.contradicted else "no, within chance")
         orderings.add_row(check.ordering.table, check.ordering.metric, falling, answer)
-    return Group(figures, orderings, _verdict(report))
+    return Group(figures, orderings, Text(f"\n{_verdict(report)}"))
 
 
 def _number(value: float) -> str:

@@ -7,29 +7,33 @@ from collections import deque
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ContextManager, Deque, Dict, Optional
+from typing import Any, ContextManager, Deque, Dict, Optional, Tuple
 
 import typer
+from rich.console import RenderableType
 from rich.live import Live
 
 from ceph_tuner.clusters import Cluster, open_cluster
 from ceph_tuner.clusters.sampler import ClusterSampler
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, RetryLater, TunerError
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, InputError, JournalDamaged, RetryLater
 from ceph_tuner.files import slo_file
+from ceph_tuner.journal import APPLIED, APPLYING, Entry, Journal
+from ceph_tuner.moments import utc
 from ceph_tuner.sample import Sample, window_of
-from ceph_tuner.slo import Slo, parse_slo
+from ceph_tuner.slo import Slo
+from ceph_tuner.stored_slo import stored_baseline, stored_slo
 from ceph_tuner_cli.cluster_option import ClusterOption
-from ceph_tuner_cli.render import Format, FormatOption, console, emit
+from ceph_tuner_cli.render import Format, FormatOption, console, emit, working
 from ceph_tuner_cli.watch_page import WIDTH, Moment, page
 
-STORED_SLO = "slo"
-"""Where the plugin keeps the cluster's objectives (`ceph tuner slo set`)."""
+LONGEST_S = 50.0
+"""Between two looks, which take time as well: counters more than 60 s apart are not compared (`counters.Meter`)."""
 
 
 def watch(
     cluster: str = ClusterOption,
     slo: Optional[Path] = typer.Option(None, "--slo", help="An SLO file; by default the objectives in the cluster."),
-    interval: float = typer.Option(5.0, "--interval", "-n", min=1, max=300, help="Seconds between two looks."),
+    interval: float = typer.Option(5.0, "--interval", "-n", min=1, max=LONGEST_S, help="Seconds between two looks."),
     window: float = typer.Option(30.0, "--window", min=1, max=3600, help="Seconds that the means are of."),
     once: bool = typer.Option(False, "--once", help="Look once and end; for scripts, with --format."),
     form: Format = FormatOption,
@@ -39,10 +43,12 @@ def watch(
     with closing(open_cluster(cluster)) as opened:
         view = View(opened, wanted, window)
         if once or form is not Format.table:
-            opened.clock.sleep(interval)
-            moment = view.look()
+            with working(f"{cluster}: looking for {interval:g} s"):
+                opened.clock.sleep(interval)
+                moment = view.look()
             if not moment.seconds:
-                raise RetryLater("; ".join([f"{cluster} gave no sample within {interval:g} s", *moment.notes]))
+                found = "; ".join([f"{cluster} gave no sample within {interval:g} s", *moment.notes])
+                raise RetryLater(found, "try again with a longer --interval")
             emit(moment.to_dict(), form, lambda: page(moment, height=200))
             return 0
         # Ctrl-C is how one leaves it
@@ -55,7 +61,7 @@ def _follow(view: View, opened: Cluster, interval: float) -> None:
     """Look again and again: on a terminal in place, elsewhere one page after the other."""
     place: ContextManager[Optional[Live]] = nullcontext()
     if console.is_terminal:
-        place = Live(page(view.moment, console.height), console=console, screen=True, auto_refresh=False)
+        place = Live(_on(view.moment), console=console, screen=True, auto_refresh=False)
     with place as live:
         while True:
             opened.clock.sleep(interval)
@@ -64,7 +70,12 @@ def _follow(view: View, opened: Cluster, interval: float) -> None:
                 console.print(page(moment, height=200), width=WIDTH)
                 console.print()
             else:
-                live.update(page(moment, console.height), refresh=True)
+                live.update(_on(moment), refresh=True)
+
+
+def _on(moment: Moment) -> RenderableType:
+    """The page on this terminal."""
+    return page(moment, console.height, max(WIDTH, console.width))
 
 
 class View:
@@ -75,37 +86,55 @@ class View:
         self._opened, self._slo, self._window = opened, slo, window
         self._sampler = ClusterSampler(opened.commander, opened.clock.now)
         self._samples: Deque[Sample] = deque()
+        self._seen_at: Optional[float] = None
         self.moment = Moment(opened.name, opened.version, opened.clock.now())
         self._sampler.sample()
 
     def look(self) -> Moment:
-        """Look now; what does not answer becomes a note, and the page keeps what was seen before."""
+        """Look now; what does not answer becomes a note, and the page keeps what was seen in the window before."""
         self.moment = replace(self.moment, at=self._opened.clock.now(), notes=())
+        while self._samples and self._samples[0].at < self.moment.at - self._window:
+            self._samples.popleft()
         try:
             sample = self._sampler.sample()
             if sample is not None:
                 self._samples.append(sample)
-            while self._samples and self._samples[0].at < self.moment.at - self._window:
-                self._samples.popleft()
-            self.moment = replace(self.moment, slo=self._slo or self._stored(), trial=self._automatic())
+            self.moment = replace(
+                self.moment,
+                slo=self._slo or self._stored(),
+                baseline=stored_baseline(self._opened.store),
+                trial=self._automatic(),
+                on_trial=self._on_trial(),
+            )
         except (RetryLater, CommandFailed) as fault:
             self.moment = replace(self.moment, notes=(str(fault),))
         return self._measured()
 
     def _measured(self) -> Moment:
-        found = window_of(list(self._samples))
+        found, notes = window_of(list(self._samples)), self.moment.notes
         if found is not None:
-            means = {name: measure.mean for name, measure in found.measures.items()}
-            seconds = sum(sample.seconds for sample in self._samples)
-            self.moment = replace(self.moment, means=means, seconds=seconds)
+            newest, seconds = self._samples[-1], sum(sample.seconds for sample in self._samples)
+            self._seen_at = newest.at
+            self.moment = replace(self.moment, means=found.means, newest=dict(newest.values), seconds=seconds)
+            self.moment = replace(self.moment, notes=(*notes, *newest.notes))
+        else:
+            last = () if self._seen_at is None else (f"last seen at {utc(self._seen_at)}",)
+            self.moment = replace(self.moment, means={}, newest={}, seconds=0.0, notes=(*notes, *last))
         return self.moment
 
     def _stored(self) -> Optional[Slo]:
-        text = self._opened.store.get(STORED_SLO)
         try:
-            return parse_slo(json.loads(text)) if text else None
-        except (TunerError, ValueError):
+            return stored_slo(self._opened.store)
+        except InputError:
             return None
+
+    def _on_trial(self) -> Tuple[Entry, ...]:
+        try:
+            entries = Journal(self._opened.store).entries()
+        except JournalDamaged:
+            # whoever would write is told; here it would stand in the way of all else
+            return ()
+        return tuple(entry for entry in entries if entry.trial and entry.state in (APPLYING, APPLIED))
 
     def _automatic(self) -> Optional[Dict[str, Any]]:
         """What the plugin says of itself; None where it is not loaded."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -11,6 +10,8 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ceph_tuner.journal import Entry
+from ceph_tuner.moments import utc
 from ceph_tuner.report.words import amount
 from ceph_tuner.sample import NEVER_S, at_work
 from ceph_tuner.slo import Slo, Verdict, evaluate
@@ -31,10 +32,10 @@ _LEFT = {"scrub": "PGs late", "snaptrim": "snapshots"}
 _LATENCY = {"all": "client.{}_ms", "reads": "client.read_{}_ms", "writes": "client.write_{}_ms"}
 _QUEUES = {"client": "client", "recovery": "background_recovery", "best effort": "background_best_effort"}
 _TROUBLES = {
-    "ops.slow": "slow operations",
-    "pgs.inactive": "inactive PGs",
-    "pgs.laggy": "laggy PGs",
-    "osds.down": "OSDs down",
+    "ops.slow": "slow operation{}",
+    "pgs.inactive": "inactive PG{}",
+    "pgs.laggy": "laggy PG{}",
+    "osds.down": "OSD{} down",
 }
 
 
@@ -47,16 +48,22 @@ class Moment:
     at: float
     """Seconds since the epoch, by the cluster's clock."""
     seconds: float = 0.0
-    """That the means are of; 0: nothing was seen yet."""
+    """That the means are of; 0: nothing was seen of late."""
     means: Mapping[str, float] = field(default_factory=dict)
+    newest: Mapping[str, float] = field(default_factory=dict)
+    """Of the last look: what is left and what is wrong is told as of now, not as a mean."""
     slo: Optional[Slo] = None
+    baseline: Mapping[str, float] = field(default_factory=dict)
+    """What relative bounds refer to."""
     trial: Optional[Mapping[str, Any]] = None
     """`ceph tuner auto explain --format json`; None without the plugin."""
+    on_trial: Tuple[Entry, ...] = ()
+    """Changes of the journal that end with their owner: of a tuning run, a rollout, or the automatic mode."""
     notes: Tuple[str, ...] = ()
 
     def verdicts(self) -> List[Verdict]:
         """The objectives held against what was seen; the rate of work that is not there misses nothing."""
-        return evaluate(self.slo, at_work(self.means)) if self.slo else []
+        return evaluate(self.slo, at_work(self.means), self.baseline) if self.slo else []
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, for programs."""
@@ -66,23 +73,34 @@ class Moment:
             "at": self.at,
             "seconds": self.seconds,
             "means": dict(self.means),
+            "newest": dict(self.newest),
             "verdicts": [verdict.to_dict() for verdict in self.verdicts()],
+            "on_trial": [
+                {
+                    "change": entry.number,
+                    "since": entry.changed,
+                    "target": entry.target,
+                    "who": entry.who,
+                    "why": entry.why,
+                }
+                for entry in self.on_trial
+            ],
             "automatic": None if self.trial is None else dict(self.trial),
             "notes": list(self.notes),
         }
 
 
-def page(moment: Moment, height: int = 24) -> RenderableType:
+def page(moment: Moment, height: int = 24, width: int = WIDTH) -> RenderableType:
     """Lay a moment out on so many lines; where they do not suffice, the trial's words are cut short first."""
-    stamp = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(moment.at))
-    over = f"means of {moment.seconds:.0f} s" if moment.seconds else "no sample yet"
+    stamp = utc(moment.at)
+    over = f"means of {moment.seconds:.0f} s" if moment.seconds else "no sample"
     parts: List[RenderableType] = [Text(f"{moment.cluster}, Ceph {moment.version}, {stamp}, {over}", "bold")]
-    parts += [_work(moment.means), Text(""), _latency(moment.means), Text("")]
-    lines = [_queues(moment.means), _trouble(moment.means), *(f"note: {note}" for note in moment.notes)]
+    parts += [_work(moment.means, moment.newest), Text(""), _latency(moment.means), Text("")]
+    lines = [_queues(moment.means), _trouble(moment.newest), *(f"note: {note}" for note in moment.notes)]
     used = 1 + 1 + len(_WORK) + 1 + 1 + len(_LATENCY) + 1 + len(lines)
     parts += [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
     verdicts = moment.verdicts()
-    words = _words(moment.trial)
+    words = [*_trials(moment, width), *_words(moment.trial)]
     room = height - used
     if verdicts and room > 2:
         # half of the room at least is the trial's, where there is one
@@ -90,7 +108,7 @@ def page(moment: Moment, height: int = 24) -> RenderableType:
         parts += [Text(""), _objectives(shown, len(verdicts) - len(shown))]
         room -= 2 + len(shown)
     if words and room > 1:
-        fitting = _fitting(words, room - 1)
+        fitting = _fitting(words, room - 1, width)
         parts += [Text(""), *(Text(line) for line in fitting)]
     return Group(*parts)
 
@@ -105,7 +123,7 @@ def _table(*headings: str, left: int = 1, column: int = 10) -> Table:
     return made
 
 
-def _work(means: Mapping[str, float]) -> Table:
+def _work(means: Mapping[str, float], newest: Mapping[str, float]) -> Table:
     table = _table("work", "operations", "objects", "bandwidth", "left", "done in")
     for kind, (operations, objects, nbytes, left, done) in _WORK.items():
         table.add_row(
@@ -113,7 +131,7 @@ def _work(means: Mapping[str, float]) -> Table:
             _cell(operations, means),
             _cell(objects, means),
             _cell(nbytes, means),
-            f"{_cell(left, means)} {_LEFT.get(kind, '')}".strip() if left in means else "",
+            f"{_cell(left, newest)} {_LEFT.get(kind, '')}".strip() if left in newest else "",
             _cell(done, means),
         )
     return table
@@ -140,12 +158,12 @@ def _queues(means: Mapping[str, float]) -> str:
     return f"queue per OSD: {', '.join(shown)}"
 
 
-def _trouble(means: Mapping[str, float]) -> str:
-    known = {words: means[metric] for metric, words in _TROUBLES.items() if metric in means}
+def _trouble(newest: Mapping[str, float]) -> str:
+    known = {words: newest[metric] for metric, words in _TROUBLES.items() if metric in newest}
     if not known:
         return "trouble: not seen"
-    found = [f"{count:g} {words}" for words, count in known.items() if count > 0]
-    return f"TROUBLE: {', '.join(found)}" if found else f"no {', no '.join(known)}"
+    found = [f"{count:g} {words.format('s' * (count != 1))}" for words, count in known.items() if count > 0]
+    return f"TROUBLE: {', '.join(found)}" if found else f"no {', no '.join(known)}".format(*"s" * len(known))
 
 
 def _objectives(verdicts: Sequence[Verdict], more: int) -> Table:
@@ -160,6 +178,16 @@ def _objectives(verdicts: Sequence[Verdict], more: int) -> Table:
     return table
 
 
+def _trials(moment: Moment, width: int) -> List[str]:
+    """One line for each change on trial, so that it is not cut where there is little room."""
+    lines = []
+    for entry in moment.on_trial:
+        since = f"{max(0.0, moment.at - entry.changed):.0f} s"
+        line = f"On trial for {since}: change {entry.number}, target {entry.target}: {entry.why}"
+        lines.append(line if len(line) <= width else f"{line[: width - 1]}…")
+    return lines
+
+
 def _words(trial: Optional[Mapping[str, Any]]) -> List[str]:
     if trial is None:
         return []
@@ -167,9 +195,9 @@ def _words(trial: Optional[Mapping[str, Any]]) -> List[str]:
     return [*words, *([f"Problem: {trial['problem']}"] if trial.get("problem") else [])]
 
 
-def _fitting(words: Sequence[str], room: int) -> List[str]:
+def _fitting(words: Sequence[str], room: int, width: int) -> List[str]:
     """As many lines as there is room for, each as long as the width allows."""
-    lines = [part for line in words for part in wrap(line, WIDTH, subsequent_indent="  ")]
+    lines = [part for line in words for part in wrap(line, width, subsequent_indent="  ")]
     return lines if len(lines) <= room else [*lines[: room - 1], f"… {len(lines) - room + 1} more lines"]
 
 

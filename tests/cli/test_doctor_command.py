@@ -8,14 +8,14 @@ import pytest
 from ruamel.yaml import YAML
 
 from ceph_tuner.clusters.twin import TwinCluster
-from ceph_tuner_cli import doctor
+from ceph_tuner_cli import doctor, render
 from twins import small_twin
 
 Program = Callable[..., Tuple[int, str, str]]
 
 READS = (
-    "config dump, config get, config-key dump, df, health, log last, osd df, osd dump, osd metadata, osd tree, pg ls, "
-    "status, config diff, config show, perf dump"
+    "balancer status, config dump, config get, config-key dump, df, health, log last, osd df, osd dump, osd metadata, "
+    "osd tree, pg ls, status, versions, config diff, config show, perf dump"
 )
 """Commands that change nothing, of the monitors and of the OSDs."""
 
@@ -24,7 +24,7 @@ READS = (
 def twin(monkeypatch: pytest.MonkeyPatch) -> TwinCluster:
     opened = small_twin()
     monkeypatch.setattr(doctor, "open_cluster", lambda name: opened)
-    monkeypatch.setattr(doctor.console, "width", 80, raising=False)
+    monkeypatch.setattr(render.console, "width", 80, raising=False)
     return opened
 
 

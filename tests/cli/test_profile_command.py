@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Callable, Iterator, Tuple
@@ -13,7 +14,9 @@ from ceph_tuner.files import profile_file
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.lab.cluster import Lab
 from ceph_tuner.profile import Profile
-from ceph_tuner.releases import TENTACLE, nine
+from ceph_tuner.releases import QUINCY_EARLY, TENTACLE, nine
+from ceph_tuner_cli import profiles
+from twins import DISK, archive_twin
 
 Run = Callable[..., Tuple[int, str, str]]
 TUNED = nine((0.5, 8, 0.0), (0.2, 1, 0.5), (0.05, 1, 0.3))
@@ -122,7 +125,7 @@ def test_a_profile_goes_to_a_cluster_and_comes_back_the_same(
     # a lab sets BlueStore's throttles itself
     assert {name: found.settings[name] for name in (*TUNED, "osd_max_scrubs")} == {**TUNED, "osd_max_scrubs": 2}
     assert found.hardware is not None
-    assert run("import", str(there), "--cluster", any_lab.name)[1].endswith("has it already\n")
+    assert run("import", str(there), "--cluster", any_lab.name)[1].endswith("nothing to write\n")
 
     code, _, err = run("export", "--cluster", any_lab.name, "--output", str(there))
     assert code == 2
@@ -137,3 +140,11 @@ def test_osds_that_differ_are_no_profile(run: Run, restored: Cluster, any_lab: L
     code, _, err = run("export", "--cluster", any_lab.name)
     assert code == 2
     assert "osd.0 and osd.1 that differ in osd_mclock_scheduler_client_res" in err
+
+
+def test_a_profile_is_made_and_translated_by_the_drives_kind_whatever_their_class() -> None:
+    assert profiles.in_force(archive_twin(), "osd", "x").hardware == replace(DISK.hardware, device_class="archive")
+    early = archive_twin(release=QUINCY_EARLY)
+    written = profiles.for_cluster(Profile.make("night", TENTACLE, TUNED), early, "osd").settings
+    # half of 380 IOPS, on one shard
+    assert written["osd_mclock_scheduler_client_res"] == 190

@@ -114,11 +114,11 @@ def test_the_page_fits_80_columns_and_ends_with_the_commands(
 
 
 def test_the_same_seed_gives_the_same_answer(files: Callable[..., List[str]], run: Run) -> None:
-    arguments = [*files(), "--trials", "5", "--format", "json"]
+    arguments = [*files(), "--trials", "3", "--format", "json"]
     first = json.loads(run(*arguments, "--processes", "1")[1])
     # however many processes do the work
     assert json.loads(run(*arguments, "--processes", "2")[1]) == first
-    other = json.loads(run(*arguments, "--processes", "1", "--seed", "7")[1])
+    other = json.loads(run(*arguments, "--processes", "1", "--seed", "7", "--live-only")[1])
     assert other["predictions"][0]["means"] != first["predictions"][0]["means"]
 
 
@@ -268,6 +268,21 @@ def test_ctrl_c_shows_the_best_so_far_and_exits_130(files: Callable[..., List[st
     assert "Traceback" not in err
     assert "Interrupted; not yet run on fresh seeds." in out
     assert "balanced" in out
+
+
+@pytest.mark.parametrize("late", ["recommendation.limits.missed_objectives", "search.explaining.explained"])
+def test_ctrl_c_after_the_search_still_shows_the_whole_answer_and_exits_130(
+    files: Callable[..., List[str]], run: Run, monkeypatch: pytest.MonkeyPatch, late: str
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"ceph_tuner.{late}", interrupted)
+    code, out, _ = run(*few(files(), 2), "--format", "json")
+    document = json.loads(out)
+    assert code == 130
+    assert document["confirmed"]
+    assert document["recommended"]
 
 
 def test_nothing_of_the_lab_is_needed() -> None:

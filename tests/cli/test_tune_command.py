@@ -12,6 +12,7 @@ import pytest
 from ceph_tuner.clusters.twin import TwinCluster
 from ceph_tuner.history import History
 from ceph_tuner.trial import Run
+from ceph_tuner.tuning.past import learnt_of
 from ceph_tuner.tuning.twin_prior import TwinPrior
 from ceph_tuner.twin.model import MIB, ScrubWork
 from ceph_tuner_cli import tune, tune_prior
@@ -74,10 +75,11 @@ def test_without_consent_nothing_is_measured_or_written_and_what_is_promised_is_
 ) -> None:
     before, at = database(twin), twin.clock.now()
     for more in ([], ["--no-write-back"]):
-        code, out, err = run("tune", "--slo", slo, *short(), "--safe-probability", "0.9", *more)
-        assert (code, out) == (0, "")
-        assert "nothing was changed" in err
-        assert "with 90% probability" in err
+        code, out, _ = run("tune", "--slo", slo, *short(), "--safe-probability", "0.9", *more)
+        assert code == 0
+        promised = " ".join(json.loads(out)["would"])
+        assert "nothing was changed" in promised
+        assert "with 90% probability" in promised
     assert (database(twin), twin.clock.now()) == (before, at)
     assert History(twin.store).trials() == []
 
@@ -99,6 +101,8 @@ def test_a_run_keeps_its_promises_and_leaves_either_its_winner_or_nothing(
     assert bound == pytest.approx(1.1 * result["baseline"]["client.p95_ms"])
     (began,) = {record["run"] for record in History(twin.store).trials()}
     assert began < result["trials"][0]["at"] + 1
+    kept = learnt_of(History(twin.store), began)
+    assert kept == {"run": began, "explanation": result["explanation"], "capacity": result["capacity"]}
 
 
 def test_the_twin_is_asked_first_where_the_cluster_is_described(

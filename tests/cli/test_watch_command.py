@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 from typing import Any, Callable, Dict, Optional, Tuple
 
 import pytest
@@ -14,6 +15,7 @@ from ruamel.yaml import YAML
 from ceph_tuner.clusters.twin import TwinCluster
 from ceph_tuner.errors import ClusterTimeout
 from ceph_tuner.metrics import METRICS
+from ceph_tuner.moments import utc
 from ceph_tuner.sample import NEVER_S
 from ceph_tuner.slo import Slo, parse_objective
 from ceph_tuner_cli import watch
@@ -35,7 +37,8 @@ def drawn(moment: Moment, height: int = 24, colour: bool = False) -> str:
 def moment(**given: Any) -> Moment:
     means = dict.fromkeys(METRICS, 1.0)
     known: Dict[str, Any] = {"seconds": 30.0, "means": {**means, "client.p95_ms": 91.0, "recovery.finish_s": 7200.0}}
-    return Moment("lab", "20.2.4", 1.7e9, **{**known, "slo": SLO, "trial": TRIAL, **given})
+    known = {**known, "slo": SLO, "trial": TRIAL, **given}
+    return Moment("lab", "20.2.4", 1.7e9, **{"newest": known["means"], **known})
 
 
 def test_a_full_page_fits_a_terminal_of_80_columns_and_24_lines() -> None:
@@ -49,7 +52,7 @@ def test_a_full_page_fits_a_terminal_of_80_columns_and_24_lines() -> None:
     st.dictionaries(st.sampled_from(sorted(METRICS)), st.floats(0, NEVER_S), max_size=len(METRICS)),
     st.sampled_from([None, SLO]),
     st.sampled_from([None, TRIAL, {"words": ["short"], "problem": "broken"}]),
-    st.lists(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=200), max_size=2),
+    st.lists(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=200), max_size=5),
 )
 def test_no_page_is_larger_than_its_terminal(
     height: int, means: Dict[str, float], slo: Optional[Slo], trial: Any, notes: Any
@@ -74,6 +77,13 @@ def test_times_to_finish_and_trouble_are_said() -> None:
     assert "no slow operations" in drawn(moment(means={"ops.slow": 0.0}))
 
 
+def test_what_is_left_and_what_is_wrong_is_of_the_last_look_and_not_a_mean() -> None:
+    means = {"osds.down": 0.37, "recovery.objects_left": 373.0, "recovery.objects_s": 12.2, "recovery.finish_s": 60.0}
+    shown = drawn(moment(means=means, newest={"osds.down": 1.0, "recovery.objects_left": 733.0}))
+    assert "TROUBLE: 1 OSD down" in shown
+    assert re.search(r"recovery +12.2 /s +733 +60 s", shown)
+
+
 def test_where_nothing_is_to_recover_its_rate_is_not_missed() -> None:
     idle = {"recovery.bytes_s": 0.0, "recovery.objects_s": 0.0, "recovery.objects_left": 0.0}
     (line,) = [line for line in drawn(moment(means=idle)).splitlines() if line.startswith("recovery.bytes_s")]
@@ -86,6 +96,14 @@ def test_where_nothing_is_to_recover_its_rate_is_not_missed() -> None:
 def test_the_longest_queue_has_the_longest_bar() -> None:
     means = {"queue.client": 10.0, "queue.background_recovery": 5.0, "queue.background_best_effort": 0.0}
     assert "queue per OSD: client 10 ##########, recovery 5 #####, best effort 0\n" in drawn(moment(means=means))
+
+
+def test_wider_terminals_have_longer_lines() -> None:
+    console = Console(width=120, height=40, file=io.StringIO(), highlight=False)
+    console.print(page(moment(), 40, 120))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert 80 < max(map(len, lines)) <= 120
+    assert "Sentence 8 " + "x" * 90 in lines
 
 
 @pytest.fixture
@@ -107,6 +125,22 @@ def test_once_gives_programs_what_was_seen_and_how_it_compares(twin: TwinCluster
     assert document["automatic"] is None
     _, out, _ = run("watch", "--cluster", "twin", "--once", "--interval", "10", "--format", "yaml")
     assert set(YAML(typ="safe").load(out)) == set(document)
+
+
+def test_what_a_tuning_run_or_a_rollout_has_on_trial_is_shown_until_it_is_taken_back(
+    twin: TwinCluster, run: Program
+) -> None:
+    def seen() -> Any:
+        return json.loads(run("watch", "--cluster", "twin", "--once", "--interval", "5", "--format", "json")[1])
+
+    own = twin.applier()
+    entry = own.apply(own.plan("osd", {"osd_max_scrubs": 2}), "trial 3 of 8", trial=True)
+    assert entry is not None
+    assert [(trial["change"], trial["why"]) for trial in seen()["on_trial"]] == [(entry.number, "trial 3 of 8")]
+    shown = drawn(replace(moment(on_trial=(entry,)), at=entry.changed + 42.0))
+    assert "On trial for 42 s: change 1, target osd: trial 3 of 8\n" in shown
+    own.undo_entry(entry)
+    assert seen()["on_trial"] == []
 
 
 def test_pages_follow_each_other_where_there_is_no_terminal_until_ctrl_c(
@@ -144,6 +178,54 @@ def test_a_look_that_fails_is_a_note_and_what_was_seen_stays(
     assert after.notes == ("`osd dump` did not answer in time",)
     assert after.means == before.means
     assert after.at > before.at
+
+
+def test_what_was_seen_before_the_window_is_shown_no_longer(twin: TwinCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = watch.View(twin, SLO, 30.0)
+    twin.clock.sleep(5)
+    seen_at = view.look().at
+
+    def silent(sampler: Any) -> None:
+        raise ClusterTimeout("`osd dump` did not answer in time")
+
+    monkeypatch.setattr(type(view._sampler), "sample", silent)
+    twin.clock.sleep(3600)
+    found = view.look()
+    assert (found.means, found.newest, found.seconds) == ({}, {}, 0.0)
+    assert found.notes == ("`osd dump` did not answer in time", f"last seen at {utc(seen_at)}")
+    assert {verdict.met for verdict in found.verdicts()} == {None}
+    shown = drawn(found)
+    assert "no sample\n" in shown
+    assert f"note: last seen at {utc(seen_at)}" in shown
+
+
+def test_what_a_sample_lacks_is_a_note_on_the_page(twin: TwinCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    view, tell = watch.View(twin, None, 30.0), type(twin.commander).tell
+
+    def without_osd_2(commander: Any, daemon: str, prefix: str, arguments: Any) -> str:
+        if daemon == "osd.2":
+            raise ClusterTimeout("no answer")
+        return tell(commander, daemon, prefix, arguments)
+
+    monkeypatch.setattr(type(twin.commander), "tell", without_osd_2)
+    twin.clock.sleep(5)
+    found = view.look()
+    assert found.notes == ("no answer of osd.2",)
+    assert "note: no answer of osd.2" in drawn(found)
+
+
+def test_at_the_longest_interval_a_look_still_has_rates(
+    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleep = type(twin.clock).sleep
+    # asking 64 OSDs takes a while
+    monkeypatch.setattr(type(twin.clock), "sleep", lambda clock, seconds: sleep(clock, seconds + 8.0))
+    words = ("watch", "--cluster", "twin", "--once", "--format", "json", "--interval")
+    code, out, _ = run(*words, str(watch.LONGEST_S))
+    assert code == 0
+    assert "client.iops" in json.loads(out)["means"]
+    code, _, _ = run(*words, str(watch.LONGEST_S + 1))
+    assert code == 2
 
 
 def test_means_are_of_the_window_alone(twin: TwinCluster) -> None:

@@ -1,0 +1,43 @@
+"""How a command ends before its time."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import contextmanager
+from typing import Iterator
+
+from ceph_tuner.uninterrupted import SIGNALS
+
+INTERRUPTED = 130
+"""Exit code: 128 and SIGINT, as of a shell; whichever signal it was."""
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """SIGTERM and SIGHUP (a dropped ssh) end like Ctrl-C, so that what was begun is taken back.
+
+    One of them strikes once: a shell that is hung up on sends its own after the kernel's, into the clearing up.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        # handlers run in the main thread alone
+        yield
+        return
+    ending = (signal.SIGTERM, signal.SIGHUP)
+
+    def interrupt(number: int, frame: object) -> None:
+        for each in ending:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    # SIGINT is Python's own, and put back where a command has ignored it meanwhile
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    for number in ending:
+        # nohup ignores SIGHUP, and that stays
+        if before[number] is not signal.SIG_IGN:
+            signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

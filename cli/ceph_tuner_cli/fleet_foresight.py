@@ -1,0 +1,225 @@
+"""Before `fleet import` and `fleet apply` write: what a profile comes to on each cluster, and what its twin says."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+import typer
+from rich.text import Text
+
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.errors import ClusterTimeout, InputError, Stopped, TunerError
+from ceph_tuner.fleet.contract import Member
+from ceph_tuner.fleet.described import described, wanted
+from ceph_tuner.fleet.here import here_and_now
+from ceph_tuner.fleet.opening import open_member
+from ceph_tuner.fleet.portable import Portable
+from ceph_tuner.recommendation import COVERAGE, Prediction
+from ceph_tuner.releases import Settings
+from ceph_tuner.report.words import amount
+from ceph_tuner.search.transfer import unlike
+from ceph_tuner.slo import Verdict
+from ceph_tuner.stored_slo import stored_baseline
+from ceph_tuner.translate import Translation
+from ceph_tuner.twin.compiled import available
+from ceph_tuner_cli import profiles
+from ceph_tuner_cli.fleet import asked
+from ceph_tuner_cli.render import console, say, working
+from ceph_tuner_cli.spread_option import check_spread, spread_over
+from ceph_tuner_cli.tables import Columns, columns
+
+if TYPE_CHECKING:
+    # it brings scipy and scikit-learn, a second that who only exports or compares does not wait for
+    from ceph_tuner.fleet.foreseeing import Foreseen, Target
+    from ceph_tuner.spreading import Spread
+
+UnpredictedOption = typer.Option(False, "--unpredicted", help="Do not ask the clusters' twins first.")
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """A profile as it comes to one cluster, and what is asked of the cluster's twin (None: nothing)."""
+
+    settings: Settings
+    notes: Tuple[str, ...] = ()
+    target: Optional[Target] = None
+
+
+@dataclass(frozen=True)
+class Fitter:
+    """Holds a profile against clusters. `target` names their OSDs."""
+
+    portable: Portable
+    target: str
+    within: float
+    although_unlike: bool
+    unpredicted: bool
+
+    def fit(
+        self, members: Sequence[Member], done: Callable[[Member, Cluster], bool] = lambda member, cluster: False
+    ) -> Dict[str, Fitting]:
+        """What it comes to on each, by name, all asked at once; those where it is `done` are left out.
+
+        Raises the first one's error, by their order: InputError where a cluster is too unlike or has no twin.
+        """
+
+        def ask(member: Member) -> Union[Fitting, TunerError]:
+            try:
+                with closing(open_member(member, self.within)) as opened:
+                    return _DONE if done(member, opened) else self._fitting(member, opened)
+            except TunerError as fault:
+                return fault
+
+        found: Dict[str, Fitting] = {}
+        for answer in asked(members, ask, self.within):
+            name = answer.member.name
+            fault = answer.found
+            if answer.kind == "late":
+                fault = ClusterTimeout(f"cluster {name}: {answer.problem}")
+            elif fault is None:
+                fault = Stopped(f"cluster {name}: {answer.problem}")
+            if isinstance(fault, TunerError):
+                say([f"{name} does not get it:"])
+                raise fault
+            if fault is not _DONE:
+                found[name] = fault
+        return found
+
+    def settings(
+        self, member: Member, cluster: Cluster, asked: Optional[Target] = None
+    ) -> Tuple[Settings, Tuple[str, ...]]:
+        """What to write, and what to know of it. Raises InputError where the cluster is too unlike the origin.
+
+        `asked`: what its twin is asked, where that is known.
+        """
+        slo, told = (None, None) if asked is None else (asked.slo, asked.described.model)
+        if member.slo:
+            slo = wanted(member, cluster)
+        here, seen = here_and_now(cluster, self.target, slo, told)
+        reason = unlike(self.portable.profile, here, seen)
+        if reason and not self.although_unlike:
+            said = f"an unlike cluster ({reason})"
+            raise InputError(str(self.portable.profile.name), said, "one that is alike, or --although-unlike")
+        translation = self._translation(cluster)
+        notes = (*([f"unlike: {reason}"] if reason else ()), *translation.notes)
+        return translation.settings, tuple(f"{member.name}: {note}" for note in notes)
+
+    def settings_of_alike(self, cluster: Cluster) -> Settings:
+        """What to write where it was decided before that the cluster is to get it: its load may be another one now."""
+        return self._translation(cluster).settings
+
+    def _translation(self, cluster: Cluster) -> Translation:
+        return profiles.for_cluster(self.portable.profile, cluster, self.target)
+
+    def _fitting(self, member: Member, cluster: Cluster) -> Fitting:
+        # where no journal can be read, as by REST, nothing is ever written
+        cluster.applier().history()
+        if self.unpredicted:
+            return Fitting(*self.settings(member, cluster))
+        from ceph_tuner.fleet.foreseeing import Target
+
+        try:
+            slo = wanted(member, cluster)
+            twin = described(member, cluster, slo, self.target, self.within)
+            asked = Target(member.name, twin, slo, {}, stored_baseline(cluster.store))
+        except InputError as fault:
+            raise _or_unpredicted(fault) from fault
+        settings, notes = self.settings(member, cluster, asked)
+        return Fitting(settings, notes, replace(asked, settings=settings))
+
+
+_DONE = Fitting({})
+
+_ALONE = 4
+"""Clusters whose twins run within this process: to begin others takes as long."""
+
+
+def check_prediction(unpredicted: bool, dask: Optional[str]) -> None:
+    """Before clusters are asked. Raises InputError for options that contradict each other, or lack their package."""
+    if unpredicted and dask is not None:
+        raise InputError("--dask", "--unpredicted as well", "one of them: without the twins there is nothing to run")
+    check_spread(None, dask)
+
+
+def predict(fittings: Sequence[Fitting], shown: bool, dask: Optional[str] = None) -> Dict[str, Foreseen]:
+    """Ask the twins, show what they say where `shown`, and give it by cluster. `dask`: where they run; None: here."""
+    from ceph_tuner.fleet import foreseeing
+
+    targets = [fitting.target for fitting in fittings if fitting.target is not None]
+    if not targets:
+        return {}
+    if dask is None and not available():
+        say(["without numba the twins run uncompiled, many times slower"])
+    try:
+        with ExitStack() as stack, working("predicting") as tell:
+            spread: Optional[Spread] = None
+            if dask is not None or len(targets) > _ALONE:
+                spread = stack.enter_context(spread_over(None, dask, foreseeing))
+                say([f"note: {note}" for note in spread.notes])
+
+            def report(name: str, done: int, total: int) -> None:
+                tell(f"the twin of {name}", done, total)
+
+            found = {foreseen.name: foreseen for foreseen in foreseeing.foresee(targets, report, spread)}
+    except InputError as fault:
+        raise _or_unpredicted(fault) from fault
+    if shown:
+        console.print(_table(list(found.values())))
+        say(_notes(list(found.values())))
+    return found
+
+
+def refuse(profile: str, found: Sequence[Foreseen]) -> None:
+    """Raise InputError where a twin advises against it: nothing is written anywhere then."""
+    refused = [foreseen for foreseen in found if foreseen.refusal]
+    if refused:
+        more = f" ({', '.join(other.name for other in refused[1:])} as well)" if refused[1:] else ""
+        first = refused[0]
+        say([f"{first.name} does not get it{more}:"])
+        raise InputError(
+            f"{profile} on the twin of {first.name}", first.refusal, "what does no harm there, or --unpredicted"
+        )
+
+
+def document_of(found: Mapping[str, Foreseen], name: str) -> Dict[str, Any]:
+    """What programs are told of a cluster's prediction."""
+    return {"prediction": found[name].to_dict() if name in found else None}
+
+
+def _or_unpredicted(fault: InputError) -> InputError:
+    return InputError(fault.place, fault.found, f"{fault.expected}; or --unpredicted, to go without its twin")
+
+
+def _table(found: Sequence[Foreseen]) -> Columns:
+    table = columns(
+        "cluster", "objective", "in force", "with it",
+        caption=f"By each cluster's own twin; below a value, where {COVERAGE:.0%} of clusters like it fall.",
+    )  # fmt: skip
+    for foreseen in found:
+        for place, (before, after) in enumerate(foreseen.verdicts):
+            name = foreseen.name if place == 0 else ""
+            kind = "" if after.objective.hard else "\n(soft)"
+            cells = (_cell(before, foreseen.before), _cell(after, foreseen.after))
+            table.add_row(name, after.objective.text + kind, *cells)
+    return table
+
+
+def _cell(verdict: Verdict, entry: Prediction) -> Text:
+    from ceph_tuner.fleet.foreseeing import written
+
+    interval = entry.interval(verdict.objective.metric) if verdict.seen is not None else None
+    _, ends = amount(verdict.objective.metric, verdict.seen, *(interval or ()))
+    style = "green" if verdict.met else "red"
+    mark = "✓" if verdict.met else "✗"
+    return Text.assemble((f"{mark} {written(verdict)}", style), (f"\n  {ends}" if ends else "", "dim"))
+
+
+def _notes(found: Sequence[Foreseen]) -> List[str]:
+    """Each note once, with the clusters that it is about."""
+    about: Dict[str, List[str]] = {}
+    for foreseen in found:
+        for note in foreseen.notes:
+            about.setdefault(note, []).append(foreseen.name)
+    return [f"{', '.join(names)}: {note}" for note, names in about.items()]

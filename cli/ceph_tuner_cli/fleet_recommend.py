@@ -1,0 +1,132 @@
+"""`ceph-tuner fleet recommend`: settings for each cluster of a fleet, found on its twin."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Dict, List, Optional, Tuple
+
+import typer
+
+from ceph_tuner.clusters.machine import SystemClock
+from ceph_tuner.errors import RetryLater
+from ceph_tuner.files import fleet_file, slo_file
+from ceph_tuner.fleet import advising
+from ceph_tuner.fleet.advising import Task
+from ceph_tuner.fleet.advising_all import Kept, Known, NotKept, advise_all
+from ceph_tuner.fleet.answers_folder import AnswersFolder, Nowhere
+from ceph_tuner.fleet.questions import question_for
+from ceph_tuner.recommendation import Effort
+from ceph_tuner.spreading import Ended, GivenUp, Lost, Spread
+from ceph_tuner_cli.elsewhere import gathered
+from ceph_tuner_cli.ending import INTERRUPTED
+from ceph_tuner_cli.fleet import FleetOption, LabelOption, NamesArgument, WithinOption, asked
+from ceph_tuner_cli.fleet import app as app
+from ceph_tuner_cli.fleet_recommend_page import FleetProgress, Row, page
+from ceph_tuner_cli.render import Format, FormatOption, emit, fail, say, warn
+from ceph_tuner_cli.spread_option import DaskOption, ProcessesOption, check_spread, spread_over
+
+EFFORT = Effort()
+
+
+@app.command()
+def recommend(
+    names: Optional[List[str]] = NamesArgument,
+    fleet: Path = FleetOption,
+    labels: List[str] = LabelOption,
+    slo: Optional[Path] = typer.Option(None, "--slo", "-s", help="The SLO file of clusters that have none."),
+    trials: int = typer.Option(EFFORT.trials, "--trials", "-n", min=1, max=500, help="Settings to try on each twin."),
+    seed: int = typer.Option(1, "--seed", min=0, max=2**31, help="The same seed gives the same answers."),
+    profile_from: Optional[List[Path]] = typer.Option(
+        None, "--profile-from", help="A profile of another cluster, to try first on like ones; may be repeated."
+    ),
+    processes: Optional[int] = ProcessesOption,
+    dask: Optional[str] = DaskOption,
+    output: Optional[Path] = typer.Option(
+        None, "--output", "-o", metavar="DIR", help="Where answers and profiles are kept; it goes on with what it has."
+    ),
+    within: float = WithinOption,
+    form: Format = FormatOption,
+) -> int:
+    """Search settings for each cluster on its twin, and touch none: one row a cluster, as `recommend` gives a page.
+
+    Exit code 1 where a cluster has no answer, or misses a hard objective even so; 130 after Ctrl-C, which shows what
+    is known by then.
+    """
+    check_spread(processes, dask)
+    members = fleet_file.read(fleet).chosen(names or (), labels)
+    if slo is not None:
+        slo_file.read(slo)  # now, not once for each cluster
+    others = tuple(gathered(profile_from or []))
+    kept: Kept = Nowhere()
+    if output is not None:
+        kept = AnswersFolder(output, [member.name for member in members], SystemClock())
+    rows = {member.name: Row(member.name) for member in members}
+    effort = replace(EFFORT, trials=trials, seed=seed)
+    # Dask is reached before clusters are asked: where it is not there, nobody has waited for these
+    with spread_over(processes, dask, advising) as spread:
+        tasks: Dict[str, Task] = {}
+        for answer in asked(members, lambda member: question_for(member, within, slo), within):
+            name = answer.member.name
+            if answer.found is None:
+                rows[name].problem = answer.problem.removeprefix(f"cluster {name}: ")
+            else:
+                own = answer.found
+                tasks[name] = Task(name, own.question, effort, others, explain=output is not None, seen=own.seen)
+                rows[name].notes = own.notes
+        interrupted, gone = _search(tasks, rows, kept, spread) if tasks else (False, None)
+    listed = list(rows.values())
+    for row in listed:
+        if isinstance(kept, AnswersFolder) and row.better and row.kept and kept.profile(row.name).exists():
+            row.saved = str(kept.profile(row.name))
+    emit([row.to_dict() for row in listed], form, lambda: page(listed))
+    if form is Format.table:
+        say([line for row in listed for line in row.remarks])
+    _say_next(listed, output, interrupted)
+    if gone is not None:
+        fail(gone.advised)
+        return gone.exit_code
+    if interrupted:
+        return INTERRUPTED
+    return 0 if all(row.well for row in listed) else 1
+
+
+def _search(
+    tasks: Dict[str, Task], rows: Dict[str, Row], kept: Kept, spread: Spread
+) -> Tuple[bool, Optional[RetryLater]]:
+    """Fill the rows. Whether it was interrupted, and who left it."""
+    with FleetProgress(len(tasks)) as progress:
+        try:
+            progress.place(spread.place)
+            for note in spread.notes:
+                say([f"note: {note}"])
+            for event in advise_all(tasks, spread, kept):
+                if isinstance(event, NotKept):
+                    rows[event.key].kept = False
+                    warn([f"{event.key}: its answer is shown but not kept: {event.reason}"])
+                    continue
+                if isinstance(event, (Ended, Known)):
+                    rows[event.key].answer = event.result.document
+                elif isinstance(event, GivenUp):
+                    rows[event.key].problem = event.reason
+                elif isinstance(event, Lost):
+                    warn([f"{event.key}: {event.reason}; it begins anew"])
+                progress.hear(event, rows)
+        except KeyboardInterrupt:
+            return True, None
+        except RetryLater as gone:
+            return False, gone
+    return False, None
+
+
+def _say_next(rows: List[Row], output: Optional[Path], interrupted: bool) -> None:
+    left = [row for row in rows if row.answer is None and not row.problem]
+    if left:
+        goes_on = "the same command goes on" if output is not None else "with --output DIR the same command would go on"
+        say([f"{len(left)} of {len(rows)} clusters are not done{' yet' if interrupted else ''}: {goes_on}"])
+    saved = [row for row in rows if row.saved]
+    if saved:
+        say([f"{len(saved)} profiles in {output}; the next step, for one of them:"])
+        say([f"  ceph-tuner fleet import {saved[0].saved} {saved[0].name}"])
+    elif output is None and any(row.better for row in rows):
+        say(["--output DIR keeps profiles for `ceph-tuner fleet import|apply`, and answers for `ceph-tuner report`"])

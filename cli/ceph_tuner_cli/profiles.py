@@ -1,0 +1,92 @@
+"""Profiles as the commands take them: read by file or name, made of a cluster, brought to a cluster, compared."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, Iterable, List, Optional
+
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.errors import InputError
+from ceph_tuner.files import profile_file
+from ceph_tuner.in_force import hardware_of, kinds_of, profile_in_force
+from ceph_tuner.knobs import KNOBS
+from ceph_tuner.profile import Profile
+from ceph_tuner.releases import Release, release_of
+from ceph_tuner.translate import Translation, translate
+from ceph_tuner_cli.render import say
+from ceph_tuner_profiles import catalogue
+
+
+def read(text: str, release: Optional[str] = None) -> Profile:
+    """Read a file, or a profile that comes along (`balanced` alone where the release is known)."""
+    if os.path.sep not in text and not text.endswith((".yaml", ".yml")) and not os.path.isfile(text):
+        return catalogue.load(text, era_of(release))
+    if text in catalogue.names():
+        return catalogue.load(text)
+    return profile_file.read(text)
+
+
+def differences(one: Profile, other: Profile) -> List[Dict[str, Any]]:
+    """Knobs in which two profiles differ, with both values; a default where a profile leaves it open."""
+    rows = []
+    for name, entry in KNOBS.items():
+        if name not in one.settings and name not in other.settings:
+            continue
+        values = [each.settings.get(name, entry.default(each.release)) for each in (one, other)]
+        if values[0] != values[1]:
+            rows.append({"knob": name, "first": values[0], "second": values[1]})
+    return rows
+
+
+def in_force(cluster: Cluster, target: str, name: str) -> Profile:
+    """Make a profile of what a target's OSDs have. Raises InputError where they do not agree."""
+    places = {place.osd: place for place in cluster.config.places()}
+    osds = cluster.config.osds(target)
+    if not osds:
+        raise InputError("--target", f"{target!r}, which covers no running OSD", "one that covers some")
+    kinds = kinds_of(cluster.commander, places.values())
+    found = {}
+    for osd in osds:
+        made = profile_in_force(
+            name,
+            cluster.config.effective(osd),
+            cluster.release,
+            cluster.version,
+            places[osd].device_class,
+            kinds[osd],
+            osds=len(osds),
+        )
+        found[osd] = made
+    first = found[osds[0]]
+    for osd in osds[1:]:
+        if found[osd].profile.settings != first.profile.settings:
+            differing = ", ".join(row["knob"] for row in differences(first.profile, found[osd].profile))
+            raise InputError("--target", f"osd.{osds[0]} and osd.{osd} that differ in {differing}", "OSDs that agree")
+    say(notes(first.notes))
+    return first.profile
+
+
+def for_cluster(profile: Profile, cluster: Cluster, target: str) -> Translation:
+    """Translate a profile for a target's OSDs."""
+    osds = cluster.config.osds(target)
+    if not osds:
+        raise InputError("--target", f"{target!r}, which covers no running OSD", "one that covers some")
+    place = {place.osd: place for place in cluster.config.places()}[osds[0]]
+    kind = kinds_of(cluster.commander, [place])[place.osd]
+    hardware = hardware_of(cluster.config.effective(place.osd), place.device_class, f"osd.{place.osd}", kind)
+    return translate(profile, cluster.release, hardware)
+
+
+def era_of(release: Optional[str]) -> Optional[Release]:
+    """Give the release of `--release`."""
+    return None if release is None else release_of(release, "--release")
+
+
+def can_translate(profile: Profile, release: Release) -> bool:
+    """IOPS per shard need the hardware, which a built-in profile has not."""
+    return release.units == "fraction" or profile.hardware is not None or profile.built_in
+
+
+def notes(found: Iterable[str]) -> List[str]:
+    """What a translation says beside its result."""
+    return [f"note: {note}" for note in found]

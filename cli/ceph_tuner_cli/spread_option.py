@@ -1,0 +1,44 @@
+"""`--processes` and `--dask`: where what takes long is carried out, the same for every command that offers them."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Optional
+
+import typer
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.spreading import Spread
+
+ProcessesOption = typer.Option(None, "--processes", min=1, help="Twins side by side; else one a core.")
+DaskOption = typer.Option(
+    None, "--dask", metavar="ADDRESS", help="Run twins on the workers of this Dask scheduler (tcp://HOST:8786)."
+)
+
+
+def check_spread(processes: Optional[int], dask: Optional[str]) -> None:
+    """Before anything takes time. Raises InputError where Dask is asked for and not there, or both are."""
+    if dask is None:
+        return
+    if processes is not None:
+        raise InputError("--dask", "--processes as well", "one of them: Dask's workers are as many as were started")
+    if find_spec("distributed") is None:
+        raise InputError("--dask", "no Dask here", "the Python package `distributed` (docs/fleet.md)")
+
+
+def spread_over(processes: Optional[int], dask: Optional[str], module: ModuleType) -> Spread:
+    """Workers for calls of `module`: of a Dask cluster, else processes of this machine (None: one a core).
+
+    Raises InputError, RetryLater where no Dask answers.
+    """
+    check_spread(processes, dask)
+    if dask is None:
+        # with numba, which who only asks for help does not wait for
+        from ceph_tuner.spreading.processes import Processes
+        from ceph_tuner.twin.workers import warm
+
+        return Processes(processes, prepare=warm, preload=[module.__name__])
+    from ceph_tuner.spreading.on_dask import OnDask  # brings Dask, which nothing else needs
+
+    return OnDask(dask)

@@ -1,0 +1,72 @@
+"""What `ceph-tuner tune` puts together for a run, and what it makes of its outcome."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import List, Optional, Sequence, Tuple
+
+from ceph_tuner.applier import Applier
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.clusters.sampler import ClusterSampler
+from ceph_tuner.files import slo_file
+from ceph_tuner.lab.recipes import options_for_window
+from ceph_tuner.lab.scenarios import scenario as make_scenario
+from ceph_tuner.recommendation.accounts import Account, accounts
+from ceph_tuner.recommendation.answer import way_back
+from ceph_tuner.search.space import Space, space_for
+from ceph_tuner.settings import fitting_reservations
+from ceph_tuner.translate import to_release_units
+from ceph_tuner.trial import Budget
+from ceph_tuner.tuning import Work
+from ceph_tuner.tuning.live_work import LiveWork
+from ceph_tuner.tuning.measuring import Timing
+from ceph_tuner.tuning.on_cluster import InForce
+from ceph_tuner.tuning.outcome import Outcome, Task
+from ceph_tuner.twin.knobs_in_force import completed
+from ceph_tuner_cli.render import say
+from ceph_tuner_cli.tune_prior import Believed
+
+
+def space_of(opened: Cluster, wanted: slo_file.SloFile, now: InForce, names: Optional[Sequence[str]]) -> Space:
+    """Give what is searched: the named knobs, or those of the work that the objectives are about."""
+    return space_for(opened.release, wanted.slo.work, fitting_reservations(now.settings), names)
+
+
+def task_of(
+    wanted: slo_file.SloFile, opened: Cluster, now: InForce, budget: Budget, write_back: bool, compare: bool
+) -> Task:
+    """Give what the loop is asked."""
+    settings = fitting_reservations(now.settings)
+    return Task(wanted.slo, opened.release.profiles, settings, now.profile, budget, write_back, compare)
+
+
+def work_of(opened: Cluster, wanted: slo_file.SloFile, timing: Timing, stack: ExitStack) -> Work:
+    """Start a lab's scenario, or take the cluster's own load as it is."""
+    if opened.lab is not None and wanted.scenario:
+        options = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
+        return stack.enter_context(make_scenario(wanted.scenario, opened.lab, **options))
+    if wanted.scenario and opened.lab is None:
+        say([f"{opened.name} is no lab: its own load is measured, no scenario is started"])
+    return LiveWork(ClusterSampler(opened.commander, opened.clock.now), opened.clock)
+
+
+def classes_of(outcome: Outcome, now: InForce, known: Believed) -> List[Account]:
+    """Account for each class's capacity, where a model of the cluster says what the work costs."""
+    if known.model is None:
+        return []
+    settings = completed(outcome.settings or now.settings, known.model.release)
+    believed_of = {name: getattr(now.hardware, name) for name in ("capacity_iops", "bandwidth_bytes_s", "shards")}
+    # what mClock divides is what it believes here, whatever the description says
+    model = replace(known.model, osd=replace(known.model.osd, **believed_of))
+    return accounts(outcome.slo, model, settings, outcome.choice.winner.means, outcome.baseline)
+
+
+def commands_of(
+    applier: Applier, target: str, outcome: Outcome, opened: Cluster, now: InForce
+) -> Tuple[List[str], List[str]]:
+    """Give the exact commands for a winner that was not left in place, and those that take them back."""
+    if not outcome.choice.better or not outcome.settings:
+        return [], []
+    plan = applier.plan(target, to_release_units(outcome.settings, opened.release, now.hardware))
+    return plan.commands, list(way_back(opened.config.dump(), plan, opened.config.places()))

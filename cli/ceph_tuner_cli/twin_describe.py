@@ -1,0 +1,57 @@
+"""`ceph-tuner twin describe`: a described cluster out of a live one."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import FrozenSet, Optional
+
+import typer
+
+from ceph_tuner.clusters import open_cluster
+from ceph_tuner.clusters.describing import SAMPLE_S, describe
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.files import cluster_writing, slo_file
+from ceph_tuner.files.writing import check_free
+from ceph_tuner.stored_slo import stored_slo
+from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, TargetOption
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
+
+
+def described(
+    cluster: str = ClusterOption,
+    target: str = TargetOption,
+    output: Optional[Path] = typer.Option(None, "--output", "-o", help="The file to write; none prints it."),
+    slo: Optional[Path] = typer.Option(
+        None, "--slo", "-s", help="An SLO file in place of the cluster's own: its kinds of work are described."
+    ),
+    sample: float = typer.Option(
+        SAMPLE_S, "--sample", min=0.0, max=600.0, help="Seconds to sample a cluster without the plugin; 0: never."
+    ),
+    force: bool = ForceOption,
+    form: Format = FormatOption,
+) -> None:
+    """Describe a live cluster to its twin, as `recommend` reads it; what is a guess is said. Changes nothing there.
+
+    Work that the SLO is about, and that is not under way, is assumed; without any SLO that is a deep scrub.
+    """
+    if output is not None:
+        check_free(output, force)
+    with working(f"looking at {cluster}"), closing(open_cluster(cluster)) as opened:
+        found = describe(opened, target, _also(opened, slo), sample)
+    if output is None:
+        # a description is a YAML file, for people as well
+        if form is Format.json:
+            emit(cluster_writing.to_dict(found), form)
+        else:
+            show_lines(cluster_writing.to_text(found).splitlines())
+        return
+    cluster_writing.write(output, found, force)
+    say([f"note: {note}" for note in found.notes])
+    document = {"saved": str(output), "cluster": found.name, "notes": list(found.notes)}
+    emit(document, form, lambda: f"{output}: {found.name}; the next step is `ceph-tuner recommend {output} --slo FILE`")
+
+
+def _also(cluster: Cluster, slo: Optional[Path]) -> FrozenSet[str]:
+    own = stored_slo(cluster.store) if slo is None else slo_file.read(slo).slo
+    return frozenset({"scrub"}) if own is None else own.work

@@ -1,0 +1,125 @@
+"""What `rollback` and `fleet rollback` end with: exit codes, and what is told of work that was cut short."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Callable, Dict, List, Tuple
+
+import pytest
+
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.files import portable_file
+from ceph_tuner.fleet.contract import Member
+from ceph_tuner.fleet.portable import sealed
+from ceph_tuner.releases import TENTACLE
+from ceph_tuner_cli import cluster_option, fleet_rollout
+from ceph_tuner_profiles import catalogue
+from monitors import ManualClock, Monitors
+
+Run = Callable[..., Tuple[int, str, str]]
+SCRUBS = {"osd_max_scrubs": 2}
+
+
+def opened(monitors: Monitors) -> Cluster:
+    return Cluster("a", object(), monitors, monitors.store, TENTACLE, "20.2.4", clock=ManualClock())  # type: ignore[arg-type]
+
+
+def changed(monitors: Monitors, why: str = "") -> Monitors:
+    applier = opened(monitors).applier()
+    assert applier.apply(applier.plan("osd", SCRUBS), why) is not None
+    return monitors
+
+
+@pytest.fixture
+def monitors(monkeypatch: pytest.MonkeyPatch) -> Monitors:
+    found = changed(Monitors())
+    monkeypatch.setattr(cluster_option, "open_cluster", lambda name: opened(found))
+    return found
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "night.yaml"
+    portable_file.write(
+        path, sealed(catalogue.load("tuned/lab-recovery"), {"cluster": "x", "exported": "2026-01-01T00:00:00Z"})
+    )
+    return str(path)
+
+
+@pytest.fixture
+def two(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dict[str, Monitors]:
+    """Two clusters on which a rollout of `file` was kept."""
+    portable = portable_file.read(Path(file))
+    label = f"fleet {portable.profile.name} {portable.digest.split(':')[1][:12]}"
+    found = {name: changed(Monitors(), label) for name in ("paris", "rome")}
+
+    def opening(member: Member, timeout: float) -> Cluster:
+        return opened(found[member.name])
+
+    monkeypatch.setattr(fleet_rollout, "open_member", opening)
+    (tmp_path / "fleet.yaml").write_text("schema: 1\nclusters:\n  paris: {lab: a}\n  rome: {lab: b}\n")
+    return found
+
+
+def of_fleet(file: str) -> List[str]:
+    return ["fleet", "rollback", file, "--fleet", str(Path(file).parent / "fleet.yaml")]
+
+
+def somebody_changes(monitors: Monitors) -> None:
+    monitors.set("osd", "osd_max_scrubs", "7")
+
+
+def stay_deaf(monitors: Monitors) -> None:
+    seen = {osd: monitors.sources(osd) for osd in range(3)}
+    monitors.sources = lambda osd: seen[osd]  # type: ignore[method-assign]
+
+
+def test_what_is_as_before_ends_with_0(run: Run, monitors: Monitors) -> None:
+    code, out, _ = run("rollback", "--cluster", "a", "--format", "json")
+    assert (code, json.loads(out)) == (0, [{"change": 1, "target": "osd", "drift": [], "unseen": []}])
+
+
+def test_what_somebody_else_changed_is_left_and_ends_with_1(run: Run, monitors: Monitors) -> None:
+    somebody_changes(monitors)
+    drift = [{"who": "osd", "name": "osd_max_scrubs", "ours": "2", "found": "7"}]
+    code, out, _ = run("rollback", "--cluster", "a", "--dry-run", "--format", "json")
+    assert (code, json.loads(out)[0]["drift"]) == (0, drift)
+    code, out, err = run("rollback", "--cluster", "a", "--format", "json")
+    assert (code, json.loads(out)[0]["drift"]) == (1, drift)
+    assert "warning: osd osd_max_scrubs: found 7 instead of our 2, left as it is" in err
+
+
+def test_osds_that_do_not_show_it_end_with_4_after_the_result(run: Run, monitors: Monitors) -> None:
+    stay_deaf(monitors)
+    code, out, err = run("rollback", "--cluster", "a", "--format", "json")
+    assert code == 4
+    assert len(json.loads(out)[0]["unseen"]) == 3
+    assert "error: the database is as before, and not every OSD shows it" in err
+
+
+@pytest.mark.parametrize(("fault", "code"), [(None, 0), (somebody_changes, 1), (stay_deaf, 4)])
+def test_a_fleet_ends_as_the_worst_of_its_clusters(
+    run: Run, two: Dict[str, Monitors], file: str, fault: object, code: int
+) -> None:
+    if callable(fault):
+        fault(two["paris"])
+    ended, out, _ = run(*of_fleet(file), "--format", "json")
+    assert ended == code
+    assert [(row["cluster"], len(row["undone"]), row["problem"]) for row in json.loads(out)] == [
+        ("paris", 1, None),
+        ("rome", 1, None),
+    ]
+
+
+def test_ctrl_c_tells_what_was_taken_back_before_and_ends_with_130(
+    run: Run, two: Dict[str, Monitors], file: str
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    two["rome"].before_write = interrupted
+    code, out, _ = run(*of_fleet(file), "--format", "json")
+    paris, rome = json.loads(out)
+    assert (code, len(paris["undone"]), paris["problem"]) == (130, 1, None)
+    assert (rome["undone"], rome["problem"]) == ([], "interrupted")
