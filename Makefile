@@ -3,6 +3,7 @@
 # make tune    the main job on that lab: SLO in, tuned profile written back
 # make validate-twin   the twin against a lab: measures for two hours; with WINDOWS=file it only predicts
 # make test    every test: unit, contract, real clusters
+# make coverage  the same, and which lines they run, in build/coverage: takes longer
 # make check   style, types, rules between the parts
 # make docs    the documentation as HTML, in build/docs
 
@@ -14,7 +15,7 @@ BIN := $(VENV)/bin
 export PYTHONPATH := $(CURDIR)/mgr_module
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup recommend lab tune validate-twin test test-unit check format reference docs clean
+.PHONY: help setup recommend lab tune validate-twin test coverage test-unit check format reference docs clean
 help:
 	@sed -n 's/^# make /make /p' Makefile
 
@@ -67,8 +68,13 @@ endif
 	$(BIN)/python benchmarks/twin_on_lab.py --windows $(MEASURED) \
 	  --output docs/results/twin.json --plot docs/results/twin.png
 
+# three processes also on two cores: what tests a cluster mostly waits
 test: setup
-	$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report=term
+	$(BIN)/pytest -n 3 --dist loadgroup
+
+coverage: setup
+	$(BIN)/pytest -n 3 --dist loadgroup --cov --cov-report=html:build/coverage
+	@echo "build/coverage/index.html"
 
 test-unit: setup
 	$(BIN)/pytest -n 2 -m 'not cluster'

@@ -48,8 +48,11 @@ setup(
     extras_require={
         # peers of benchmarks/search.py; those that need torch and botorch are left out where these are not installed
         "bench": ["coco-experiment>=2.8", "optuna>=4.9"],
+        # `fleet recommend --dask`
+        "dask": ["distributed>=2024.5"],
         "dev": [
             "coverage[toml]>=7.4",
+            "distributed>=2024.5",
             "hypothesis>=6.100",
             "import-linter>=2.0",
             "keyring>=24",

@@ -25,6 +25,9 @@ from ceph_tuner.lab.throttle import host_throttle
 # a shell starts what runs in its background with Ctrl-C ignored, and every program that is tested would inherit that
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# nohup does so with a hang-up; the tests themselves go on, as a handler is not handed on
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 # how long an example takes says more about the machine than about the code
 settings.register_profile("unhurried", deadline=None)
@@ -41,7 +44,7 @@ def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
     """Whatever uses a lab is a real-cluster test; skip them where this machine can have no lab.
 
     Tests of one lab stay in one process (pytest-xdist), so that there is one lab of each release; they mostly wait,
-    so the releases are tested side by side.
+    so the releases are tested side by side, and beside them what needs both or brings up labs of its own.
     """
     for item in items:
         if _LAB_FIXTURES & set(getattr(item, "fixturenames", ())):
@@ -57,10 +60,12 @@ def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
 def _lab_of(item: pytest.Item) -> str:
     callspec = getattr(item, "callspec", None)
     parameter = callspec.params.get("any_lab") if callspec is not None else None
-    if parameter is None and "tentacle_lab" in getattr(item, "fixturenames", ()):
-        return "tentacle"
-    # tests with labs of their own go where the fewer others are
-    return str(parameter or "reef")
+    if parameter is not None:
+        return str(parameter)
+    names = set(getattr(item, "fixturenames", ()))
+    if {"tentacle_lab", "reef_lab"} <= names:
+        return "both"
+    return "tentacle" if "tentacle_lab" in names else "reef" if "reef_lab" in names else "own"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

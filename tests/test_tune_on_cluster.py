@@ -15,6 +15,7 @@ import pytest
 
 from ceph_tuner.files import profile_file
 from ceph_tuner.lab.cluster import Lab
+from chromium import chromium, opened, program
 
 SLO = """\
 schema: 1
@@ -55,6 +56,30 @@ def flags(lab: Lab) -> str:
     return str(json.loads(lab.run(["ceph", "osd", "dump", "--format", "json"]))["flags"])
 
 
+def reported(lab: Lab, answer: str, directory: Path) -> None:
+    """The run as a page: what it answered beside what the cluster remembers, and that alone."""
+    given, both, alone = (directory / name for name in ("answer.json", "both.html", "alone.html"))
+    given.write_text(answer, encoding="utf-8")
+    ceph_tuner("report", str(given), "--cluster", lab.name, "--output", str(both))
+    ceph_tuner("report", "--cluster", lab.name, "--output", str(alone))
+    names = [trial["label"] for trial in json.loads(answer)["trials"]]
+    for path in (both, alone):
+        page = path.read_text(encoding="utf-8")
+        for part in ("objectives", "in-time", "trade-off", "commands", "unknown"):
+            assert f'id="{part}"' in page, (path.name, part)
+        assert f"All {len(names)} measurements" in page
+        assert all(f'<th scope="row">{name}</th>' in page for name in names)
+    # what the search had learnt, and what the lab's own model says of each class, are in the answer alone
+    assert 'id="capacity"' in both.read_text(encoding="utf-8")
+    if program() is None:
+        return
+    with chromium() as browser:
+        for path in (both, alone):
+            for width in (1280, 360):
+                with opened(browser, path, width) as shown:
+                    assert shown.holds(width), (path.name, width, shown)
+
+
 @pytest.mark.timeout(600)
 def test_tune_tries_settings_and_rollback_restores_the_configuration_byte_for_byte(
     tentacle_lab: Lab, slo: Path, tmp_path: Path
@@ -73,6 +98,7 @@ def test_tune_tries_settings_and_rollback_restores_the_configuration_byte_for_by
     assert "client.p95_ms" in result["search"]["trust"]
     assert all("client.p95_ms" in trial["measures"] for trial in result["trials"]), done.stderr
     assert flags(tentacle_lab) == flags_before
+    reported(tentacle_lab, done.stdout, tmp_path)
     # which of the windows is the better one is for the cluster to say; what follows from it is ours
     if not result["written"]:
         assert dump(tentacle_lab) == before
