@@ -8,20 +8,25 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from contextlib import closing
+from html import unescape
 from pathlib import Path
 from typing import Iterator, List, NamedTuple
 
 import pytest
 
 from automatic_lab import KNOB, AutomaticLab
-from ceph_tuner.autopilot.audit import ACTS, FAILOVER, Record, without_outcome
+from ceph_tuner.autopilot.audit import ACTS, APPLY, FAILOVER, KEPT, TAKEN_BACK, Record, without_outcome
 from ceph_tuner.autopilot.state import ASKING, HOLDING, OBSERVING, OFF, TRYING
 from ceph_tuner.clusters import open_cluster
+from ceph_tuner.journal import APPLIED
 from ceph_tuner.lab.cluster import Lab
 from ceph_tuner.lock import PREFIX as LOCK
 from ceph_tuner.ports import ConfigEntry
+from chromium import chromium, opened, program
 
 pytestmark = pytest.mark.cluster
 
@@ -161,6 +166,11 @@ def test_a_guardian_that_was_killed_gets_a_successor_and_the_trial_goes_on(autom
 def test_switched_off_in_a_trial_it_takes_the_trial_back(automatic: AutomaticLab) -> None:
     before = automatic.config()
     automatic.begin(TRYING)
+    progress = json.loads(automatic.mon("progress json"))
+    ours = [event for event in [*progress["events"], *progress["completed"]] if event["id"].startswith("tuner-")]
+    # as Ceph's dashboard reads them; what it cannot read breaks its landing page
+    assert all(dict(event["refs"])["tuner"] == event["id"] for event in ours)
+    assert ours
     automatic.mon("tuner auto off")
     automatic.until(lambda: automatic.config() == before, WITHIN_S)
     automatic.until(automatic.settled, 10)
@@ -210,3 +220,22 @@ def test_a_monitor_that_dies_and_comes_back_leaves_all_as_before_or_as_planned(a
     assert (automatic.config() == before) != kept
     assert len(knob_of(automatic.config())) == 1
     assert_whole(automatic, trail)
+
+
+def test_what_it_did_is_on_a_page_for_people(automatic: AutomaticLab, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    words = ["report", "--cluster", automatic.lab.name, "--output", str(path)]
+    subprocess.run([sys.executable, "-c", "from ceph_tuner_cli.main import main; main()", *words], check=True)
+    page = unescape(path.read_text(encoding="utf-8"))
+    # the oldest may be beyond what a page has
+    told = [record for record in automatic.records() if record.what in (APPLY, KEPT, TAKEN_BACK) and not record.refers]
+    assert {record.what for record in told[-20:]} == {APPLY, KEPT, TAKEN_BACK}
+    for record in told[-20:]:
+        assert f'data-name="what">{record.what}' in page
+        assert f'data-name="why">{record.why}<' in page
+    assert f'data-name="what">apply: {KNOB} ' in page
+    # what is in force can be taken back by what the page says
+    assert ("To take it back" in page) == any(entry.state == APPLIED for entry in automatic.entries())
+    if program() is not None:
+        with chromium() as browser, opened(browser, path, 360) as shown:
+            assert shown.holds(360), shown

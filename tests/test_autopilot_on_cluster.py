@@ -162,7 +162,7 @@ def done(flown: Flown, what: str, after: int) -> List[Record]:
     return [record for record in flown.records(what) if record.number > after and record.refers]
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(1800)
 def test_it_holds_the_objectives_adapts_to_another_load_and_takes_a_planted_proposal_back(flown: Flown) -> None:
     # clients alone: the objectives are met, and nothing is touched
     before = flown.settings()
@@ -178,7 +178,8 @@ def test_it_holds_the_objectives_adapts_to_another_load_and_takes_a_planted_prop
     # scrub begins, and clients wait for its chunks: the real optimiser finds settings that are kept
     flown.load("client-scrub")
     flown.until(lambda: P95 in " ".join(flown.explained()["missed"]), 240)
-    flown.until(lambda: done(flown, KEPT, 0), 600)
+    # on a busy machine the first verdict may be that nothing can be told; it pauses, and another proposal follows
+    flown.until(lambda: done(flown, KEPT, 0), 1000)
     kept = flown.settings()
     assert kept != before
     flown.until(lambda: flown.seen("scrub.bytes_s") > 30e6 and flown.seen(P95) <= 100, 120)
