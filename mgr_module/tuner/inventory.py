@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Callable, List, Mapping
 
+from ceph_tuner.in_force import kind_of
+
 from .proto import Mgr
 
 
@@ -21,8 +23,7 @@ class MgrInventory:
 
     def kind(self, osd: int) -> str:
         """MClock has options for `ssd` and `hdd`, by what the device says of itself."""
-        metadata = self._mgr.get_metadata("osd", str(osd)) or {}
-        return "hdd" if metadata.get("rotational") == "1" else "ssd"
+        return kind_of(self._mgr.get_metadata("osd", str(osd)) or {})
 
     def default_capacity(self, kind: str) -> float:
         """Ceph's default, as the mgr knows it."""

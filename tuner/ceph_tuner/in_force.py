@@ -31,18 +31,22 @@ class Found:
     notes: Tuple[str, ...]
 
 
-def kinds_of(commander: Commander, places: Iterable[Place]) -> Dict[int, str]:
-    """`hdd` or `ssd` by OSD, as its drive says of itself: Ceph chooses among options by that, whatever the class.
+def kind_of(metadata: Mapping[str, Any], device_class: str = "") -> str:
+    """`hdd` or `ssd`, as an OSD's drive says of itself: Ceph chooses among options by that, whatever the class.
 
-    One command for all of them; by the class where nothing is known of the drive. Raises TunerError.
+    By the class where nothing is known of the drive: an OSD that never ran says nothing of it.
     """
+    return _kind(device_class) if "rotational" not in metadata else "hdd" if metadata["rotational"] == "1" else "ssd"
+
+
+def kinds_of(commander: Commander, places: Iterable[Place]) -> Dict[int, str]:
+    """Give `kind_of` by OSD, with one command for all of them. Raises TunerError."""
     try:
         rows = json.loads(commander.mon("osd metadata", {}))
     except (CommandFailed, ValueError):
         rows = []
-    # an OSD that never ran says nothing of its drive
-    said = {int(row["id"]): "hdd" if row["rotational"] == "1" else "ssd" for row in rows if "rotational" in row}
-    return {place.osd: said.get(place.osd) or _kind(place.device_class) for place in places}
+    said = {int(row["id"]): row for row in rows}
+    return {place.osd: kind_of(said.get(place.osd, {}), place.device_class) for place in places}
 
 
 def hardware_of(options: Mapping[str, str], device_class: str = "ssd", place: str = "osd", kind: str = "") -> Hardware:

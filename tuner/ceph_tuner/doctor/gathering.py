@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequ
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore
 from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts
 from ceph_tuner.errors import ClusterTimeout, CommandFailed, JournalDamaged
+from ceph_tuner.in_force import kind_of
 from ceph_tuner.journal import APPLIED, APPLYING, Journal
 from ceph_tuner.ports import Commander
 from ceph_tuner.reading import osd_queues, spread
@@ -85,15 +86,14 @@ class _Gathering:
 
     def _osds(self, places: Sequence[Place], frees: Sequence[Mapping[str, Any]]) -> Tuple[OsdFacts, ...]:
         rows: List[Any] = self._tried("what the OSDs say of their devices", lambda: self._mon("osd metadata"), [])
-        rotational = {int(row["id"]): row.get("rotational") == "1" for row in rows}
+        said = {int(row["id"]): row for row in rows}
         used = {int(node["id"]): 1024.0 * node.get("kb_used_data", 0) for node in frees}
         asked = set(spread((place.osd for place in places), OSDS_MOST))
         if len(asked) < len(places):
             self._notes.append(f"{len(asked)} of {len(places)} OSDs were asked, evenly over their ids")
         found: List[OsdFacts] = []
         for place in places:
-            fallback = place.device_class == "hdd"
-            kind = "hdd" if rotational.get(place.osd, fallback) else "ssd"
+            kind = kind_of(said.get(place.osd, {}), place.device_class)
             osd = OsdFacts(place, kind, used_bytes=used.get(place.osd, 0.0))
             if place.osd in asked:
                 self._report(f"osd.{place.osd}", len(found), len(places))
