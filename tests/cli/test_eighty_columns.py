@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 
 from ceph_tuner.fleet.asking import Answer
 from ceph_tuner.fleet.changes_seen import Change
-from ceph_tuner.fleet.status import Status
+from ceph_tuner.fleet.status import Standing, Status
 from ceph_tuner.journal import Entry
 from ceph_tuner.plan import Step
 from ceph_tuner.releases import RELEASES
@@ -106,8 +106,16 @@ def test_a_fleet_with_long_names() -> None:
     member: Any = SimpleNamespace(name=CLUSTER)
     change = Change(1234, 1.7e9, "applied", "osd", "root", "why", False)
     profile = "balanced 2, custom 1, high_recovery_ops 4"
+    standing = Standing(4321, 4320, None, ("a",) * 123, change, warnings=(), notes=())
     found = Status(
-        "tentacle", "20.2.4", ("20.2.4", "18.2.7"), 4321, 4320, profile, False, 1234, (), None, ("a",) * 123, change
+        **vars(standing),
+        release="tentacle",
+        version="20.2.4",
+        versions=("20.2.4", "18.2.7"),
+        profile=profile,
+        profile_certain=False,
+        capacities_wrong=1234,
+        capacity=(),
     )
     answers = [Answer(member, found), Answer(SimpleNamespace(name="b"), None, f"no {HOST}", "failed")]  # type: ignore[arg-type]
     text = drawn(fleet._table(answers))

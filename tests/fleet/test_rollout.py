@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
 import signal
 from contextlib import suppress
-from typing import Dict, List, Optional, Sequence, Set
+from dataclasses import replace
+from typing import Dict, List, Mapping, Optional, Sequence, Set
 
 import pytest
 from hypothesis import given
@@ -14,16 +16,16 @@ from ceph_tuner.errors import ClusterTimeout, EffectNotSeen, InputError
 from ceph_tuner.fleet.contract import ByLab, Member
 from ceph_tuner.fleet.rollout import Outcome, breach_of, roll_out, waves_of
 from ceph_tuner.fleet.site import MemberSite
-from ceph_tuner.fleet.status import Objectives, Status
+from ceph_tuner.fleet.status import Objectives, Standing
 from ceph_tuner.journal import Entry, Journal
 from ceph_tuner.plan import ChangePlan
 from ceph_tuner.releases import TENTACLE
 from monitors import ManualClock, Monitors
 
 
-def status(missed: bool = False, osds: int = 3, up: int = 3, objectives: Optional[Objectives] = None) -> Status:
+def status(missed: bool = False, osds: int = 3, up: int = 3, objectives: Optional[Objectives] = None) -> Standing:
     known = objectives or (Objectives(missed=("a",), missed_hard=("a",)) if missed else Objectives(met=("a",)))
-    return Status("tentacle", "20.2.4", ("20.2.4",), osds, up, "balanced", True, 0, (), known, (), None)
+    return Standing(osds, up, known, drift=(), last_change=None, warnings=(), notes=())
 
 
 class FakeSite:
@@ -34,7 +36,7 @@ class FakeSite:
     def done(self) -> bool:
         return self.state == "kept before"
 
-    def look(self, since: float = 0.0) -> Status:
+    def look(self, since: float = 0.0) -> Standing:
         if self._fails.get("unseen") and since:
             return status(objectives=Objectives(met=("a",), unseen=("b",)))
         if self._fails.get("silent") and self.state == "on trial":
@@ -191,6 +193,21 @@ def test_a_lost_osd_goes_before_what_is_missed_because_of_it() -> None:
 def site(monitors: Monitors, label: str = "fleet x") -> MemberSite:
     cluster = Cluster("a", object(), monitors, monitors.store, TENTACLE, "20.2.4", clock=ManualClock())  # type: ignore[arg-type]
     return MemberSite(Member("a", ByLab("a")), lambda: cluster, label, "osd", lambda cluster: {"osd_max_scrubs": 2})
+
+
+class Health:
+    """A commander that answers what a look needs beside the configuration database and the store, and nothing else."""
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        return json.dumps({"health": {"checks": {}}}[prefix])
+
+
+def test_the_looks_of_a_rollout_ask_for_nothing_of_each_osd_or_drive() -> None:
+    monitors = Monitors()
+    brought = site(monitors)
+    brought._cluster = replace(brought._cluster, commander=Health())  # type: ignore[misc]
+    outcome = roll_out([[brought]], ManualClock(), 600.0, 30.0, lambda line: None, blind=True)
+    assert (outcome.breach, outcome.kept) == ("", ("a",))
 
 
 def scrubs(monitors: Monitors) -> Optional[str]:

@@ -11,7 +11,7 @@ from ceph_tuner.clusters.dashboard_api import DashboardApi
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.fleet.changes_seen import drifted
 from ceph_tuner.fleet.configured import profile_words, stored_capacities
-from ceph_tuner.fleet.status import status_of
+from ceph_tuner.fleet.status import standing_of, status_of
 from ceph_tuner.history import History
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.ports import ConfigEntry
@@ -113,7 +113,7 @@ def test_the_fleet_s_own_slo_goes_before_the_stored_one_and_windows_from_before_
     keep_slo(monitors, "client.p95_ms <= 80 ms")
     keep_window(monitors, 999_990.0, client__p95_ms=70.0)
     strict = Slo("strict", (parse_objective("client.p95_ms <= 60 ms"),))
-    found, later = status_of(cluster, strict).objectives, status_of(cluster, strict, 999_980.0).objectives
+    found, later = status_of(cluster, strict).objectives, standing_of(cluster, strict, 999_980.0).objectives
     assert found is not None
     assert later is not None
     assert found.missed_hard == later.unseen == ("client.p95_ms <= 60 ms",)

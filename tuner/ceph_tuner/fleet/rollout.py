@@ -13,7 +13,7 @@ from typing import Callable, Dict, List, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner.applier import Undone
 from ceph_tuner.errors import InputError, TunerError
-from ceph_tuner.fleet.status import Status
+from ceph_tuner.fleet.status import Standing
 from ceph_tuner.history import MINUTE
 from ceph_tuner.ports import Clock
 from ceph_tuner.uninterrupted import uninterrupted
@@ -29,7 +29,7 @@ class Site(Protocol):
     def done(self) -> bool:
         """Whether an earlier run of this rollout kept its change here."""
 
-    def look(self, since: float = 0.0) -> Status:
+    def look(self, since: float = 0.0) -> Standing:
         """How it stands, by windows that began after `since` (seconds since the epoch). Raises TunerError."""
 
     def bring(self) -> Sequence[Undone]:
@@ -130,22 +130,22 @@ def roll_out(
     return Outcome(tuple(kept), tuple(before), remarks=tuple(voice.remarks))
 
 
-def breach_of(status: Status, blind: bool = False, watched: bool = False) -> str:
+def breach_of(standing: Standing, blind: bool = False, watched: bool = False) -> str:
     """Say why a cluster must not be touched, or what was brought there must go; nothing where all is well.
 
     `watched`: with the settings on trial, where work that comes to its end is no fault of theirs.
     """
-    if status.up < status.osds:
+    if standing.up < standing.osds:
         # before what is missed: clients wait while placement groups go without it, whatever the settings
-        return f"{status.osds - status.up} of its {status.osds} OSDs are down"
-    if status.missing_hard:
-        missed = status.objectives.missed_hard if status.objectives is not None else ()
+        return f"{standing.osds - standing.up} of its {standing.osds} OSDs are down"
+    if standing.missing_hard:
+        missed = standing.objectives.missed_hard if standing.objectives is not None else ()
         return f"a hard objective is missed ({', '.join(missed) or 'its plugin says so'})"
-    if status.drift:
-        return f"somebody changed it meanwhile ({status.drift[0]})"
+    if standing.drift:
+        return f"somebody changed it meanwhile ({standing.drift[0]})"
     if blind:
         return ""
-    found = status.objectives
+    found = standing.objectives
     if found is None or not (found.count or found.idle):
         return "no objective is set that it could be watched by"
     if not found.count and not watched:

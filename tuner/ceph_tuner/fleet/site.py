@@ -10,7 +10,7 @@ from ceph_tuner.applier import Applier, Undone
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.errors import TunerError
 from ceph_tuner.fleet.contract import Member
-from ceph_tuner.fleet.status import Status, own_slo, status_of
+from ceph_tuner.fleet.status import Standing, own_slo, standing_of
 from ceph_tuner.journal import APPLIED, Entry
 from ceph_tuner.releases import Settings
 from ceph_tuner.slo import Slo
@@ -54,9 +54,9 @@ class MemberSite:
         """Whether its journal has this rollout's change for these OSDs, in force and kept."""
         return any(entry.target == self._target for entry in self._standing())
 
-    def look(self, since: float = 0.0) -> Status:
+    def look(self, since: float = 0.0) -> Standing:
         """How it stands, by windows that began after `since` (seconds since the epoch)."""
-        return status_of(self._cluster, self._slo, since)
+        return standing_of(self._cluster, self._slo, since)
 
     def bring(self) -> Sequence[Undone]:
         """Put the settings on trial, if they are not there already. What a run before left is taken back first."""

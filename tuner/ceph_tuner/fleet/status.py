@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, List, Optional, Tuple
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ceph_tuner.autopilot.capacity import findings, summary
 from ceph_tuner.clusters.commands import osd_versions
@@ -20,9 +20,11 @@ from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.history import RECENT_S, History
 from ceph_tuner.in_force import kinds_of
 from ceph_tuner.knobs import PROFILE
+from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.sample import at_work
 from ceph_tuner.slo import Slo, evaluate
 from ceph_tuner.stored_slo import stored_baseline, stored_slo
+from ceph_tuner.target import Place
 
 
 @dataclass(frozen=True)
@@ -43,15 +45,34 @@ class Objectives:
 
 
 @dataclass(frozen=True)
-class Status:
-    """One cluster. None stands for what cannot be known by the way that it is reached."""
+class Standing:
+    """What a rollout watches. None stands for what cannot be known by the way that the cluster is reached."""
+
+    osds: int
+    up: int
+    objectives: Optional[Objectives]
+    """None where they cannot be known; none at all where no SLO is set."""
+    drift: Optional[Tuple[str, ...]]
+    last_change: Optional[Change]
+    warnings: Tuple[str, ...]
+    """Health checks that the tuner's plugin has raised."""
+    notes: Tuple[str, ...]
+
+    @property
+    def missing_hard(self) -> bool:
+        """Whether a hard objective is known to be missed."""
+        told = any(warning.startswith("TUNER_SLO_MISSED") for warning in self.warnings)
+        return told or (self.objectives is not None and bool(self.objectives.missed_hard))
+
+
+@dataclass(frozen=True)
+class Status(Standing):
+    """One cluster: how it stands, and what it is."""
 
     release: str
     version: str
     versions: Tuple[str, ...]
     """Of its OSDs, each once."""
-    osds: int
-    up: int
     profile: str
     """In force by the configuration database: `balanced`, or `balanced 2, custom 1` where OSDs differ."""
     profile_certain: bool
@@ -60,19 +81,6 @@ class Status:
     """OSDs whose stored capacity is not believed."""
     capacity: Tuple[str, ...]
     """Why, one line for each rule."""
-    objectives: Optional[Objectives]
-    """None where they cannot be known; none at all where no SLO is set."""
-    drift: Optional[Tuple[str, ...]]
-    last_change: Optional[Change]
-    warnings: Tuple[str, ...] = ()
-    """Health checks that the tuner's plugin has raised."""
-    notes: Tuple[str, ...] = field(default=())
-
-    @property
-    def missing_hard(self) -> bool:
-        """Whether a hard objective is known to be missed."""
-        told = any(warning.startswith("TUNER_SLO_MISSED") for warning in self.warnings)
-        return told or (self.objectives is not None and bool(self.objectives.missed_hard))
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, for programs."""
@@ -90,16 +98,36 @@ def own_slo(member: Member) -> Optional[Slo]:
     return slo_file.read(member.slo).slo if member.slo else None
 
 
-def status_of(cluster: Cluster, slo: Optional[Slo] = None, since: float = 0.0) -> Status:
-    """Look at a cluster through its ports. Raises TunerError.
+def standing_of(cluster: Cluster, slo: Optional[Slo] = None, since: float = 0.0) -> Standing:
+    """Look at what changes from one minute to the next, not at what its OSDs and drives are. Raises TunerError.
 
     `slo`: what it is held against; what it keeps itself where None. `since`: seconds since the epoch; windows that
     began before are none.
     """
+    return _standing(cluster, entries_of(cluster)[0], cluster.config.places(), slo, since)
+
+
+def status_of(cluster: Cluster, slo: Optional[Slo] = None) -> Status:
+    """Look at a cluster through its ports, `slo` as for `standing_of`. Raises TunerError."""
     entries, masks_hidden = entries_of(cluster)
     places = cluster.config.places()
     running = [place for place in places if place.up]
     wrong = findings(stored_capacities(entries, running, kinds_of(cluster.commander, running)))
+    return Status(
+        **vars(_standing(cluster, entries, places, slo, 0.0)),
+        release=cluster.release.name,
+        version=cluster.version,
+        versions=tuple(sorted(set(osd_versions(cluster.commander)))),
+        profile=profile_words(entries, running, cluster.release),
+        profile_certain=not masks_hidden or not any(entry.name == PROFILE for entry in entries),
+        capacities_wrong=len({finding.osd for finding in wrong}),
+        capacity=tuple(summary(wrong)),
+    )
+
+
+def _standing(
+    cluster: Cluster, entries: Sequence[ConfigEntry], places: Sequence[Place], slo: Optional[Slo], since: float
+) -> Standing:
     notes: List[str] = []
     objectives = drift = last_change = None
     try:
@@ -107,16 +135,9 @@ def status_of(cluster: Cluster, slo: Optional[Slo] = None, since: float = 0.0) -
         drift, last_change = changes_of(cluster, entries, notes)
     except NotByRest as refusal:
         notes.append(f"SLOs, drift and changes are not known: {refusal.why}")
-    return Status(
-        release=cluster.release.name,
-        version=cluster.version,
-        versions=tuple(sorted(set(osd_versions(cluster.commander)))),
+    return Standing(
         osds=len(places),
-        up=len(running),
-        profile=profile_words(entries, running, cluster.release),
-        profile_certain=not masks_hidden or not any(entry.name == PROFILE for entry in entries),
-        capacities_wrong=len({finding.osd for finding in wrong}),
-        capacity=tuple(summary(wrong)),
+        up=sum(place.up for place in places),
         objectives=objectives,
         drift=drift,
         last_change=last_change,
