@@ -312,6 +312,40 @@ def test_a_rollback_of_what_was_kept_is_not_undone_by_a_later_trial_that_is_take
     assert site(monitors)._cluster.applier().leftover() == []
 
 
+def test_a_rollback_where_there_is_nothing_of_it_reads_the_journal_once_and_leaves_it_to_who_is_at_work_there() -> None:
+    monitors = Monitors()
+    killed(monitors, "fleet other")
+    keys, read = monitors.store.keys, []
+
+    def counted(prefix: str) -> List[str]:
+        read.append(prefix)
+        return keys(prefix)
+
+    with site(monitors)._cluster.lock():
+        monitors.store.keys = counted  # type: ignore[method-assign]
+        assert list(site(monitors).undo()) == []
+    assert read == ["journal/"]
+    assert scrubs(monitors) == "2"
+
+
+def test_a_rollback_goes_by_the_journal_as_it_is_when_the_lock_is_its_own() -> None:
+    kept, later = {"osd_max_scrubs": 2}, {"osd_scrub_chunk_max": 9}
+    monitors = Monitors()
+    applier = site(monitors)._cluster.applier()
+    first = applier.apply(applier.plan("osd", kept), "fleet x")
+    assert first is not None
+
+    def another_run() -> None:
+        monitors.before_write = lambda: None
+        applier.undo_entry(first)
+        applier.apply(applier.plan("osd", later), "fleet x")
+
+    # its first write is its claim, which comes after the first reading
+    monitors.before_write = another_run
+    assert [undone.entry.number for undone in site(monitors).undo()] == [2]
+    assert monitors.dump() == []
+
+
 def test_what_was_kept_for_other_osds_is_not_this() -> None:
     monitors = Monitors()
     first = site(monitors)

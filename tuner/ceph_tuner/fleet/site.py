@@ -11,7 +11,7 @@ from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.errors import TunerError
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.status import Standing, own_slo, standing_of
-from ceph_tuner.journal import APPLIED, Entry
+from ceph_tuner.journal import APPLIED, UNDONE, Entry
 from ceph_tuner.releases import Settings
 from ceph_tuner.slo import Slo
 
@@ -92,13 +92,14 @@ class MemberSite:
 
     def undo(self) -> Iterator[Undone]:
         """Take back what this rollout left or kept here, in this run or an earlier one, each as it is asked for."""
-        left = [entry for entry in self._cluster.applier().leftover() if entry.why == self._label]
-        if not left and not self._standing():
+        # where nothing of it is, nothing is locked, and nothing of others is taken back
+        if all(entry.state == UNDONE for entry in self._own()):
             return
         with self._cluster.lock() as lock:
             applier = self._cluster.applier(lock)
             # first: a trial taken back later would bring back what it found, which is what was kept
             yield from applier.recover()
+            # anew: before the lock was ours, another run may have kept some of it, taken it back, or joined it
             for entry in reversed(self._standing()):
                 yield applier.undo_entry(entry)
 
@@ -107,6 +108,8 @@ class MemberSite:
             # a claim that cannot be taken away ends by itself
             self._held.close()
 
+    def _own(self) -> List[Entry]:
+        return [entry for entry in self._cluster.applier().history() if entry.why == self._label]
+
     def _standing(self) -> List[Entry]:
-        history = self._cluster.applier().history()
-        return [entry for entry in history if entry.why == self._label and entry.state == APPLIED and not entry.trial]
+        return [entry for entry in self._own() if entry.state == APPLIED and not entry.trial]
