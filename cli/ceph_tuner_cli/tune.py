@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Optional
 
 import typer
 
@@ -15,14 +15,10 @@ from ceph_tuner.errors import InputError, TunerError
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.files.writing import check_free
 from ceph_tuner.guard import Limits
-from ceph_tuner.history import History
-from ceph_tuner.trial import Budget, Trial
+from ceph_tuner.trial import Budget
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, TargetOption, knobs_in_a_row
-from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, warn, working
-
-if TYPE_CHECKING:
-    from ceph_tuner.tuning.past import Lesson
+from ceph_tuner_cli.render import Format, FormatOption, emit, show_lines, warn, working
 
 
 def tune(
@@ -81,97 +77,56 @@ def tune(
     Exit code 1 where nothing is better than what is in force.
     """
     # a second of imports, which --help and completion do not wait for
-    from ceph_tuner.search.transfer import Elsewhere, Here
-    from ceph_tuner.tuning.interrupts import Interrupts
-    from ceph_tuner.tuning.loop import tune as run_tuning
-    from ceph_tuner.tuning.measuring import Measuring, Timing
-    from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter, in_force
-    from ceph_tuner.tuning.past import Heading, keep_learnt, lessons, past_runs, to_resume
-    from ceph_tuner.tuning.searching import TuningSearch
-    from ceph_tuner_cli.elsewhere import gathered, name_of
-    from ceph_tuner_cli.tune_page import TuneProgress, announcement, page, what_to_do
-    from ceph_tuner_cli.tune_parts import classes_of, commands_of, space_of, task_of, work_of
-    from ceph_tuner_cli.tune_prior import Believed, believed
+    from ceph_tuner.tuning.measuring import Timing
+    from ceph_tuner.tuning.on_cluster import in_force
+    from ceph_tuner.tuning.past import keep_learnt
+    from ceph_tuner_cli.tune_page import announcement, page, what_to_do
+    from ceph_tuner_cli.tune_parts import Asked, classes_of
     from ceph_tuner_cli.tune_profile import tuned_profile
+    from ceph_tuner_cli.tune_run import run_locked
 
     wanted = slo_file.read(slo)
-    limits, options = _limits(gross), _options(safe_probability, step_limit, violation_budget)
     if save is not None:
         check_free(save, force)
-    if scenario is not None:
-        wanted = replace(wanted, scenario=scenario)
-    budget, timing = Budget(trials, repeats=repeats, hours=hours), Timing(settle, window)
-
-    with ExitStack() as connection:
+    asked = Asked(
+        wanted=wanted if scenario is None else replace(wanted, scenario=scenario),
+        target=target,
+        knobs=knobs_in_a_row(knobs),
+        budget=Budget(trials, repeats=repeats, hours=hours),
+        timing=Timing(settle, window),
+        limits=_limits(gross),
+        options=_options(safe_probability, step_limit, violation_budget),
+        seed=seed,
+        prior=prior,
+        model=model,
+        profiles_from=profile_from or [],
+        elsewhere=elsewhere,
+        past=past,
+        resume=resume,
+        write_back=write_back,
+        compare=profiles,
+    )
+    with working(f"{cluster}: connecting"):
+        opened = open_cluster(cluster)
+    with closing(opened):
         with working(f"{cluster}: reading what {target} has"):
-            opened = open_cluster(cluster)
-            connection.callback(opened.close)
             now = in_force(opened, target)
-        space = space_of(opened, wanted, now, knobs_in_a_row(knobs))
+        # knobs that the release ignores are refused before anybody has to wait for the lock
+        space = asked.space(opened, now)
         if opened.lab is None and not yes:
-            task = task_of(wanted, opened, now, budget, write_back, profiles)
-            words = announcement(cluster, task, timing, space, options)
+            words = announcement(cluster, asked.task(opened, now), asked.timing, space, asked.options)
             emit({"cluster": cluster, "target": target, "would": words.splitlines()}, form, lambda: words)
             return 0
-        # it ends before what was learnt is worked out, so that nobody waits for the lock meanwhile
-        with ExitStack() as stack:
-            lock = opened.lock()
-            applier = opened.applier(lock, "ceph-tuner tune")
-            # held for the whole run: two tuners would measure each other's trials
-            stack.enter_context(lock)
-            for undone in applier.recover():
-                say([f"taken back what an interrupted run left: change {undone.entry.number}"])
-            # now that no trial of an interrupted run is in force any more
-            now = in_force(opened, target)
-            space = space_of(opened, wanted, now, knobs_in_a_row(knobs))
-            task = task_of(wanted, opened, now, budget, write_back, profiles)
-            known = believed(opened, wanted, now, timing, model) if prior else Believed()
-            others = gathered(profile_from or [], opened.store) if elsewhere else []
-            heading = Heading(
-                wanted.slo.to_dict(),
-                target,
-                wanted.scenario if opened.lab is not None else "",
-                space.free,
-                seed,
-                now.settings,
-                known.name + name_of(others),
-            )
-            history = History(opened.store)
-            runs = past_runs(history)
-            resumed = to_resume(runs, heading) if resume else None
-            began = opened.clock.now() if resumed is None else resumed.began
-            progress = stack.enter_context(TuneProgress(wanted.slo))
-            interrupts = stack.enter_context(Interrupts(progress.interrupted))
-            if known.model is not None:
-                say(["the twin is asked first: it simulates some hundred settings"])
-                progress.working("asking the twin")
-            with interrupts():
-                priors = known.priors(space, wanted.slo, now, seed)
-            transfer = Elsewhere(others, Here(opened.release, now.hardware, now.osds, wanted.slo.work), space)
-            search = TuningSearch(
-                space, wanted.slo, task.in_force, opened.release.profiles, seed, options, priors, transfer
-            )
-            work = work_of(opened, wanted, timing, stack)
-            writer = JournalledWriter(applier, target, opened.release, now.hardware, f"tune {wanted.slo.name}")
-            lookout = ClusterLookout(opened.commander, opened.clock)
-            measuring = Measuring(wanted.slo, work, lookout, writer, opened.clock, progress, interrupts, timing, limits)
-            earlier = [run for run in runs if run.began < began] if past else []
-
-            def record(trial: Trial) -> None:
-                history.add_trial(heading.record(began, trial))
-
-            def learn(baseline: Mapping[str, float]) -> Sequence[Lesson]:
-                return lessons(earlier, heading, baseline, began, search.nearest, opened.release)
-
-            outcome = run_tuning(task, measuring, search, record, resumed.trials if resumed else (), learn)
-            commands, undo = ([], []) if outcome.written else commands_of(applier, target, outcome, opened, now)
-        classes, told = classes_of(outcome, now, known), None
-        # what was found is shown, whoever does not want to wait for what was learnt
+        ran = run_locked(opened, asked)
+        now, outcome = ran.now, ran.outcome
+        classes, told = classes_of(outcome, now, ran.known), None
+        # the lock is free again: nobody waits for it meanwhile
+        # an interrupt leaves out what was learnt, not what was found
         with suppress(KeyboardInterrupt), working("working out what was learnt"):
-            told = search.explained(outcome.misses_hard, explain or form is not Format.table)
+            told = ran.search.explained(outcome.misses_hard, explain or form is not Format.table)
             if told is not None:
                 try:
-                    keep_learnt(history, began, told.to_dict(), [asdict(entry) for entry in classes])
+                    keep_learnt(ran.history, ran.began, told.to_dict(), [asdict(entry) for entry in classes])
                 except TunerError as fault:
                     warn([f"what was learnt is not kept in the cluster: {fault}"])
     document: Dict[str, Any] = {
@@ -180,18 +135,18 @@ def tune(
         "target": target,
         "release": opened.release.name,
         "before": {"profile": now.profile, "settings": dict(now.settings)},
-        "commands": commands,
-        "undo": undo,
+        "commands": ran.commands,
+        "undo": ran.undo,
         "capacity": [asdict(entry) for entry in classes],
         "explanation": None if told is None else told.to_dict(),
-        "elsewhere": [entry.to_dict() for entry in transfer.judged],
+        "elsewhere": [entry.to_dict() for entry in ran.transfer.judged],
     }
     if save is not None and outcome.choice.better:
-        profile_file.write(save, tuned_profile(outcome, wanted, opened, now), force)
+        profile_file.write(save, tuned_profile(outcome, asked.wanted, opened, now), force)
         document["saved"] = str(save)
-    emit(document, form, lambda: page(outcome, opened.release, now, classes, told, explain, transfer))
+    emit(document, form, lambda: page(outcome, opened.release, now, classes, told, explain, ran.transfer))
     if form is Format.table:
-        show_lines(what_to_do(outcome, cluster, commands, document.get("saved")))
+        show_lines(what_to_do(outcome, cluster, ran.commands, document.get("saved")))
     return 0 if outcome.choice.better and not outcome.withdrawn else 1
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from dataclasses import replace
-from typing import List, Optional, Sequence, Tuple
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ContextManager, List, Optional, Sequence, Tuple
 
 from ceph_tuner.applier import Applier
+from ceph_tuner.bayesian import Options
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.clusters.sampler import ClusterSampler
 from ceph_tuner.files import slo_file
+from ceph_tuner.guard import Limits
 from ceph_tuner.lab.recipes import options_for_window
 from ceph_tuner.lab.scenarios import scenario as make_scenario
 from ceph_tuner.recommendation.accounts import Account, accounts
@@ -28,27 +31,47 @@ from ceph_tuner_cli.render import say
 from ceph_tuner_cli.tune_prior import Believed
 
 
-def space_of(opened: Cluster, wanted: slo_file.SloFile, now: InForce, names: Optional[Sequence[str]]) -> Space:
-    """Give what is searched: the named knobs, or those of the work that the objectives are about."""
-    return space_for(opened.release, wanted.slo.work, fitting_reservations(now.settings), names)
+@dataclass(frozen=True)
+class Asked:
+    """What the command was given, checked as far as it can be without the cluster."""
+
+    wanted: slo_file.SloFile
+    target: str
+    knobs: Optional[Sequence[str]]
+    """Those to search; None: those of the work that the objectives are about."""
+    budget: Budget
+    timing: Timing
+    limits: Limits
+    options: Options
+    seed: int
+    prior: bool
+    model: Optional[Path]
+    profiles_from: Sequence[Path]
+    elsewhere: bool
+    past: bool
+    resume: bool
+    write_back: bool
+    compare: bool
+    """With the built-in profiles."""
+
+    def space(self, opened: Cluster, now: InForce) -> Space:
+        """Give what is searched."""
+        return space_for(opened.release, self.wanted.slo.work, fitting_reservations(now.settings), self.knobs)
+
+    def task(self, opened: Cluster, now: InForce) -> Task:
+        """Give what the loop is asked."""
+        settings, profiles = fitting_reservations(now.settings), opened.release.profiles
+        return Task(self.wanted.slo, profiles, settings, now.profile, self.budget, self.write_back, self.compare)
 
 
-def task_of(
-    wanted: slo_file.SloFile, opened: Cluster, now: InForce, budget: Budget, write_back: bool, compare: bool
-) -> Task:
-    """Give what the loop is asked."""
-    settings = fitting_reservations(now.settings)
-    return Task(wanted.slo, opened.release.profiles, settings, now.profile, budget, write_back, compare)
-
-
-def work_of(opened: Cluster, wanted: slo_file.SloFile, timing: Timing, stack: ExitStack) -> Work:
+def work_of(opened: Cluster, wanted: slo_file.SloFile, timing: Timing) -> ContextManager[Work]:
     """Start a lab's scenario, or take the cluster's own load as it is."""
     if opened.lab is not None and wanted.scenario:
         options = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
-        return stack.enter_context(make_scenario(wanted.scenario, opened.lab, **options))
+        return make_scenario(wanted.scenario, opened.lab, **options)
     if wanted.scenario and opened.lab is None:
         say([f"{opened.name} is no lab: its own load is measured, no scenario is started"])
-    return LiveWork(ClusterSampler(opened.commander, opened.clock.now), opened.clock)
+    return nullcontext(LiveWork(ClusterSampler(opened.commander, opened.clock.now), opened.clock))
 
 
 def classes_of(outcome: Outcome, now: InForce, known: Believed) -> List[Account]:

@@ -11,6 +11,7 @@ import pytest
 
 from ceph_tuner.clusters.twin import TwinCluster
 from ceph_tuner.history import History
+from ceph_tuner.lock import PREFIX
 from ceph_tuner.trial import Run
 from ceph_tuner.tuning.past import learnt_of
 from ceph_tuner.tuning.twin_prior import TwinPrior
@@ -140,6 +141,7 @@ def test_an_interrupted_run_is_resumed_with_the_same_proposals(
     code, _, err = run(*arguments)
     assert code == 130, err
     assert database(twin) == before
+    assert twin.store.keys(PREFIX) == []
     monkeypatch.setattr(TuneProgress, "phase", phase)
     kept = History(twin.store).trials()
     _, out, err = run(*arguments, "--resume")

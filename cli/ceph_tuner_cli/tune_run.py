@@ -1,0 +1,96 @@
+"""The part of `ceph-tuner tune` that holds the lock: from what an interrupted run left to the winner written back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import List, Mapping, Sequence
+
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.history import History
+from ceph_tuner.search.transfer import Elsewhere, Here
+from ceph_tuner.trial import Trial
+from ceph_tuner.tuning.interrupts import Interrupts
+from ceph_tuner.tuning.loop import tune
+from ceph_tuner.tuning.measuring import Measuring
+from ceph_tuner.tuning.on_cluster import ClusterLookout, InForce, JournalledWriter, in_force
+from ceph_tuner.tuning.outcome import Outcome
+from ceph_tuner.tuning.past import Heading, Lesson, lessons, past_runs, to_resume
+from ceph_tuner.tuning.searching import TuningSearch
+from ceph_tuner_cli.elsewhere import gathered, name_of
+from ceph_tuner_cli.render import say
+from ceph_tuner_cli.tune_page import TuneProgress
+from ceph_tuner_cli.tune_parts import Asked, commands_of, work_of
+from ceph_tuner_cli.tune_prior import Believed, believed
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run came to, and what it knew."""
+
+    now: InForce
+    """Before the first trial."""
+    known: Believed
+    transfer: Elsewhere
+    search: TuningSearch
+    history: History
+    began: float
+    """Seconds since the epoch; of a run that was gone on with, its first beginning."""
+    outcome: Outcome
+    commands: List[str]
+    """They bring a winner into force that was not left in place; `undo` takes them back."""
+    undo: List[str]
+
+
+def run_locked(opened: Cluster, asked: Asked) -> Ran:
+    """Tune under the lock: two tuners would measure each other's trials. It is given back however this ends."""
+    wanted, target, timing = asked.wanted, asked.target, asked.timing
+    with opened.lock() as lock:
+        applier = opened.applier(lock, "ceph-tuner tune")
+        for undone in applier.recover():
+            say([f"taken back what an interrupted run left: change {undone.entry.number}"])
+        # now that no trial of an interrupted run is in force any more
+        now = in_force(opened, target)
+        space, task = asked.space(opened, now), asked.task(opened, now)
+        known = believed(opened, wanted, now, timing, asked.model) if asked.prior else Believed()
+        others = gathered(asked.profiles_from, opened.store) if asked.elsewhere else []
+        heading = Heading(
+            wanted.slo.to_dict(),
+            target,
+            wanted.scenario if opened.lab is not None else "",
+            space.free,
+            asked.seed,
+            now.settings,
+            known.name + name_of(others),
+        )
+        history = History(opened.store)
+        runs = past_runs(history)
+        resumed = to_resume(runs, heading) if asked.resume else None
+        began = opened.clock.now() if resumed is None else resumed.began
+        earlier = [run for run in runs if run.began < began] if asked.past else []
+        with TuneProgress(wanted.slo) as progress, Interrupts(progress.interrupted) as interrupts:
+            if known.model is not None:
+                say(["the twin is asked first: it simulates some hundred settings"])
+                progress.working("asking the twin")
+            with interrupts():
+                priors = known.priors(space, wanted.slo, now, asked.seed)
+            transfer = Elsewhere(others, Here(opened.release, now.hardware, now.osds, wanted.slo.work), space)
+            profiles = opened.release.profiles
+            search = TuningSearch(
+                space, wanted.slo, task.in_force, profiles, asked.seed, asked.options, priors, transfer
+            )
+
+            def record(trial: Trial) -> None:
+                history.add_trial(heading.record(began, trial))
+
+            def learn(baseline: Mapping[str, float]) -> Sequence[Lesson]:
+                return lessons(earlier, heading, baseline, began, search.nearest, opened.release)
+
+            writer = JournalledWriter(applier, target, opened.release, now.hardware, f"tune {wanted.slo.name}")
+            lookout = ClusterLookout(opened.commander, opened.clock)
+            with work_of(opened, wanted, timing) as work:
+                measuring = Measuring(
+                    wanted.slo, work, lookout, writer, opened.clock, progress, interrupts, timing, asked.limits
+                )
+                outcome = tune(task, measuring, search, record, resumed.trials if resumed else (), learn)
+                commands, undo = ([], []) if outcome.written else commands_of(applier, target, outcome, opened, now)
+    return Ran(now, known, transfer, search, history, began, outcome, commands, undo)
