@@ -9,7 +9,9 @@ import typer
 
 from ceph_tuner.applier import Applier
 from ceph_tuner.errors import InputError
+from ceph_tuner.fleet.holder import holder_of, under_way, words
 from ceph_tuner.journal import Entry
+from ceph_tuner.lock import Claim
 from ceph_tuner.plan import Drift, Step
 from ceph_tuner_cli.cluster_option import (
     ClusterOption,
@@ -46,11 +48,13 @@ def rollback(
     with at_work(cluster, doing) as opened:
         applier = opened.applier()
         if dry_run:
-            found = _previewed(applier, to, everything)
+            # before the journal is read: what ends meanwhile is not taken for left behind
+            claim = holder_of(opened)
+            found = _previewed(applier, to, everything, claim)
         else:
             undone = applier.undo(to, everything)
     if dry_run:
-        _show(found, form)
+        _show(found, form, claim)
         return 0
     emit(undone_documents(undone), form, lambda: undone_page(undone))
     warn_of(undone)
@@ -60,21 +64,26 @@ def rollback(
 Preview = Tuple[Entry, Sequence[Step], Sequence[Drift]]
 
 
-def _previewed(applier: Applier, to: Optional[int], everything: bool) -> List[Preview]:
+def _previewed(applier: Applier, to: Optional[int], everything: bool, claim: Optional[Claim]) -> List[Preview]:
     left = applier.leftover()
-    say_leftover(left)
+    for entry in left:
+        if claim is not None and under_way(entry, claim):
+            kind = f"half-done change ({entry.state})" if entry.unfinished else "trial"
+            say([f"{kind} {entry.number} is under way, by {words(claim)}"])
+        else:
+            say_leftover([entry])
     entries = [*left, *applier.undoable(to, everything)]
     if not entries:
         raise InputError("journal", "no change in force", "a change that was applied by ceph-tuner")
     return [(entry, *applier.preview_undo(entry)) for entry in entries]
 
 
-def _show(found: Sequence[Preview], form: Format) -> None:
+def _show(found: Sequence[Preview], form: Format, claim: Optional[Claim]) -> None:
     if form is Format.table:
         for entry, steps, _ in found:
-            show_lines(
-                [f"change {entry.number} ({entry.target}, {entry.why or 'no reason given'}) would be taken back"]
-            )
+            unless = " if whoever is at work on it were gone" if under_way(entry, claim) else ""
+            why = entry.why or "no reason given"
+            show_lines([f"change {entry.number} ({entry.target}, {why}) would be taken back{unless}"])
             console.print(step_table(steps))
             show_commands([step.command for step in steps])
     else:
@@ -87,4 +96,7 @@ def _show(found: Sequence[Preview], form: Format) -> None:
         )
     warn([str(item) for _, _, drift in found for item in drift])
     say(["each is shown against the database as it is now; the later ones go first"] if len(found) > 1 else [])
-    say(["nothing is changed: leave --dry-run out to do it"])
+    if claim is None:
+        say(["nothing is changed: leave --dry-run out to do it"])
+    else:
+        say([f"nothing is changed: without --dry-run it is refused while another tuner is at work, {words(claim)}"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Callable, Dict, List, Tuple
 
@@ -12,6 +13,7 @@ from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.files import portable_file
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.portable import sealed
+from ceph_tuner.lock import LEASE_S, Holder, Lock
 from ceph_tuner.releases import TENTACLE
 from ceph_tuner_cli import cluster_option, fleet_rollout
 from ceph_tuner_profiles import catalogue
@@ -123,3 +125,52 @@ def test_ctrl_c_tells_what_was_taken_back_before_and_ends_with_130(
     paris, rome = json.loads(out)
     assert (code, len(paris["undone"]), paris["problem"]) == (130, 1, None)
     assert (rome["undone"], rome["problem"]) == ([], "interrupted")
+
+
+def on_trial(monitors: Monitors, clock: ManualClock) -> Lock:
+    """A tuner at work, as `tune` is: its changes are signed otherwise than its claim."""
+    lock = Lock(monitors.store, clock, Holder("alice (ceph-tuner, process 7)", "host-a"), heartbeat=False)
+    lock.__enter__()
+    applier = replace(opened(monitors), clock=clock).applier(lock, "ceph-tuner tune")
+    assert applier.apply(applier.plan("osd", {"osd_max_scrubs": 3}), "trial 1", trial=True) is not None
+    return lock
+
+
+DRY = ("rollback", "--cluster", "a", "--dry-run")
+
+
+def test_a_dry_run_says_of_a_trial_that_is_under_way_by_whom_and_that_it_is_not_left_behind(
+    run: Run, monitors: Monitors
+) -> None:
+    lock = on_trial(monitors, ManualClock())
+    who = "alice (ceph-tuner, process 7) on host-a, since 1970-01-12 13:46:40 UTC"
+    code, out, err = run(*DRY)
+    assert code == 0
+    assert "left behind" not in err
+    assert f"trial 2 is under way, by {who}\n" in err
+    assert f"nothing is changed: without --dry-run it is refused while another tuner is at work, {who}\n" in err
+    assert "change 2 (osd, trial 1) would be taken back if whoever is at work on it were gone\n" in out
+    code, _, err = run("rollback", "--cluster", "a")
+    assert (code, who in err) == (3, True)
+    lock.check()
+
+
+def test_a_dry_run_calls_what_a_dead_tuner_had_on_trial_left_behind_and_lets_its_claim_be(
+    run: Run, monitors: Monitors
+) -> None:
+    # its lease ended before the time of the one that looks
+    on_trial(monitors, ManualClock(1_000_000.0 - 2 * LEASE_S))
+    (claim,) = monitors.store.keys("lock/")
+    code, _, err = run(*DRY)
+    assert (code, monitors.store.keys("lock/")) == (0, [claim])
+    assert "trial 2 by" in err
+    assert "was left behind: it is taken back first\n" in err
+    assert "nothing is changed: leave --dry-run out to do it\n" in err
+
+
+def test_a_dry_run_tells_a_trial_left_behind_from_the_work_of_who_came_later(run: Run, monitors: Monitors) -> None:
+    on_trial(monitors, ManualClock(1_000_000.0 - 2 * LEASE_S))
+    with Lock(monitors.store, ManualClock(), Holder("bob"), heartbeat=False):
+        _, _, err = run(*DRY)
+    assert "was left behind: it is taken back first\n" in err
+    assert "refused while another tuner is at work, bob, since" in err

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, Iterator, Mapping, Optional
 
 import pytest
@@ -13,7 +14,9 @@ from ceph_tuner.fleet.changes_seen import drifted
 from ceph_tuner.fleet.configured import profile_words, stored_capacities
 from ceph_tuner.fleet.status import standing_of, status_of
 from ceph_tuner.history import History
+from ceph_tuner.journal import APPLYING, Journal
 from ceph_tuner.knobs import PROFILE
+from ceph_tuner.lock import Holder, Lock
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import TENTACLE
 from ceph_tuner.sample import Measure, Window
@@ -143,6 +146,18 @@ def test_the_last_change_and_what_drifted_from_it_are_named(monitors: Monitors, 
     assert found.drift == ()
     assert found.last_change is not None
     assert found.last_change.state == "undone"
+
+
+def test_a_half_done_change_is_under_way_while_its_owner_holds_the_lock(monitors: Monitors, cluster: Cluster) -> None:
+    own = applier(monitors)
+    applied = own.apply(own.plan("osd", {"osd_max_scrubs": 2}))
+    assert applied is not None
+    Journal(monitors.store).write(replace(applied, state=APPLYING))
+    with Lock(monitors.store, cluster.clock, Holder("bob", "host-b"), heartbeat=False):
+        assert status_of(cluster).notes == (
+            "change 1 is under way (applying), by bob on host-b, since 1970-01-12 13:46:40 UTC",
+        )
+    assert status_of(cluster).notes == ("change 1 was left half done (applying)",)
 
 
 def test_a_damaged_journal_and_a_damaged_slo_cost_their_cells_alone(monitors: Monitors, cluster: Cluster) -> None:

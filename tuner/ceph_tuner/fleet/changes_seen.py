@@ -7,6 +7,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.errors import JournalDamaged
+from ceph_tuner.fleet.holder import holder_of, under_way, words
 from ceph_tuner.journal import APPLIED, Entry, Journal
 from ceph_tuner.plan import Key, same_value
 from ceph_tuner.ports import ConfigEntry
@@ -38,7 +39,14 @@ def changes_of(
     except JournalDamaged as damage:
         notes.append(str(damage))
         return None, None
-    notes += [f"change {entry.number} was left half done ({entry.state})" for entry in journal if entry.unfinished]
+    unfinished = [entry for entry in journal if entry.unfinished]
+    claim = holder_of(cluster) if unfinished else None
+    notes += [
+        f"change {entry.number} is under way ({entry.state}), by {words(claim)}"
+        if claim is not None and under_way(entry, claim)
+        else f"change {entry.number} was left half done ({entry.state})"
+        for entry in unfinished
+    ]
     notes += [
         f"change {entry.number} is on trial ({entry.who}): if that is gone, the next tuner there takes it back"
         for entry in journal
