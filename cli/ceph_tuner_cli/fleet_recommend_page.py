@@ -6,14 +6,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column
 from rich.text import Text
 
 from ceph_tuner.fleet.advising_all import Known
 from ceph_tuner.report.words import amount
 from ceph_tuner.spreading import Began, Ended, Event, GivenUp, Lost, Told
-from ceph_tuner_cli.render import messages, say
+from ceph_tuner_cli.render import Moving, say
 from ceph_tuner_cli.tables import Columns, columns
 
 Plain = Mapping[str, Any]
@@ -138,7 +138,7 @@ class FleetProgress(AbstractContextManager["FleetProgress"]):
     """The whole fleet on the terminal: a line for all, one for each search under way, and one left behind for each."""
 
     def __init__(self, total: int) -> None:
-        self._progress = Progress(
+        self._progress = Moving(
             SpinnerColumn(),
             TextColumn(
                 "{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)
@@ -147,9 +147,6 @@ class FleetProgress(AbstractContextManager["FleetProgress"]):
             TimeElapsedColumn(table_column=Column(width=7, no_wrap=True)),
             TimeRemainingColumn(compact=True, table_column=Column(width=5, no_wrap=True)),
             expand=True,
-            console=messages,
-            transient=True,
-            redirect_stdout=False,
         )
         self._done = self._failed = 0
         self._under_way: List[str] = []

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import List, Optional, Sequence, Type
+from typing import List, Optional, Sequence
 
 from rich.console import Group, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from ceph_tuner.knobs import KNOBS, PROFILE
@@ -23,7 +22,7 @@ from ceph_tuner.slo import Slo, Verdict, evaluate
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
-from ceph_tuner_cli.render import messages, say
+from ceph_tuner_cli.render import Moving, say
 from ceph_tuner_cli.tables import Columns, columns
 
 
@@ -32,29 +31,21 @@ class RecommendProgress:
 
     def __init__(self, slo: Slo) -> None:
         self._slo, self._headed = slo, False
-        self._progress = Progress(
+        self._progress = Moving(
             SpinnerColumn(),
             BarColumn(bar_width=16),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("{task.description}"),
-            console=messages,
-            transient=True,
-            redirect_stdout=False,
         )
         self._task = self._progress.add_task("", total=None)
 
     def __enter__(self) -> RecommendProgress:
-        # elsewhere rich would print an empty line at the end
-        if messages.is_interactive:
-            self._progress.start()
+        self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        if messages.is_interactive:
-            self._progress.stop()
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
 
     def phase(self, text: str, done: int, total: int) -> None:
         """Show what is being done."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any, Callable, Iterable, Iterator, List, Optional
 
 import typer
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column
 from ruamel.yaml import YAML
 
@@ -163,27 +163,41 @@ def working(text: str) -> Iterator[Tell]:
         return
     _lines.append(line)
     try:
-        # elsewhere rich would print an empty line at the end
-        with line if messages.is_interactive else nullcontext():
+        with line:
             yield tell
     finally:
         _lines.remove(line)
 
 
-_lines: List[Progress] = []
+class Moving(Progress):
+    """Lines that move at the end of standard error, and are gone when it stops; nothing of them without a terminal."""
+
+    def __init__(self, *columns: ProgressColumn, expand: bool = False) -> None:
+        # results go past it: they may be on their way into a file
+        super().__init__(*columns, console=messages, transient=True, redirect_stdout=False, expand=expand)
+
+    def start(self) -> None:
+        """Show them."""
+        # elsewhere rich would print an empty line at the end
+        if messages.is_interactive:
+            super().start()
+
+    def stop(self) -> None:
+        """Take them away."""
+        if messages.is_interactive:
+            super().stop()
+
+
+_lines: List[Moving] = []
 """The one that is on the terminal."""
 
 
-def _line() -> Progress:
-    made = Progress(
+def _line() -> Moving:
+    made = Moving(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
         _BarWhereKnown(bar_width=16),
         TimeElapsedColumn(),
-        console=messages,
-        transient=True,
-        # results go past it: they may be on their way into a file
-        redirect_stdout=False,
     )
     made.add_task("", total=None)
     return made

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Type
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from rich.console import Group, RenderableType
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from ceph_tuner.bayesian import Options
@@ -28,7 +27,7 @@ from ceph_tuner.winner import Choice
 from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
 from ceph_tuner_cli.knobs import shown
-from ceph_tuner_cli.render import messages, say
+from ceph_tuner_cli.render import Moving, say
 from ceph_tuner_cli.tables import Columns, columns
 
 _UNITS = ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"))
@@ -53,29 +52,21 @@ class TuneProgress:
 
     def __init__(self, slo: Slo) -> None:
         self._slo = slo
-        self._progress = Progress(
+        self._progress = Moving(
             TextColumn("{task.fields[run]}"),
             BarColumn(bar_width=20),
             TextColumn("{task.description}"),
             TimeElapsedColumn(),
             TextColumn("{task.fields[live]}"),
-            console=messages,
-            transient=True,
-            redirect_stdout=False,
         )
         self._task = self._progress.add_task("", total=None, run="", live="")
 
     def __enter__(self) -> TuneProgress:
-        # elsewhere rich would print an empty line at the end
-        if messages.is_interactive:
-            self._progress.start()
+        self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        if messages.is_interactive:
-            self._progress.stop()
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
 
     def working(self, text: str) -> None:
         """Show what is done between runs."""

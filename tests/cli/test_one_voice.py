@@ -167,3 +167,15 @@ def test_there_is_no_progress_without_a_terminal_and_none_when_quiet(quiet: bool
     assert piped(SLOW.format(quiet=quiet)) == ("the result\n", "" if quiet else "a note that stays\n")
     seen = on_terminal(SLOW.format(quiet=quiet), **({} if quiet else {"TERM": "dumb"}))
     assert seen == ("the result\n" if quiet else "a note that stays\nthe result\n")
+
+
+def test_lines_of_several_searches_are_seen_on_a_terminal_only() -> None:
+    program = """
+from ceph_tuner_cli.fleet_recommend_page import FleetProgress
+with FleetProgress(2):
+    pass
+"""
+    assert piped(program) == ("", "")
+    seen = on_terminal(program)
+    assert "preparing" in seen
+    assert seen.endswith(f"{ESCAPE}[2K")
