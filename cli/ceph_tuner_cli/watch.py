@@ -7,7 +7,7 @@ from collections import deque
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ContextManager, Deque, Dict, Optional, Tuple
+from typing import Any, ContextManager, Deque, Dict, Optional, Tuple, Union
 
 import typer
 from rich.console import RenderableType
@@ -15,7 +15,7 @@ from rich.live import Live
 
 from ceph_tuner.clusters import Cluster, open_cluster
 from ceph_tuner.clusters.sampler import ClusterSampler
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, InputError, JournalDamaged, RetryLater
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, InputError, JournalDamaged, RetryLater, TunerError
 from ceph_tuner.files import slo_file
 from ceph_tuner.journal import APPLIED, APPLYING, Entry, Journal
 from ceph_tuner.moments import utc
@@ -23,11 +23,14 @@ from ceph_tuner.sample import Sample, window_of
 from ceph_tuner.slo import Slo
 from ceph_tuner.stored_slo import stored_baseline, stored_slo
 from ceph_tuner_cli.cluster_option import ClusterOption
-from ceph_tuner_cli.render import Format, FormatOption, console, emit, working
+from ceph_tuner_cli.render import Format, FormatOption, console, emit, say, working
 from ceph_tuner_cli.watch_page import WIDTH, Moment, page
 
 LONGEST_S = 50.0
 """Between two looks, which take time as well: counters more than 60 s apart are not compared (`counters.Meter`)."""
+PATIENCE_S = 60.0
+"""With the first look: a mgr that fails over says nothing for up to 35 s. A command under way comes to its end."""
+AGAIN_S = 2.0
 
 
 def watch(
@@ -41,8 +44,8 @@ def watch(
     """Show rates against objectives, queues, the trial under way, and when recovery, scrub and snaptrim are done."""
     wanted = slo_file.read(slo).slo if slo else None
     with closing(open_cluster(cluster)) as opened:
-        view = View(opened, wanted, window)
         if once or form is not Format.table:
+            view = _first_look(opened, wanted, window)
             with working(f"{cluster}: looking for {interval:g} s"):
                 opened.clock.sleep(interval)
                 moment = view.look()
@@ -53,8 +56,40 @@ def watch(
             return 0
         # Ctrl-C is how one leaves it
         with suppress(KeyboardInterrupt):
-            _follow(view, opened, interval)
+            _follow(_first_look(opened, wanted, window), opened, interval)
     return 0
+
+
+def _first_look(opened: Cluster, slo: Optional[Slo], window: float) -> View:
+    """Wait for a cluster that cannot be looked at just now, as in a failover of its mgr. Raises TunerError."""
+    end, said = opened.clock.now() + PATIENCE_S, ""
+    with working(f"{opened.name}: first look") as tell:
+        while True:
+            found = _tried(opened, slo, window)
+            if isinstance(found, View):
+                return found
+            left = end - opened.clock.now()
+            if left <= 0:
+                break
+            tell(f"{opened.name}: waiting until it can be looked at")
+            if str(found) != said:
+                said = str(found)
+                say([f"{opened.name} cannot be looked at yet: {said}; waiting for {left:.0f} s more at most"])
+            opened.clock.sleep(min(AGAIN_S, left))
+    if isinstance(found, CommandFailed):
+        # it answers, and refuses
+        raise found
+    raise RetryLater(
+        f"{opened.name} could not be looked at for {PATIENCE_S:g} s: {found}",
+        "see by `ceph -s` whether the monitors answer and a mgr is active, then try again",
+    ) from found
+
+
+def _tried(opened: Cluster, slo: Optional[Slo], window: float) -> Union[View, TunerError]:
+    try:
+        return View(opened, slo, window)
+    except (RetryLater, CommandFailed) as fault:
+        return fault
 
 
 def _follow(view: View, opened: Cluster, interval: float) -> None:

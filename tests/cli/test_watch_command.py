@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from rich.console import Console
 from ruamel.yaml import YAML
 
+from ceph_tuner.clusters.sampler import ClusterSampler
 from ceph_tuner.clusters.twin import TwinCluster
-from ceph_tuner.errors import ClusterTimeout
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, RetryLater, TunerError
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.moments import utc
-from ceph_tuner.sample import NEVER_S
+from ceph_tuner.reading import UNHEARD
+from ceph_tuner.sample import NEVER_S, Sample
 from ceph_tuner.slo import Slo, parse_objective
 from ceph_tuner_cli import watch
 from ceph_tuner_cli.watch_page import Moment, page
@@ -178,6 +180,65 @@ def test_a_look_that_fails_is_a_note_and_what_was_seen_stays(
     assert after.notes == ("`osd dump` did not answer in time",)
     assert after.means == before.means
     assert after.at > before.at
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, twin: TwinCluster, seconds: float, error: TunerError) -> None:
+    """Looks fail for so long, as during a failover of the mgr."""
+    sample, end = ClusterSampler.sample, twin.clock.now() + seconds
+
+    def until_then(sampler: ClusterSampler) -> Optional[Sample]:
+        if twin.clock.now() < end:
+            raise error
+        return sample(sampler)
+
+    monkeypatch.setattr(ClusterSampler, "sample", until_then)
+
+
+@pytest.mark.parametrize(
+    "error", [RetryLater(UNHEARD), ClusterTimeout("`pg ls` did not answer"), CommandFailed("pg ls", -11, "no mgr")]
+)
+def test_a_first_look_that_falls_into_a_failover_of_the_mgr_is_waited_for(
+    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch, error: TunerError
+) -> None:
+    failing(monkeypatch, twin, 35.0, error)
+    code, out, err = run("watch", "--cluster", "twin", "--once", "--format", "json")
+    assert (code, json.loads(out)["seconds"]) == (0, pytest.approx(5, rel=0.1))
+    # once, not with every try
+    assert err == f"{twin.name} cannot be looked at yet: {error}; waiting for 60 s more at most\n"
+
+
+def test_a_cluster_that_cannot_be_looked_at_for_a_minute_ends_with_3_and_what_to_do(
+    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, twin, 1e6, RetryLater(UNHEARD))
+    began = twin.clock.now()
+    code, out, err = run("watch", "--cluster", "twin")
+    assert (code, out) == (3, "")
+    assert err.splitlines()[-1] == (
+        f"error: {twin.name} could not be looked at for 60 s: {UNHEARD}. "
+        "Next: see by `ceph -s` whether the monitors answer and a mgr is active, then try again"
+    )
+    assert 60 <= twin.clock.now() - began <= 65
+
+
+def test_what_a_cluster_refuses_for_a_minute_ends_with_4(
+    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, twin, 1e6, CommandFailed("pg ls", -22, "invalid command"))
+    code, _, err = run("watch", "--cluster", "twin")
+    assert code == 4
+    assert "error: `pg ls` failed with -22: invalid command" in err
+
+
+def test_ctrl_c_ends_the_waiting(twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(clock: Any, seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    failing(monkeypatch, twin, 1e6, RetryLater(UNHEARD))
+    monkeypatch.setattr(type(twin.clock), "sleep", interrupted)
+    assert run("watch", "--cluster", "twin")[:2] == (0, "")
+    # a script that asked for one look has none
+    assert run("watch", "--cluster", "twin", "--once")[:2] == (130, "")
 
 
 def test_what_was_seen_before_the_window_is_shown_no_longer(twin: TwinCluster, monkeypatch: pytest.MonkeyPatch) -> None:
