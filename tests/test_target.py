@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ceph_tuner.errors import InputError
-from ceph_tuner.target import Place, Target, covered, section_of
+from ceph_tuner.target import Place, Target, covered, running, section_of
 
 HERE = Place(3, "ssd", {"host": "h0", "rack": "r1", "root": "default"})
 
@@ -49,3 +49,12 @@ def test_only_running_osds_are_counted() -> None:
     places = [HERE, Place(1, "ssd", {"host": "h0"}, up=False), Place(0, "ssd", {"host": "h0"})]
     assert covered("osd/host:h0", places) == [0, 3]
     assert covered("mon", places) == []
+
+
+def test_where_the_running_osds_of_a_target_are_is_told_in_the_order_of_their_ids() -> None:
+    other = Place(0, "ssd", {"host": "h0"})
+    places = [HERE, Place(1, "ssd", {"host": "h0"}, up=False), other]
+    assert running("osd/host:h0", places) == [other, HERE]
+    for nobody in ("osd/host:h9", "osd.1", "mon"):
+        with pytest.raises(InputError, match=f"target: found '{nobody}', which covers no running OSD"):
+            running(nobody, places)

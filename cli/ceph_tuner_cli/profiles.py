@@ -8,10 +8,11 @@ from typing import Any, Dict, Iterable, List, Optional
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.errors import InputError
 from ceph_tuner.files import profile_file
-from ceph_tuner.in_force import hardware_of, kinds_of, profile_in_force
+from ceph_tuner.in_force import hardware_on, kinds_of, profile_in_force
 from ceph_tuner.knobs import KNOBS
 from ceph_tuner.profile import Profile
 from ceph_tuner.releases import Release, release_of
+from ceph_tuner.target import running
 from ceph_tuner.translate import Translation, translate
 from ceph_tuner_cli.render import say
 from ceph_tuner_profiles import catalogue
@@ -40,23 +41,21 @@ def differences(one: Profile, other: Profile) -> List[Dict[str, Any]]:
 
 def in_force(cluster: Cluster, target: str, name: str) -> Profile:
     """Make a profile of what a target's OSDs have. Raises InputError where they do not agree."""
-    places = {place.osd: place for place in cluster.config.places()}
-    osds = cluster.config.osds(target)
-    if not osds:
-        raise InputError("--target", f"{target!r}, which covers no running OSD", "one that covers some")
-    kinds = kinds_of(cluster.commander, places.values())
-    found = {}
-    for osd in osds:
-        made = profile_in_force(
+    places = running(target, cluster.config.places())
+    osds = [place.osd for place in places]
+    kinds = kinds_of(cluster.commander, places)
+    found = {
+        place.osd: profile_in_force(
             name,
-            cluster.config.effective(osd),
+            cluster.config.effective(place.osd),
             cluster.release,
             cluster.version,
-            places[osd].device_class,
-            kinds[osd],
+            place.device_class,
+            kinds[place.osd],
             osds=len(osds),
         )
-        found[osd] = made
+        for place in places
+    }
     first = found[osds[0]]
     for osd in osds[1:]:
         if found[osd].profile.settings != first.profile.settings:
@@ -68,13 +67,8 @@ def in_force(cluster: Cluster, target: str, name: str) -> Profile:
 
 def for_cluster(profile: Profile, cluster: Cluster, target: str) -> Translation:
     """Translate a profile for a target's OSDs."""
-    osds = cluster.config.osds(target)
-    if not osds:
-        raise InputError("--target", f"{target!r}, which covers no running OSD", "one that covers some")
-    place = {place.osd: place for place in cluster.config.places()}[osds[0]]
-    kind = kinds_of(cluster.commander, [place])[place.osd]
-    hardware = hardware_of(cluster.config.effective(place.osd), place.device_class, f"osd.{place.osd}", kind)
-    return translate(profile, cluster.release, hardware)
+    place = running(target, cluster.config.places())[0]
+    return translate(profile, cluster.release, hardware_on(cluster.commander, cluster.config, place))
 
 
 def era_of(release: Optional[str]) -> Optional[Release]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional
 
 from ceph_tuner.applier import Applier, Undone
 from ceph_tuner.clusters.commands import CommandConfig
 from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
 from ceph_tuner.errors import InputError
-from ceph_tuner.in_force import hardware_of, kinds_of, profile_in_force
+from ceph_tuner.in_force import hardware_on, kinds_of, profile_in_force
 from ceph_tuner.lock import Lock
 from ceph_tuner.plan import ChangePlan
 from ceph_tuner.ports import Clock, Commander, Store
 from ceph_tuner.profile import Profile
 from ceph_tuner.releases import Release
+from ceph_tuner.target import running
 from ceph_tuner.translate import Translation, translate
 
 NewLock = Callable[[Store, Clock, str], Lock]
@@ -65,15 +66,15 @@ class Changes:
 
     def translated(self, profile: Profile, target: str) -> Translation:
         """A profile's settings for this cluster. Raises InputError where it cannot be translated."""
-        osd, device_class, kind = self._example(target)
-        options = self._config.effective(osd)
-        return translate(profile, self._release, hardware_of(options, device_class, f"osd.{osd}", kind))
+        place = running(target, self._config.places())[0]
+        return translate(profile, self._release, hardware_on(self._commander, self._config, place))
 
     def in_force(self, target: str, name: str) -> Profile:
         """What a target's first OSD has in force, as a profile."""
-        osd, device_class, kind = self._example(target)
-        options = self._config.effective(osd)
-        count = len(self._config.osds(target))
+        places = running(target, self._config.places())
+        osd, device_class = places[0].osd, places[0].device_class
+        options, kind = self._config.effective(osd), kinds_of(self._commander, places[:1])[osd]
+        count = len(places)
         return profile_in_force(name, options, self._release, self._version, device_class, kind, osds=count).profile
 
     def rollback(self, really: bool, to: Optional[int], everything: bool) -> Dict[str, Any]:
@@ -113,14 +114,6 @@ class Changes:
             }
             for entry in self._applier.history()
         ]
-
-    def _example(self, target: str) -> Tuple[int, str, str]:
-        """An OSD of the target, its device class and its drive's kind."""
-        osds = self._config.osds(target)
-        if not osds:
-            raise InputError("target", repr(target), "a target that covers a running OSD: osd, osd/host:NAME, osd.N")
-        place = {place.osd: place for place in self._config.places()}[osds[0]]
-        return place.osd, place.device_class, kinds_of(self._commander, [place])[place.osd]
 
 
 def _plan(plan: ChangePlan, name: str, translation: Translation) -> Dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 from ceph_tuner.cost import Hardware
 from ceph_tuner.errors import CommandFailed, InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
-from ceph_tuner.ports import Commander
+from ceph_tuner.ports import Commander, ConfigDatabase
 from ceph_tuner.profile import Profile
 from ceph_tuner.releases import BUILT_IN_PROFILES, Release, Settings, Version, parse_version
 from ceph_tuner.settings import settings_in_force
@@ -69,6 +69,12 @@ def hardware_of(options: Mapping[str, str], device_class: str = "ssd", place: st
     bandwidth = number(bandwidth_name) if bandwidth_name in options else float(default or 1)
     # mClock itself never takes less than 1 of either
     return Hardware(max(1.0, capacity), max(1.0, bandwidth), max(1, shards), device_class or media)
+
+
+def hardware_on(commander: Commander, config: ConfigDatabase, place: Place) -> Hardware:
+    """Give `hardware_of` one OSD by what it answers. Raises TunerError."""
+    kind = kinds_of(commander, [place])[place.osd]
+    return hardware_of(config.effective(place.osd), place.device_class, f"osd.{place.osd}", kind)
 
 
 def profile_in_force(

@@ -108,3 +108,12 @@ def covered(who: str, places: Iterable[Place]) -> List[int]:
     """Sorted ids of the running OSDs that a section covers."""
     target = section_of(who)
     return sorted(place.osd for place in places if place.up and target is not None and target.covers(place))
+
+
+def running(target: str, places: Iterable[Place]) -> List[Place]:
+    """Give where the running OSDs are that a target covers, by their ids. Raises InputError where it covers none."""
+    found = {place.osd: place for place in places}
+    osds = covered(target, found.values())
+    if not osds:
+        raise InputError("target", f"{target!r}, which covers no running OSD", f"one that covers some: {_EXPECTED}")
+    return [found[osd] for osd in osds]

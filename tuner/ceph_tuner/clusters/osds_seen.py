@@ -19,7 +19,7 @@ from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.reading import spread
 from ceph_tuner.releases import Settings
 from ceph_tuner.settings import settings_in_force
-from ceph_tuner.target import Place
+from ceph_tuner.target import Place, running
 from ceph_tuner.twin.model import Device, OsdModel
 
 OSDS_ASKED = 8
@@ -39,9 +39,7 @@ class OsdsSeen:
         """Ask which there are. Raises InputError where none runs."""
         self._cluster, self._target, self._notes = cluster, target, notes
         self._places = {place.osd: place for place in cluster.config.places()}
-        covered = [self._places[osd] for osd in cluster.config.osds(target)]
-        if not covered:
-            raise InputError("--target", f"{target!r}, which covers no running OSD", "one that covers some")
+        covered = running(target, self._places.values())
         self.device_class = Counter(place.device_class for place in covered).most_common(1)[0][0]
         self.running = [place.osd for place in covered if place.device_class == self.device_class]
         self._tell_part(covered)

@@ -9,11 +9,12 @@ from ceph_tuner.clusters.clients_seen import described_load
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.errors import InputError
 from ceph_tuner.history import History
-from ceph_tuner.in_force import hardware_of, kinds_of
+from ceph_tuner.in_force import hardware_on
 from ceph_tuner.profile import Profile
 from ceph_tuner.search.transfer import Here
 from ceph_tuner.slo import Slo
 from ceph_tuner.stored_slo import stored_slo
+from ceph_tuner.target import running
 from ceph_tuner.twin.model import ClusterModel
 
 
@@ -24,16 +25,12 @@ def here_and_now(
 
     `slo`: what is wanted, if not what the cluster itself keeps. `told`: whose clients stand for those of no window.
     """
-    osds = cluster.config.osds(target)
-    if not osds:
-        raise InputError("--target", f"{target!r}, which covers no running OSD", "one that covers some")
-    place = {place.osd: place for place in cluster.config.places()}[osds[0]]
-    kind = kinds_of(cluster.commander, [place])[place.osd]
-    hardware = hardware_of(cluster.config.effective(place.osd), place.device_class, f"osd.{place.osd}", kind)
+    places = running(target, cluster.config.places())
+    hardware = hardware_on(cluster.commander, cluster.config, places[0])
     slo, seen = slo or _slo(cluster), _seen(cluster)
     if not seen and told is not None:
         seen = described_load(told.clients)
-    return Here(cluster.release, hardware, len(osds), frozenset() if slo is None else slo.work), seen
+    return Here(cluster.release, hardware, len(places), frozenset() if slo is None else slo.work), seen
 
 
 def with_evidence(profile: Profile, cluster: Cluster, slo: Optional[Slo] = None) -> Profile:

@@ -18,6 +18,7 @@ from ceph_tuner.ports import Clock, Commander
 from ceph_tuner.reading import slow_ops
 from ceph_tuner.releases import Release, Settings
 from ceph_tuner.settings import settings_in_force
+from ceph_tuner.target import running
 from ceph_tuner.translate import to_release_units
 
 
@@ -34,25 +35,22 @@ class InForce:
 
 def in_force(cluster: Cluster, target: str) -> InForce:
     """Ask the OSDs of a target. Raises InputError where there are none, or where they do not agree."""
-    osds = cluster.config.osds(target)
-    if not osds:
-        raise InputError("--target", f"{target!r}, which covers no running OSD", "one that covers some")
-    places = {place.osd: place for place in cluster.config.places()}
-    options = {osd: cluster.config.effective(osd) for osd in osds}
-    first = osds[0]
+    places = running(target, cluster.config.places())
+    options = {place.osd: cluster.config.effective(place.osd) for place in places}
+    first, device_class = places[0].osd, places[0].device_class
     names = (PROFILE, *MCLOCK_NINE)
-    for osd in osds[1:]:
+    for osd in options:
         differing = [name for name in names if options[osd].get(name) != options[first].get(name)]
         if differing:
             raise InputError("--target", f"osd.{first} and osd.{osd} that differ in {differing[0]}", "OSDs that agree")
-    device_class, kind = places[first].device_class, kinds_of(cluster.commander, [places[first]])[first]
+    kind = kinds_of(cluster.commander, places[:1])[first]
     found = profile_in_force("in-force", options[first], cluster.release, cluster.version, device_class, kind)
     named = settings_in_force(options[first]).get(PROFILE)
     return InForce(
         dict(found.profile.settings),
         str(named) if named in cluster.release.profiles else None,
         hardware_of(options[first], device_class, f"osd.{first}", kind),
-        len(osds),
+        len(places),
     )
 
 
