@@ -48,6 +48,18 @@ def test_a_trial_reads_back_from_json(
     assert Trial.from_dict(json.loads(json.dumps(record.to_dict()))) == record
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [{"measures": None}, {"measures": ["client.iops"]}, {"measures": {"client.iops": 5}}, {"kind": "prophecy"},
+     {"at": "noon"}, {"notes": 5}],
+)  # fmt: skip
+def test_a_record_of_another_version_is_no_trial_and_no_error(changed: dict) -> None:
+    record = trial("trial", "t1", 50.0).to_dict()
+    assert Trial.remembered(record) == trial("trial", "t1", 50.0)
+    assert Trial.remembered({**record, **changed}) is None
+    assert Trial.remembered({}) is None
+
+
 def test_the_profile_in_force_is_the_baseline_and_not_measured_twice() -> None:
     labels = [run.label for run in opening_runs(TENTACLE.profiles, "balanced")]
     assert labels == [IN_FORCE, "high_client_ops", "high_recovery_ops"]

@@ -291,7 +291,7 @@ class Service:
         return release_of(self.release_version())
 
     def _trials(self) -> List[Trial]:
-        read = (_trial(record) for record in self.history().trials())
+        read = (Trial.remembered(record) for record in self.history().trials())
         return [trial for trial in read if trial is not None]
 
     def reference(self) -> Dict[str, float]:
@@ -343,14 +343,6 @@ def _told(trials: List[Trial]) -> List[Dict[str, Any]]:
             entry["failed"] = trial.failed
         told.append(entry)
     return told
-
-
-def _trial(record: Mapping[str, Any]) -> Optional[Trial]:
-    """None for a record that another version wrote."""
-    try:
-        return Trial.from_dict(record)
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 def _means(window: Optional[Window]) -> Dict[str, float]:

@@ -85,7 +85,7 @@ class Trial:
         )
         measures = {
             str(name): Measure(float(mean), float(deviation), int(count))
-            for name, (mean, deviation, count) in document["measures"].items()
+            for name, (mean, deviation, count) in dict(document["measures"]).items()
         }
         failed = document.get("failed")
         return cls(
@@ -97,6 +97,14 @@ class Trial:
             tuple(str(note) for note in document.get("notes", ())),
             bool(document.get("hopeless", False)),
         )
+
+    @classmethod
+    def remembered(cls, record: Mapping[str, Any]) -> Optional[Trial]:
+        """Read a record of the history; None for what another version wrote: the past is not worth an error."""
+        try:
+            return cls.from_dict(record)
+        except (KeyError, TypeError, ValueError):
+            return None
 
 
 @dataclass(frozen=True)

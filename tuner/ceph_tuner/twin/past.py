@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import List, Tuple
 
 from ceph_tuner.history import History, merged
 from ceph_tuner.knobs import PROFILE
@@ -27,7 +27,7 @@ def past_of(
     found: List[Observation] = []
     skipped: List[str] = []
     for record in history.trials():
-        trial = _trial(record)
+        trial = Trial.remembered(record)
         if trial is None or trial.failed is not None or not trial.measures:
             skipped.append(f"trial {record.get('label', '')}: {record.get('failed') or 'nothing measured'}")
         elif not trial.run.settings and trial.at < changed_at:
@@ -52,11 +52,3 @@ def _whole(own: Settings, in_force: Settings, release: Release) -> Settings:
     if own.get(PROFILE) in release.profiles:
         base.update(release.profiles[str(own[PROFILE])])
     return completed({**base, **{name: value for name, value in own.items() if name != PROFILE}}, release)
-
-
-def _trial(record: Mapping[str, Any]) -> Optional[Trial]:
-    try:
-        return Trial.from_dict(record)
-    except (KeyError, TypeError, ValueError):
-        # written by another version: the past is not worth an error
-        return None
