@@ -21,10 +21,10 @@ from ceph_tuner.recommendation.runs import run_length_s
 from ceph_tuner.releases import Settings
 from ceph_tuner.search.space import Space, space_for
 from ceph_tuner.slo import Bound, Objective, Slo, evaluate
-from ceph_tuner.tuning.twin_prior import TwinPrior, simulated_as_far
+from ceph_tuner.tuning.twin_prior import TwinPrior
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.observations import Run, negligible
+from ceph_tuner.twin.observations import Run, negligible, simulated
 from ceph_tuner.winner import HARD_WEIGHT, HEADROOM_WEIGHT, LOSS_CEILING, loss
 
 BUDGET = 20
@@ -81,7 +81,7 @@ class Cluster:
     def run(self, settings: Mapping[str, Any], seed: int) -> Dict[str, float]:
         """One window; nothing is below what is negligible, so that everything has a logarithm."""
         job = Run(self.model, dict(settings), 0.7 * self.seconds, 0.3 * self.seconds, seed, self.metrics)
-        found = simulated_as_far(job)
+        found = simulated(job)
         return {name: max(float(value), negligible(name, self.model), 1e-6) for name, value in zip(self.metrics, found)}
 
     def truth(self, settings: Mapping[str, Any]) -> Dict[str, float]:

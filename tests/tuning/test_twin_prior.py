@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ceph_tuner.errors import InputError
 from ceph_tuner.releases import TENTACLE
 from ceph_tuner.search.space import Space, space_for
-from ceph_tuner.tuning.twin_prior import TwinPrior, simulated_as_far
+from ceph_tuner.tuning.twin_prior import TwinPrior
 from ceph_tuner.twin.model import (
     KIB,
     MIB,
@@ -21,7 +20,6 @@ from ceph_tuner.twin.model import (
     ScrubWork,
     SnaptrimWork,
 )
-from ceph_tuner.twin.observations import Run, simulated
 
 METRICS = ("client.p95_ms", "recovery.bytes_s", "recovery.finish_s")
 POOL = Pool("rbd", 24, 3)
@@ -110,20 +108,6 @@ def test_an_interval_is_long_where_nothing_is_scrubbed() -> None:
     model = ClusterModel(3, OSD, (POOL,), scrub=(ScrubWork("rbd", 100_000, start_s=1e6),))
     found = TwinPrior(model, space("scrub"), {}, ("scrub.interval_s",), 1, designs=2)
     assert found.predict([[0.5] * found.points.shape[1]])["scrub.interval_s"] == pytest.approx(30 * 86400.0)
-
-
-def test_a_run_goes_as_far_as_the_twin_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Run(MODEL, dict(TENTACLE.profiles["balanced"]), 2.0, 0.5, 1, METRICS)
-    assert (simulated_as_far(run) == simulated(run)).all()
-    half = simulated(run._replace(seconds=1.0, settle=0.25))
-
-    def full(asked: Run) -> Any:
-        if asked.seconds > 1:
-            raise InputError("twin", "more requests at a time than foreseen", "a smaller model")
-        return simulated(asked)
-
-    monkeypatch.setattr("ceph_tuner.tuning.twin_prior.simulated", full)
-    assert (simulated_as_far(run) == half).all()
 
 
 def test_trims_are_part_of_what_is_known() -> None:

@@ -18,7 +18,6 @@ import numpy as np
 from scipy.stats import qmc
 from sklearn.ensemble import ExtraTreesRegressor
 
-from ceph_tuner.errors import InputError
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.recommendation import Effort
 from ceph_tuner.recommendation.runs import run_length_s
@@ -27,7 +26,7 @@ from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.space import Space
 from ceph_tuner.twin.forecast import metrics_of
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.observations import Run, negligible, simulated
+from ceph_tuner.twin.observations import Run, negligible
 from ceph_tuner.twin.parameters import Array
 from ceph_tuner.twin.running import Runner
 
@@ -110,7 +109,7 @@ class TwinPrior:
         ]
         with ExitStack() as stack:
             runner = stack.enter_context(Runner(1)) if runs is None else runs
-            values = np.asarray(_values(jobs, runner)).reshape(len(points), SEEDS, len(self.metrics))
+            values = np.asarray(runner(jobs)).reshape(len(points), SEEDS, len(self.metrics))
         for place, name in enumerate(self.metrics):
             if METRICS[name].unit == "s":
                 # an interval is absent while nothing is scrubbed, which `simulated` gives as 0
@@ -147,20 +146,3 @@ def _features(knobs: Mapping[str, Array]) -> Array:
     found += [one - other for one, other in zip(logs, logs[1:])]
     counts = (value for name, value in sorted(knobs.items()) if not name.startswith("osd_mclock_scheduler_"))
     return np.stack([*found, *(np.log(np.maximum(value, 1e-9)) for value in counts)], axis=1)
-
-
-def simulated_as_far(run: Run) -> Array:
-    """Values of a run; where more waits than the twin has room for, of its first half, or that one's, and so on."""
-    try:
-        return simulated(run)
-    except InputError:
-        if run.seconds < 0.01:
-            raise
-        return simulated_as_far(run._replace(seconds=run.seconds / 2, settle=run.settle / 2))
-
-
-def _values(jobs: Sequence[Run], runner: Runner) -> List[Array]:
-    try:
-        return runner(jobs)
-    except InputError:
-        return [simulated_as_far(job) for job in jobs]
