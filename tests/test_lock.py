@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import Locked
+from ceph_tuner.errors import ClusterTimeout, Locked
 from ceph_tuner.lock import LEASE_S, PREFIX, Holder, Lock
 from monitors import ManualClock, MemoryStore
 
@@ -52,6 +52,25 @@ def test_a_claim_of_a_process_that_is_known_to_be_dead_is_removed_at_once() -> N
     lock(store, clock, ALICE).__enter__()
     with lock(store, clock, BOB, alive=lambda holder: holder != ALICE):
         pass
+
+
+def test_a_claim_that_could_not_be_withdrawn_is_in_the_way_of_others_alone() -> None:
+    store, clock = MemoryStore(), ManualClock()
+    held = lock(store, clock, ALICE).__enter__()
+
+    def fail() -> None:
+        raise ClusterTimeout("no answer")
+
+    store.before_write = fail
+    with pytest.raises(ClusterTimeout):
+        held.__exit__()
+    store.before_write = lambda: None
+    assert len(store.keys(PREFIX)) == 1
+    with pytest.raises(Locked):
+        lock(store, clock, BOB).__enter__()
+    with lock(store, clock, ALICE, seed=1):
+        assert len(store.keys(PREFIX)) == 1
+    assert store.keys(PREFIX) == []
 
 
 def test_checking_renews_a_claim_that_is_still_held() -> None:

@@ -15,8 +15,9 @@ import contextlib
 import json
 import random
 import threading
+from collections import deque
 from dataclasses import asdict, dataclass, replace
-from typing import Callable, List, Optional
+from typing import Callable, Deque, List, Optional, Tuple
 
 from ceph_tuner.errors import Locked, TunerError
 from ceph_tuner.moments import utc
@@ -61,6 +62,10 @@ class Claim:
             return Claim(key, holder, float(stored["since"]), float(stored["expires"]), bool(stored["held"]))
         except (ValueError, KeyError, TypeError):
             return None
+
+
+_given_up: Deque[Tuple[Holder, str]] = deque(maxlen=100)
+"""Claims that this process withdrew. One that could not be removed, or came late, is nobody's."""
 
 
 def _alive(_: Holder) -> bool:
@@ -126,7 +131,8 @@ class Lock:
             if text is None or (self._claim is not None and key == self._claim.key):
                 continue
             claim = Claim.from_text(key, text)
-            if claim is None or claim.expires < self._clock.now() or not self._alive(claim.holder):
+            given_up = (self._holder, key) in _given_up
+            if given_up or claim is None or claim.expires < self._clock.now() or not self._alive(claim.holder):
                 self._store.remove(key)
             else:
                 found.append(claim)
@@ -172,6 +178,7 @@ class Lock:
     def _withdraw(self) -> None:
         if self._claim is not None:
             claim, self._claim = self._claim, None
+            _given_up.append((self._holder, claim.key))
             self._store.remove(claim.key)
 
     def _write(self, claim: Claim) -> None:
