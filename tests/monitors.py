@@ -2,9 +2,12 @@
 
 What it imitates was seen on 18.2.7 and 20.2.4 (docs/safe-writes.md):
 - a section's mask decides who sees an entry, and the most precise wins;
-- a scheduler takes its values over when the profile changes, or when one of the nine changes under `custom`;
+- a scheduler takes its values over when the profile's entry comes, goes or changes, whether or not the profile does, or
+  when one of the nine changes under `custom`;
 - under a built-in profile a changed one of the nine makes the OSD remove that key from `osd` and from `osd.N`, and the
   scheduler keeps what it had;
+- an OSD that starts learns what stands under its device class only after its scheduler has begun, and so what stands
+  under its host, unless that is called as in the CRUSH map: `early`;
 - an OSD may see several commits at once (a monitor that lags behind): `batch`.
 """
 
@@ -16,9 +19,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Callable, Deque, Dict, List, Optional, Tuple
 
+from ceph_tuner.deciding import winner
 from ceph_tuner.errors import CommandFailed, InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
-from ceph_tuner.plan import winner
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import RELEASES, Release
 from ceph_tuner.settings import format_settings
@@ -47,10 +50,13 @@ class FakeOsd:
     scheduler: Dict[str, str] = field(default_factory=dict)
     """The nine values that it schedules by, whatever it says its options are."""
 
-    def boot(self, table: Table) -> None:
+    def boot(self, table: Table, early: bool = True) -> List[Tuple[str, str]]:
+        """Start; return the keys that this OSD asks the monitors to remove."""
         self.defaults = {name: "0.000000" if name[-3:] != "wgt" else "1" for name in MCLOCK_NINE}
-        self.from_mon = self.seen(table)
+        known = {key: value for key, value in table.items() if "class:" not in key[0] and (early or "/" not in key[0])}
+        self.from_mon = self.seen(known)
         self._take_profile()
+        return self.notice(table)
 
     def seen(self, table: Table) -> Dict[str, str]:
         entries = [ConfigEntry(*key, value) for key, value in sorted(table.items())]
@@ -59,14 +65,13 @@ class FakeOsd:
 
     def notice(self, table: Table) -> List[Tuple[str, str]]:
         """Take the database's state over; return the keys that this OSD asks the monitors to remove."""
-        before, self.from_mon = self.effective(), self.seen(table)
-        after = self.effective()
-        if before[PROFILE] != after[PROFILE]:
+        before, self.from_mon = self.from_mon, self.seen(table)
+        if before.get(PROFILE) != self.from_mon.get(PROFILE):
             self._take_profile()
-        keys = [name for name in MCLOCK_NINE if before[name] != after[name]]
+        keys = [name for name in MCLOCK_NINE if before.get(name) != self.from_mon.get(name)]
         if not keys:
             return []
-        if after[PROFILE] == "custom":
+        if self.effective()[PROFILE] == "custom":
             self._take_values()
             return []
         return [(who, keys[0]) for who in ("osd", f"osd.{self.place.osd}")]
@@ -116,6 +121,8 @@ class Monitors:
     def __init__(self, osds: int = 3, release: Release = TENTACLE, table: Optional[Table] = None) -> None:
         self.table: Table = dict(table or {})
         self.store = MemoryStore(lambda: self.before_write(), lambda: self.after_write())
+        self.early = True
+        """Whether hosts are called as in the CRUSH map: an OSD that starts then learns masked entries in time."""
         self.batch = 1
         """After so many commits an OSD sees them, all at once; asking it delivers what is there."""
         self.refuse: Callable[[str, str, Optional[str]], bool] = lambda who, name, value: False
@@ -135,6 +142,12 @@ class Monitors:
         self._commits: Deque[Table] = deque()
         for osd in self.osd:
             osd.boot(self.table)
+
+    def start(self, osd: int) -> None:
+        """Let an OSD start, with the database as it is now."""
+        asked = self.osd[osd].boot(self.table, self.early)
+        for who, name in asked:
+            self._commit(who, name, None, ours=False)
 
     # the configuration database
 
@@ -181,7 +194,7 @@ class Monitors:
     def restart_osds(self) -> None:
         self.deliver()
         for osd in self.osd:
-            osd.boot(self.table)
+            self.start(osd.place.osd)
 
     def someone_sets(self, who: str, name: str, value: Optional[str]) -> None:
         """Another operator's write: no failure is injected."""

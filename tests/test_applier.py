@@ -18,7 +18,6 @@ from monitors import TENTACLE, ManualClock, Monitors, Table
 
 BEFORE: Table = {
     ("osd", "osd_max_scrubs"): "2",
-    ("osd", LIMIT): "0.900000",
     ("osd/host:h9", LIMIT): "0.800000",
     ("osd.1", "osd_scrub_chunk_max"): "7",
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import suppress
+from dataclasses import replace
 from typing import Dict, Mapping
 
 from hypothesis import HealthCheck, assume, given, settings
@@ -15,6 +17,7 @@ from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
 from ceph_tuner.plan import ChangePlan
 from ceph_tuner.releases import Value, nine
 from ceph_tuner.settings import format_settings
+from ceph_tuner.target import covered
 from monitors import TENTACLE, Monitors, Table
 
 _SECTIONS = [
@@ -107,7 +110,10 @@ def test_apply_then_undo_is_identity_of_database_and_schedulers(
         shown = monitors.effective(osd)
         assert {name: shown[name] for name in plan.expected} == plan.expected
         used = monitors.osd[osd].scheduler
-        assert used == {name: shown[name] for name in MCLOCK_NINE}
+        if PROFILE in plan.expected:
+            assert used == {name: shown[name] for name in MCLOCK_NINE}
+        else:
+            assert used == schedulers[osd]
     if entry is not None:
         (undone,) = applier(monitors).undo()
         assert undone.drift == ()
@@ -158,3 +164,73 @@ def test_killed_at_any_write_the_next_run_leaves_it_as_before_or_as_planned(
             assert applier(monitors).plan(target, wanted).steps == ()
     else:
         assert not kill.dead
+
+
+def starts_at(monitors: Monitors, osd: int, at: int) -> None:
+    """The OSD is down, and starts before the write of that number."""
+    fake, count = monitors.osd[osd], itertools.count(1)
+    fake.place = replace(fake.place, up=False)
+
+    def before() -> None:
+        if next(count) == at:
+            start(monitors, osd)
+
+    monitors.before_write = before
+
+
+def start(monitors: Monitors, osd: int) -> None:
+    monitors.osd[osd].place = replace(monitors.osd[osd].place, up=True)
+    monitors.start(osd)
+
+
+def without_us(table: Table, osd: int, started: bool, early: bool) -> Monitors:
+    """The same cluster, where only that OSD stopped and started."""
+    monitors = Monitors(table=table)
+    monitors.early = early
+    if started:
+        start(monitors, osd)
+    return monitors
+
+
+@law
+@given(databases(), places, some_settings(), st.integers(0, 2), st.integers(1, 30), st.booleans(), batches)
+def test_an_osd_that_starts_meanwhile_makes_no_difference(
+    table: Table, target: str, wanted: Dict[str, Value], osd: int, at: int, early: bool, batch: int
+) -> None:
+    monitors = Monitors(table=table)
+    monitors.batch, monitors.early = batch, early
+    starts_at(monitors, osd, at)
+    plan = planned(monitors, target, wanted)
+    entry = applier(monitors).apply(plan)
+    if osd in covered(target, monitors.places()) and PROFILE in plan.expected:
+        shown = monitors.effective(osd)
+        assert monitors.osd[osd].scheduler == {name: shown[name] for name in MCLOCK_NINE}
+    if entry is not None:
+        applier(monitors).undo()
+    survive(monitors)
+    expected = without_us(table, osd, monitors.osd[osd].place.up, early)
+    assert monitors.schedulers() == expected.schedulers()
+    assert monitors.table == expected.table
+
+
+@law
+@given(databases(), places, some_settings(), st.integers(0, 2), st.integers(1, 30), st.integers(0, 30), st.booleans())
+def test_an_osd_that_starts_while_a_killed_change_is_taken_back_makes_no_difference(
+    table: Table, target: str, wanted: Dict[str, Value], osd: int, killed_at: int, at: int, early: bool
+) -> None:
+    monitors = Monitors(table=table)
+    monitors.early = early
+    starts_at(monitors, osd, 0)
+    plan = planned(monitors, target, wanted)
+    kill_at(monitors, killed_at, landed=True)
+    with suppress(Killed):
+        applier(monitors, "dead").apply(plan, trial=True)
+    survive(monitors)
+    starts_at(monitors, osd, at)
+    if at == 0:
+        start(monitors, osd)
+    applier(monitors, "alive").recover()
+    survive(monitors)
+    expected = without_us(table, osd, monitors.osd[osd].place.up, early)
+    assert monitors.schedulers() == expected.schedulers()
+    assert monitors.table == expected.table

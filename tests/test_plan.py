@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Dict, List, Mapping
 
 import pytest
 
+from ceph_tuner.deciding import same_value, winner
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
-from ceph_tuner.plan import ChangePlan, Restore, Step, plan_change, plan_restore, same_value, winner
+from ceph_tuner.plan import ChangePlan, Step, plan_change, plan_restore
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import Value, nine
 from monitors import TENTACLE, Monitors, Table
@@ -55,13 +57,16 @@ def test_a_built_in_profile_takes_the_nine_values_away_while_still_custom() -> N
     assert made.expected[LIMIT] == "0.000000"
 
 
-def test_old_values_under_a_built_in_profile_are_taken_away_under_custom_too() -> None:
-    table: Table = {("osd", PROFILE): "balanced", ("osd", LIMIT): "0.900000"}
-    made = plan(table, "osd", {PROFILE: "high_client_ops"})
-    assert [(step.name, step.new) for step in made.steps] == [
-        (PROFILE, "custom"), (LIMIT, None), (PROFILE, "high_client_ops")
-    ]  # fmt: skip
-    assert made.restores()[0] == Restore("osd", PROFILE, "balanced", frozenset({"custom", "high_client_ops"}))
+@pytest.mark.parametrize("settings", [CUSTOM, {PROFILE: "high_client_ops"}])
+@pytest.mark.parametrize("who", ["global", "osd", "osd/class:ssd"])
+def test_values_that_sleep_under_a_built_in_profile_are_not_woken_up(who: str, settings: Mapping[str, object]) -> None:
+    """To take it back would wake them up again, and nobody can tell whether they were asleep."""
+    table: Table = {(who, LIMIT): "0.100000"}
+    with pytest.raises(InputError, match=rf"{LIMIT} on osd.0.*`{who}` = 0.100000"):
+        plan(table, "osd/class:ssd", settings)
+    assert plan(table, "osd/class:ssd", {"osd_max_scrubs": 1}).steps
+    as_the_profile: Table = {(who, LIMIT): "0.000000"}
+    assert plan(as_the_profile, "osd/class:ssd", settings).steps
 
 
 @pytest.mark.parametrize(
@@ -76,6 +81,7 @@ def test_old_values_under_a_built_in_profile_are_taken_away_under_custom_too() -
         ({}, "osd", {"osd_scrub_cost": 1}, "osd_scrub_cost"),
         ({}, "osd", {PROFILE: "custom"}, "the nine mClock values beside it"),
         ({}, "osd", {LIMIT: 0.5}, "as well"),
+        ({}, "osd/class:ssd", {"osd_op_num_shards": 2}, "osd_op_num_shards: found `osd/class:ssd`.*only after"),
     ],
 )
 def test_what_would_have_no_effect_or_do_harm_is_refused(
@@ -107,17 +113,25 @@ def test_osds_that_are_down_are_named_and_not_waited_for() -> None:
     assert "osd.0 is down" in made.warnings[0]
 
 
+def test_an_entry_that_outranks_on_an_osd_that_is_down_is_refused_as_well() -> None:
+    """Started under its own built-in profile, it would take our nine values for that profile's."""
+    monitors = Monitors(table={("osd.0", PROFILE): "balanced"})
+    monitors.osd[0].place = replace(monitors.osd[0].place, up=False)
+    with pytest.raises(InputError, match=r"osd.0, which is down: .*`osd.0` = balanced.*ceph config rm osd.0"):
+        plan_change(monitors.dump(), "osd", CUSTOM, TENTACLE, monitors.places())
+
+
 def test_a_custom_profile_with_holes_is_warned_of() -> None:
     assert "under custom without" in plan({("osd", PROFILE): "custom"}, "osd", CUSTOM).warnings[0]
 
 
 def test_taking_back_goes_the_other_way_round_with_the_profile_last() -> None:
-    made = plan({("osd", LIMIT): "0.8"}, "osd", {**CUSTOM, "osd_max_scrubs": 1})
+    made = plan({("osd", "osd_max_scrubs"): "4"}, "osd", {**CUSTOM, "osd_max_scrubs": 1})
     after = {("osd", name): text for name, text in made.expected.items()}
     back = plan_restore(entries(after), made.restores(), Monitors().places())
     assert [step.name for step in back.steps] == ["osd_max_scrubs", *reversed(MCLOCK_NINE), PROFILE]
     assert back.steps[-1].settled
-    assert {step.key: step.new for step in back.steps}["osd", LIMIT] == "0.8"
+    assert {step.key: step.new for step in back.steps}["osd", "osd_max_scrubs"] == "4"
     assert not back.drift
 
 

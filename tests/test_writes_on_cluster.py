@@ -162,6 +162,71 @@ def test_undo_gives_the_scheduler_back_where_the_documented_order_leaves_it_as_i
     assert dump(any_lab) == initial
 
 
+@contextmanager
+def asleep(lab: Lab, cluster: Cluster, who: str) -> Iterator[None]:
+    """A limit that nobody overlooks, under a built-in profile; afterwards osd.1 is as before."""
+    initial = dump(lab)
+    for name, value in format_settings(SLOW, cluster.release).items():
+        cluster.config.set(who, name, value)
+    try:
+        yield
+    finally:
+        for name in MCLOCK_NINE:
+            cluster.config.remove(who, name)
+        for value in ("custom", "balanced"):
+            cluster.config.set("osd.1", PROFILE, value)
+            time.sleep(1)
+        cluster.config.remove("osd.1", PROFILE)
+        assert dump(lab) == initial
+
+
+def restart(lab: Lab, osd: int) -> None:
+    lab.stop_osd(osd)
+    lab.start_osd(osd)
+    time.sleep(2)
+
+
+def test_values_under_a_built_in_profile_wake_up_when_its_entry_is_touched(any_lab: Lab, cluster: Cluster) -> None:
+    with asleep(any_lab, cluster, "global"):
+        with pytest.raises(InputError, match=r"`global` = 0\.02"):
+            cluster.applier().plan("osd", CUSTOM)
+        assert shown(cluster, 1, [PROFILE, LIMIT]) == {PROFILE: "balanced", LIMIT: "0.020000"}
+        free = rates(any_lab)
+        # the profile that it has already
+        cluster.config.set("osd.1", PROFILE, "balanced")
+        time.sleep(1)
+        assert rates(any_lab) < free / 3
+
+
+def test_an_osd_that_starts_goes_by_values_under_its_built_in_profile(any_lab: Lab, cluster: Cluster) -> None:
+    """Why a plan looks at OSDs that are down, too."""
+    with asleep(any_lab, cluster, "global"):
+        any_lab.stop_osd(1)
+        cluster.config.set("osd.1", PROFILE, "balanced")
+        with pytest.raises(InputError, match=r"osd\.1, which is down"):
+            cluster.applier().plan("osd", CUSTOM)
+        cluster.config.remove("osd.1", PROFILE)
+        restart(any_lab, 1)
+        limited = rates(any_lab)
+    assert limited < rates(any_lab) / 3
+
+
+def test_an_osd_that_starts_does_not_know_yet_what_stands_under_its_class(any_lab: Lab, cluster: Cluster) -> None:
+    mask = f"osd/class:{cluster.config.places()[1].device_class}"
+    shards = cluster.config.effective(1)["osd_op_num_shards"]
+    with asleep(any_lab, cluster, mask):
+        cluster.config.set(mask, "osd_op_num_shards", "2")
+        try:
+            restart(any_lab, 1)
+            assert shown(cluster, 1, [LIMIT, "osd_op_num_shards"]) == {LIMIT: "0.020000", "osd_op_num_shards": shards}
+        finally:
+            cluster.config.remove(mask, "osd_op_num_shards")
+        free = rates(any_lab)
+        cluster.config.set("osd.1", PROFILE, "balanced")
+        time.sleep(1)
+        assert rates(any_lab) < free / 3
+
+
 def test_a_built_in_profile_takes_a_custom_one_away_with_its_behaviour(any_lab: Lab, cluster: Cluster) -> None:
     initial = dump(any_lab)
     applier = cluster.applier()

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Set, Tuple
 
+from ceph_tuner.deciding import same_value, winner
 from ceph_tuner.errors import (
     ClusterTimeout,
     CommandFailed,
@@ -29,8 +30,6 @@ from ceph_tuner.plan import (
     Step,
     plan_change,
     plan_restore,
-    same_value,
-    winner,
 )
 from ceph_tuner.ports import Clock, ConfigDatabase, Store
 from ceph_tuner.releases import Release

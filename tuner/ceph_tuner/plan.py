@@ -14,9 +14,11 @@ import shlex
 from dataclasses import dataclass
 from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
+from ceph_tuner.deciding import profile_of, same, winner
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.ports import ConfigEntry
+from ceph_tuner.refusing import Sources, refuse_asleep, refuse_late, refuse_outranked, unset_under_custom
 from ceph_tuner.releases import Release, Settings
 from ceph_tuner.settings import check_settings, format_settings
 from ceph_tuner.target import Place, Target, section_of
@@ -26,8 +28,6 @@ OVERRIDE = "osd_mclock_override_recovery_settings"
 
 Key = Tuple[str, str]
 """(section with its mask, option)."""
-Sources = Mapping[str, Mapping[str, str]]
-"""Of one OSD: option -> source (`mon`, `file`, …) -> value, for options that are not at their default."""
 
 
 @dataclass(frozen=True)
@@ -140,11 +140,12 @@ def plan_change(
     if not running:
         raise InputError("target", f"`{target}`, which covers no running OSD", "a target that covers one")
     wanted = _wanted(settings, release)
+    refuse_late(where, wanted)
     # of 10 000 OSDs with a capacity each, few entries concern these knobs
     current = _about(current, {*MCLOCK_NINE, PROFILE, *wanted})
     warnings = [f"osd.{place.osd} is down: it follows when it starts, unchecked" for place in over if not place.up]
     warnings += [f"{name} takes effect when the OSD restarts" for name in wanted if KNOBS[name].change == "restart"]
-    warnings += _unset(current, running)
+    warnings += unset_under_custom(current, running)
 
     own = {entry.name: entry.value for entry in current if entry.who == who}
     dropped = [name for name in MCLOCK_NINE if name in own] if wanted.get(PROFILE, "custom") != "custom" else []
@@ -153,13 +154,17 @@ def plan_change(
         expected.update(format_settings(release.profiles[wanted[PROFILE]], release))
 
     decided = {**wanted, **expected}
-    _refuse_outranked(_after(current, who, wanted, dropped), who, decided, running, sources or {})
+    # those that are down as well: one that started under its own built-in profile would schedule by our nine values
+    refuse_outranked(_after(current, who, wanted, dropped), who, decided, over, sources or {})
     changes: Dict[str, Optional[str]] = {**wanted, **dict.fromkeys(dropped)}
+    steps = _forward(who, own, changes, current, running)
+    if any(step.name == PROFILE for step in steps):
+        refuse_asleep(current, release, over)
     return ChangePlan(
         who,
         release.name,
         tuple(place.osd for place in running),
-        _forward(who, own, changes, current, running),
+        steps,
         expected,
         tuple(warnings),
     )
@@ -184,8 +189,8 @@ def plan_restore(
     kept, drift = [], []
     for restore in restores:
         now = found.get(restore.key)
-        ours = any(_same(now, value) for value in restore.ours)
-        if ours or _same(now, restore.value):
+        ours = any(same(now, value) for value in restore.ours)
+        if ours or same(now, restore.value):
             kept.append(restore)
         else:
             drift.append(Drift(restore.who, restore.name, _one(restore.ours), now))
@@ -193,11 +198,11 @@ def plan_restore(
 
     def write(restore: Restore, settled: bool = False) -> None:
         now = found.get(restore.key)
-        if not _same(now, restore.value) or restore.key in doubtful:
+        if not same(now, restore.value) or restore.key in doubtful:
             steps.append(Step(*restore.key, now, restore.value, settled))
 
     nine = [item for item in kept if item.name in MCLOCK_NINE]
-    changing = [item for item in nine if not _same(found.get(item.key), item.value) or item.key in doubtful]
+    changing = [item for item in nine if not same(found.get(item.key), item.value) or item.key in doubtful]
     holds = _holds(current, {item.who for item in (nine if repair else changing)}, places)
     others = [item for item in kept if item.name not in MCLOCK_NINE and item.name != PROFILE]
     for item in reversed([item for item in others if item.name != OVERRIDE]):
@@ -221,28 +226,6 @@ def plan_restore(
 
 def _about(entries: Iterable[ConfigEntry], names: Set[str]) -> List[ConfigEntry]:
     return [entry for entry in entries if entry.name in names]
-
-
-def winner(entries: Iterable[ConfigEntry], name: str, place: Place) -> Optional[ConfigEntry]:
-    """The entry that decides an option for an OSD at that place; None where only its default does."""
-    best: Optional[ConfigEntry] = None
-    rank: Tuple[int, int] = (-1, 0)
-    for entry in entries:
-        if entry.name == name:
-            section = section_of(entry.who)
-            if section is not None and section.covers(place) and section.rank >= rank:
-                best, rank = entry, section.rank
-    return best
-
-
-def same_value(one: str, other: str) -> bool:
-    """Whether two texts are one value: Ceph writes `0.5` as `0.500000` here and `0.50000000000000000` there."""
-    if one == other:
-        return True
-    try:
-        return abs(float(one) - float(other)) <= 1e-6
-    except ValueError:
-        return False
 
 
 def _wanted(settings: Mapping[str, object], release: Release) -> Dict[str, str]:
@@ -276,11 +259,11 @@ def _forward(
     steps: List[Step] = []
 
     def write(key: Key, value: Optional[str], settled: bool = False) -> None:
-        if not _same(now.get(key), value):
+        if not same(now.get(key), value):
             steps.append(Step(*key, now.get(key), value, settled))
             now[key] = value
 
-    nine = [name for name in MCLOCK_NINE if name in changes and not _same(own.get(name), changes[name])]
+    nine = [name for name in MCLOCK_NINE if name in changes and not same(own.get(name), changes[name])]
     holds = _holds(current, {who}, running) if nine else {}
     now.update(holds)
     for key in holds:
@@ -307,48 +290,6 @@ def _after(
     return others + [ConfigEntry(who, name, value) for name, value in wanted.items()]
 
 
-def _unset(current: Sequence[ConfigEntry], running: Sequence[Place]) -> List[str]:
-    """A custom profile with holes cannot be restored to the letter: what such an OSD uses depends on its past."""
-    found = []
-    for place in running:
-        unset = [name for name in MCLOCK_NINE if winner(current, name, place) is None]
-        if unset and _profile(current, place) == "custom":
-            found.append(f"osd.{place.osd} is under custom without {unset[0]}: what it uses now is lost by any change")
-    return found
-
-
-def _refuse_outranked(
-    after: Sequence[ConfigEntry],
-    who: str,
-    expected: Mapping[str, str],
-    running: Sequence[Place],
-    sources: Mapping[int, Sources],
-) -> None:
-    """What would make the write without effect is said before it, not found out after it."""
-    for name, value in expected.items():
-        for place in running:
-            decides = winner(after, name, place)
-            if decides is not None and decides.who != who and not same_value(decides.value, value):
-                raise InputError(
-                    f"{name} on osd.{place.osd}",
-                    f"an entry that would still decide: `{decides.who}` = {decides.value}",
-                    f"{value}: choose a target that outranks it, or remove it (ceph config rm {decides.who} {name})",
-                )
-            local = {
-                source: text for source, text in sources.get(place.osd, {}).get(name, {}).items() if source != "mon"
-            }
-            for source, text in local.items():
-                if not same_value(text, value):
-                    raise InputError(
-                        f"{name} on osd.{place.osd}",
-                        f"{text} from the OSD's own {_SOURCES.get(source, source)}, which outranks the monitors",
-                        f"{value}: remove it there",
-                    )
-
-
-_SOURCES = {"file": "ceph.conf", "env": "environment", "cmdline": "command line", "override": "`ceph tell` or code"}
-
-
 def _holds(
     current: Sequence[ConfigEntry], sections: Iterable[str], places: Sequence[Place]
 ) -> Dict[Key, Optional[str]]:
@@ -360,7 +301,7 @@ def _holds(
         if section is None:
             continue
         for place in places:
-            if not (place.up and section.covers(place)) or _profile(held, place) == "custom":
+            if not (place.up and section.covers(place)) or profile_of(held, place) == "custom":
                 continue
             decides = winner(held, PROFILE, place)
             finer = section_of(decides.who) if decides is not None else None
@@ -371,18 +312,6 @@ def _holds(
             held = [entry for entry in held if (entry.who, entry.name) != key]
             held.append(ConfigEntry(*key, "custom"))
     return holds
-
-
-def _profile(entries: Iterable[ConfigEntry], place: Place) -> str:
-    """The profile that the database gives an OSD. Which built-in one is the default does not matter here."""
-    decides = winner(entries, PROFILE, place)
-    return "" if decides is None else decides.value
-
-
-def _same(one: Optional[str], other: Optional[str]) -> bool:
-    if one is None or other is None:
-        return one is other
-    return same_value(one, other)
 
 
 def _one(values: Iterable[Optional[str]]) -> Optional[str]:

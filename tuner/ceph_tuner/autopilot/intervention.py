@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
+from ceph_tuner.deciding import same_value
 from ceph_tuner.knobs import KNOBS
-from ceph_tuner.plan import Drift, Key, Restore, same_value
+from ceph_tuner.plan import Drift, Key, Restore
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.target import Place, covered
 

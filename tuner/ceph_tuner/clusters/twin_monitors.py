@@ -6,6 +6,7 @@ import errno
 import json
 import re
 from collections import deque
+from dataclasses import replace
 from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.clusters.twin_options import kept, known, stock
@@ -47,7 +48,7 @@ class TwinMonitors:
         for (who, name), value in (table or {}).items():
             self._table[self._section(who, "config set"), name] = self._checked(name, value, "config set")
         for osd in osds:
-            osd.boot(self._decided(osd.place, {name for _, name in self._table}))
+            self._start(osd)
 
     @property
     def commands(self) -> Dict[str, Callable[[Mapping[str, str], str], str]]:
@@ -89,7 +90,15 @@ class TwinMonitors:
     def restart(self, osd: TwinOsd) -> None:
         """Let an OSD start anew: it forgets what its scheduler had."""
         osd.born += 1
-        osd.boot(self._decided(osd.place, {name for _, name in self._table}))
+        self._start(osd)
+
+    def _start(self, osd: TwinOsd) -> None:
+        """What stands under its device class reaches an OSD only after its scheduler has begun."""
+        names = {name for _, name in self._table}
+        osd.boot(self._decided(replace(osd.place, device_class=""), names))
+        found = self._decided(osd.place, names)
+        for key in sorted(osd.notice({name: found.get(name) for name in sorted(names)})):
+            self._commit(key, None)
 
     # the configuration database
 

@@ -1,8 +1,8 @@
 """What one OSD of the twin makes of the configuration database: what it shows, and what its scheduler really uses.
 
-The two differ, as on Ceph (docs/ceph-behaviour.md): the scheduler takes the nine values over when the profile changes,
-or when one of them changes under `custom`. When one changes under a built-in profile the OSD asks the monitors to
-remove that key from `osd` and from `osd.N`, and the scheduler keeps what it had.
+The two differ, as on Ceph (docs/ceph-behaviour.md): the scheduler takes the nine values over when the profile's entry
+comes, goes or changes, or when one of them changes under `custom`. When one changes under a built-in profile the OSD
+asks the monitors to remove that key from `osd` and from `osd.N`, and the scheduler keeps what it had.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class TwinOsd:
 
     def notice(self, changed: Mapping[str, Optional[str]]) -> List[Key]:
         """Take changes of the database over, all at once; return the keys that the OSD asks the monitors to remove."""
+        touched = {name for name, value in changed.items() if self.from_mon.get(name) != value}
         before = self.effective()
         for name, value in changed.items():
             if value is None:
@@ -61,9 +62,9 @@ class TwinOsd:
         if not self.mclock:
             return []
         dropped = self._limits_dropped([name for name in changed if before.get(name) != after.get(name)], after)
-        if before[PROFILE] != after[PROFILE]:
+        if PROFILE in touched:
             self._take_profile()
-        moved = [name for name in MCLOCK_NINE if before[name] != after[name]]
+        moved = [name for name in MCLOCK_NINE if name in touched]
         if moved and after[PROFILE] == "custom":
             self._take_values()
         elif moved:

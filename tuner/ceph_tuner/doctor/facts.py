@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple
 
-from ceph_tuner.plan import winner
+from ceph_tuner.deciding import winner
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import Release, Version
 from ceph_tuner.target import Place

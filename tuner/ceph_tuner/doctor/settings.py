@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, Iterable, List, Optional, Set, Tuple
 
+from ceph_tuner.deciding import same_value, winner
 from ceph_tuner.doctor.facts import Facts, OsdFacts, grouped
 from ceph_tuner.doctor.finding import COSTLY, MISLEADING, POINTLESS, Finding, named, some
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
-from ceph_tuner.plan import same_value, winner
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import Release, Settings
 from ceph_tuner.settings import reservation_sum, settings_in_force
@@ -148,9 +148,10 @@ def asleep(facts: Facts) -> List[Finding]:
                 MISLEADING,
                 "mClock values are set while a built-in profile is in force",
                 (*some(f"{named(osds)}: {words}" for words, osds in grouped(idle).items()), *some(needed)),
-                "they do nothing now, and wake up when somebody sets the profile to custom",
-                "Remove them, or set the profile to custom with all nine."
-                + (" What OSDs under custom go by stays." if needed else ""),
+                "an OSD that started with them, or whose profile was written since, goes by them, another by its "
+                "profile, and both say the former; ceph-tuner changes no profile there, as it could not take that back",
+                "Remove them, then set the profile to custom and back: until then an OSD goes on as it did. "
+                "Or set it to custom with all nine." + (" What OSDs under custom go by stays." if needed else ""),
                 share=len(idle) / len(facts.osds),
                 commands=tuple(f"ceph config rm {entry.who} {entry.name}" for entry in vain),
             )

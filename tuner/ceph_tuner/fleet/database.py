@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import DefaultDict, Dict, Iterable, List, Optional, Tuple
 
-from ceph_tuner.plan import winner
+from ceph_tuner.deciding import winner
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.target import Place
 

@@ -8,10 +8,10 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.autopilot import audit
 from ceph_tuner.autopilot.audit import Audit, Record
+from ceph_tuner.deciding import same_value
 from ceph_tuner.history import RECENT_S, History
 from ceph_tuner.journal import APPLIED, UNDONE, Entry
 from ceph_tuner.knobs import PROFILE
-from ceph_tuner.plan import same_value
 from ceph_tuner.ports import Store
 from ceph_tuner.releases import Release, Settings
 from ceph_tuner.report import HISTORY, TUNING, Findings, Mark, unknown
