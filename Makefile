@@ -3,6 +3,7 @@
 # make tune    the main job on that lab: SLO in, tuned profile written back
 # make validate-twin   the twin against a lab: measures for two hours; with WINDOWS=file it only predicts
 # make test    every test: unit, contract, real clusters
+# make laws    the property tests with new, and many more, random examples: takes an hour
 # make coverage  the same, and which lines they run, in build/coverage: takes longer
 # make check   style, types, rules between the parts
 # make docs    the documentation as HTML, in build/docs
@@ -15,7 +16,7 @@ BIN := $(VENV)/bin
 export PYTHONPATH := $(CURDIR)/mgr_module
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup recommend lab tune validate-twin test coverage test-unit check format reference docs clean
+.PHONY: help setup recommend lab tune validate-twin test laws coverage test-unit check format reference docs clean
 help:
 	@sed -n 's/^# make /make /p' Makefile
 
@@ -71,6 +72,9 @@ endif
 # three processes also on two cores: what tests a cluster mostly waits
 test: setup
 	$(BIN)/pytest -n 3 --dist loadgroup
+
+laws: setup
+	CEPH_TUNER_EXAMPLES=1000 $(BIN)/pytest -n 2 -m 'hypothesis and not cluster' --hypothesis-profile=new
 
 coverage: setup
 	$(BIN)/pytest -n 3 --dist loadgroup --cov --cov-report=html:build/coverage
