@@ -96,6 +96,8 @@ class WatchedStore(MemoryStore):
         super().__init__(lambda: monitors.before_write(), lambda: monitors.after_write())
         self.before_read: Callable[[], None] = lambda: None
         self.on_set: Callable[[str, str], None] = lambda key, value: None
+        self.stranded: Set[str] = set()
+        """What could not be removed: a claim stands until it expires then."""
 
     def get(self, key: str) -> Optional[str]:
         self.before_read()
@@ -108,6 +110,12 @@ class WatchedStore(MemoryStore):
     def set(self, key: str, value: str) -> None:
         self.on_set(key, value)
         super().set(key, value)
+
+    def remove(self, key: str) -> None:
+        try:
+            super().remove(key)
+        finally:
+            self.stranded.update({key} & self.values.keys())
 
 
 class Field:

@@ -155,8 +155,6 @@ class Flight(RuleBasedStateMachine):
         """Whether somebody else wrote what mClock's schedulers depend on."""
         self.other: Optional[Tuple[Applier, Lock]] = None
         self.trouble: Optional[Trouble] = None
-        self.faulty_until = 0.0
-        """Claims that could not be withdrawn may stand so long."""
         self.lock_lost = False
         self.approved: Set[int] = set()
         self.event: Optional[Event] = None
@@ -186,6 +184,7 @@ class Flight(RuleBasedStateMachine):
             self.event = None
 
     def start(self) -> None:
+        self.field.alive.discard(f"mgr.{self.born}")
         self.born += 1
         pilot = self.field.pilot(f"mgr.{self.born}")
         try:
@@ -194,7 +193,7 @@ class Flight(RuleBasedStateMachine):
             self.die()
         except TunerError:
             # whoever drives it calls it again
-            assert self.fresh_trouble() or self.other is not None
+            assert self.troubled or self.other is not None
         else:
             self.pilot = pilot
 
@@ -335,12 +334,11 @@ class Flight(RuleBasedStateMachine):
     @precondition(lambda self: self.pilot is None)
     @rule()
     def another_mgr_becomes_active(self) -> None:
-        self.field.alive.discard(f"mgr.{self.born}")
         self.start()
 
     @rule(at=st.integers(1, 30), landed=st.booleans())
     def will_be_killed(self, at: int, landed: bool) -> None:
-        self.trouble = None
+        self.heal()
         kill_at(self.monitors, at, landed)
 
     @rule(
@@ -351,6 +349,7 @@ class Flight(RuleBasedStateMachine):
         reads=st.booleans(),
     )
     def will_fail(self, at: int, length: int, landed: bool, refused: bool, reads: bool) -> None:
+        self.heal()
         error: TunerError = CommandFailed("config set", -1, "no") if refused else ClusterTimeout("no answer")
         trouble = self.trouble = Trouble(at, length, landed, error, reads and not landed)
         self.monitors.before_write, self.monitors.after_write = trouble.before, trouble.after
@@ -386,7 +385,7 @@ class Flight(RuleBasedStateMachine):
         fake = self.monitors.osd[osd]
         fake.place = replace(fake.place, up=not fake.place.up)
         if fake.place.up:
-            fake.boot(self.monitors.table)
+            self.monitors.start(osd)
 
     @precondition(lambda self: self.other is None)
     @rule(leaves_trial=st.booleans(), changes=st.booleans())
@@ -428,7 +427,6 @@ class Flight(RuleBasedStateMachine):
     @rule(by=st.sampled_from([1.0, 45.0, 4000.0, 90000.0, -5.0, -4000.0, -1e7, 1e7]))
     def the_clock_is_set(self, by: float) -> None:
         self.clock.time += by
-        self.faulty_until += min(by, 0.0)
 
     @precondition(lambda self: self.pilot is None)
     @rule(text=st.sampled_from(_DAMAGE))
@@ -475,7 +473,7 @@ class Flight(RuleBasedStateMachine):
 
     def the_lock_is_held_exactly_while_something_is_on_trial(self) -> None:
         state = self.state()
-        if state is None or self.lock_lost or self.other is not None or self.fresh_trouble():
+        if state is None or self.lock_lost or self.other is not None or self.troubled:
             return
         if state.phase in (TRYING, HOLDING):
             assert len(self.pilot_claims()) == 1
@@ -525,8 +523,6 @@ class Flight(RuleBasedStateMachine):
         self.handle(seen(self.clock.now(), **facts))
 
     def heal(self) -> None:
-        if self.troubled:
-            self.faulty_until = self.clock.now() + LEASE_S
         self.trouble = None
         survive(self.monitors)
         self.field.store.before_read = lambda: None
@@ -542,9 +538,6 @@ class Flight(RuleBasedStateMachine):
         finally:
             self.monitors.before_write, self.monitors.after_write, self.field.store.before_read = hooks
 
-    def fresh_trouble(self) -> bool:
-        return self.troubled or self.clock.now() <= self.faulty_until
-
     def state(self) -> Optional[State]:
         return self.pilot.state if self.pilot is not None else None
 
@@ -557,7 +550,8 @@ class Flight(RuleBasedStateMachine):
 
     def pilot_claims(self) -> List[str]:
         stored = self.field.store.values
-        return [key for key in stored if key.startswith(PREFIX) and f'"mgr.{self.born}"' in stored[key]]
+        claims = [key for key in stored if key.startswith(PREFIX) and f'"mgr.{self.born}"' in stored[key]]
+        return [key for key in claims if key not in self.field.store.stranded]
 
     def planned(self) -> Table:
         """What others want, with what is in force, except where others wrote since."""
