@@ -50,6 +50,8 @@ def run_locked(opened: Cluster, asked: Asked) -> Ran:
             say([f"taken back what an interrupted run left: change {undone.entry.number}"])
         # now that no trial of an interrupted run is in force any more
         now = in_force(opened, target)
+        writer = JournalledWriter(applier, target, opened.release, now.hardware, f"tune {wanted.slo.name}")
+        writer.check()
         space, task = asked.space(opened, now), asked.task(opened, now)
         known = believed(opened, wanted, now, timing, asked.model) if asked.prior else Believed()
         others = gathered(asked.profiles_from, opened.store) if asked.elsewhere else []
@@ -85,7 +87,6 @@ def run_locked(opened: Cluster, asked: Asked) -> Ran:
             def learn(baseline: Mapping[str, float]) -> Sequence[Lesson]:
                 return lessons(earlier, heading, baseline, began, search.nearest, opened.release)
 
-            writer = JournalledWriter(applier, target, opened.release, now.hardware, f"tune {wanted.slo.name}")
             lookout = ClusterLookout(opened.commander, opened.clock)
             with work_of(opened, wanted, timing) as work:
                 measuring = Measuring(

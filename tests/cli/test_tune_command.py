@@ -85,6 +85,18 @@ def test_without_consent_nothing_is_measured_or_written_and_what_is_promised_is_
     assert History(twin.store).trials() == []
 
 
+def test_what_could_not_be_written_is_told_before_anything_is_measured(
+    twin: TwinCluster, slo: str, run: Program
+) -> None:
+    twin.config.set("global", "osd_mclock_scheduler_client_lim", "0.5")
+    at = twin.clock.now()
+    code, _, err = run("tune", "--slo", slo, *short(), "--yes", "--no-prior")
+    assert (code, "`global` = 0.5" in " ".join(err.split())) == (2, True), err
+    assert twin.clock.now() - at < 5
+    assert History(twin.store).trials() == []
+    assert [key for key in twin.store.keys(PREFIX) if twin.store.get(key)] == []
+
+
 def test_a_run_keeps_its_promises_and_leaves_either_its_winner_or_nothing(
     twin: TwinCluster, slo: str, run: Program
 ) -> None:

@@ -16,10 +16,12 @@ from ceph_tuner.journal import Entry
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
 from ceph_tuner.ports import Clock, Commander
 from ceph_tuner.reading import slow_ops
-from ceph_tuner.releases import Release, Settings
+from ceph_tuner.releases import Release, Settings, nine
 from ceph_tuner.settings import settings_in_force
 from ceph_tuner.target import running
 from ceph_tuner.translate import to_release_units
+
+_ANY: Settings = {PROFILE: "custom", **nine((0.4, 2, 0), (0.3, 1, 0), (0.1, 1, 0))}
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,10 @@ class JournalledWriter:
         self._applier, self._target, self._why = applier, target, why
         self._release, self._hardware = release, hardware
         self._entry: Optional[Entry] = None
+
+    def check(self) -> None:
+        """Raise InputError where every custom profile would be refused: better now than after an hour of measuring."""
+        self._applier.plan(self._target, to_release_units(_ANY, self._release, self._hardware))
 
     def apply(self, settings: Settings) -> None:
         """Write settings; their shares are fractions, whatever the release takes."""
