@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional
 import typer
 
 from ceph_tuner.clusters import Cluster
+from ceph_tuner.clusters.holder import holder_of
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE, knob
 from ceph_tuner.settings import Settings, settings_in_force
@@ -51,7 +52,9 @@ def apply(
         reason = why or (f"profile {profile}" if profile else "single knobs")
         applier = opened.applier()
         if not yes:
-            say_leftover(applier.leftover())
+            # before the journal is read: what ends meanwhile is not taken for left behind
+            claim = holder_of(opened)
+            say_leftover(applier.leftover(), claim)
             plan = applier.plan(target, wanted(profile, sets, opened, target))
             number = None
         else:

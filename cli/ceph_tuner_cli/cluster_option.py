@@ -12,8 +12,10 @@ from rich.text import Text
 
 from ceph_tuner.applier import Undone
 from ceph_tuner.clusters import Cluster, open_cluster
+from ceph_tuner.clusters.holder import under_way, words
 from ceph_tuner.errors import EffectNotSeen, InputError
 from ceph_tuner.journal import Entry
+from ceph_tuner.lock import Claim
 from ceph_tuner.plan import Step
 from ceph_tuner.releases import RELEASES
 from ceph_tuner_cli import complete
@@ -87,11 +89,14 @@ def step_documents(steps: Sequence[Step]) -> List[Dict[str, Any]]:
     ]
 
 
-def say_leftover(entries: Sequence[Entry]) -> None:
-    """What the next write takes back first."""
+def say_leftover(entries: Sequence[Entry], claim: Optional[Claim]) -> None:
+    """What the next write takes back first, unless the tuner of that claim is at work on it."""
     for entry in entries:
         kind = "trial" if entry.trial and not entry.unfinished else f"half-done change ({entry.state})"
-        say([f"{kind} {entry.number} by {entry.who} was left behind: it is taken back first"])
+        if claim is not None and under_way(entry, claim):
+            say([f"{kind} {entry.number} is under way, by {words(claim)}"])
+        else:
+            say([f"{kind} {entry.number} by {entry.who} was left behind: it is taken back first"])
 
 
 def say_undone(undone: Sequence[Undone]) -> None:

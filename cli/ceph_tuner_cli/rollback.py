@@ -8,8 +8,8 @@ from typing import List, Optional, Sequence, Tuple
 import typer
 
 from ceph_tuner.applier import Applier
+from ceph_tuner.clusters.holder import holder_of, under_way, words
 from ceph_tuner.errors import InputError
-from ceph_tuner.fleet.holder import holder_of, under_way, words
 from ceph_tuner.journal import Entry
 from ceph_tuner.lock import Claim
 from ceph_tuner.plan import Drift, Step
@@ -66,12 +66,7 @@ Preview = Tuple[Entry, Sequence[Step], Sequence[Drift]]
 
 def _previewed(applier: Applier, to: Optional[int], everything: bool, claim: Optional[Claim]) -> List[Preview]:
     left = applier.leftover()
-    for entry in left:
-        if claim is not None and under_way(entry, claim):
-            kind = f"half-done change ({entry.state})" if entry.unfinished else "trial"
-            say([f"{kind} {entry.number} is under way, by {words(claim)}"])
-        else:
-            say_leftover([entry])
+    say_leftover(left, claim)
     entries = [*left, *applier.undoable(to, everything)]
     if not entries:
         raise InputError("journal", "no change in force", "a change that was applied by ceph-tuner")

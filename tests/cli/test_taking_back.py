@@ -136,6 +136,19 @@ def on_trial(monitors: Monitors, clock: ManualClock) -> Lock:
     return lock
 
 
+def test_what_is_shown_before_it_is_applied_tells_a_trial_under_way_from_one_left_behind(
+    run: Run, monitors: Monitors
+) -> None:
+    lock = on_trial(monitors, ManualClock())
+    shown = ("apply", "--cluster", "a", "--set", "osd_max_scrubs=1")
+    _, _, err = run(*shown)
+    assert "trial 2 is under way, by alice" in err
+    assert "left behind" not in err
+    lock.__exit__()
+    _, _, err = run(*shown)
+    assert "trial 2 by ceph-tuner tune was left behind" in err
+
+
 DRY = ("rollback", "--cluster", "a", "--dry-run")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Tuple
 
+from ceph_tuner.clusters.holder import holder_of, under_way, words
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.deciding import same_value
 from ceph_tuner.errors import JournalDamaged
-from ceph_tuner.fleet.holder import holder_of, under_way, words
 from ceph_tuner.journal import APPLIED, Entry, Journal
 from ceph_tuner.plan import Key
 from ceph_tuner.ports import ConfigEntry
