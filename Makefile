@@ -3,7 +3,7 @@
 # make tune    the main job on that lab: SLO in, tuned profile written back
 # make validate-twin   the twin against a lab: measures for two hours; with WINDOWS=file it only predicts
 # make test    every test: unit, contract, real clusters
-# make laws    the property tests with new, and many more, random examples: takes an hour
+# make laws    the property tests with new, and many more, random examples: takes ten minutes
 # make coverage  the same, and which lines they run, in build/coverage: takes longer
 # make check   style, types, rules between the parts
 # make docs    the documentation as HTML, in build/docs
