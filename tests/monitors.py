@@ -103,6 +103,8 @@ class MemoryStore:
 
     def set(self, key: str, value: str) -> None:
         self.before_write()
+        if len(value.encode()) > 65536:
+            raise CommandFailed(f"config-key set {key}", -errno.EFBIG, "entry size limited to 65536 bytes")
         self.values[key] = value
         self.after_write()
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Callable, List, Optional
+from typing import Callable, Dict, List, Optional
 
 import pytest
 
@@ -12,6 +12,7 @@ from ceph_tuner.journal import APPLIED, UNDONE
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
 from ceph_tuner.lock import LEASE_S, Holder, Lock
 from ceph_tuner.settings import format_settings
+from ceph_tuner.target import Place
 from monitors import TENTACLE, ManualClock, Monitors, Table
 
 # every boundary of one change, by number
@@ -215,6 +216,29 @@ def test_a_profile_that_somebody_chose_stays_and_schedules(at: object) -> None:
     for osd in monitors.osd:
         chosen = TENTACLE.profiles[osd.effective()[PROFILE]]
         assert osd.scheduler == format_settings(chosen, TENTACLE)
+
+
+def test_profiles_that_somebody_gave_to_hundreds_of_osds_do_not_stand_in_the_way() -> None:
+    """What is held at custom meanwhile is stored first, in a value of 64 KiB; the OSDs are waited for once."""
+    monitors = Monitors(osds=2)
+    apply(monitors, "osd", CUSTOM)
+    many = [Place(osd, "ssd", {"host": f"h{osd}"}) for osd in range(800)]
+    monitors.places = lambda: many  # type: ignore[method-assign]
+    asked = [0]
+
+    def sources(osd: int) -> Dict[str, Dict[str, str]]:
+        asked[0] += 1
+        found = {name: value for who in ("osd", f"osd.{osd}") for name in (PROFILE, *MCLOCK_NINE)
+                 if (value := monitors.table.get((who, name)))}  # fmt: skip
+        return {name: {"mon": value} for name, value in found.items()}
+
+    monitors.sources = sources  # type: ignore[method-assign]
+    monitors.batch = 10**9
+    chosen: Table = {(f"osd.{osd}", PROFILE): "high_recovery_ops" for osd in range(800)}
+    monitors.table.update(chosen)
+    applier(monitors).undo()
+    assert monitors.table == chosen
+    assert asked[0] == 2 * 800
 
 
 @pytest.mark.parametrize("last", [None, "balanced", "high_client_ops"])

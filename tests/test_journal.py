@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Optional
 
 import pytest
@@ -81,6 +82,24 @@ def test_unfinished_entries_and_trials_are_never_joined_or_forgotten() -> None:
         journal.write(entry(number, state, trial=number == 3))
     journal.trim()
     assert [found.number for found in journal.entries()] == [1, 2, 3, 4]
+
+
+def test_an_undo_that_holds_thousands_of_profiles_stays_under_the_monitors_limit() -> None:
+    ours = frozenset({"custom"})
+    held = tuple(Restore(f"osd.{osd}", "osd_mclock_profile", "balanced", ours) for osd in range(10_000))
+    some = tuple(restore for restore in held if restore.who != "osd.17")
+    others = tuple(Restore(who, "osd_max_scrubs", None, ours) for who in ("osd.5", "osd/host:h-1"))
+    for restores in (held, some, (*others, *some), tuple(reversed(held[:100])), (held[3], held[3])):
+        written = replace(entry(1), restores=restores)
+        assert len(written.to_text()) < 65536
+        assert Entry.from_text("x", written.to_text()) == written
+
+
+def test_no_entry_fills_the_memory() -> None:
+    text = entry(1).to_text()
+    assert '"who":"osd"}]' in text
+    with pytest.raises(JournalDamaged, match="an OSD above"):
+        Entry.from_text("x", text.replace('"who":"osd"}]', '"who":"osd.0-9999999999"}]'))
 
 
 def test_a_long_list_of_steps_stays_under_the_monitors_limit() -> None:

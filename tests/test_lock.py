@@ -73,6 +73,33 @@ def test_a_claim_that_could_not_be_withdrawn_is_in_the_way_of_others_alone() -> 
     assert store.keys(PREFIX) == []
 
 
+def test_a_claim_whose_answer_was_lost_is_withdrawn() -> None:
+    store, clock = MemoryStore(), ManualClock()
+
+    def lost() -> None:
+        store.after_write = lambda: None
+        raise ClusterTimeout("no answer")
+
+    store.after_write = lost
+    with pytest.raises(ClusterTimeout):
+        lock(store, clock, ALICE).__enter__()
+    assert store.keys(PREFIX) == []
+
+
+def test_a_process_is_the_same_whatever_it_calls_itself() -> None:
+    store, clock = MemoryStore(), ManualClock()
+    held = lock(store, clock, ALICE).__enter__()
+    store.remove = lambda key: None  # type: ignore[method-assign]
+    held.__exit__()
+    del store.remove  # type: ignore[method-assign]
+    with lock(store, clock, Holder("alice, automatic mode", ALICE.host, ALICE.process)):
+        pass
+    unknown = lock(store, clock, Holder("alice")).__enter__()
+    with pytest.raises(Locked):
+        lock(store, clock, Holder("bob")).__enter__()
+    unknown.__exit__()
+
+
 def test_checking_renews_a_claim_that_is_still_held() -> None:
     store, clock = MemoryStore(), ManualClock()
     with lock(store, clock, ALICE) as held:

@@ -11,6 +11,7 @@ from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
 from ceph_tuner.plan import ChangePlan, Step, plan_change, plan_restore
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import Value, nine
+from ceph_tuner.settings import format_settings
 from monitors import TENTACLE, Monitors, Table
 
 CUSTOM: Dict[str, Value] = nine((0.3, 1, 0), (0.2, 2, 0.5), (0.1, 3, 0.4))
@@ -161,7 +162,66 @@ def test_one_osd_under_another_profile_is_held_at_custom_by_its_own_entry() -> N
     found["osd.1", PROFILE] = "balanced"
     back = plan_restore(entries(found), made.restores(), Monitors().places())
     assert back.steps[0] == Step("osd.1", PROFILE, "balanced", "custom")
-    assert Step("osd.1", PROFILE, "custom", "balanced", settled=True) in back.steps
+    # the OSDs are waited for once, before the first profile is let go
+    assert back.steps[-2:] == (
+        Step("osd", PROFILE, "custom", None, settled=True), Step("osd.1", PROFILE, "custom", "balanced")
+    )  # fmt: skip
+
+
+def test_an_osd_that_is_down_is_held_at_custom_as_well() -> None:
+    """Started meanwhile under its built-in profile, it would have keys removed at `osd`."""
+    monitors = Monitors()
+    made = plan({}, "osd", CUSTOM)
+    found = {("osd", name): text for name, text in made.expected.items()}
+    found["osd.1", PROFILE] = "balanced"
+    places = [replace(place, up=place.osd != 1) for place in monitors.places()]
+    assert plan_restore(entries(found), made.restores(), places).steps[0] == Step(
+        "osd.1", PROFILE, "balanced", "custom"
+    )
+
+
+def test_what_an_osd_that_is_down_has_of_its_own_does_no_harm_and_is_told() -> None:
+    dead = [replace(place, up=place.osd != 1) for place in Monitors().places()]
+
+    def warned(table: Table, settings: Mapping[str, object]) -> str:
+        return " ".join(plan_change(entries(table), "osd", settings, TENTACLE, dead).warnings)
+
+    assert "will have osd_max_scrubs = 1 of `osd.1`" in warned(
+        {("osd.1", "osd_max_scrubs"): "1"}, {"osd_max_scrubs": 2}
+    )
+    own = {("osd.1", PROFILE): "custom", **{("osd.1", name): "1" for name in MCLOCK_NINE}}
+    assert "of `osd.1`" in warned(own, CUSTOM)
+    assert "of `osd.1`" in warned({("osd.1", PROFILE): "balanced"}, {PROFILE: "high_client_ops"})
+
+
+def test_the_first_cure_is_the_one_that_is_safe_first() -> None:
+    """The nine go before the profile, also where an operator is told to remove them."""
+    table: Table = {("osd", PROFILE): "balanced", ("osd.1", PROFILE): "custom"}
+    table.update({("osd.1", name): str(value) for name, value in CUSTOM.items()})
+    for name in MCLOCK_NINE:
+        if not same_value(table["osd.1", name], format_settings(TENTACLE.profiles["balanced"], TENTACLE)[name]):
+            with pytest.raises(InputError, match=rf"ceph config rm osd\.1 {name}"):
+                plan(table, "osd", {PROFILE: "balanced"})
+        del table["osd.1", name]
+    with pytest.raises(InputError, match=f"ceph config rm osd.1 {PROFILE}"):
+        plan(table, "osd", {PROFILE: "balanced"})
+
+
+def test_a_built_in_profile_under_a_wider_custom_one_is_refused_with_a_cure_that_touches_no_other_osd() -> None:
+    table: Table = {("osd", PROFILE): "custom", **{("osd", name): str(value) for name, value in CUSTOM.items()}}
+    with pytest.raises(InputError, match="or take `osd` as the target") as refused:
+        plan(table, "osd.1", {PROFILE: "balanced"})
+    assert "config rm" not in str(refused.value)
+
+
+def test_values_asleep_at_an_osd_beside_the_target_are_seen_where_its_profile_is_held() -> None:
+    balanced = format_settings(TENTACLE.profiles["balanced"], TENTACLE)
+    table: Table = {("osd/host:h0", PROFILE): "balanced", ("osd/class:ssd", PROFILE): "high_client_ops"}
+    table.update({("osd/class:ssd", name): text for name, text in balanced.items()})
+    table["osd/class:hdd", LIMIT] = "0.350000"
+    shared = [replace(place, locations={"host": "h0"}) for place in Monitors().places()]
+    with pytest.raises(InputError, match=r"osd\.1: found `osd/class:hdd` = 0\.35"):
+        plan_change(entries(table), "osd/class:ssd", {PROFILE: "balanced"}, TENTACLE, shared)
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,12 @@ from typing import Any, List, Optional
 import pytest
 from flights import ALTERNATING, P95, ROLLOUT, SETTINGS, Field, answer, effect, seen
 
-from appliers import Killed, kill_at, survive
+from appliers import CUSTOM, Killed, kill_at, survive
 from ceph_tuner.autopilot.contract import BETTER, Rollout
 from ceph_tuner.autopilot.events import Answered, Kept, Note, Seen, Told, TookBack, Wrote
 from ceph_tuner.autopilot.pilot import KEY, Pilot
 from ceph_tuner.autopilot.state import (
+    APPROVE,
     ASKING,
     AUTO,
     COMPARING,
@@ -18,13 +19,16 @@ from ceph_tuner.autopilot.state import (
     OBSERVING,
     OFF,
     TRYING,
+    WAITING,
     WRITING,
     State,
 )
 from ceph_tuner.errors import ClusterTimeout, Locked, TunerError
 from ceph_tuner.guard import Breach
 from ceph_tuner.journal import APPLIED, UNDONE, Entry, Journal
+from ceph_tuner.knobs import PROFILE
 from ceph_tuner.lock import LEASE_S, PREFIX
+from ceph_tuner.releases import Settings
 from monitors import TENTACLE
 
 CANARY = {("osd.0", "osd_max_scrubs"): "2"}
@@ -32,17 +36,23 @@ ALL = {("osd", "osd_max_scrubs"): "2"}
 BREACH = Breach("slow ops", "3 slow operations")
 
 
-def fly(field: Field, to: str, pilot: Optional[Pilot] = None, rollout: Rollout = ROLLOUT) -> Pilot:
+def told(field: Field, mode: str) -> Pilot:
+    pilot = field.pilot()
+    pilot.start()
+    pilot.handle(Told(field.clock.now(), mode, "alice"))
+    return pilot
+
+
+def fly(
+    field: Field, to: str, pilot: Optional[Pilot] = None, rollout: Rollout = ROLLOUT, settings: Settings = SETTINGS
+) -> Pilot:
     """Go on with good windows until the phase is reached."""
-    if pilot is None:
-        pilot = field.pilot()
-        pilot.start()
-        pilot.handle(Told(field.clock.now(), AUTO, "alice"))
+    pilot = pilot or told(field, AUTO)
     for _ in range(12):
         if pilot.state.phase == to:
             return pilot
         if pilot.state.phase == ASKING:
-            pilot.handle(answer(field.clock.now(), rollout))
+            pilot.handle(answer(field.clock.now(), rollout, **settings))
         else:
             pilot.handle(good(field))
     raise AssertionError(f"it stays at {pilot.state.phase}")
@@ -277,6 +287,22 @@ def test_while_another_mgr_may_live_its_trial_is_left_alone() -> None:
     field.alive.discard("mgr.a")
     heir.start()
     assert (heir.state.phase, heir.state.mode, field.monitors.table) == (OBSERVING, AUTO, {})
+
+
+def test_a_profile_that_the_canary_got_of_its_own_before_the_first_write_ends_the_trial_when_it_is_widened() -> None:
+    """Under the canary's own entry nobody sees it; for all, it would be a built-in profile that goes by our values."""
+    field = Field()
+    before = field.monitors.schedulers()
+    pilot = fly(field, WAITING, told(field, APPROVE), settings=CUSTOM)
+    field.monitors.someone_sets("osd.0", PROFILE, "high_client_ops")
+    chosen = field.monitors.schedulers()
+    pilot.handle(Told(field.clock.now(), "accept", "alice"))
+    for _ in range(6):
+        if pilot.state.phase in (COMPARING, TRYING):
+            pilot.handle(good(field))
+    assert (field.on_trial(), field.monitors.table) == ([], {("osd.0", PROFILE): "high_client_ops"})
+    assert field.monitors.schedulers() == chosen != before
+    assert "osd.0" in str(field.crew.outcomes)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "5", "{", '{"mode": "sideways"}', '{"mode": "auto", "tried": "often"}'])

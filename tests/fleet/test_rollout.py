@@ -237,6 +237,22 @@ def test_a_trial_that_is_taken_back_leaves_nothing() -> None:
     assert monitors.store.keys("lock/") == []
 
 
+@pytest.mark.parametrize("recovered", [False, True])
+def test_a_trial_whose_lock_was_lost_meanwhile_is_taken_back_under_a_new_one(recovered: bool) -> None:
+    monitors = Monitors()
+    before = monitors.dump()
+    suspended = site(monitors)
+    suspended.bring()
+    # another tuner came while this one was asleep, and has gone
+    for key in monitors.store.keys("lock/"):
+        monitors.store.remove(key)
+    if recovered:
+        suspended._cluster.applier().recover()
+    assert suspended.take_back() is not None
+    assert monitors.dump() == before
+    assert monitors.store.keys("lock/") == []
+
+
 @pytest.mark.parametrize("fault", [ClusterTimeout("no answer"), KeyboardInterrupt()])
 def test_what_is_struck_when_it_has_just_come_into_force_is_taken_back(
     clock: ManualClock, monkeypatch: pytest.MonkeyPatch, fault: BaseException

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Set, Tuple
 
-from ceph_tuner.deciding import same_value, winner
+from ceph_tuner.deciding import Database, same_value
 from ceph_tuner.errors import (
     ClusterTimeout,
     CommandFailed,
@@ -39,6 +39,8 @@ EFFECT_S = 5.0
 """How long the OSDs have to show a value that the database took."""
 POLL_S = 0.2
 _ROUNDS = 3
+_NOTE_MAX = 4000
+"""Characters of an entry's note: the monitors keep 64 KiB of it all, and a cluster may have thousands of drifts."""
 
 
 class Configuration(ConfigDatabase, Protocol):
@@ -253,7 +255,7 @@ class Applier:
         drift.update({(item.who, item.name): item for item in left.drift})
         unseen = self._await_sources({restore.key for restore in entry.restores} | set(drift))
         told = "; ".join([part for part in (note or entry.note, *map(str, drift.values())) if part])
-        entry = self._moved(replace(entry, trial=False, note=told), UNDONE)
+        entry = self._moved(replace(entry, trial=False, note=told[:_NOTE_MAX]), UNDONE)
         self._trials.discard(entry.number)
         return Undone(entry, tuple(drift.values()), unseen)
 
@@ -303,7 +305,7 @@ class Applier:
     def _await_sources(self, keys: Set[Key]) -> Tuple[str, ...]:
         """Wait until the OSDs have what the database now says for these keys; return those that do not."""
         options = {name for _, name in keys}
-        entries = [entry for entry in self._config.dump() if entry.name in options]
+        entries = Database(entry for entry in self._config.dump() if entry.name in options)
         places = self._config.places()
         names: Dict[int, Set[str]] = {}
         for who, name in keys:
@@ -318,7 +320,7 @@ class Applier:
         def wrong(osd: int) -> Optional[str]:
             sources = self._config.sources(osd)
             for name in sorted(names[osd]):
-                decides = winner(entries, name, where[osd])
+                decides = entries.winner(name, where[osd])
                 found = sources.get(name, {}).get("mon")
                 if found is None if decides is None else found is not None and same_value(found, decides.value):
                     continue

@@ -7,8 +7,9 @@ shows whether its step was done, since its value is either the one before or our
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from ceph_tuner.errors import JournalDamaged
 from ceph_tuner.knobs import KNOBS
@@ -20,6 +21,11 @@ APPLYING, APPLIED, UNDOING, UNDONE = "applying", "applied", "undoing", "undone"
 STATES = (APPLYING, APPLIED, UNDOING, UNDONE)
 KEEP = 50
 """Entries that are kept. Of older ones in force the two oldest become one, so that all can still be taken back."""
+
+_OSD = re.compile(r"osd\.(0|[1-9][0-9]*)\Z", re.ASCII)
+_SPANS = re.compile(r"osd\.[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*\Z", re.ASCII)
+_MOST_OSDS = 1_000_000
+"""What is read may be anybody's: it must not fill the memory."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +59,8 @@ class Entry:
 
     def to_text(self) -> str:
         """As it is stored."""
-        document = asdict(self)
-        for restore in document["restores"]:
-            restore["ours"] = sorted(restore["ours"], key=lambda value: (value is not None, value))
+        document = asdict(replace(self, restores=()))
+        document["restores"] = [_document(alike) for alike in _runs(self.restores)]
         return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
     @staticmethod
@@ -65,8 +70,9 @@ class Entry:
             stored: Dict[str, Any] = json.loads(text)
             stored["steps"] = tuple(Step(**step) for step in stored["steps"])
             stored["restores"] = tuple(
-                Restore(item["who"], item["name"], item["value"], frozenset(item["ours"]))
+                Restore(who, item["name"], item["value"], frozenset(item["ours"]))
                 for item in stored["restores"]
+                for who in _whos(item["who"])
             )
             entry = Entry(**stored)
             # whoever may write the store must not have a rollback, which may do more, set any option of the cluster
@@ -133,6 +139,54 @@ def join(older: Entry, newer: Entry) -> Entry:
         why=newer.why or older.why,
         note=f"with the changes up to {older.number}, joined to keep the journal small",
     )
+
+
+def _runs(restores: Sequence[Restore]) -> Iterator[List[Restore]]:
+    """Restores one after the other that differ in their OSD alone: a cluster has thousands, and a value 64 KiB."""
+    run: List[Restore] = []
+    for restore in restores:
+        if run and replace(run[-1], who=restore.who) == restore and -1 < _osd(run[-1]) < _osd(restore):
+            run.append(restore)
+        else:
+            if run:
+                yield run
+            run = [restore]
+    if run:
+        yield run
+
+
+def _osd(restore: Restore) -> int:
+    matched = _OSD.match(restore.who)
+    return int(matched[1]) if matched else -1
+
+
+def _document(alike: Sequence[Restore]) -> Dict[str, Any]:
+    first = alike[0]
+    who = first.who if len(alike) == 1 else "osd." + _spans([_osd(restore) for restore in alike])
+    ours = sorted(first.ours, key=lambda value: (value is not None, value))
+    return {"who": who, "name": first.name, "value": first.value, "ours": ours}
+
+
+def _spans(numbers: Sequence[int]) -> str:
+    """`0-3,7` of ascending numbers."""
+    spans: List[List[int]] = []
+    for number in numbers:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+
+def _whos(who: str) -> List[str]:
+    """The sections that `_document` made one of."""
+    if not _SPANS.match(who):
+        return [who]
+    spans = [span.split("-") for span in who[len("osd.") :].split(",")]
+    bounds = [(int(span[0]), int(span[-1])) for span in spans]
+    if any(high > _MOST_OSDS for _, high in bounds):
+        raise ValueError(f"an OSD above {_MOST_OSDS}")
+    return [f"osd.{number}" for low, high in bounds for number in range(low, high + 1)]
 
 
 def _net(steps: Sequence[Step]) -> Tuple[Step, ...]:

@@ -37,6 +37,11 @@ class Holder:
     process: str = ""
     """Identifies a process on that host; empty where it cannot be told."""
 
+    @property
+    def identity(self) -> Tuple[str, ...]:
+        """The process, which may hold locks under several names; the name where it cannot be told."""
+        return (self.host, self.process) if self.process else (self.name,)
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -64,7 +69,7 @@ class Claim:
             return None
 
 
-_given_up: Deque[Tuple[Holder, str]] = deque(maxlen=100)
+_given_up: Deque[Tuple[Tuple[str, ...], str]] = deque(maxlen=100)
 """Claims that this process withdrew. One that could not be removed, or came late, is nobody's."""
 
 
@@ -131,7 +136,7 @@ class Lock:
             if text is None or (self._claim is not None and key == self._claim.key):
                 continue
             claim = Claim.from_text(key, text)
-            given_up = (self._holder, key) in _given_up
+            given_up = (self._holder.identity, key) in _given_up
             if given_up or claim is None or claim.expires < self._clock.now() or not self._alive(claim.holder):
                 self._store.remove(key)
             else:
@@ -142,8 +147,9 @@ class Lock:
         for attempt in range(1, attempts + 1):
             now = self._clock.now()
             key = f"{PREFIX}{self._random.getrandbits(64):016x}"
-            self._write(Claim(key, self._holder, now, now + LEASE_S))
             try:
+                # one that failed may arrive nevertheless, and is withdrawn as well
+                self._write(Claim(key, self._holder, now, now + LEASE_S))
                 others = self.others()
                 if not others:
                     self._write(replace(self._require(), held=True))
@@ -178,7 +184,7 @@ class Lock:
     def _withdraw(self) -> None:
         if self._claim is not None:
             claim, self._claim = self._claim, None
-            _given_up.append((self._holder, claim.key))
+            _given_up.append((self._holder.identity, claim.key))
             self._store.remove(claim.key)
 
     def _write(self, claim: Claim) -> None:

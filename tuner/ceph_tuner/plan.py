@@ -11,14 +11,21 @@ The order is what makes it right (docs/safe-writes.md):
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
-from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from dataclasses import dataclass, replace
+from typing import Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-from ceph_tuner.deciding import profile_of, same, winner
+from ceph_tuner.deciding import Database, same
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.refusing import Sources, refuse_asleep, refuse_late, refuse_outranked, unset_under_custom
+from ceph_tuner.refusing import (
+    Sources,
+    refuse_asleep,
+    refuse_false_start,
+    refuse_late,
+    refuse_outranked,
+    unset_under_custom,
+)
 from ceph_tuner.releases import Release, Settings
 from ceph_tuner.settings import check_settings, format_settings
 from ceph_tuner.target import Place, Target, section_of
@@ -145,7 +152,8 @@ def plan_change(
     current = _about(current, {*MCLOCK_NINE, PROFILE, *wanted})
     warnings = [f"osd.{place.osd} is down: it follows when it starts, unchecked" for place in over if not place.up]
     warnings += [f"{name} takes effect when the OSD restarts" for name in wanted if KNOBS[name].change == "restart"]
-    warnings += unset_under_custom(current, running)
+    now = Database(current)
+    warnings += unset_under_custom(now, running)
 
     own = {entry.name: entry.value for entry in current if entry.who == who}
     dropped = [name for name in MCLOCK_NINE if name in own] if wanted.get(PROFILE, "custom") != "custom" else []
@@ -153,13 +161,15 @@ def plan_change(
     if PROFILE in wanted and wanted[PROFILE] != "custom" and release.units == "fraction":
         expected.update(format_settings(release.profiles[wanted[PROFILE]], release))
 
-    decided = {**wanted, **expected}
-    # those that are down as well: one that started under its own built-in profile would schedule by our nine values
-    refuse_outranked(_after(current, who, wanted, dropped), who, decided, over, sources or {})
+    # the profile last: what stands in its way goes in the order in which it is safely removed
+    decided = {**{name: value for name, value in {**wanted, **expected}.items() if name != PROFILE}, **expected}
+    after = _after(current, who, wanted, dropped)
+    refuse_outranked(after, where, decided, running, sources or {})
+    warnings += refuse_false_start(after, where, decided, [place for place in over if not place.up])
     changes: Dict[str, Optional[str]] = {**wanted, **dict.fromkeys(dropped)}
-    steps = _forward(who, own, changes, current, running)
-    if any(step.name == PROFILE for step in steps):
-        refuse_asleep(current, release, over)
+    steps = _forward(who, own, changes, current, over)
+    touched = {step.who for step in steps if step.name == PROFILE}
+    refuse_asleep(now, release, [place for place in places if any(_covers(at, place) for at in touched)])
     return ChangePlan(
         who,
         release.name,
@@ -221,7 +231,12 @@ def plan_restore(
     for item in profiles.values():
         write(item, settled=True)
     rest = [item for item in kept if item.key not in profiles]
-    return RestorePlan(tuple(steps), (*profiles.values(), *rest), tuple(drift))
+    return RestorePlan(tuple(_settled_once(steps)), (*profiles.values(), *rest), tuple(drift))
+
+
+def _covers(who: str, place: Place) -> bool:
+    section = section_of(who)
+    return section is not None and section.covers(place)
 
 
 def _about(entries: Iterable[ConfigEntry], names: Set[str]) -> List[ConfigEntry]:
@@ -252,7 +267,7 @@ def _forward(
     own: Mapping[str, str],
     changes: Mapping[str, Optional[str]],
     current: Sequence[ConfigEntry],
-    running: Sequence[Place],
+    over: Sequence[Place],
 ) -> Tuple[Step, ...]:
     """Custom, nine values, the profile as wanted, the rest. Keys that hold their value already are left out."""
     now: Dict[Key, Optional[str]] = {(who, name): value for name, value in own.items()}
@@ -264,7 +279,7 @@ def _forward(
             now[key] = value
 
     nine = [name for name in MCLOCK_NINE if name in changes and not same(own.get(name), changes[name])]
-    holds = _holds(current, {who}, running) if nine else {}
+    holds = _holds(current, {who}, over) if nine else {}
     now.update(holds)
     for key in holds:
         write(key, "custom")
@@ -279,38 +294,47 @@ def _forward(
     for name, value in changes.items():
         if name != PROFILE and name not in MCLOCK_NINE:
             write((who, name), value)
-    return tuple(steps)
+    return tuple(_settled_once(steps))
 
 
-def _after(
-    current: Sequence[ConfigEntry], who: str, wanted: Mapping[str, str], dropped: Sequence[str]
-) -> List[ConfigEntry]:
+def _settled_once(steps: Iterable[Step]) -> Iterator[Step]:
+    """Profiles that are let go one after the other: the OSDs are waited for before the first, not for each other."""
+    waited = False
+    for step in steps:
+        yield replace(step, settled=False) if waited and step.name == PROFILE else step
+        waited |= step.settled and step.name == PROFILE
+
+
+def _after(current: Sequence[ConfigEntry], who: str, wanted: Mapping[str, str], dropped: Sequence[str]) -> Database:
     """The database as it will be."""
     others = [entry for entry in current if entry.who != who or entry.name not in {*wanted, *dropped}]
-    return others + [ConfigEntry(who, name, value) for name, value in wanted.items()]
+    return Database([*others, *(ConfigEntry(who, name, value) for name, value in wanted.items())])
 
 
 def _holds(
     current: Sequence[ConfigEntry], sections: Iterable[str], places: Sequence[Place]
 ) -> Dict[Key, Optional[str]]:
-    """Where `custom` has to stand, so that every OSD under these sections is under it: key -> value found there."""
-    held: List[ConfigEntry] = list(current)
+    """Where `custom` has to stand, so that every OSD under these sections is under it: key -> value found there.
+
+    Also those that are down: one that started meanwhile under a built-in profile would have keys removed at `osd`.
+    """
+    found = {(entry.who, entry.name): entry.value for entry in current if entry.name == PROFILE}
+    held = Database(current)
     holds: Dict[Key, Optional[str]] = {}
     for who in sorted(sections):
         section = section_of(who)
         if section is None:
             continue
         for place in places:
-            if not (place.up and section.covers(place)) or profile_of(held, place) == "custom":
+            if not section.covers(place) or held.profile(place) == "custom":
                 continue
-            decides = winner(held, PROFILE, place)
+            decides = held.winner(PROFILE, place)
             finer = section_of(decides.who) if decides is not None else None
             # a wider entry is outranked by one in our own section, which touches no other OSD
             at = decides.who if decides is not None and finer is not None and finer.rank >= section.rank else who
             key = (at, PROFILE)
-            holds[key] = next((entry.value for entry in current if (entry.who, entry.name) == key), None)
-            held = [entry for entry in held if (entry.who, entry.name) != key]
-            held.append(ConfigEntry(*key, "custom"))
+            holds[key] = found.get(key)
+            held.put(ConfigEntry(*key, "custom"))
     return holds
 
 

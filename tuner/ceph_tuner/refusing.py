@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Iterable, List, Mapping, Sequence
 
-from ceph_tuner.deciding import profile_of, same, same_value, winner
+from ceph_tuner.deciding import Database, same, same_value
 from ceph_tuner.errors import InputError
-from ceph_tuner.knobs import KNOBS, MCLOCK_NINE
+from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import Release
 from ceph_tuner.settings import format_settings
-from ceph_tuner.target import Place, Target
+from ceph_tuner.target import Place, Target, section_of
 
 Sources = Mapping[str, Mapping[str, str]]
 """Of one OSD: option -> source (`mon`, `file`, …) -> value, for options that are not at their default."""
@@ -19,21 +19,21 @@ _SOURCES = {"file": "ceph.conf", "env": "environment", "cmdline": "command line"
 
 
 def refuse_outranked(
-    after: Sequence[ConfigEntry],
-    who: str,
+    after: Database,
+    target: Target,
     expected: Mapping[str, str],
-    over: Sequence[Place],
+    running: Sequence[Place],
     sources: Mapping[int, Sources],
 ) -> None:
     """What would make the write without effect is said before it, not found out after it."""
     for name, value in expected.items():
-        for place in over:
-            decides = winner(after, name, place)
-            if decides is not None and decides.who != who and not same_value(decides.value, value):
+        for place in running:
+            decides = after.winner(name, place)
+            if decides is not None and decides.who != str(target) and not same_value(decides.value, value):
                 raise InputError(
-                    f"{name} on osd.{place.osd}{'' if place.up else ', which is down'}",
+                    f"{name} on osd.{place.osd}",
                     f"an entry that would still decide: `{decides.who}` = {decides.value}",
-                    f"{value}: choose a target that outranks it, or remove it (ceph config rm {decides.who} {name})",
+                    f"{value}: {_way_out(decides, target)}",
                 )
             local = {
                 source: text for source, text in sources.get(place.osd, {}).get(name, {}).items() if source != "mon"
@@ -47,28 +47,75 @@ def refuse_outranked(
                     )
 
 
-def refuse_asleep(current: Sequence[ConfigEntry], release: Release, over: Sequence[Place]) -> None:
+def _way_out(decides: ConfigEntry, target: Target) -> str:
+    section = section_of(decides.who)
+    if section is not None and section.rank < target.rank:
+        return (
+            "a built-in profile has no entries to outrank it with, so give that profile's values as a custom one, "
+            f"or take `{decides.who}` as the target"
+        )
+    return f"choose a target that outranks it, or remove it (ceph config rm {decides.who} {decides.name})"
+
+
+def refuse_false_start(
+    after: Database, target: Target, expected: Mapping[str, str], down: Sequence[Place]
+) -> List[str]:
+    """An OSD that is down must not start under a built-in profile of its own and take our nine values for that one's.
+
+    Gives a warning for each that will have something else than what is wanted.
+    """
+    warnings = []
+    for place in down:
+        others = [
+            decides
+            for name, value in expected.items()
+            if (decides := after.winner(name, place)) is not None
+            and decides.who != str(target)
+            and not same_value(decides.value, value)
+        ]
+        ours = any(_who(after, name, place) == str(target) for name in MCLOCK_NINE)
+        for decides in others:
+            if decides.name == PROFILE and decides.value != "custom" and ours:
+                raise InputError(
+                    f"{PROFILE} on osd.{place.osd}, which is down",
+                    f"`{decides.who}` = {decides.value}, under which it would start, and go by our values",
+                    f"{expected[PROFILE]}: {_way_out(decides, target)}",
+                )
+        if others:
+            first = others[0]
+            warnings.append(f"osd.{place.osd} is down, and will have {first.name} = {first.value} of `{first.who}`")
+    return warnings
+
+
+def _who(entries: Database, name: str, place: Place) -> str:
+    decides = entries.winner(name, place)
+    return "" if decides is None else decides.who
+
+
+def refuse_asleep(current: Database, release: Release, over: Sequence[Place]) -> None:
     """Of the nine, what is set under a built-in profile wakes up as soon as that profile's entry is touched.
 
     Whether a scheduler goes by it before depends on what its OSD has seen, and nobody can ask it: such a change could
     not be taken back for sure.
     """
-    if not any(entry.name in MCLOCK_NINE for entry in current):
-        return
     for place in over:
-        profile = profile_of(current, place) or release.default_profile
+        profile = current.profile(place) or release.default_profile
         if profile == "custom":
             continue
-        own = format_settings(release.profiles[profile], release) if release.units == "fraction" else {}
         for name in MCLOCK_NINE:
-            decides = winner(current, name, place)
-            if decides is not None and not same(decides.value, own.get(name)):
+            decides = current.winner(name, place)
+            if decides is not None and not same(decides.value, _own(release, profile).get(name)):
                 raise InputError(
                     f"{name} on osd.{place.osd}",
                     f"`{decides.who}` = {decides.value} under the built-in profile {profile}: to touch the profile "
                     "would wake it up, and taking back would not put it to sleep",
                     "values and profile that agree: `ceph-tuner doctor` says what to remove",
                 )
+
+
+def _own(release: Release, profile: str) -> Mapping[str, str]:
+    """What a built-in profile sets; in Quincy that differs from OSD to OSD."""
+    return format_settings(release.profiles[profile], release) if release.units == "fraction" else {}
 
 
 def refuse_late(where: Target, wanted: Iterable[str]) -> None:
@@ -82,11 +129,13 @@ def refuse_late(where: Target, wanted: Iterable[str]) -> None:
             )
 
 
-def unset_under_custom(current: Sequence[ConfigEntry], running: Sequence[Place]) -> List[str]:
+def unset_under_custom(current: Database, running: Sequence[Place]) -> List[str]:
     """A custom profile with holes cannot be restored to the letter: what such an OSD uses depends on its past."""
     found = []
     for place in running:
-        unset = [name for name in MCLOCK_NINE if winner(current, name, place) is None]
-        if unset and profile_of(current, place) == "custom":
+        if current.profile(place) != "custom":
+            continue
+        unset = [name for name in MCLOCK_NINE if current.winner(name, place) is None]
+        if unset:
             found.append(f"osd.{place.osd} is under custom without {unset[0]}: what it uses now is lost by any change")
     return found

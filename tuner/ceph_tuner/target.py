@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Iterable, List, Mapping, Optional, Tuple
 
 from ceph_tuner.errors import InputError
@@ -85,6 +86,7 @@ class Target:
         return not self.location_type or place.locations.get(self.location_type) == self.location
 
 
+@lru_cache(maxsize=4096)
 def section_of(who: str) -> Optional[Target]:
     """The section of a row of `ceph config dump`; None where it concerns no OSD (`mon`, `mgr`, `client.x`)."""
     section, *masks = who.split("/")

@@ -163,6 +163,10 @@ class Pilot:
                 if entry is not None:
                     numbers.append(entry.number)
             self._undo(applier, act.replaces)
+            if act.replaces:
+                # entries of somebody else that the narrower ones had outranked decide again: this refuses them
+                for target in act.targets:
+                    applier.plan(target, act.settings)
         except TunerError as error:
             return WriteFailed(self._clock.now(), str(error), tuple(numbers), isinstance(error, Locked))
         return Wrote(self._clock.now(), tuple(numbers))

@@ -8,7 +8,7 @@ from typing import List, Mapping, Sequence, Tuple
 from ceph_tuner.autopilot.capacity import DEFAULTS, Stored
 from ceph_tuner.clusters.dashboard import Dashboard
 from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.fleet.database import Database
+from ceph_tuner.deciding import Database
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import Release

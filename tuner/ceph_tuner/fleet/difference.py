@@ -6,9 +6,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, Sequence, Tuple
 
+from ceph_tuner.deciding import Database
 from ceph_tuner.fleet.configured import entries_of
 from ceph_tuner.fleet.contract import Member
-from ceph_tuner.fleet.database import Database
 from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.ports import ConfigEntry

@@ -8,7 +8,7 @@ from typing import Callable, Iterator, List, Optional, Sequence
 
 from ceph_tuner.applier import Applier, Undone
 from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.errors import TunerError
+from ceph_tuner.errors import Locked, TunerError
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.status import Standing, own_slo, standing_of
 from ceph_tuner.journal import APPLIED, UNDONE, Entry
@@ -84,10 +84,11 @@ class MemberSite:
             return None
         try:
             if self._applier is not None and self._entry is not None:
-                return [self._applier.undo_entry(self._entry)]
+                with suppress(Locked):
+                    return [self._applier.undo_entry(self._entry)]
         finally:
             self._release()
-        # `bring` ended on the way: what it may have left is a trial that nobody owns
+        # `bring` ended on the way, or the lock was lost: what is left is a trial that nobody owns
         return self._cluster.applier().recover()
 
     def undo(self) -> Iterator[Undone]:

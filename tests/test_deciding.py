@@ -5,8 +5,7 @@ from typing import List
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.deciding import winner
-from ceph_tuner.fleet.database import Database
+from ceph_tuner.deciding import Database, winner
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.target import Place
 
