@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ceph_tuner.twin import kernel
+from ceph_tuner.twin.kernel_arrays import START_S
 from ceph_tuner.twin.model import ClusterModel, Device, OsdModel, Pool
 from ceph_tuner.twin.queue import CHECK_TIME_S, DmClockQueue, Served
-from ceph_tuner.twin.simulation import START_S, Simulation
+from ceph_tuner.twin.simulation import Simulation
 
 DEVICE = Device(1000.0, 1e6)
 

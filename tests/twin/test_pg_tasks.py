@@ -1,0 +1,72 @@
+"""Background work of a cluster is shared out to its PGs: all of it, to those that it concerns."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Tuple
+
+import numpy as np
+import pytest
+from drawn_models import models
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+
+from ceph_tuner.twin import kernel
+from ceph_tuner.twin.model import ClusterModel, DeleteWork, Device, OsdModel, Pool, RecoveryWork, ScrubWork
+from ceph_tuner.twin.pg_tasks import PgTask, pg_tasks
+from ceph_tuner.twin.placement import placed
+
+
+def shared_out(model: ClusterModel, share: float = 1.0, seed: int = 0) -> Tuple[List[PgTask], Dict[str, Any]]:
+    random = np.random.default_rng(seed)
+    pools: Dict[str, Any] = {}
+    first = 0
+    for pool in model.pools:
+        pools[pool.name] = (first, placed(pool, pool.pgs, model.osds, 0, random))
+        first += pool.pgs
+    return pg_tasks(model, pools, share, random), pools
+
+
+def cluster(**work: Any) -> ClusterModel:
+    return ClusterModel(6, OsdModel(Device(1000.0, 1e8)), (Pool("logs", 8), Pool("rbd", 64)), **work)
+
+
+@hypothesis_settings(deadline=None)
+@given(models())
+def test_every_object_of_work_that_concerns_all_pgs_is_some_pg_s(model: ClusterModel) -> None:
+    tasks, _ = shared_out(model)
+    for kind, objects in (
+        (kernel.SCRUB, sum(work.objects for work in model.scrub)),
+        (kernel.SNAPTRIM, sum(work.clones for work in model.snaptrim)),
+        (kernel.DELETION, sum(work.objects for work in model.deletion)),
+    ):
+        assert sum(task.objects for task in tasks if task.kind == kind) == objects
+    assert [task.work for task in tasks] == list(range(len(tasks)))
+    assert all(task.objects > 0 for task in tasks)
+
+
+def test_a_pool_s_work_is_its_own_pgs() -> None:
+    tasks, _ = shared_out(cluster(scrub=(ScrubWork("rbd", 5000),), deletion=(DeleteWork("logs", 500),)))
+    assert {task.pg for task in tasks if task.kind == kernel.SCRUB} == set(range(8, 72))
+    assert {task.pg for task in tasks if task.kind == kernel.DELETION} == set(range(8))
+
+
+def test_a_part_of_the_cluster_has_its_part_of_the_work() -> None:
+    tasks, _ = shared_out(cluster(scrub=(ScrubWork("rbd", 5000),)), share=0.25)
+    assert sum(task.objects for task in tasks) == 1250
+
+
+@pytest.mark.parametrize("degraded", [True, False])
+def test_an_osd_that_came_back_is_the_target_in_each_of_its_pgs_and_in_no_other(degraded: bool) -> None:
+    tasks, pools = shared_out(cluster(recovery=(RecoveryWork("rbd", 9000, degraded=degraded, target=2),)))
+    first, acting = pools["rbd"]
+    assert {task.pg - first for task in tasks} == set(np.flatnonzero((acting == 2).any(axis=1)).tolist())
+    assert all(acting[task.pg - first, task.target] == 2 for task in tasks)
+
+
+def test_a_backfilled_osd_leads_none_of_the_pgs_that_it_lacks() -> None:
+    _, before = shared_out(cluster())
+    _, pools = shared_out(cluster(recovery=(RecoveryWork("rbd", 9000, degraded=False, target=2),)))
+    assert (before["rbd"][1][:, 0] == 2).any()
+    assert not (pools["rbd"][1][:, 0] == 2).any()
+    # the PGs are where they were
+    assert np.array_equal(np.sort(pools["rbd"][1]), np.sort(before["rbd"][1]))
