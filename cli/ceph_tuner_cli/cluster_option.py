@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ceph_tuner.applier import Undone
 from ceph_tuner.clusters import Cluster, open_cluster
-from ceph_tuner.clusters.holder import under_way, words
+from ceph_tuner.clusters.holder import under_way
 from ceph_tuner.errors import EffectNotSeen, InputError
 from ceph_tuner.journal import Entry
 from ceph_tuner.lock import Claim
@@ -94,7 +94,7 @@ def say_leftover(entries: Sequence[Entry], claim: Optional[Claim]) -> None:
     for entry in entries:
         kind = "trial" if entry.trial and not entry.unfinished else f"half-done change ({entry.state})"
         if claim is not None and under_way(entry, claim):
-            say([f"{kind} {entry.number} is under way, by {words(claim)}"])
+            say([f"{kind} {entry.number} is under way, by {claim.words}"])
         else:
             say([f"{kind} {entry.number} by {entry.who} was left behind: it is taken back first"])
 

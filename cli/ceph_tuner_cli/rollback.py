@@ -8,7 +8,7 @@ from typing import List, Optional, Sequence, Tuple
 import typer
 
 from ceph_tuner.applier import Applier
-from ceph_tuner.clusters.holder import holder_of, under_way, words
+from ceph_tuner.clusters.holder import holder_of, under_way
 from ceph_tuner.errors import InputError
 from ceph_tuner.journal import Entry
 from ceph_tuner.lock import Claim
@@ -94,4 +94,4 @@ def _show(found: Sequence[Preview], form: Format, claim: Optional[Claim]) -> Non
     if claim is None:
         say(["nothing is changed: leave --dry-run out to do it"])
     else:
-        say([f"nothing is changed: without --dry-run it is refused while another tuner is at work, {words(claim)}"])
+        say([f"nothing is changed: without --dry-run it is refused while another tuner is at work, {claim.words}"])

@@ -23,17 +23,10 @@ from ceph_tuner.errors import (
 from ceph_tuner.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal
 from ceph_tuner.knobs import KNOBS
 from ceph_tuner.lock import Lock
-from ceph_tuner.plan import (
-    ChangePlan,
-    Drift,
-    Key,
-    Step,
-    plan_change,
-    plan_restore,
-)
+from ceph_tuner.plan import ChangePlan, Drift, Key, Step, plan_change, plan_restore
 from ceph_tuner.ports import Clock, ConfigDatabase, Store
 from ceph_tuner.releases import Release
-from ceph_tuner.target import Place, section_of
+from ceph_tuner.target import Place, covered
 
 EFFECT_S = 5.0
 """How long the OSDs have to show a value that the database took."""
@@ -90,9 +83,7 @@ class Applier:
     def plan(self, target: str, settings: Mapping[str, object]) -> ChangePlan:
         """Read what the decision needs, and decide. Writes nothing. Raises InputError."""
         places = self._config.places()
-        section = section_of(target)
-        running = [place.osd for place in places if place.up and section is not None and section.covers(place)]
-        sources = {osd: self._config.sources(osd) for osd in running}
+        sources = {osd: self._config.sources(osd) for osd in covered(target, places)}
         return plan_change(self._config.dump(), target, settings, self._release, places, sources)
 
     def apply(self, plan: ChangePlan, why: str = "", trial: bool = False) -> Optional[Entry]:
@@ -311,10 +302,8 @@ class Applier:
         for who, name in keys:
             if name in KNOBS and KNOBS[name].change == "restart":
                 continue
-            section = section_of(who)
-            for place in places:
-                if place.up and section is not None and section.covers(place):
-                    names.setdefault(place.osd, set()).add(name)
+            for osd in covered(who, places):
+                names.setdefault(osd, set()).add(name)
         where = {place.osd: place for place in places}
 
         def wrong(osd: int) -> Optional[str]:

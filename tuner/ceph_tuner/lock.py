@@ -54,6 +54,12 @@ class Claim:
     held: bool = False
     """Whether its owner has seen that it is alone."""
 
+    @property
+    def words(self) -> str:
+        """Who it is, where, and since when."""
+        where = f" on {self.holder.host}" if self.holder.host else ""
+        return f"{self.holder.name}{where}, since {utc(self.since)}"
+
     def to_text(self) -> str:
         """As it is stored."""
         return json.dumps(asdict(self), sort_keys=True)
@@ -161,7 +167,7 @@ class Lock:
             self._withdraw()
             # two that only wanted it may both withdraw: try again after different times; a holder is not waited for
             if attempt == attempts or any(claim.held for claim in others):
-                raise Locked(_refusal(others[0]))
+                raise Locked(f"another tuner is at work on this cluster: {others[0].words}")
             self._clock.sleep(self._random.uniform(0.05, 0.5))
 
     def _start_heartbeat(self) -> None:
@@ -196,9 +202,3 @@ class Lock:
         if self._claim is None:
             raise Locked("the tuner's lock is not held")
         return self._claim
-
-
-def _refusal(claim: Claim) -> str:
-    since = utc(claim.since)
-    where = f" on {claim.holder.host}" if claim.holder.host else ""
-    return f"another tuner is at work on this cluster: {claim.holder.name}{where}, since {since}"

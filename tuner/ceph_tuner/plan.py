@@ -28,7 +28,7 @@ from ceph_tuner.refusing import (
 )
 from ceph_tuner.releases import Release, Settings
 from ceph_tuner.settings import check_settings, format_settings
-from ceph_tuner.target import Place, Target, section_of
+from ceph_tuner.target import Place, Target, covers, section_of
 
 OVERRIDE = "osd_mclock_override_recovery_settings"
 """Opens the recovery and backfill options: while it is false, OSDs remove those keys as they do the nine."""
@@ -169,7 +169,7 @@ def plan_change(
     changes: Dict[str, Optional[str]] = {**wanted, **dict.fromkeys(dropped)}
     steps = _forward(who, own, changes, current, over)
     touched = {step.who for step in steps if step.name == PROFILE}
-    refuse_asleep(now, release, [place for place in places if any(_covers(at, place) for at in touched)])
+    refuse_asleep(now, release, [place for place in places if any(covers(at, place) for at in touched)])
     return ChangePlan(
         who,
         release.name,
@@ -232,11 +232,6 @@ def plan_restore(
         write(item, settled=True)
     rest = [item for item in kept if item.key not in profiles]
     return RestorePlan(tuple(_settled_once(steps)), (*profiles.values(), *rest), tuple(drift))
-
-
-def _covers(who: str, place: Place) -> bool:
-    section = section_of(who)
-    return section is not None and section.covers(place)
 
 
 def _about(entries: Iterable[ConfigEntry], names: Set[str]) -> List[ConfigEntry]:

@@ -26,10 +26,11 @@ def refuse_outranked(
     sources: Mapping[int, Sources],
 ) -> None:
     """What would make the write without effect is said before it, not found out after it."""
+    who = str(target)
     for name, value in expected.items():
         for place in running:
             decides = after.winner(name, place)
-            if decides is not None and decides.who != str(target) and not same_value(decides.value, value):
+            if decides is not None and decides.who != who and not same_value(decides.value, value):
                 raise InputError(
                     f"{name} on osd.{place.osd}",
                     f"an entry that would still decide: `{decides.who}` = {decides.value}",
@@ -64,16 +65,16 @@ def refuse_false_start(
 
     Gives a warning for each that will have something else than what is wanted.
     """
-    warnings = []
+    who, warnings = str(target), []
     for place in down:
         others = [
             decides
             for name, value in expected.items()
             if (decides := after.winner(name, place)) is not None
-            and decides.who != str(target)
+            and decides.who != who
             and not same_value(decides.value, value)
         ]
-        ours = any(_who(after, name, place) == str(target) for name in MCLOCK_NINE)
+        ours = any(_who(after, name, place) == who for name in MCLOCK_NINE)
         for decides in others:
             if decides.name == PROFILE and decides.value != "custom" and ours:
                 raise InputError(

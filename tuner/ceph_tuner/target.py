@@ -106,10 +106,15 @@ def section_of(who: str) -> Optional[Target]:
     return Target(section, location_type, location, device_class)
 
 
+def covers(who: str, place: Place) -> bool:
+    """Whether an OSD at that place takes values from this section of the database."""
+    target = section_of(who)
+    return target is not None and target.covers(place)
+
+
 def covered(who: str, places: Iterable[Place]) -> List[int]:
     """Sorted ids of the running OSDs that a section covers."""
-    target = section_of(who)
-    return sorted(place.osd for place in places if place.up and target is not None and target.covers(place))
+    return sorted(place.osd for place in places if place.up and covers(who, place))
 
 
 def running(target: str, places: Iterable[Place]) -> List[Place]:

@@ -8,7 +8,6 @@ from ceph_tuner.clusters.machine import may_live
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.journal import Entry
 from ceph_tuner.lock import PREFIX, Claim
-from ceph_tuner.moments import utc
 from ceph_tuner.ports import contents
 
 
@@ -29,9 +28,3 @@ def under_way(entry: Entry, claim: Optional[Claim]) -> bool:
     otherwise than its claim.
     """
     return claim is not None and (entry.unfinished or entry.trial) and entry.changed >= claim.since
-
-
-def words(claim: Claim) -> str:
-    """Who it is, where, and since when."""
-    where = f" on {claim.holder.host}" if claim.holder.host else ""
-    return f"{claim.holder.name}{where}, since {utc(claim.since)}"

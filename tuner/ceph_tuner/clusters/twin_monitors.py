@@ -11,8 +11,10 @@ from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence
 
 from ceph_tuner.clusters.twin_options import kept, known, stock
 from ceph_tuner.clusters.twin_osd import Key, TwinOsd
+from ceph_tuner.deciding import Database
 from ceph_tuner.errors import CommandFailed
 from ceph_tuner.knobs import KNOBS
+from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import Release, Version
 from ceph_tuner.target import LOCATION_TYPES, Place, Target, section_of
 
@@ -187,13 +189,11 @@ class TwinMonitors:
             raise refusal(command, errno.EINVAL, f"error parsing value: {fault}") from fault
 
     def _decided(self, place: Place, names: Set[str]) -> Dict[str, str]:
-        """What the database says for an OSD at that place, as `plan.winner` decides it."""
-        best: Dict[str, Tuple[Tuple[int, int], str]] = {}
-        for (who, name), value in sorted(self._table.items()):
-            target = section_of(who) if name in names else None
-            if target is not None and target.covers(place) and (name not in best or target.rank >= best[name][0]):
-                best[name] = target.rank, value
-        return {name: value for name, (_, value) in best.items()}
+        """What the database says for an OSD at that place."""
+        entries = sorted(self._table.items())
+        database = Database(ConfigEntry(who, name, value) for (who, name), value in entries if name in names)
+        found = {name: database.value(name, place) for name in sorted(names)}
+        return {name: value for name, value in found.items() if value is not None}
 
     def _commit(self, key: Key, value: Optional[str]) -> None:
         if self._table.get(key) == value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from ceph_tuner.clusters.holder import holder_of, under_way, words
+from ceph_tuner.clusters.holder import holder_of, under_way
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.deciding import same_value
 from ceph_tuner.errors import JournalDamaged
@@ -43,7 +43,7 @@ def changes_of(
     unfinished = [entry for entry in journal if entry.unfinished]
     claim = holder_of(cluster) if unfinished else None
     notes += [
-        f"change {entry.number} is under way ({entry.state}), by {words(claim)}"
+        f"change {entry.number} is under way ({entry.state}), by {claim.words}"
         if claim is not None and under_way(entry, claim)
         else f"change {entry.number} was left half done ({entry.state})"
         for entry in unfinished
