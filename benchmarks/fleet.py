@@ -26,6 +26,7 @@ import distributed
 import rich.console
 import rich.table
 from fleet_clusters import Counted, nothing, tasks
+from measured_page import put
 
 from ceph_tuner.fleet.advising import Advice, Task
 from ceph_tuner.fleet.advising_all import advise_all
@@ -39,7 +40,6 @@ from ceph_tuner.twin.workers import warm
 EFFORT = Effort(trials=4, batch=4, seeds=1, finalists=1, fresh=2, events=2e5, shortest_s=1.0)
 """Far less than `fleet recommend` takes by default (32 trials on 4 seeds, a million events a run), so that spreading
 has a larger share of the time than it has for operators."""
-BEGIN, END = "<!-- measured -->", "<!-- end of measured -->"
 PROCESSES, DASK = "processes", "Dask workers"
 _ONE = {PROCESSES: "process", DASK: "Dask worker"}
 
@@ -213,13 +213,6 @@ def page(settings: Sequence[Setting], command: str) -> str:
             *(["Missed:", *(f"- {miss}" for miss in missed)] if missed else ["Missed: nothing."]),
         ]
     )
-
-
-def put(text: str, path: Path) -> None:
-    """Replace what is between the marks of a page."""
-    before, _, rest = path.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
 
 
 def main() -> None:

@@ -31,6 +31,7 @@ import rich.table
 # Ceph's framework, or a stand-in for it, must be there before the plugin is imported
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "mgr"))
+from measured_page import put
 from mgr_stand_in import CommandResult
 from synthetic_mgr import SyntheticMgr
 
@@ -43,7 +44,6 @@ from tuner.sampler import Sampler
 
 INTERVAL_S = 5.0
 BOUND_MS, BOUND_MB = 50.0, 150.0
-BEGIN, END = "<!-- measured -->", "<!-- end of measured -->"
 
 
 @dataclass
@@ -246,13 +246,6 @@ def page(rows: List[Dict[str, Any]], command: str) -> str:
             *[f"- {miss}" for miss in missed],
         ]
     )
-
-
-def put(text: str, path: Path) -> None:
-    """Replace what is between the marks of a page."""
-    before, _, rest = path.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
 
 
 def main() -> None:

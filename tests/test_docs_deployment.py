@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import shutil
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Callable, Iterator
 
 import pytest
 
-from ceph_tuner.clusters import open_cluster
 from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.clusters.plugin import LIBRARY, MODULE, Plugin
 from ceph_tuner.errors import TunerError
 from ceph_tuner.lab.cluster import Lab
+from lab_plugin import with_plugin
 
 
 @pytest.fixture(scope="module")
 def loaded(tentacle_lab: Lab) -> Iterator[Cluster]:
-    with closing(open_cluster(tentacle_lab.name)) as cluster:
-        plugin = Plugin(cluster, SystemClock())
-        was_enabled = plugin.status().enabled
-        plugin.install()
+    with with_plugin(tentacle_lab) as cluster:
         yield cluster
-        if not was_enabled:
-            plugin.uninstall(purge=True)
 
 
 def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:

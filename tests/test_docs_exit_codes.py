@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple, Type
+from typing import Any, Dict, Iterator, List, Type
 
 import pytest
 import typer
@@ -15,7 +16,12 @@ from ceph_tuner.errors import TunerError
 from ceph_tuner.spreading import WorkersGone
 from ceph_tuner_cli import main
 
-PAGE = (Path(__file__).resolve().parent.parent / "docs" / "exit-codes.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+sys.path.insert(0, str(DOCS))
+
+import write_commands  # noqa: E402 - it lies beside the pages
+
+PAGE = (DOCS / "exit-codes.md").read_text(encoding="utf-8")
 
 
 def rows(heading: str) -> List[List[str]]:
@@ -35,16 +41,7 @@ KINDS = [kind for kind in kinds() if kind.__module__ == errors.__name__]
 TOLD = {name: int(row[0]) for row in rows("code") for name in re.findall(r"`(\w+)`", row[2])}
 
 
-def commands(command: Any, path: Tuple[str, ...] = ("ceph-tuner",)) -> Iterator[Tuple[str, Any]]:
-    nested = getattr(command, "commands", None)
-    if nested is None:
-        yield " ".join(path), command
-        return
-    for name, inner in nested.items():
-        yield from commands(inner, (*path, name))
-
-
-COMMANDS: Dict[str, Any] = dict(commands(typer.main.get_command(main.app)))
+COMMANDS: Dict[str, Any] = dict(write_commands.commands(typer.main.get_command(main.app)))
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:

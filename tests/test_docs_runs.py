@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Tuple
 from unittest import mock
@@ -24,14 +23,13 @@ import pytest
 from ruamel.yaml import YAML
 
 import documented
-from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.clusters.plugin import OPTION_PREFIX, Plugin
+from ceph_tuner.clusters.plugin import OPTION_PREFIX
 from ceph_tuner.journal import UNDONE, Journal
 from ceph_tuner.lab.cluster import Lab
 from ceph_tuner_cli.main import main
 from documented import DOCS, ROOT, Command
+from lab_plugin import with_plugin
 
 FILES = ROOT / "tests" / "data" / "docs"
 TUNED = ROOT / "profiles" / "ceph_tuner_profiles" / "tuned" / "lab-scrub.yaml"
@@ -155,17 +153,12 @@ def running(desk: Path, shims: Dict[str, str]) -> Run:
 @pytest.fixture(scope="module")
 def loaded(tentacle_lab: Lab) -> Iterator[Cluster]:
     """A lab with this tree's plugin."""
-    with closing(open_cluster(tentacle_lab.name)) as cluster:
-        plugin = Plugin(cluster, SystemClock())
-        was_enabled = plugin.status().enabled
-        plugin.install()
+    with with_plugin(tentacle_lab) as cluster:
         deadline = time.monotonic() + 40
         while not json.loads(cluster.commander.mon("tuner status", {}))["window"]:
             assert time.monotonic() < deadline, "no sample in time"
             time.sleep(1)
         yield cluster
-        if not was_enabled:
-            plugin.uninstall(purge=True)
 
 
 @pytest.fixture

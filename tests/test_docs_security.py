@@ -6,20 +6,17 @@ import contextlib
 import errno
 import io
 import sys
-from contextlib import closing
 from typing import Dict, Iterator, List, Sequence, Tuple
 
 import pytest
 
 import documented
-from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.machine import SystemClock
-from ceph_tuner.clusters.plugin import Plugin
 from ceph_tuner.clusters.session import Session
 from ceph_tuner.errors import CommandFailed, PermissionRefused
 from ceph_tuner.lab.cluster import Lab
 from ceph_tuner_cli.main import main
 from documented import DOCS
+from lab_plugin import with_plugin
 
 MAKING = {
     command.words[3]: command.words
@@ -80,10 +77,7 @@ assert set(MAKING) == {VIEWER, OPERATOR, READER, TUNER}
 @pytest.fixture(scope="module")
 def loaded(any_lab: Lab) -> Iterator[Lab]:
     """A lab with the plugin and the users."""
-    with closing(open_cluster(any_lab.name)) as cluster:
-        plugin = Plugin(cluster, SystemClock())
-        was_enabled = plugin.status().enabled
-        plugin.install()
+    with with_plugin(any_lab):
         try:
             for user, words in MAKING.items():
                 any_lab.run([*words, "-o", f"/lab/{user}.keyring"])
@@ -92,8 +86,6 @@ def loaded(any_lab: Lab) -> Iterator[Lab]:
             for user in MAKING:
                 any_lab.run(["ceph", "auth", "rm", user])
                 any_lab.host_path(f"/lab/{user}.keyring").unlink(missing_ok=True)
-            if not was_enabled:
-                plugin.uninstall(purge=True)
 
 
 def identity(lab: Lab, user: str) -> List[str]:

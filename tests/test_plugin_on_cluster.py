@@ -18,6 +18,7 @@ from ceph_tuner.clusters.plugin import LIBRARY, MODULE, Plugin
 from ceph_tuner.clusters.sampler import ClusterSampler, observe
 from ceph_tuner.errors import CommandFailed, TunerError
 from ceph_tuner.lab.cluster import Lab
+from lab_plugin import with_plugin
 
 _FIO = (
     "name=w ioengine=rbd clientname=admin pool=rbd rbdname=plugin rw=randrw rwmixread=25 bs=8k iodepth=8 "
@@ -30,15 +31,10 @@ pytestmark = pytest.mark.cluster
 @pytest.fixture(scope="module")
 def loaded(any_lab: Lab) -> Iterator[Lab]:
     """A lab with this tree's plugin loaded; taken out with everything it stored, unless it was there before."""
-    with closing(open_cluster(any_lab.name)) as cluster:
-        plugin = Plugin(cluster, SystemClock())
-        was_enabled = plugin.status().enabled
-        plugin.install()
+    with with_plugin(any_lab):
         yield any_lab
         with suppress(TunerError):
             any_lab.run(["ceph", "tuner", "rollback", "--all", "--yes"])
-        if not was_enabled:
-            plugin.uninstall(purge=True)
 
 
 def tuner(lab: Lab, *words: str, payload: Any = None) -> Any:

@@ -1,0 +1,14 @@
+"""The part of a page of results that a benchmark writes by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_BEGIN, _END = "<!-- measured -->", "<!-- end of measured -->"
+
+
+def put(text: str, path: Path) -> None:
+    """Replace what is between the marks of a page."""
+    before, _, rest = path.read_text().partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    path.write_text(f"{before}{_BEGIN}\n{text}\n{_END}{after}")

@@ -1,0 +1,26 @@
+"""A lab with the plugin of this tree, for tests on real clusters."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from typing import Iterator
+
+from ceph_tuner.clusters import open_cluster
+from ceph_tuner.clusters.machine import SystemClock
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.clusters.plugin import Plugin
+from ceph_tuner.lab.cluster import Lab
+
+
+@contextmanager
+def with_plugin(lab: Lab) -> Iterator[Cluster]:
+    """Load it; taken out with everything it stored, unless it was there before."""
+    with closing(open_cluster(lab.name)) as cluster:
+        plugin = Plugin(cluster, SystemClock())
+        was_enabled = plugin.status().enabled
+        plugin.install()
+        try:
+            yield cluster
+        finally:
+            if not was_enabled:
+                plugin.uninstall(purge=True)
