@@ -6,14 +6,18 @@ import os
 import sys
 import time
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import typer
 
 from ceph_tuner.errors import ClusterNotFound, InputError
+from ceph_tuner.files import drive_file, pools_file
 from ceph_tuner.lab.bringup import up as bring_up
 from ceph_tuner.lab.chroot import MIRROR, check_host
 from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.lab.drives import DriveSet, preload
+from ceph_tuner.lab.drives.presets import NAMES
 from ceph_tuner.lab.options import LabOptions, default_name, format_size, parse_size
 from ceph_tuner.lab.state import lab_names
 from ceph_tuner.lab.status import lab_status
@@ -28,6 +32,7 @@ app = typer.Typer(
 app.add_typer(lab_load.app, name="load")
 
 _DEFAULTS = LabOptions()
+_NOT_SHOWN = ("drives", "osds", "pools")
 _NameOption = typer.Option(
     None,
     "--name",
@@ -44,17 +49,41 @@ def _default(value: object) -> str:
 def up(
     release: Optional[str] = typer.Option(None, help="tentacle or reef." + _default(_DEFAULTS.release)),
     name: Optional[str] = _NameOption,
-    osds: Optional[int] = typer.Option(None, help="OSDs, each a CRUSH host." + _default(_DEFAULTS.osds)),
+    osds: Optional[str] = typer.Option(
+        None,
+        help="How many OSDs, each a CRUSH host; or groups on drives of their own, such as 3xnvme,3xhdd, with a device "
+        "class where it is not Ceph's own: 2xnvme:fast." + _default(_DEFAULTS.osds),
+    ),
+    drive: Optional[str] = typer.Option(
+        None,
+        help=f"What the OSDs stand on: {', '.join(NAMES)}, or a file that describes a drive."
+        + _default(_DEFAULTS.groups[0].drive),
+        autocompletion=complete.drives,
+    ),
+    storage: Optional[str] = typer.Option(
+        None, help="Where the drives' bytes lie: ram, disk, or auto: ram where it fits." + _default(_DEFAULTS.storage)
+    ),
+    device_size: Optional[str] = typer.Option(
+        None, help="Size of a device; its file is sparse. [default: 5GiB in memory, 16GiB on disk]"
+    ),
+    shards: Optional[int] = typer.Option(
+        None, help="osd_op_num_shards. [default: Ceph's for the drive; 1 with throttle]"
+    ),
+    threads: Optional[int] = typer.Option(
+        None, help="osd_op_num_threads_per_shard. [default: Ceph's for the drive; 5 with throttle]"
+    ),
     iops: Optional[int] = typer.Option(
-        None, help="IOPS of a device, reads and writes each." + _default(_DEFAULTS.iops)
+        None, help="With throttle: IOPS of a device, reads and writes each." + _default(_DEFAULTS.iops)
     ),
     bandwidth: Optional[str] = typer.Option(
-        None, help="Bytes per second of a device, such as 60MiB." + _default(format_size(_DEFAULTS.bandwidth))
+        None,
+        help="With throttle: bytes per second of a device, such as 60MiB." + _default(format_size(_DEFAULTS.bandwidth)),
     ),
+    mons: Optional[int] = typer.Option(None, help="Monitors, 1 or 3." + _default(_DEFAULTS.mons)),
     mgrs: Optional[int] = typer.Option(None, help="mgr daemons; two for failover." + _default(_DEFAULTS.mgrs)),
     size: Optional[int] = typer.Option(None, help="Replicas of an object." + _default(_DEFAULTS.size)),
-    device_size: Optional[str] = typer.Option(
-        None, help="Size of a device; its file is sparse." + _default(format_size(_DEFAULTS.device_size))
+    pools: Optional[Path] = typer.Option(
+        None, help="A file of the pools to make, replicated and erasure-coded, in the place of `rbd`."
     ),
     mirror: str = typer.Option(
         MIRROR, help="Debian mirror for the first `up` of a release; by default debootstrap's own."
@@ -62,14 +91,25 @@ def up(
     form: Format = FormatOption,
 ) -> None:
     """Bring a lab up; a second time says what is running."""
+    own = {}
+    if drive is not None and drive not in NAMES:
+        drive, described = _drive_of_a_file(drive)
+        own = {drive: described}
     given = {
         "release": release,
         "osds": osds,
+        "drive": drive,
+        "drives": own or None,
+        "storage": storage,
         "iops": iops,
         "bandwidth": parse_size("--bandwidth", bandwidth) if bandwidth is not None else None,
+        "mons": mons,
         "mgrs": mgrs,
         "size": size,
         "device_size": parse_size("--device-size", device_size) if device_size is not None else None,
+        "shards": shards,
+        "threads": threads,
+        "pools": pools_file.read(pools) if pools is not None else None,
     }
     wanted = {key: value for key, value in given.items() if value is not None}
     with _progress() as report:
@@ -108,6 +148,26 @@ def execute(
 
 
 @app.command()
+def slow(
+    monitor: str = typer.Argument(..., help="For example: b"),
+    seconds: float = typer.Option(..., "--seconds", "-s", min=0, max=600, help="How much longer; 0: as fast as it is."),
+    name: Optional[str] = _NameOption,
+    form: Format = FormatOption,
+) -> None:
+    """Make a monitor slow: each of its writes that must last takes longer, from now on."""
+    check_host()
+    lab = Lab.open(name or default_name("tentacle"))
+    mon = monitor[len("mon.") :] if monitor.startswith("mon.") else monitor
+    if mon not in lab.mons:
+        raise InputError("monitor", repr(monitor), f"one of {', '.join(lab.mons)}")
+    preload.slow_down(lab.places, mon, seconds)
+    words = (
+        f"mon.{mon} takes {seconds:g} s longer for each lasting write" if seconds else f"mon.{mon} is as fast as it is"
+    )
+    emit({"monitor": mon, "seconds": seconds}, form, lambda: words)
+
+
+@app.command()
 def down(
     name: Optional[str] = _NameOption,
     every: bool = typer.Option(False, "--all", help="Take every lab of this machine down."),
@@ -124,6 +184,12 @@ def down(
         f"lab {each} is down" if was else f"there is no lab {each}: nothing to take down" for each, was in found.items()
     ]
     emit([{"lab": each, "was_there": was} for each, was in found.items()], form, lambda: "\n".join(texts))
+
+
+def _drive_of_a_file(text: str) -> Tuple[str, DriveSet]:
+    if os.sep not in text and not text.endswith((".yaml", ".yml")):
+        raise InputError("--drive", repr(text), f"{', '.join(NAMES)}, or a file that describes one")
+    return drive_file.read(text)
 
 
 def _name(name: Optional[str], release: Optional[str]) -> str:
@@ -148,7 +214,10 @@ def _one(found: Dict[str, Any]) -> Columns:
     for key in ("name", "release", "phase", "health", "monitor", "directory", "conf", "mgr_modules", "capacity_iops"):
         table.add_row(key.replace("_", " "), str(found.get(key, "")))
     for key, value in found["options"].items():
-        table.add_row(key.replace("_", " "), format_size(value) if key in ("bandwidth", "device_size") else str(value))
+        if key not in _NOT_SHOWN:
+            shown = format_size(value) if key in ("bandwidth", "device_size") else str(value or "Ceph's own")
+            table.add_row(key.replace("_", " "), shown)
+    table.add_row("pools", str(found.get("pools", "")))
     for daemon in found["daemons"]:
         pid = f"process {daemon['pid']}" if daemon["pid"] else "not running"
         table.add_row(daemon["name"], "  ".join([pid, *([daemon["device"]] if daemon.get("device") else [])]))
@@ -156,10 +225,9 @@ def _one(found: Dict[str, Any]) -> Columns:
 
 
 def _many(labs: List[Dict[str, Any]]) -> Columns:
-    table = columns("name", "release", "phase", ">osds", ">iops", "bandwidth", "health")
+    table = columns("name", "release", "phase", "osds", "storage", "health")
     for lab in labs:
         options = lab["options"]
-        bandwidth = format_size(options["bandwidth"]) if options else ""
-        cells = [options.get("osds", ""), options.get("iops", ""), bandwidth, lab.get("health", "")]
+        cells = [options.get("groups", ""), options.get("storage", ""), lab.get("health", "")]
         table.add_row(lab["name"], lab.get("release", ""), lab["phase"], *map(str, cells))
     return table

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
@@ -19,6 +19,8 @@ from ceph_tuner.lab.bringup import up
 from ceph_tuner.lab.capacity import BENCH
 from ceph_tuner.lab.chroot import discard_unfinished
 from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.lab.drives.presets import PRESETS
+from ceph_tuner.lab.mounts import mounted_below
 from ceph_tuner.lab.places import LabPlaces
 from ceph_tuner.lab.status import lab_status
 from ceph_tuner.lab.teardown import down, remains
@@ -92,21 +94,46 @@ def test_each_osd_holds_the_capacity_and_is_a_host(any_lab: Lab) -> None:
         "h1": [1],
         "h2": [2],
     }
+    drive = PRESETS["nvme"]
     for osd in any_lab.osds:
-        shown = any_lab.json(["ceph", "config", "show", f"osd.{osd}"])
-        values = {entry["name"]: (entry["value"], entry["source"]) for entry in shown}
-        assert values["osd_op_num_shards"] == ("1", "mon")
-        assert values["osd_mclock_max_sequential_bandwidth_ssd"] == (str(any_lab.state.options.bandwidth), "mon")
-        assert float(values["osd_mclock_max_capacity_iops_ssd"][0]) == any_lab.state.capacity_iops
+        values = shown(any_lab, osd)
+        # the queues that operators have
+        assert (values["osd_op_num_shards"], values["osd_op_num_shards_ssd"]) == ("0", "8")
+        assert float(values["osd_mclock_max_sequential_bandwidth_ssd"]) == drive.data.sequential_bandwidth
+        stated = drive.bench_iops[any_lab.release]
+        assert float(values["osd_mclock_max_capacity_iops_ssd"]) == any_lab.state.capacity_iops == stated
 
 
-def test_the_device_s_limits_hold(any_lab: Lab) -> None:
-    options = any_lab.state.options
-    small = json.loads(any_lab.run(["ceph", "tell", "osd.0", *BENCH, "--format", "json"], timeout=120))
-    # it is the device that limits, and not by far something else
-    assert 0.5 * options.iops < small["iops"] < 1.1 * options.iops
-    large = json.loads(any_lab.run(["ceph", "tell", "osd.0", "bench", "314572800", "4194304", "--format", "json"]))
-    assert 0.5 * options.bandwidth < large["bytes_per_sec"] < 1.25 * options.bandwidth
+def shown(lab: Lab, osd: int) -> Dict[str, str]:
+    """What an OSD goes by."""
+    # the OSD itself: what the mgr tells of it is some seconds old
+    found: Dict[str, str] = lab.json(["ceph", "tell", f"osd.{osd}", "config", "show"])
+    return found
+
+
+def benched(lab: Lab, osd: int, *words: str) -> Dict[str, float]:
+    found: Dict[str, float] = json.loads(
+        lab.run(["ceph", "tell", f"osd.{osd}", *(words or BENCH), "--format", "json"], timeout=180)
+    )
+    return found
+
+
+def test_the_drive_decides_what_an_osd_does(any_lab: Lab) -> None:
+    stated = PRESETS["nvme"].bench_iops[any_lab.release]
+    # a busy machine takes away; nothing adds
+    assert 0.4 * stated < benched(any_lab, 0)["iops"] < 1.1 * stated
+    bandwidth = PRESETS["nvme"].data.sequential_bandwidth
+    large = benched(any_lab, 0, "bench", "314572800", "4194304")["bytes_per_sec"]
+    assert 0.5 * bandwidth < large < 1.1 * bandwidth
+
+
+def test_in_haste_the_drive_takes_no_time_and_a_time_again_afterwards(tentacle_lab: Lab) -> None:
+    words = ("bench", "209715200", "4194304")
+    bandwidth = PRESETS["nvme"].data.sequential_bandwidth
+    with tentacle_lab.in_haste():
+        quick = benched(tentacle_lab, 0, *words)["bytes_per_sec"]
+    assert quick > 1.5 * bandwidth
+    assert benched(tentacle_lab, 0, *words)["bytes_per_sec"] < 1.1 * bandwidth
 
 
 def test_a_masked_option_reaches_the_osd_of_that_host_alone(any_lab: Lab) -> None:
@@ -122,7 +149,7 @@ def test_a_masked_option_reaches_the_osd_of_that_host_alone(any_lab: Lab) -> Non
     assert any_lab.run(["ceph", "config", "dump"]) == before
 
 
-def test_an_osd_stops_and_starts_again_under_its_limits(any_lab: Lab) -> None:
+def test_an_osd_stops_and_starts_again_on_its_drive(any_lab: Lab) -> None:
     any_lab.run(["ceph", "osd", "set", "noout"])
     try:
         any_lab.stop_osd(2)
@@ -133,7 +160,7 @@ def test_an_osd_stops_and_starts_again_under_its_limits(any_lab: Lab) -> None:
         any_lab.start_osd(2)
         assert pid is not None
         assert any_lab.daemon_pid("osd.2") == pid
-        assert f"ceph-tuner.{any_lab.name}.osd.2" in Path(f"/proc/{pid}/cgroup").read_text()
+        assert "/lab/drives/drive.so" in Path(f"/proc/{pid}/maps").read_text()
     finally:
         any_lab.run(["ceph", "osd", "unset", "noout"])
     with pytest.raises(InputError, match=r"no osd.3, expected osd.0 to osd.2"):
@@ -157,9 +184,14 @@ def test_a_second_up_with_other_options_is_refused(tentacle_lab: Lab) -> None:
     again = program("up", "--name", tentacle_lab.name, "--osds", "3")
     assert again.returncode == 0, again.stderr
     assert "is up already" in again.stderr
-    other = program("up", "--name", tentacle_lab.name, "--iops", "900")
-    assert other.returncode == 2
-    assert "found it running with iops 1075, expected iops 900" in other.stderr
+    for words, seen in (
+        (["--osds", "4"], "found it running with osds 3, expected osds 4"),
+        (["--drive", "hdd"], "found it running with drive nvme, expected drive hdd"),
+        (["--iops", "900"], "drive nvme, expected iops 900, drive throttle"),
+        (["--shards", "2"], "found it running with shards 0, expected shards 2"),
+    ):
+        other = program("up", "--name", tentacle_lab.name, *words)
+        assert (other.returncode, seen in other.stderr) == (2, True), other.stderr
 
 
 def test_a_command_s_exit_code_and_streams_are_the_lab_s_answer(any_lab: Lab) -> None:
@@ -184,8 +216,10 @@ def test_files_of_the_lab_are_found_from_the_host_and_the_chroot_stays_as_built(
     assert any_lab.host_path("/lab/note").read_text() == "ours\n"
     assert not (Path(any_lab.state.chroot) / "root/note").exists()
     assert not (Path(any_lab.state.chroot) / "lab/note").exists()
-    # nothing of the lab is mounted where the host can see it
-    assert str(any_lab.places.directory) not in Path("/proc/self/mountinfo").read_text()
+    # nothing of the lab is mounted where the host can see it, but the memory that its devices lie in
+    mounted = [str(point) for point in mounted_below(any_lab.places.directory)]
+    in_memory = any_lab.state.options.storage == "ram"
+    assert mounted == ([str(any_lab.places.devices)] if in_memory else [])
 
 
 def test_a_module_put_into_the_lab_is_loaded_by_the_mgr(any_lab: Lab) -> None:
@@ -229,7 +263,7 @@ def restart_mgr(lab: Lab) -> None:
 
 def test_status_tells_programs_and_people(tentacle_lab: Lab) -> None:
     told = json.loads(program("status", "--name", tentacle_lab.name, "--format", "json").stdout)
-    assert (told["phase"], told["release"], told["options"]["iops"]) == ("up", "tentacle", 1075)
+    assert (told["phase"], told["release"], told["options"]["groups"]) == ("up", "tentacle", "3xnvme")
     assert all(daemon["pid"] for daemon in told["daemons"])
     every = json.loads(program("status", "--format", "json").stdout)
     assert told["name"] in [lab["name"] for lab in every]
@@ -318,3 +352,69 @@ def test_finished_chroots_are_no_unfinished_ones(any_lab: Lab) -> None:
     discard_unfinished(said.append)
     assert said == []
     assert Path(any_lab.state.chroot).is_dir()
+
+
+def test_the_kernel_s_throttle_is_still_a_drive(spare_name: str) -> None:
+    words = ["--drive", "throttle", "--osds", "1", "--iops", "300", "--bandwidth", "20MiB"]
+    brought = program("up", "--name", spare_name, *words)
+    assert brought.returncode == 0, brought.stderr
+    lab = Lab.open(spare_name)
+    pid = lab.daemon_pid("osd.0")
+    assert f"ceph-tuner.{spare_name}.osd.0" in Path(f"/proc/{pid}/cgroup").read_text()
+    assert "/lab/drives/drive.so" not in Path(f"/proc/{pid}/maps").read_text()
+    assert benched(lab, 0)["iops"] < 330
+    large = benched(lab, 0, "bench", "104857600", "4194304")["bytes_per_sec"]
+    assert large < 1.25 * (20 << 20)
+    assert shown(lab, 0)["osd_op_num_shards"] == "1"
+
+
+def test_two_device_classes_have_their_options_their_pools_and_their_speed(spare_name: str) -> None:
+    brought = program("up", "--name", spare_name, "--osds", "1xnvme,1xhybrid:archive", "--size", "1", "--shards", "4")
+    assert brought.returncode == 0, brought.stderr
+    lab = Lab.open(spare_name)
+    assert lab.classes == {"ssd": [0], "archive": [1]}
+    tree = {node["id"]: node for node in lab.json(["ceph", "osd", "tree"])["nodes"]}
+    assert [tree[osd]["device_class"] for osd in (0, 1)] == ["ssd", "archive"]
+    facts = [lab.json(["ceph", "osd", "metadata", str(osd)]) for osd in (0, 1)]
+    assert [fact["rotational"] for fact in facts] == ["0", "1"]
+    # data on the disk, RocksDB and its log on flash
+    assert (facts[1]["bluefs_dedicated_db"], facts[1]["bluefs_db_rotational"]) == ("1", "0")
+    ssd, hdd = (shown(lab, osd) for osd in (0, 1))
+    assert [values["osd_op_num_shards"] for values in (ssd, hdd)] == ["4", "4"]
+    assert float(ssd["osd_mclock_max_capacity_iops_ssd"]) == lab.state.capacities["nvme"]
+    assert float(hdd["osd_mclock_max_capacity_iops_hdd"]) == lab.state.capacities["hybrid"]
+    pools = {pool["pool_name"]: pool for pool in lab.json(["ceph", "osd", "pool", "ls", "detail"])}
+    assert {"rbd-ssd", "rbd-archive"} <= set(pools)
+    placed = {
+        name: {tuple(pg["acting"]) for pg in lab.json(["ceph", "pg", "ls-by-pool", name])["pg_stats"]}
+        for name in ("rbd-ssd", "rbd-archive")
+    }
+    assert placed == {"rbd-ssd": {(0,)}, "rbd-archive": {(1,)}}
+    assert benched(lab, 1)["iops"] < 0.5 * benched(lab, 0)["iops"]
+
+
+def test_one_of_three_monitors_can_be_made_slow(spare_name: str) -> None:
+    brought = program("up", "--name", spare_name, "--osds", "1", "--mons", "3", "--storage", "disk")
+    assert brought.returncode == 0, brought.stderr
+    lab = Lab.open(spare_name)
+    assert sorted(lab.json(["ceph", "quorum_status"])["quorum_names"]) == ["a", "b", "c"]
+    slowed = program("slow", "c", "--seconds", "0.5", "--name", spare_name)
+    assert slowed.returncode == 0, slowed.stderr
+
+    def seconds(*words: str) -> float:
+        began = time.monotonic()
+        lab.run(["ceph", *words], timeout=120)
+        return time.monotonic() - began
+
+    # it is the leader through whom every change goes
+    leader = lab.json(["ceph", "quorum_status"])["quorum_leader_name"]
+    program("slow", "c", "--seconds", "0", "--name", spare_name)
+    program("slow", leader, "--seconds", "0.5", "--name", spare_name)
+    seconds_slow = min(seconds("config", "set", "osd", "osd_max_scrubs", value) for value in ("2", "3", "4"))
+    assert seconds_slow > 0.5
+    program("slow", leader, "--seconds", "0", "--name", spare_name)
+    time.sleep(2)
+    quick = min(seconds("config", "set", "osd", "osd_max_scrubs", value) for value in ("5", "6", "7"))
+    assert quick < seconds_slow
+    refused = program("slow", "d", "--seconds", "1", "--name", spare_name)
+    assert (refused.returncode, "expected one of a, b, c" in refused.stderr) == (2, True)

@@ -1,13 +1,24 @@
 from __future__ import annotations
 
-from typing import Dict
+import json
+from typing import Dict, List
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.errors import InputError
-from ceph_tuner.lab.options import GIB, MIB, LabOptions, default_name, format_size, parse_size
+from ceph_tuner.lab.drives.presets import PRESETS
+from ceph_tuner.lab.options import (
+    GIB,
+    MIB,
+    STORAGES,
+    LabOptions,
+    OsdGroup,
+    default_name,
+    format_size,
+    parse_size,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +53,17 @@ def test_writing_a_size_and_reading_it_gives_the_same(size: int) -> None:
         ({"mgrs": 0}, "--mgrs"),
         ({"osds": 2, "size": 3}, "--size"),
         ({"device_size": GIB}, "--device-size"),
+        ({"mons": 2}, "--mons"),
+        ({"shards": 65}, "--shards"),
+        ({"threads": -1}, "--threads"),
+        ({"storage": "tape"}, "--storage"),
+        ({"drive": "floppy"}, "--drive"),
+        ({"osds": "3xfloppy"}, "--drive"),
+        ({"osds": "3nvme"}, "--osds"),
+        ({"osds": "0xnvme,3xhdd"}, "--osds"),
+        ({"osds": "9xnvme,9xhdd"}, "--osds"),
+        ({"osds": "2xnvme,1xthrottle"}, "--osds"),
+        ({"drive": "nvme", "iops": 700}, "--iops"),
     ],
 )
 def test_options_out_of_range_are_refused_by_name(values: Dict[str, object], place: str) -> None:
@@ -49,17 +71,51 @@ def test_options_out_of_range_are_refused_by_name(values: Dict[str, object], pla
         LabOptions.from_dict(values)
 
 
-@given(st.integers(1, 16), st.integers(50, 100_000), st.sampled_from(["tentacle", "reef"]))
-def test_options_survive_the_state_file(osds: int, iops: int, release: str) -> None:
-    options = LabOptions(release=release, osds=osds, iops=iops, size=1)
-    assert LabOptions.from_dict(options.to_dict()) == options
+_GROUPS = st.lists(
+    st.builds(OsdGroup, st.integers(1, 4), st.sampled_from([*PRESETS, "mine"]), st.sampled_from(["", "fast"])),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(_GROUPS, st.integers(0, 64), st.sampled_from(["tentacle", "reef"]), st.sampled_from(STORAGES))
+def test_options_survive_the_state_file(groups: List[OsdGroup], shards: int, release: str, storage: str) -> None:
+    mine = {"mine": PRESETS["hybrid"]}
+    options = LabOptions(release=release, groups=tuple(groups), drives=mine, shards=shards, storage=storage, size=1)
+    written = json.loads(json.dumps(options.to_dict()))
+    assert LabOptions.from_dict(written) == options
 
 
 def test_only_what_was_asked_for_can_differ() -> None:
-    running = LabOptions(iops=700)
+    running = LabOptions.from_dict({"iops": 700})
     assert running.differences({}) == {}
     assert running.differences({"iops": 700, "osds": 3}) == {}
-    assert running.differences({"iops": 1075}) == {"iops": 700}
+    assert running.differences({"iops": 1075}) == {"iops": (700, 1075)}
+    assert running.differences({"drive": "nvme"}) == {"drive": ("throttle", "nvme")}
+    assert running.differences({"osds": "4"}) == {"osds": (3, 4)}
+    assert LabOptions().differences({"iops": 900}) == {"drive": ("nvme", "throttle"), "iops": (1075, 900)}
+    two = LabOptions.from_dict({"osds": "2xnvme,1xhdd"})
+    assert two.differences({"osds": "2xnvme,1xhdd"}) == {}
+    assert two.differences({"osds": "1xnvme,2xhdd"}) == {"drive": ("2xnvme,1xhdd", "1xnvme,2xhdd")}
+
+
+def test_where_the_bytes_lie_differs_only_where_a_place_was_asked_for() -> None:
+    running = LabOptions(storage="ram", device_size=5 * GIB)
+    assert running.differences({"storage": "auto"}) == {}
+    assert running.differences({"storage": "disk"}) == {"storage": ("ram", "disk")}
+
+
+def test_osds_are_numbered_group_by_group_and_have_a_class_each() -> None:
+    options = LabOptions.from_dict({"osds": "2xnvme,1xsata-ssd:slow,2xhdd,1xhybrid"})
+    assert options.osds == 6
+    assert [options.group_of(osd).drive for osd in range(6)] == ["nvme", "nvme", "sata-ssd", "hdd", "hdd", "hybrid"]
+    assert options.classes == {"ssd": [0, 1], "slow": [2], "hdd": [3, 4, 5]}
+
+
+def test_a_lab_that_was_limited_by_iops_alone_is_a_throttled_one() -> None:
+    older = LabOptions.from_dict({"release": "tentacle", "osds": 3, "iops": 1075, "bandwidth": 60 * MIB, "size": 3})
+    assert (older.throttled, older.shards, older.threads) == (True, 1, 5)
+    assert (older.bandwidth_of(0), older.media_of(2)) == (60 * MIB, "ssd")
 
 
 def test_labs_are_called_lab_and_by_their_release() -> None:

@@ -13,20 +13,28 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from ceph_tuner.errors import InputError, LabFailed, TunerError
-from ceph_tuner.lab import devices
-from ceph_tuner.lab.capacity import capacity_iops
+from ceph_tuner.lab import devices, memory
+from ceph_tuner.lab.capacity import measured_capacities
 from ceph_tuner.lab.chroot import MIRROR, check_host, ensure_chroot, recipe_for
 from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.configuration import ceph_conf, database
+from ceph_tuner.lab.configuration import ceph_conf, database, monitor_addresses
+from ceph_tuner.lab.drives import preload
+from ceph_tuner.lab.drives.build import library
+from ceph_tuner.lab.loads.layout import creation
 from ceph_tuner.lab.namespace import start_keeper
-from ceph_tuner.lab.options import LabOptions
+from ceph_tuner.lab.options import RAM, LabOptions
 from ceph_tuner.lab.places import LABS, LabPlaces
 from ceph_tuner.lab.processes import MARK, host_environment, kill_all
-from ceph_tuner.lab.state import STARTING, UP, LabState, lab_names, locked, read_state
+from ceph_tuner.lab.state import STARTING, UP, LabState, lab_names, locked, readable_state
 from ceph_tuner.lab.teardown import clear, remains
 from ceph_tuner.lab.throttle import Limit, Throttle, host_throttle
 
 Report = Callable[[str], None]
+
+Blocks = Mapping[str, str]
+"""Part of an OSD's store -> its block device."""
+
+_LINKS = {"data": "block", "database": "block.db"}
 
 _FIRST_PORT, _LAST_PORT, _PORTS_PER_LAB = 16790, 18790, 10
 
@@ -47,8 +55,13 @@ for id in $osds; do
         --cap osd 'allow *'
 done
 ln -s /usr/share/ceph/mgr/* mgr-modules/
-monmaptool --create --clobber --fsid $fsid --addv a "[v2:127.0.0.1:$port]" monmap
-ceph-mon --mkfs -i a --monmap monmap --keyring keyring
+monmaptool --create --clobber --fsid $fsid monmap
+for mon in $mons; do
+    monmaptool --addv ${mon%%=*} "[${mon#*=}]" monmap
+done
+for mon in $mons; do
+    ceph-mon --mkfs -i ${mon%%=*} --monmap monmap --keyring keyring
+done
 """
 
 
@@ -60,13 +73,12 @@ def up(name: str, wanted: Mapping[str, Any], report: Report, mirror: str = MIRRO
     check_host()
     places = LabPlaces(name, labs)
     with locked(places.lock, f"another command is at work on lab {name}"):
-        state = _state_if_readable(places)
+        state = readable_state(places)
         if state is not None and state.phase == UP:
             options = state.options
             other = options.differences(wanted)
             if other:
-                asked = ", ".join(f"{key} {wanted[key]}" for key in other)
-                running = ", ".join(f"{key} {value}" for key, value in other.items())
+                running, asked = (", ".join(f"{key} {pair[side]}" for key, pair in other.items()) for side in (0, 1))
                 raise InputError(f"lab {name}", f"it running with {running}", f"{asked}; `lab down` it first")
             lab = Lab(places, state)
             if lab.alive:
@@ -81,18 +93,10 @@ def up(name: str, wanted: Mapping[str, Any], report: Report, mirror: str = MIRRO
             raise
 
 
-def _state_if_readable(places: LabPlaces) -> Optional[LabState]:
-    try:
-        return read_state(places)
-    except LabFailed:
-        return None
-
-
 def _revive(lab: Lab, report: Report) -> Lab:
     """A lab that is up, with the daemons that died in the meantime started again."""
     running = lab.daemons()
-    expected = ["mon.a", *(f"mgr.{mgr}" for mgr in lab.mgrs), *(f"osd.{osd}" for osd in lab.osds)]
-    missing = [daemon for daemon in expected if daemon not in running]
+    missing = [daemon for daemon in lab.daemon_names if daemon not in running]
     report(f"lab {lab.name} is up already" + (f": starting {', '.join(missing)} again" if missing else ""))
     for daemon in missing:
         lab.start_daemon(daemon)
@@ -101,15 +105,16 @@ def _revive(lab: Lab, report: Report) -> Lab:
 
 
 def _build(places: LabPlaces, options: LabOptions, mirror: str, report: Report) -> Lab:
-    throttle = host_throttle()
+    throttle = host_throttle() if options.throttled else None
     _need_tools()
     marks = {MARK: str(places.directory)}
     chroot = ensure_chroot(recipe_for(options.release, mirror), marks, report)
     began = time.monotonic()
-    state = _reserve(places, options, chroot)
-    report(f"devices: {options.osds} x {options.iops} IOPS, {options.bandwidth >> 20} MiB/s")
-    blocks = _devices(places, options, throttle)
+    state = _reserve(places, options, chroot, report)
+    options = state.options
     places.shared.mkdir()
+    preload.install(places, library(chroot, host_environment(marks)))
+    blocks = _devices(places, options, throttle)
     (places.shared / "ceph.conf").write_text(ceph_conf(options, state.fsid, state.port), encoding="utf-8")
     state = state.with_changes(keeper=start_keeper(places, chroot))
     state.write(places)
@@ -118,25 +123,28 @@ def _build(places: LabPlaces, options: LabOptions, mirror: str, report: Report) 
     _prepare(lab)
     _start_daemons(lab, blocks, report)
     lab.wait_osds(lab.osds, up=True)
-    report("pool")
-    _make_pool(lab)
+    _set_classes(lab)
+    report("pools")
+    _make_pools(lab)
     _wait_serving(lab)
-    capacity = capacity_iops(lab, report)
-    _store_capacity(lab, capacity)
+    capacities = measured_capacities(lab, report)
+    _store_capacities(lab, capacities)
     version = lab.run(["ceph-osd", "--version"]).split()[2]
-    state = state.with_changes(phase=UP, ceph_version=version, capacity_iops=capacity)
+    first = capacities[options.groups[0].drive]
+    state = state.with_changes(phase=UP, ceph_version=version, capacity_iops=first, capacities=capacities)
     state.write(places)
     report(f"lab {places.name} is up: Ceph {version} ({time.monotonic() - began:.0f} s)")
     return Lab(places, state)
 
 
-def _start_daemons(lab: Lab, blocks: Mapping[int, str], report: Report) -> None:
+def _start_daemons(lab: Lab, blocks: Mapping[int, Blocks], report: Report) -> None:
     identities = {osd: str(uuid.uuid4()) for osd in lab.osds}
     with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 2)) as workers:
         try:
             # the OSDs' stores are made while the monitor starts: neither needs the other
             stores = [workers.submit(_make_store, lab, osd, blocks[osd], identities[osd]) for osd in lab.osds]
-            lab.start_daemon("mon.a")
+            for mon in lab.mons:
+                lab.start_daemon(f"mon.{mon}")
             _first_commands(lab, identities)
             for mgr in lab.mgrs:
                 lab.start_daemon(f"mgr.{mgr}")
@@ -162,9 +170,12 @@ def _which(tool: str) -> bool:
     return any((Path(folder) / tool).exists() for folder in os.environ.get("PATH", "").split(os.pathsep))
 
 
-def _reserve(places: LabPlaces, options: LabOptions, chroot: Path) -> LabState:
-    """Write down that the lab exists, with a port that no other lab has, before anything else is made."""
+def _reserve(places: LabPlaces, options: LabOptions, chroot: Path, report: Report) -> LabState:
+    """Write down that the lab exists, with ports and memory that no other lab has, before anything else is made."""
     with locked(places.labs / ".ports.lock", "ports are being given out", wait=30):
+        need = memory.memory_need(options, places.labs)
+        options = memory.placed(options, need)
+        report(f"devices: {_devices_words(options, need)}")
         state = LabState(
             name=places.name,
             options=options,
@@ -180,7 +191,7 @@ def _reserve(places: LabPlaces, options: LabOptions, chroot: Path) -> LabState:
 
 
 def _free_port(places: LabPlaces) -> int:
-    states = [_state_if_readable(LabPlaces(name, places.labs)) for name in lab_names(places.labs)]
+    states = [readable_state(LabPlaces(name, places.labs)) for name in lab_names(places.labs)]
     taken = {state.port for state in states if state is not None}
     for port in range(_FIRST_PORT, _LAST_PORT, _PORTS_PER_LAB):
         # the monitor's, and those of the dashboard and of prometheus on each mgr
@@ -201,31 +212,57 @@ def _bindable(port: int) -> bool:
         return True
 
 
-def _devices(places: LabPlaces, options: LabOptions, throttle: Throttle) -> Dict[int, str]:
-    places.devices.mkdir()
-    blocks = {}
+def _devices_words(options: LabOptions, need: memory.Need) -> str:
+    if options.throttled:
+        return f"{options.osds} x {options.iops} IOPS, {options.bandwidth >> 20} MiB/s, by the kernel's throttle"
+    groups = " and ".join(f"{group.count} x {group.drive}" for group in options.groups)
+    if options.storage == RAM:
+        return f"{groups}, emulated, in memory: up to {need}"
+    return f"{groups}, emulated, on disk; in memory they would take {need}"
+
+
+def _devices(places: LabPlaces, options: LabOptions, throttle: Optional[Throttle]) -> Dict[int, Blocks]:
+    environment = host_environment({MARK: str(places.directory)})
+    memory.mount(places, options, environment)
+    blocks: Dict[int, Blocks] = {}
     for osd in range(options.osds):
-        image = places.devices / f"osd.{osd}.img"
-        blocks[osd] = devices.attach(image, options.device_size, host_environment({MARK: str(places.directory)}))
-        throttle.limit(places.name, osd, devices.number(blocks[osd]), Limit(options.iops, options.bandwidth))
+        drives = options.drive_of(osd)
+        parts = [("data", options.device_size)]
+        if drives is not None and drives.database is not None:
+            parts = [("data", options.device_size * 3 // 4), ("database", options.device_size // 4)]
+        attached: Dict[str, str] = {}
+        for part, size in parts:
+            image = places.devices / (f"osd.{osd}.img" if part == "data" else f"osd.{osd}.{part}.img")
+            drive = None if drives is None else drives.data if part == "data" else drives.database
+            rotational = drive is not None and drive.rotational
+            attached[part] = devices.attach(image, size, environment, rotational, cached=drive is not None)
+        numbers = [devices.number(block) for block in attached.values()]
+        blocks[osd] = attached
+        if drives is not None:
+            emulated = [drives.data, *([drives.database] if drives.database is not None else [])]
+            preload.describe(places, osd, numbers, emulated, [size for _, size in parts])
+        elif throttle is not None:
+            throttle.limit(places.name, osd, numbers[0], Limit(options.iops, options.bandwidth))
     return blocks
 
 
 def _prepare(lab: Lab) -> None:
+    addresses = monitor_addresses(lab.state.options, lab.state.port)
     values = [
         f"fsid={lab.state.fsid}",
-        f"port={lab.state.port}",
+        f"mons={' '.join(f'{mon}={address}' for mon, address in addresses.items())}",
         f"mgrs={' '.join(lab.mgrs)}",
         f"osds={' '.join(map(str, lab.osds))}",
     ]
     _step(lab, "monitor's store", ["env", *values, "sh", "-c", _PREPARE])
 
 
-def _make_store(lab: Lab, osd: int, device: str, identity: str) -> None:
+def _make_store(lab: Lab, osd: int, blocks: Blocks, identity: str) -> None:
     folder = lab.places.shared / "osd" / str(osd)
     folder.mkdir()
-    (folder / "block").symlink_to(device)
-    # not in the OSD's cgroup: what is written once need not take long
+    for part, device in blocks.items():
+        (folder / _LINKS[part]).symlink_to(device)
+    # neither on its emulated drive nor in its cgroup: what is written once need not take long
     _step(lab, f"osd.{osd}'s store", ["ceph-osd", "-i", str(osd), "--mkfs", "--osd-uuid", identity])
 
 
@@ -242,9 +279,22 @@ def _first_commands(lab: Lab, identities: Mapping[int, str]) -> None:
     )
 
 
-def _make_pool(lab: Lab) -> None:
-    pool = {"prefix": "osd pool create", "pool": "rbd", "pg_num": 32, "pgp_num": 32, "pool_type": "replicated"}
-    lab.mon_commands([pool, {"prefix": "osd pool application enable", "pool": "rbd", "app": "rbd"}])
+def _set_classes(lab: Lab) -> None:
+    """Device classes that are not the ones which the OSDs gave themselves when they started."""
+    named = [(osd, lab.state.options.group_of(osd).device_class) for osd in lab.osds]
+    for osd, device_class in named:
+        if device_class:
+            lab.mon_commands(
+                [
+                    {"prefix": "osd crush rm-device-class", "ids": [str(osd)]},
+                    {"prefix": "osd crush set-device-class", "class": device_class, "ids": [str(osd)]},
+                ]
+            )
+
+
+def _make_pools(lab: Lab) -> None:
+    for pool in lab.state.options.made_pools:
+        lab.mon_commands(creation(pool.name, pool.layout))
 
 
 def _wait_serving(lab: Lab, seconds: float = 60) -> None:
@@ -255,7 +305,8 @@ def _wait_serving(lab: Lab, seconds: float = 60) -> None:
         status = json.loads(answer)
         groups = status["pgmap"].get("pgs_by_state", [])
         clean = sum(group["count"] for group in groups if group["state_name"] == "active+clean")
-        if status["mgrmap"]["available"] and clean >= 32 and clean == status["pgmap"]["num_pgs"]:
+        wanted = sum(pool.layout.pgs for pool in lab.state.options.made_pools)
+        if status["mgrmap"]["available"] and clean >= wanted and clean == status["pgmap"]["num_pgs"]:
             return
         if time.monotonic() > deadline:
             seen = ", ".join(f"{group['count']} {group['state_name']}" for group in groups) or "none"
@@ -264,11 +315,19 @@ def _wait_serving(lab: Lab, seconds: float = 60) -> None:
         time.sleep(0.2)
 
 
-def _store_capacity(lab: Lab, iops: float) -> None:
+def _store_capacities(lab: Lab, capacities: Mapping[str, float]) -> None:
     """At `osd.N`, where an OSD's own bench at boot would have put it."""
-    name = "osd_mclock_max_capacity_iops_ssd"
+    options = lab.state.options
     lab.mon_commands(
-        [{"prefix": "config set", "who": f"osd.{osd}", "name": name, "value": f"{iops:.6f}"} for osd in lab.osds]
+        [
+            {
+                "prefix": "config set",
+                "who": f"osd.{osd}",
+                "name": f"osd_mclock_max_capacity_iops_{options.media_of(osd)}",
+                "value": f"{capacities[options.group_of(osd).drive]:.6f}",
+            }
+            for osd in lab.osds
+        ]
     )
 
 

@@ -1,16 +1,15 @@
-"""What one OSD does on the lab's device: the IOPS that mClock is told.
+"""What an OSD does on the lab's drives: the IOPS that mClock is told, verified by Ceph's own bench.
 
-Measured once for each release and device by Ceph's own bench, and cached: the throttle makes it repeat to about 1%.
+A drive decides what its OSD does, and the machine's other work only takes away. So a preset states what its OSD gave
+on an idle machine, every lab is told that, and the bench has to agree. For other drives, runs have to agree with each
+other.
+Nothing is remembered: what a busy machine gave once would be believed for ever.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Dict
-
-from ceph_tuner.lab.places import cache_directory
+from typing import TYPE_CHECKING, Callable, Dict, List, Optional
 
 if TYPE_CHECKING:
     from ceph_tuner.lab.cluster import Lab
@@ -20,36 +19,47 @@ Report = Callable[[str], None]
 # 3 000 writes of 4 KiB, as an OSD does at boot, but over 25 objects of 4 MiB in the place of 100, which it writes first
 BENCH = ["bench", "12288000", "4096", "4194304", "25"]
 """Arguments of `ceph tell osd.N`."""
-_RUNS = 3
+
+TOLERANCE = 0.05
+"""Runs that differ by more than this share do not agree."""
+
+MOST_RUNS = 5
 
 
-def capacity_iops(lab: Lab, report: Report) -> float:
-    """IOPS of 4 KiB writes, from the cache where this device was measured before."""
+def measured_capacities(lab: Lab, report: Report) -> Dict[str, float]:
+    """Drive -> IOPS of 4 KiB writes of an OSD on it."""
     options = lab.state.options
-    key = f"{options.release} {options.iops} {options.bandwidth}"
-    known = _read()
-    if key not in known:
-        report("measuring an OSD's capacity (once for this device)")
-        command = ["ceph", "tell", "osd.0", *BENCH, "--format", "json"]
-        answers = [json.loads(lab.run(command, timeout=300)) for _ in range(_RUNS)]
-        # the highest, because whatever else the machine does only takes away
-        known = {**_read(), key: round(max(float(answer["iops"]) for answer in answers), 1)}
-        path = _path()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}")
-        temporary.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
-        os.replace(temporary, path)
-    return known[key]
+    found: Dict[str, float] = {}
+    for osd in lab.osds:
+        name = options.group_of(osd).drive
+        if name not in found:
+            drive = options.drive_of(osd)
+            stated = drive.bench_iops.get(options.release) if drive is not None else None
+            report(f"verifying what an OSD does on {name}" if stated else f"measuring what an OSD does on {name}")
+            found[name] = capacity(lambda osd=osd: bench(lab, osd), stated, name, report)  # type: ignore[misc]
+    return found
 
 
-def _path() -> Path:
-    return cache_directory() / "capacity.json"
+def bench(lab: Lab, osd: int) -> float:
+    """IOPS of one run."""
+    answer = lab.run(["ceph", "tell", f"osd.{osd}", *BENCH, "--format", "json"], timeout=600)
+    return float(json.loads(answer)["iops"])
 
 
-def _read() -> Dict[str, float]:
-    try:
-        values = json.loads(_path().read_text(encoding="utf-8"))
-        return {str(key): float(value) for key, value in values.items()}
-    except (OSError, ValueError, AttributeError, TypeError):
-        # only a cache: measured again
-        return {}
+def capacity(run: Callable[[], float], stated: Optional[float], name: str, report: Report) -> float:
+    """What is stated, where a run agrees; without a statement, the highest of runs of which two agree.
+
+    Where none does, the machine is busy: the statement holds, or the highest run, and `report` says so.
+    """
+    runs: List[float] = []
+    while len(runs) < MOST_RUNS:
+        runs.append(run())
+        reference = stated if stated is not None else max(runs)
+        agreeing = [iops for iops in runs if abs(iops - reference) <= TOLERANCE * reference]
+        if len(agreeing) >= (1 if stated is not None else 2):
+            return round(reference, 1)
+    seen = ", ".join(f"{iops:.0f}" for iops in sorted(runs))
+    told = stated if stated is not None else max(runs)
+    expected = f"stated are {stated:.0f}" if stated is not None else "no two agree"
+    report(f"warning: {name}: the bench gave {seen} IOPS, {expected}; mClock is told {told:.0f}. Is the machine busy?")
+    return round(told, 1)

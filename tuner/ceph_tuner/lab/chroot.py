@@ -15,12 +15,14 @@ import time
 import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Callable, List, Mapping, Optional, Tuple
+from typing import Callable, List, Mapping, Tuple
 
-from ceph_tuner.errors import CommandFailed, InputError, LabFailed, Locked, PermissionRefused
+from ceph_tuner.errors import InputError, LabFailed, Locked, PermissionRefused
+from ceph_tuner.interpreter import running_module
+from ceph_tuner.lab.debian_tree import BuildSteps, bootstrap, host_proxies, inside
 from ceph_tuner.lab.mounts import remove_tree
 from ceph_tuner.lab.places import cache_directory
-from ceph_tuner.lab.processes import BUILD_MARK, host_environment, kill_all, marked, run
+from ceph_tuner.lab.processes import BUILD_MARK, host_environment, kill_all, run
 from ceph_tuner.lab.state import locked
 
 Report = Callable[[str], None]
@@ -34,6 +36,8 @@ _PACKAGES = (
     # what the tuner's plugin and its worker need
     *("python3-numpy", "python3-scikit-optimize", "python3-typer", "python3-rich", "python3-requests"),
     *("python3-ruamel.yaml", "python3-jsonschema"),
+    # compiles the emulated drive against this tree's libc; a host needs no compiler
+    *("gcc", "libc6-dev"),
 )
 
 _NEEDED = 4 << 30
@@ -157,8 +161,7 @@ def _busy(recipe: Recipe) -> bool:
 def _discard(recipe: Recipe) -> None:
     unfinished = _unfinished(recipe)
     # whoever was killed may have left debootstrap or apt behind, still writing
-    if marked(unfinished, BUILD_MARK):
-        kill_all(unfinished, BUILD_MARK)
+    kill_all(unfinished, BUILD_MARK)
     remove_tree(unfinished)
 
 
@@ -170,15 +173,14 @@ def _build(recipe: Recipe, finished: Path, marks: Mapping[str, str], report: Rep
         raise InputError(str(chroots_directory()), f"{free >> 30} GiB free", f"at least {_NEEDED >> 30} GiB")
     log = chroots_directory() / f"{recipe.name}.log"
     environment = host_environment({**marks, BUILD_MARK: str(tree)})
-    step = _Steps(log, environment)
+    step = BuildSteps(log, environment)
     try:
-        _ensure_debootstrap(step, report)
         report(f"{recipe.release}: Debian {recipe.suite} (about half a minute)")
-        step(_bootstrap_command(recipe, tree))
+        bootstrap(recipe.suite, tree, step, report, recipe.mirror)
         _configure(recipe, tree)
         report(f"{recipe.release}: Ceph's packages (one to two minutes)")
         install = f"apt-get update -q && apt-get install -y -q --no-install-recommends {' '.join(recipe.packages)}"
-        step(_inside(tree, f"{install} && apt-get clean && rm -rf /var/lib/apt/lists/*"))
+        step(inside(tree, f"{install} && apt-get clean && rm -rf /var/lib/apt/lists/*"))
         if recipe.bcrypt:
             _replace_bcrypt(recipe.bcrypt, tree, step)
         version = run(["chroot", str(tree), "ceph-osd", "--version"], environment=environment).strip()
@@ -198,47 +200,8 @@ def _build(recipe: Recipe, finished: Path, marks: Mapping[str, str], report: Rep
     report(f"{recipe.name} is built ({time.monotonic() - began:.0f} s)")
 
 
-class _Steps:
-    """Runs the build's commands, their output in one log, and quotes its end where one fails."""
-
-    def __init__(self, log: Path, environment: Mapping[str, str]) -> None:
-        self.log, self.environment = log, environment
-        log.write_bytes(b"")
-
-    def __call__(self, argv: List[str]) -> None:
-        # a private mount namespace: what debootstrap and the package scripts mount goes when they end, however they end
-        with self.log.open("ab") as log:
-            isolated = ["unshare", "--mount", "--propagation", "private", "--", *argv]
-            code = subprocess.run(
-                isolated, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(self.environment), check=False
-            ).returncode
-        if code:
-            lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-            telling = [line for line in lines if line.startswith(("E:", "W: Failure"))] or lines
-            raise LabFailed(
-                f"`{argv[0]}` failed with {code}, see {self.log}: {' / '.join(telling[-3:])}",
-                "read that log; `ceph-tuner lab up` goes on where it stopped",
-            )
-
-
-def _ensure_debootstrap(step: _Steps, report: Report) -> None:
-    keyring = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-    if shutil.which("debootstrap") and keyring.exists():
-        return
-    report("installing debootstrap")
-    packages = "debootstrap debian-archive-keyring"
-    step(["sh", "-c", f"apt-get update -q && apt-get install -y -q --no-install-recommends {packages}"])
-
-
-def _bootstrap_command(recipe: Recipe, tree: Path) -> List[str]:
-    # all of Debian's suites share one script; an older debootstrap only lacks the newer names for it
-    script = "/usr/share/debootstrap/scripts/sid"
-    include = ["--include=ca-certificates"] if recipe.mirror.startswith("https:") else []
-    return ["debootstrap", "--variant=minbase", *include, recipe.suite, str(tree), recipe.mirror, script]
-
-
 def _configure(recipe: Recipe, tree: Path) -> None:
-    (tree / "etc/apt/apt.conf.d/80ceph-tuner").write_text(_APT + _host_proxies(), encoding="utf-8")
+    (tree / "etc/apt/apt.conf.d/80ceph-tuner").write_text(_APT + host_proxies(), encoding="utf-8")
     if recipe.mirror:
         (tree / "etc/apt/sources.list").write_text(f"deb {recipe.mirror} {recipe.suite} main\n", encoding="utf-8")
     if recipe.mirror.startswith("https:"):
@@ -253,28 +216,12 @@ def _configure(recipe: Recipe, tree: Path) -> None:
     _executable(tree / "usr/local/sbin/systemctl", "#!/bin/sh\n# ceph-mon's installation calls it\nexit 0\n")
 
 
-def _host_proxies() -> str:
-    """The host's own way to its mirrors, where it goes through a proxy."""
-    try:
-        settings = run(["apt-config", "dump"], timeout=30).splitlines()
-    except (OSError, CommandFailed):
-        return ""
-    lines = [line for line in settings if line.startswith("Acquire::http") and "::Proxy" in line]
-    return "".join(f"{line}\n" for line in lines)
-
-
 def _executable(path: Path, text: str) -> None:
     path.write_text(text, encoding="ascii")
     path.chmod(0o755)
 
 
-def _inside(tree: Path, command: str) -> List[str]:
-    mounts = f'mount -t proc proc "{tree}/proc" && mount --rbind /sys "{tree}/sys" && mount --rbind /dev "{tree}/dev"'
-    path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    return ["sh", "-c", f'{mounts} && exec env {path} chroot "{tree}" sh -c "$0"', command]
-
-
-def _replace_bcrypt(version: str, tree: Path, step: _Steps) -> None:
+def _replace_bcrypt(version: str, tree: Path, step: BuildSteps) -> None:
     """Put PyPI's build in the place of Debian's; fetched by the host's pip, with its configuration."""
     python = next((tree / "usr/lib").glob("python3.*")).name
     wheels = tree / "tmp/wheels"
@@ -295,9 +242,8 @@ def _replace_bcrypt(version: str, tree: Path, step: _Steps) -> None:
 
 def _pip() -> List[str]:
     for python in (sys.executable, shutil.which("python3") or "python3"):
-        found: Optional[int] = subprocess.run(
-            [python, "-m", "pip", "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
-        ).returncode
-        if found == 0:
-            return [python, "-m", "pip"]
+        pip = running_module(python, "pip")
+        found = subprocess.run([*pip, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        if found.returncode == 0:
+            return pip
     raise InputError("ceph-tuner lab", "no pip for " + sys.executable, "pip (package python3-pip), to fetch bcrypt")

@@ -8,14 +8,16 @@ import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, ContextManager, Dict, List, Mapping, Optional, Sequence
 
 from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, CommandFailed, LabFailed, PermissionRefused
 from ceph_tuner.lab import namespace
-from ceph_tuner.lab.configuration import MGR_IDS
+from ceph_tuner.lab.configuration import MGR_IDS, MON_IDS
+from ceph_tuner.lab.drives import preload
 from ceph_tuner.lab.places import LABS, LabPlaces
 from ceph_tuner.lab.processes import MARK, ProcessId, command_line, host_environment, kill, marked, run, wait_gone
 from ceph_tuner.lab.state import UP, LabState, lab_names, read_state
+from ceph_tuner.lab.supervision import supervised, supervises
 from ceph_tuner.lab.throttle import host_throttle
 
 _COMMANDS = """
@@ -71,9 +73,25 @@ class Lab:
         return list(range(self.state.options.osds))
 
     @property
+    def classes(self) -> Dict[str, List[int]]:
+        """Device class -> ids of its OSDs."""
+        return self.state.options.classes
+
+    @property
+    def mons(self) -> List[str]:
+        """Ids of all monitors, running or not."""
+        return list(MON_IDS[: self.state.options.mons])
+
+    @property
     def mgrs(self) -> List[str]:
         """Ids of all mgr daemons, running or not."""
         return list(MGR_IDS[: self.state.options.mgrs])
+
+    @property
+    def daemon_names(self) -> List[str]:
+        """All daemons, running or not: `mon.a`, `mgr.x`, `osd.0`."""
+        kinds = {"mon": self.mons, "mgr": self.mgrs, "osd": map(str, self.osds)}
+        return [f"{kind}.{identity}" for kind, identities in kinds.items() for identity in identities]
 
     @property
     def conf(self) -> str:
@@ -148,6 +166,10 @@ class Lab:
                 found[f"{program[len('ceph-') :]}.{words[words.index('-i') + 1]}"] = pid
         return found
 
+    def in_haste(self) -> ContextManager[None]:
+        """Meanwhile emulated drives take no time: for what is written only to be there."""
+        return preload.in_haste(self.places)
+
     def stop_osd(self, osd: int, wait: float = 30) -> None:
         """Stop an OSD and wait until the monitors call it down. Stopping one that does not run is no error."""
         self._check_osd(osd)
@@ -162,6 +184,7 @@ class Lab:
 
     def stop_daemon(self, daemon: str, wait: float = 30) -> None:
         """End a daemon, by force where it does not end in time."""
+        self._end_supervision(daemon)
         pid = self.daemon_pid(daemon)
         if pid is None:
             return
@@ -172,14 +195,19 @@ class Lab:
                 raise LabFailed(f"{daemon} of lab {self.name} (process {pid}) does not end")
 
     def start_daemon(self, daemon: str) -> None:
-        """Start a daemon that does not run; an OSD inside its cgroup."""
+        """Start a daemon that does not run; an OSD on its emulated drive, or inside its cgroup."""
+        if self.daemon_pid(daemon) is not None:
+            return
+        # a supervisor may be about to start the daemon itself, or just have done so
+        self._end_supervision(daemon)
         if self.daemon_pid(daemon) is not None:
             return
         kind, _, identity = daemon.partition(".")
-        argv = self.argv([f"ceph-{kind}", "-i", identity])
-        if kind == "osd":
+        argv = self.argv(["env", *preload.environment(self.places, daemon), f"ceph-{kind}", "-i", identity])
+        if kind == "osd" and self.state.options.throttled:
             members = host_throttle().members(self.name, int(identity))
             argv = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(members), *argv]
+        argv = supervised(daemon, self.places.shared / "log" / "supervision.log", argv)
         try:
             run(argv, environment=self.environment, timeout=120, shown=[f"ceph-{kind}", "-i", identity])
         except (CommandFailed, ClusterTimeout) as error:
@@ -203,6 +231,11 @@ class Lab:
                 words = self._log_end(f"osd.{missing[0]}") if up else ""
                 raise LabFailed(f"{names} of lab {self.name} not {'up' if up else 'down'} in {seconds:.0f} s{words}")
             time.sleep(0.2)
+
+    def _end_supervision(self, daemon: str) -> None:
+        for pid in marked(self.places.directory):
+            if supervises(command_line(pid), daemon) and kill(pid, self.places.directory, signal.SIGKILL):
+                wait_gone(pid, 10)
 
     @property
     def _keeper(self) -> ProcessId:

@@ -9,12 +9,12 @@ from typing import Any, Dict, List
 
 from ceph_tuner.lab.options import LabOptions
 
-MGR_IDS = "xyz"
+MON_IDS, MGR_IDS = "abc", "xyz"
 
 _CONF = """\
 [global]
 fsid = {fsid}
-mon host = v2:127.0.0.1:{port}/0
+mon host = {mons}
 public addr = 127.0.0.1
 cluster addr = 127.0.0.1
 auth cluster required = cephx
@@ -49,7 +49,7 @@ mgr module path = /lab/mgr-modules
 
 [osd]
 osd memory target = 939524096
-# the device's throttle is known; the bench at boot would store what the page cache gives
+# what the device does is known; the bench at boot would store what a busy machine gives
 osd mclock skip benchmark = true
 # the kernel's share of asynchronous I/O (fs.aio-max-nr) is for all labs together; a throttled device needs little of it
 bdev aio max queue depth = 256
@@ -63,24 +63,23 @@ admin socket = /lab/run/$cluster-$name.$pid.asok
 
 def ceph_conf(options: LabOptions, fsid: str, port: int) -> str:
     """The text of ceph.conf. Every OSD is a CRUSH host of its own, so that masks can be tried on one machine."""
-    head = _CONF.format(fsid=fsid, port=port, size=options.size, min_size=max(1, options.size - 1))
+    mons = ",".join(monitor_addresses(options, port).values())
+    head = _CONF.format(fsid=fsid, mons=mons, size=options.size, min_size=max(1, options.size - 1))
     # from the file, because an OSD that starts moves itself to where this says
     hosts = [f"\n[osd.{osd}]\ncrush location = root=default host=h{osd}\n" for osd in range(options.osds)]
     return head + "".join(hosts)
 
 
+def monitor_addresses(options: LabOptions, port: int) -> Dict[str, str]:
+    """Monitor -> its address. The ports between are the mgrs' (`database`)."""
+    ports = (port, port + 7, port + 8)
+    return {mon: f"v2:127.0.0.1:{each}/0" for mon, each in zip(MON_IDS[: options.mons], ports)}
+
+
 def database(options: LabOptions, port: int) -> List[Dict[str, Any]]:
     """Monitor commands that fill the configuration database."""
-    sections = {
-        "osd": {
-            # one queue per OSD: with more, each holds a part of the few operations that a small device serves
-            "osd_op_num_shards": "1",
-            "osd_op_num_threads_per_shard": "5",
-            "osd_mclock_max_sequential_bandwidth_ssd": str(options.bandwidth),
-            # mClock only orders what waits before BlueStore, so little may wait behind it
-            "bluestore_throttle_bytes": str(256 * 1024),
-            "bluestore_throttle_deferred_bytes": str(256 * 1024),
-        },
+    sections: Dict[str, Dict[str, str]] = {
+        "osd": _osd_values(options),
         "mgr": {
             # neither may move data or write by itself while something is measured
             "mgr/balancer/active": "false",
@@ -90,6 +89,13 @@ def database(options: LabOptions, port: int) -> List[Dict[str, Any]]:
             "mgr/prometheus/server_addr": "127.0.0.1",
         },
     }
+    shared = sections["osd"]
+    for osd in range(options.osds):
+        own = {_bandwidth_option(options, osd): str(options.bandwidth_of(osd)), **_throttles(options, osd)}
+        # one value for all where all are alike: a value at `osd.N` outranks what is tried at `osd`
+        different = {name: value for name, value in own.items() if shared.setdefault(name, value) != value}
+        if different:
+            sections[f"osd.{osd}"] = different
     for index, mgr in enumerate(MGR_IDS[: options.mgrs]):
         sections["mgr"][f"mgr/dashboard/{mgr}/server_port"] = str(port + 1 + 2 * index)
         sections["mgr"][f"mgr/prometheus/{mgr}/server_port"] = str(port + 2 + 2 * index)
@@ -99,3 +105,31 @@ def database(options: LabOptions, port: int) -> List[Dict[str, Any]]:
         for who, values in sections.items()
         for option, value in values.items()
     ]
+
+
+def _osd_values(options: LabOptions) -> Dict[str, str]:
+    chosen = {"osd_op_num_shards": options.shards, "osd_op_num_threads_per_shard": options.threads}
+    stated = {name: str(value) for name, value in chosen.items() if value}
+    # chance in the order of scrubs and in the moment when one begins: rates would not repeat
+    orderly = {"osd_scrub_backoff_ratio": "0", "osd_scrub_interval_randomize_ratio": "0"}
+    if options.release == "reef":
+        return {**stated, **orderly, "osd_deep_scrub_randomize_ratio": "0"}
+    return {**stated, **orderly, "osd_deep_scrub_interval_cv": "0"}
+
+
+def _bandwidth_option(options: LabOptions, osd: int) -> str:
+    return f"osd_mclock_max_sequential_bandwidth_{options.media_of(osd)}"
+
+
+def throttle_bytes(options: LabOptions, osd: int) -> int:
+    """`bluestore_throttle_bytes`, and the same for deferred writes.
+
+    mClock only orders what waits before BlueStore, so little may wait behind it. On hard disks, where each request
+    counts as 670 000 bytes (bluestore_throttle_cost_per_io_hdd), that would be one at a time: Ceph's default stays.
+    """
+    return (64 << 20) if options.media_of(osd) == "hdd" else (256 << 10)
+
+
+def _throttles(options: LabOptions, osd: int) -> Dict[str, str]:
+    names = ("bluestore_throttle_bytes", "bluestore_throttle_deferred_bytes")
+    return dict.fromkeys(names, str(throttle_bytes(options, osd)))

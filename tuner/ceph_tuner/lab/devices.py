@@ -30,18 +30,25 @@ def attached(directory: Path, block: Path = BLOCK) -> Dict[str, Path]:
     return found
 
 
-def attach(image: Path, size: int, environment: Mapping[str, str]) -> str:
-    """Make the sparse file and give it a loop device, which looks like an SSD and bypasses the host's cache."""
+def attach(
+    image: Path, size: int, environment: Mapping[str, str], rotational: bool = False, cached: bool = False
+) -> str:
+    """Make the sparse file and give it a loop device, which looks like a hard disk or an SSD.
+
+    `cached`: through the host's cache, for emulated drives, whose time is not the host's disk's.
+    """
     with image.open("wb") as file:
         file.truncate(size)
     try:
         device = run(
-            ["losetup", "--find", "--show", "--direct-io=on", str(image)], environment=environment, timeout=30
+            ["losetup", "--find", "--show", f"--direct-io={'off' if cached else 'on'}", str(image)],
+            environment=environment,
+            timeout=30,
         ).strip()
     except CommandFailed as error:
         raise LabFailed(f"no loop device for {image}: {error}", "free one (`losetup -l` lists them)") from error
-    # Ceph takes its options for SSDs where the kernel says that nothing rotates
-    (BLOCK / Path(device).name / "queue" / "rotational").write_text("0\n", encoding="ascii")
+    # Ceph takes its options, and its device class, by what the kernel says
+    (BLOCK / Path(device).name / "queue" / "rotational").write_text(f"{int(rotational)}\n", encoding="ascii")
     return device
 
 

@@ -117,6 +117,12 @@ def wait_until_quiet(
             raise NotQuiet(f"lab {lab.name!r} is not quiet after {timeout:.0f} s: {', '.join(going_on.values())}")
 
 
+def compact(lab: LabUnderLoad, session: Session) -> None:
+    """What was written leaves RocksDB work to do: done now, so that every window begins with the same."""
+    for osd in _up(session, lab):
+        session.osd(osd, "compact")
+
+
 def look(lab: LabUnderLoad, session: Session, now: Callable[[], float] = time.monotonic) -> Look:
     """Ask every PG's primary and every OSD."""
     pgids = _pgids(session.mon("osd dump"))

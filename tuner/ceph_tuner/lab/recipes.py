@@ -2,8 +2,8 @@
 
 The published runs (A1, A2, B1, B4 of docs/loads.md) had NVMe drives of about 2 GB/s and 23 000 client IOPS. The lab's
 devices are some 33 times slower in both, so amounts are divided by SLOWNESS and queue depths stay: rates come out
-divided by it, latencies multiplied by it, and work lasts as long as it did. Where even that is too much to write first,
-the work is cut to the window's length, because only its rate is measured.
+divided by it, latencies multiplied by it. Work that ends is made to last for the window's length at the drive's full
+speed, because only its rate is measured.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping
 
 from ceph_tuner.errors import InputError
-from ceph_tuner.lab.loads import LabUnderLoad, Load
+from ceph_tuner.lab.loads import LabUnderLoad, Load, backfill, client, recovery, scrub, snaptrim
 from ceph_tuner.lab.loads.backfill import BackfillLoad
-from ceph_tuner.lab.loads.client import ClientLoad, ClientWork
+from ceph_tuner.lab.loads.client import ClientLoad
+from ceph_tuner.lab.loads.client_work import FIO, LIBRBD, ClientWork
+from ceph_tuner.lab.loads.drive_speed import objects_for, slowest_drive
+from ceph_tuner.lab.loads.layout import PoolLayout, layout_of
 from ceph_tuner.lab.loads.pools import Tell
 from ceph_tuner.lab.loads.recovery import RecoveryLoad
 from ceph_tuner.lab.loads.scrub import ScrubLoad
@@ -23,9 +26,15 @@ from ceph_tuner.lab.loads.snaptrim import SnaptrimLoad
 
 MIB = 1 << 20
 SLOWNESS = 33
+RANDOM, SEQUENTIAL = "random", "sequential"
+PATTERNS = (RANDOM, SEQUENTIAL)
+"""How clients choose offsets."""
 
-RECOVERY_SHARE = 0.55
-"""Of a device's bandwidth, what recovery gets at most beside clients: half was seen under every built-in profile."""
+RECOVERY_SHARE = 1.0
+"""Of a drive's bandwidth, what recovery gets at most: 0.57 was measured beside clients, 0.86 without them."""
+
+MARGIN_S = 2.0
+"""Loads begin before the settling does."""
 
 Options = Mapping[str, Any]
 
@@ -38,10 +47,21 @@ class Bench:
     session: Session
     tell: Tell
 
-    def objects_for(self, seconds: float, object_bytes: int) -> int:
-        """So many objects that recovery at full speed lasts that long on this device."""
-        answer = self.session.mon("config get", who="osd.0", key="osd_mclock_max_sequential_bandwidth_ssd")
-        return max(32, round(seconds * RECOVERY_SHARE * float(answer) / object_bytes))
+    def layout(self, options: Options, replicas: int) -> PoolLayout:
+        """Where a load's objects lie: as the options say, by default in so many replicas."""
+        return layout_of(
+            self.lab, str(options["pool"]), str(options["device_class"]), replicas, place="scenario option pool"
+        )
+
+    def moved(self, seconds: float, layout: PoolLayout, object_bytes: int) -> int:
+        """So many objects that recovery or backfill lasts that long, whatever the settings."""
+        drive = slowest_drive(self.session, layout.osds(self.lab))
+        return objects_for(seconds, RECOVERY_SHARE * drive.moved_objects_s(layout, object_bytes))
+
+    def clones(self, seconds: float, layout: PoolLayout) -> int:
+        """So many clones that trimming lasts that long."""
+        osds = layout.osds(self.lab)
+        return objects_for(seconds, slowest_drive(self.session, osds).trimmed_clones_s(layout, len(osds)))
 
 
 @dataclass(frozen=True)
@@ -58,15 +78,21 @@ class Recipe:
             default = self.options[name]
             if isinstance(default, (int, float)) and (isinstance(value, bool) or not isinstance(value, (int, float))):
                 raise InputError(f"scenario option {name}", repr(value), "a number")
-            if isinstance(value, (int, float)) and not value > 0:
+            if isinstance(value, (int, float)) and not (value > 0 or value == default):
                 raise InputError(f"scenario option {name}", repr(value), "more than 0")
         return self.make(Bench(lab, session, tell), options)
 
 
-_OPEN: Dict[str, Any] = {"rate": 250.0, "block_bytes": 4096}
+_POOL: Dict[str, Any] = {"pool": "", "device_class": ""}
+"""Of every load: `replicated:3` or `ec:2+1`, by default each load's own; OSDs of one class, by default all."""
+
+_WORK: Dict[str, Any] = {**_POOL, "block_bytes": 4096, "read_share": 0.0, "pattern": RANDOM, "jobs": 1}
+"""Of clients."""
+
+_OPEN: Dict[str, Any] = {"rate": 250.0, **_WORK, "engine": LIBRBD, "seed": 1}
 """Clients that offer a rate."""
 
-_CLOSED: Dict[str, Any] = {"depth": 64, "block_bytes": 4096}
+_CLOSED: Dict[str, Any] = {"depth": 64, **_WORK}
 """Clients that keep a queue full, as in the published runs."""
 
 _SECONDS: Dict[str, Any] = {"seconds": 32.0}
@@ -74,17 +100,26 @@ _SECONDS: Dict[str, Any] = {"seconds": 32.0}
 
 
 def _client(bench: Bench, options: Options) -> Load:
+    if options["pattern"] not in PATTERNS:
+        raise InputError("scenario option pattern", repr(options["pattern"]), " or ".join(PATTERNS))
     work = ClientWork(
         rate=float(options["rate"]) if "rate" in options else None,
         depth=int(options["depth"]) if "depth" in options else None,
         block_bytes=int(options["block_bytes"]),
+        read_share=float(options["read_share"]),
+        jobs=int(options["jobs"]),
+        sequential=options["pattern"] == SEQUENTIAL,
+        engine=str(options.get("engine", FIO)),
+        seed=int(options.get("seed", 1)),
     )
-    return ClientLoad(bench.lab, bench.session, work, bench.tell)
+    return ClientLoad(bench.lab, bench.session, work, bench.tell, bench.layout(options, client.REPLICAS))
 
 
 def _recovery(bench: Bench, options: Options) -> Load:
     size = int(options["object_bytes"])
-    return RecoveryLoad(bench.lab, bench.session, bench.objects_for(options["seconds"], size), size, tell=bench.tell)
+    layout = bench.layout(options, recovery.REPLICAS)
+    objects = bench.moved(float(options["seconds"]), layout, size)
+    return RecoveryLoad(bench.lab, bench.session, objects, size, tell=bench.tell, layout=layout)
 
 
 def _scrub(bench: Bench, options: Options) -> Load:
@@ -95,26 +130,34 @@ def _scrub(bench: Bench, options: Options) -> Load:
         objects=int(options["scrub_objects"]),
         object_bytes=int(options["scrub_object_bytes"]),
         tell=bench.tell,
+        layout=bench.layout(options, scrub.REPLICAS),
     )
 
 
 def _snaptrim(bench: Bench, options: Options) -> Load:
+    layout = bench.layout(options, snaptrim.REPLICAS)
     return SnaptrimLoad(
         bench.lab,
         bench.session,
         objects=int(options["clones"]),
         object_bytes=int(options["clone_bytes"]),
         tell=bench.tell,
+        layout=layout,
+        clones=max(int(options["clones"]), bench.clones(float(options["seconds"]), layout)),
     )
 
 
 def _backfill(bench: Bench, options: Options) -> Load:
     size = int(options["object_bytes"])
-    return BackfillLoad(bench.lab, bench.session, int(options["objects"]), size, tell=bench.tell)
+    layout = bench.layout(options, backfill.REPLICAS)
+    objects = max(int(options["objects"]), bench.moved(float(options["seconds"]), layout, size))
+    return BackfillLoad(bench.lab, bench.session, objects, size, bench.tell, layout)
 
 
-_SCRUB: Dict[str, Any] = {"scrub_objects": 1200, "scrub_object_bytes": MIB, "scrub_kind": "periodic"}
-_CLONES: Dict[str, Any] = {"clones": 80_000 // SLOWNESS, "clone_bytes": MIB // 4}
+# small objects: a chunk of them is one item of the queue, and a window of some seconds has to hold many
+_SCRUB: Dict[str, Any] = {"scrub_objects": 4800, "scrub_object_bytes": MIB // 4, "scrub_kind": "periodic"}
+_CLONES: Dict[str, Any] = {"clones": 80_000 // SLOWNESS, "clone_bytes": MIB // 4, **_SECONDS}
+"""One clone of each of so many objects, and more of them where trimming would not last for the seconds."""
 
 RECIPES: Dict[str, Recipe] = {
     "client": Recipe("clients alone: the baseline", _OPEN, lambda bench, options: [_client(bench, options)]),
@@ -125,7 +168,7 @@ RECIPES: Dict[str, Recipe] = {
     ),
     "client-backfill": Recipe(
         "clients offering a rate, while misplaced objects are backfilled",
-        {**_OPEN, "object_bytes": MIB, "objects": 1200},
+        {**_OPEN, "object_bytes": MIB, "objects": 1200, **_SECONDS},
         lambda bench, options: [_client(bench, options), _backfill(bench, options)],
     ),
     "client-scrub": Recipe(
@@ -193,7 +236,7 @@ RECIPES: Dict[str, Recipe] = {
 def options_for_window(name: str, options: Options, seconds: float) -> Dict[str, Any]:
     """The options, with as much work as a window of that length (settling included) needs where none is stated.
 
-    No more than that: what is left of recovery must be recovered before the next window.
+    No more than that: it has to be written first.
     """
     takes_seconds = name in RECIPES and "seconds" in RECIPES[name].options
-    return {**({"seconds": seconds + 2} if takes_seconds else {}), **options}
+    return {**({"seconds": seconds + MARGIN_S} if takes_seconds else {}), **options}

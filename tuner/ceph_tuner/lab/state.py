@@ -7,9 +7,9 @@ import json
 import os
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 from ceph_tuner.errors import LabFailed, Locked
 from ceph_tuner.lab.options import LabOptions
@@ -37,12 +37,15 @@ class LabState:
     ceph_version: str = ""
     keeper: Optional[ProcessId] = None
     capacity_iops: float = 0.0
-    """What one OSD's bench gave on this device."""
+    """What one OSD does on the first drive."""
+    capacities: Mapping[str, float] = field(default_factory=dict)
+    """The same for each drive, by name."""
 
     def to_dict(self) -> Dict[str, Any]:
         """Plain values for JSON."""
         keeper = self.keeper._asdict() if self.keeper else None
-        return {**asdict(self), "options": self.options.to_dict(), "keeper": keeper, "version": 1}
+        plain = asdict(replace(self, options=LabOptions()))
+        return {**plain, "options": self.options.to_dict(), "keeper": keeper, "version": 1}
 
     def write(self, places: LabPlaces) -> None:
         """Replace the file as a whole, so that a reader never sees half of it."""
@@ -70,6 +73,14 @@ def read_state(places: LabPlaces) -> Optional[LabState]:
             f"{places.state} cannot be read ({error}): `ceph-tuner lab down --name {places.name}` clears it away",
             "",
         ) from error
+
+
+def readable_state(places: LabPlaces) -> Optional[LabState]:
+    """The same; None also where it cannot be read."""
+    try:
+        return read_state(places)
+    except LabFailed:
+        return None
 
 
 def lab_names(labs: Path = LABS) -> List[str]:

@@ -36,6 +36,7 @@ def lab_status(name: str, labs: Path = LABS) -> Dict[str, Any]:
         "conf": str(places.shared / "ceph.conf"),
         "mgr_modules": str(lab.mgr_modules),
         "capacity_iops": state.capacity_iops,
+        "pools": ", ".join(map(str, state.options.made_pools)),
         "options": state.options.to_dict(),
         "daemons": _daemons(lab),
     }
@@ -54,8 +55,7 @@ def _health(lab: Lab) -> str:
 def _daemons(lab: Lab) -> List[Dict[str, Any]]:
     running = lab.daemons()
     images = {image.stem: device for device, image in devices.attached(lab.places.devices).items()}
-    names = ["mon.a", *(f"mgr.{mgr}" for mgr in lab.mgrs), *(f"osd.{osd}" for osd in lab.osds)]
     return [
         {"name": name, "pid": running.get(name), **({"device": images.get(name)} if name[:3] == "osd" else {})}
-        for name in names
+        for name in lab.daemon_names
     ]

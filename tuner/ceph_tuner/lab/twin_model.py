@@ -1,4 +1,4 @@
-"""A lab as the twin is told of it: throttled drives, one shard, and the work of a scenario."""
+"""A lab as the twin is told of it: its drives, its queues, and the work of a scenario."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ceph_tuner.cost import Hardware
 from ceph_tuner.errors import InputError
+from ceph_tuner.lab.configuration import throttle_bytes
+from ceph_tuner.lab.drives import Flash
 from ceph_tuner.lab.loads import recovery as recovery_load
 from ceph_tuner.lab.loads import snaptrim as snaptrim_load
+from ceph_tuner.lab.loads.client_work import FIO
 from ceph_tuner.lab.options import LabOptions
-from ceph_tuner.lab.recipes import RECIPES, RECOVERY_SHARE
+from ceph_tuner.lab.recipes import RECIPES
 from ceph_tuner.releases import Release, Version
 from ceph_tuner.twin.model import (
     KIB,
@@ -24,7 +27,7 @@ from ceph_tuner.twin.model import (
 )
 
 KNOWN = ("osd.device.iops", "osd.device.bandwidth_bytes_s")
-"""Parameters that a lab states: its devices are throttled to them."""
+"""Parameters that a lab states: its devices are limited to them."""
 
 _BOTH = "client-snaptrim-recovery"
 SCENARIOS = ("client", "client-recovery", "client-backfill", "client-scrub", "client-snaptrim", _BOTH, "mixed")
@@ -32,11 +35,14 @@ SCENARIOS = ("client", "client-recovery", "client-backfill", "client-scrub", "cl
 
 CLIENT_PGS, SCRUB_PGS = 32, 16
 
-THREADS, THROTTLE = 5, 256 * KIB
-"""osd_op_num_threads_per_shard and bluestore_throttle_bytes of a lab's OSDs (lab/configuration.py)."""
+THREADS = {"ssd": 2, "hdd": 5}
+"""osd_op_num_threads_per_shard_* of both releases of the lab, where it states none."""
 
 OPEN_DEPTH = 256
 """Operations that an open-loop client lets wait at most."""
+
+RECOVERED_SHARE = 0.55
+"""Of a device's bandwidth, what recovery gets at most beside clients: half was seen under every built-in profile."""
 
 PLENTY = 1.3
 """Times the lab's own work: a window is measured for as long as work lasts, and the twin's should not end before.
@@ -67,7 +73,7 @@ def lab_model(
     if scenario in ("client-recovery", _BOTH, "mixed"):
         pools.append(Pool("recovery", recovery_load.PGS, min(2, options.osds)))
         object_bytes = int(chosen["object_bytes"])
-        objects = int(PLENTY * RECOVERY_SHARE * float(chosen["seconds"]) * options.bandwidth / object_bytes)
+        objects = int(PLENTY * RECOVERED_SHARE * float(chosen["seconds"]) * options.bandwidth_of(0) / object_bytes)
         # the OSD that was away misses every object
         recovery = (RecoveryWork("recovery", objects, object_bytes, target=options.osds - 1),)
     if scenario == "client-backfill":
@@ -90,7 +96,7 @@ def lab_model(
         block_bytes=int(chosen["block_bytes"]),
         latency_s=3e-4,
         # fio's own way to keep a rate
-        drains="rate" in chosen,
+        drains="rate" in chosen and chosen.get("engine", FIO) == FIO,
     )
     return ClusterModel(
         options.osds, _osd(options, hardware), tuple(pools), (client,),
@@ -100,16 +106,33 @@ def lab_model(
 
 
 def _osd(options: LabOptions, hardware: Hardware) -> OsdModel:
+    media = options.media_of(0)
     # what a fit begins from: found by a search over the windows of four settings, on two cores that the daemons share
-    device = Device(
-        options.iops, options.bandwidth, shared=False, slice_s=0.1, latency_s=3.5e-4, read_latency_s=3e-4, spread=0.5,
-        # BlueStore's blobs are of 64 KiB; on a device whose free space is scattered they are written in pieces
-        request_bytes=40 * KIB,
-    )  # fmt: skip
     return OsdModel(
-        device, capacity_iops=hardware.capacity_iops, bandwidth_bytes_s=hardware.bandwidth_bytes_s,
-        shards=hardware.shards, threads_per_shard=THREADS, device_class=hardware.device_class, write_cpu_s=1.7e-4,
-        read_cpu_s=1e-4, reply_cpu_s=6e-5, cpu_s_per_byte=2e-10, scan_cpu_s=2e-4, trim_cpu_s=1.5e-4, kv_ios=2.9,
-        kv_bytes=6 * KIB, kv_latency_s=5.8e-4, trim_ios=0.1, trim_bytes=4 * KIB, throttle_bytes=THROTTLE,
-        throttle_cost_per_io=4000,
+        _device(options), capacity_iops=hardware.capacity_iops, bandwidth_bytes_s=hardware.bandwidth_bytes_s,
+        shards=hardware.shards, threads_per_shard=options.threads or THREADS[media], device_class=hardware.device_class,
+        write_cpu_s=1.7e-4, read_cpu_s=1e-4, reply_cpu_s=6e-5, cpu_s_per_byte=2e-10, scan_cpu_s=2e-4, trim_cpu_s=1.5e-4,
+        kv_ios=2.9, kv_bytes=6 * KIB, kv_latency_s=5.8e-4, trim_ios=0.1, trim_bytes=4 * KIB,
+        throttle_bytes=throttle_bytes(options, 0), throttle_cost_per_io=4000,
     )  # fmt: skip
+
+
+def _device(options: LabOptions) -> Device:
+    drive = options.drive_of(0)
+    if drive is None:
+        return Device(
+            options.iops, options.bandwidth, shared=False, slice_s=0.1, latency_s=3.5e-4, read_latency_s=3e-4,
+            spread=0.5,
+            # BlueStore's blobs are of 64 KiB; on a device whose free space is scattered they are written in pieces
+            request_bytes=40 * KIB,
+        )  # fmt: skip
+    data, factor = drive.data, drive.data.slow_motion
+    if isinstance(data, Flash):
+        return Device(
+            data.write_iops / factor, data.write_bandwidth / factor, data.read_iops / factor,
+            data.read_bandwidth / factor, latency_s=1e-6 * data.write_latency_us * factor,
+            read_latency_s=1e-6 * data.read_latency_us * factor, spread=min(1.0, data.jitter),
+        )  # fmt: skip
+    # one head: the twin has no elevator, so what a request takes is the mean of a random one
+    position_s = (1e-3 * data.average_seek_ms + 30 / data.rpm) * factor
+    return Device(1 / position_s, data.bandwidth / factor, latency_s=position_s, read_latency_s=position_s)

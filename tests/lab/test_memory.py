@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.lab.memory import DISK_DEVICE, OSD_BYTES, RAM_DEVICE, SPARE_BYTES, Need, memory_need, placed
+from ceph_tuner.lab.options import GIB, LabOptions
+from ceph_tuner.lab.places import LabPlaces
+from ceph_tuner.lab.state import STARTING, UP, LabState
+
+NEED = 3 * (RAM_DEVICE + OSD_BYTES) + SPARE_BYTES
+
+
+def meminfo(directory: Path, available: int) -> Path:
+    path = directory / "meminfo"
+    path.write_text(f"MemTotal: 99999999 kB\nMemFree: 1 kB\nMemAvailable: {available // 1024} kB\n", encoding="ascii")
+    return path
+
+
+def need(options: LabOptions, directory: Path, available: int) -> Need:
+    return memory_need(options, directory / "labs", meminfo(directory, available))
+
+
+@pytest.mark.parametrize(("more", "storage", "size"), [(0, "ram", RAM_DEVICE), (-1024, "disk", DISK_DEVICE)])
+def test_devices_lie_in_memory_where_it_fits_to_the_last_page(
+    tmp_path: Path, more: int, storage: str, size: int
+) -> None:
+    chosen = placed(LabOptions(), need(LabOptions(), tmp_path, NEED + more))
+    assert (chosen.storage, chosen.device_size) == (storage, size)
+
+
+def test_memory_that_is_asked_for_and_short_is_refused_with_what_it_takes(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"15\.0 GiB for devices and 2\.9 GiB for OSDs; 8\.0 GiB available"):
+        placed(LabOptions(storage="ram"), need(LabOptions(), tmp_path, 8 * GIB))
+    small = LabOptions(storage="ram", device_size=3 * GIB)
+    smaller = placed(small, need(small, tmp_path, 13 * GIB))
+    assert (smaller.storage, smaller.device_size) == ("ram", 3 * GIB)
+
+
+def test_disk_is_taken_where_it_is_asked_for_and_for_the_kernel_s_throttle(tmp_path: Path) -> None:
+    plenty = need(LabOptions(), tmp_path, 1024 * GIB)
+    assert placed(LabOptions(storage="disk"), plenty).storage == "disk"
+    throttled = LabOptions.from_dict({"drive": "throttle"})
+    assert placed(throttled, plenty).storage == "disk"
+    with pytest.raises(InputError, match="throttles no device that lies in memory"):
+        placed(LabOptions.from_dict({"drive": "throttle", "storage": "ram"}), plenty)
+
+
+def other_lab(labs: Path, phase: str) -> None:
+    places = LabPlaces("other", labs)
+    places.devices.mkdir(parents=True)
+    options = LabOptions(storage="ram", device_size=4 * GIB)
+    LabState("other", options, phase, port=16790, fsid="f", chroot="/c", created=0.0).write(places)
+
+
+def test_what_other_labs_may_still_write_is_not_given_away_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labs = tmp_path / "labs"
+    other_lab(labs, UP)
+    monkeypatch.setattr("os.path.ismount", lambda path: True)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 4 * GIB}))
+    assert memory_need(LabOptions(), labs, meminfo(tmp_path, 20 * GIB)).available == 16 * GIB
+
+
+def test_a_lab_that_has_only_begun_has_all_of_its_memory_before_it(tmp_path: Path) -> None:
+    labs = tmp_path / "labs"
+    other_lab(labs, STARTING)
+    expected = 20 * GIB - 3 * 4 * GIB - 3 * OSD_BYTES
+    assert memory_need(LabOptions(), labs, meminfo(tmp_path, 20 * GIB)).available == expected

@@ -1,0 +1,132 @@
+"""Daemons that crash are started again; those that were stopped or killed on purpose are not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Callable, Iterator, List
+
+import pytest
+
+from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.lab.processes import command_line
+from ceph_tuner.lab.supervision import BURST, supervised, supervises
+
+STARTER = """
+import os, sys, time
+folder, code = sys.argv[1], int(sys.argv[2])
+if code or os.fork():
+    sys.exit(code)
+os.setsid()
+with open(folder + "/pids", "a") as file:
+    file.write(f"{os.getpid()}\\n")
+for descriptor in (0, 1, 2):
+    os.close(descriptor)
+time.sleep(60)
+os._exit(0)
+"""
+
+
+class Daemon:
+    """Something that goes into the background, as Ceph's daemons do, under supervision."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.log = folder, folder / "supervision.log"
+
+    def start(self, code: int = 0) -> int:
+        argv = [sys.executable, "-c", STARTER, str(self.folder), str(code)]
+        return subprocess.run(supervised("mgr.x", self.log, argv, delay_s=0.2), timeout=30, check=False).returncode
+
+    @property
+    def pids(self) -> List[int]:
+        """Of each start, the first one's first."""
+        file = self.folder / "pids"
+        return [int(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def end(self, number: int) -> None:
+        eventually(lambda: bool(self.pids))
+        os.kill(self.pids[-1], number)
+
+    @staticmethod
+    def supervisors() -> List[int]:
+        pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+        return [pid for pid in pids if supervises(command_line(pid), "mgr.x")]
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    made = Daemon(tmp_path)
+    yield made
+    for pid in [pid for pid in made.supervisors() if str(tmp_path) in " ".join(command_line(pid))]:
+        os.kill(pid, signal.SIGKILL)
+    for pid in made.pids:
+        if command_line(pid)[1:2] == ["-c"]:
+            os.kill(pid, signal.SIGKILL)
+
+
+def gone(daemon: Daemon) -> bool:
+    return not [pid for pid in daemon.supervisors() if str(daemon.folder) in " ".join(command_line(pid))]
+
+
+@pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS])
+def test_what_crashes_is_started_again_and_it_is_noted(daemon: Daemon, number: int) -> None:
+    assert daemon.start() == 0
+    daemon.end(number)
+    eventually(lambda: len(daemon.pids) == 2)
+    eventually(lambda: f"mgr.x ended with {-number}; started again\n" in daemon.log.read_text())
+    assert command_line(daemon.pids[1]) != []
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_what_is_killed_on_purpose_stays_dead(daemon: Daemon, number: int) -> None:
+    assert daemon.start() == 0
+    daemon.end(number)
+    eventually(lambda: gone(daemon))
+    assert len(daemon.pids) == 1
+
+
+def test_what_crashes_again_and_again_is_given_up(daemon: Daemon) -> None:
+    assert daemon.start() == 0
+    for times in range(1, BURST + 2):
+        eventually(lambda times=times: len(daemon.pids) == times)
+        daemon.end(signal.SIGABRT)
+    eventually(lambda: gone(daemon))
+    assert len(daemon.pids) == 1 + BURST
+    assert "not started again, after 3 times in 30 minutes" in daemon.log.read_text()
+
+
+def test_a_start_that_fails_is_told_and_not_repeated(daemon: Daemon) -> None:
+    assert daemon.start(code=7) == 7
+    eventually(lambda: gone(daemon))
+    assert daemon.pids == []
+
+
+@pytest.mark.timeout(180)
+def test_a_mgr_that_crashes_is_started_again_and_one_that_was_stopped_is_not(any_lab: Lab) -> None:
+    name = any_lab.json(["ceph", "mgr", "dump"])["active_name"]
+    daemon = f"mgr.{name}"
+    first = any_lab.daemon_pid(daemon)
+    assert first is not None
+    os.kill(first, signal.SIGABRT)
+    eventually(lambda: any_lab.daemon_pid(daemon) not in (None, first), 60)
+    eventually(lambda: bool(any_lab.json(["ceph", "mgr", "dump"])["available"]), 60)
+    noted = (any_lab.places.shared / "log/supervision.log").read_text()
+    assert f"{daemon} ended with {-signal.SIGABRT}; started again\n" in noted
+    # its last words are kept
+    assert "Caught signal (Aborted)" in (any_lab.places.shared / "log" / f"{daemon}.log").read_text(errors="replace")
+    any_lab.stop_daemon(daemon)
+    time.sleep(12)
+    assert any_lab.daemon_pid(daemon) is None
+    any_lab.start_daemon(daemon)
+    eventually(lambda: bool(any_lab.json(["ceph", "mgr", "dump"])["available"]), 60)
