@@ -10,14 +10,22 @@ from ceph_tuner.errors import InputError
 from ceph_tuner.lab import scenarios
 from ceph_tuner.lab.cluster import Lab
 from ceph_tuner.lab.loads import Load
+from ceph_tuner.lab.loads import backfill as backfill_load
+from ceph_tuner.lab.loads import client as client_load
+from ceph_tuner.lab.loads import recovery as recovery_load
+from ceph_tuner.lab.loads import scrub as scrub_load
+from ceph_tuner.lab.loads import snaptrim as snaptrim_load
 from ceph_tuner.lab.loads.backfill import BackfillLoad
-from ceph_tuner.lab.loads.client import ClientLoad, ClientWork
+from ceph_tuner.lab.loads.client import ClientLoad
+from ceph_tuner.lab.loads.client_work import ClientWork
+from ceph_tuner.lab.loads.layout import layout_of
 from ceph_tuner.lab.loads.pools import Tell
 from ceph_tuner.lab.loads.recovery import RecoveryLoad
 from ceph_tuner.lab.loads.scrub import KINDS, ScrubLoad
 from ceph_tuner.lab.loads.session import Session
 from ceph_tuner.lab.loads.snaptrim import SnaptrimLoad
 from ceph_tuner.lab.options import parse_size
+from ceph_tuner.lab.recipes import MARGIN_S, Bench
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.lab_load_run import How, run_load, run_scenario
 from ceph_tuner_cli.render import Format, FormatOption, emit, working
@@ -36,19 +44,34 @@ _Repeat = typer.Option(1, "--repeat", min=1, max=100, help="So many windows, eac
 _Remove = typer.Option(
     False, "--remove", help="Delete the load's pools at the end; kept, they make the next run start sooner."
 )
-_Objects = typer.Option(None, "--objects", min=1, max=1_000_000, help="Number of objects.")
+_Pool = typer.Option("", "--pool", help="replicated:N or ec:K+M, such as ec:2+1. By default the load's own replicas.")
+_Class = typer.Option("", "--class", help="Device class of the OSDs that are used, such as hdd. By default all.")
+_Objects = typer.Option(
+    None, "--objects", min=1, max=1_000_000, help="Number of objects. By default work for the whole run, where it ends."
+)
+
+MOST_CLONED = 2000
+"""Objects of snaptrim: more clones than that are of the same objects."""
 
 
 @app.command()
 def client(
-    rate: Optional[float] = typer.Option(250.0, help="IOPS that the clients offer, with the pauses that fio makes."),
+    rate: Optional[float] = typer.Option(250.0, help="IOPS that the clients offer."),
     depth: Optional[int] = typer.Option(None, help="Queue depth of a job. With --closed, what drives the load."),
     closed: bool = typer.Option(False, "--closed", help="Closed loop: no rate, the queue is kept full."),
     block: str = typer.Option("4KiB", help="Bytes of an operation."),
     reads: float = typer.Option(0.0, min=0, max=1, help="Share of reads, 0 to 1."),
-    jobs: int = typer.Option(1, min=1, max=64, help="fio jobs that share the rate."),
+    sequential: bool = typer.Option(False, "--sequential", help="Offsets one after the other, not random."),
+    jobs: int = typer.Option(1, min=1, max=64, help="Clients that share the rate."),
     image: str = typer.Option("1GiB", help="Size of the RBD image, written once."),
-    size: int = typer.Option(3, min=1, max=10, help="Replicas of the pool."),
+    engine: Optional[str] = typer.Option(
+        None,
+        help="librbd (each operation at its time; the default for a rate) or fio (waits for all of them when it "
+        "pauses; the default with --closed).",
+    ),
+    seed: int = typer.Option(1, help="The same seed offers the same operations at the same times. With librbd."),
+    pool: str = _Pool,
+    device_class: str = _Class,
     seconds: float = _Seconds,
     settle: float = _Settle,
     repeat: int = _Repeat,
@@ -56,7 +79,7 @@ def client(
     name: str = _Name,
     form: Format = FormatOption,
 ) -> None:
-    """Clients: fio on an RBD image, latencies by percentile."""
+    """Clients on an RBD image, latencies by percentile."""
     work = ClientWork(
         rate=None if closed else rate,
         depth=depth,
@@ -64,14 +87,16 @@ def client(
         read_share=reads,
         jobs=jobs,
         image_bytes=parse_size("--image", image),
-        pool_size=size,
+        sequential=sequential,
+        engine=engine,
+        seed=seed,
     )
-    run_load(
-        "client",
-        name,
-        lambda lab, session, tell: ClientLoad(lab, session, work, tell),
-        How(seconds, settle, repeat, remove, form),
-    )
+
+    def make(lab: Lab, session: Session, tell: Tell) -> Load:
+        layout = layout_of(lab, pool, device_class, client_load.REPLICAS, "--pool")
+        return ClientLoad(lab, session, work, tell, layout)
+
+    run_load("client", name, make, How(seconds, settle, repeat, remove, form))
 
 
 @app.command()
@@ -79,6 +104,8 @@ def recovery(
     objects: Optional[int] = _Objects,
     object_size: str = typer.Option("1MiB", help="Bytes of an object."),
     osd: Optional[int] = typer.Option(None, help="The OSD that misses writes; the last one by default."),
+    pool: str = _Pool,
+    device_class: str = _Class,
     seconds: float = _Seconds,
     settle: float = _Settle,
     repeat: int = _Repeat,
@@ -92,7 +119,9 @@ def recovery(
     def make(lab: Lab, session: Session, tell: Tell) -> Load:
         if osd is not None and osd not in lab.osds:
             raise InputError("--osd", str(osd), f"one of {', '.join(map(str, lab.osds))}")
-        return RecoveryLoad(lab, session, objects or 900, size, osd, tell)
+        layout = layout_of(lab, pool, device_class, recovery_load.REPLICAS, "--pool")
+        count = objects or Bench(lab, session, tell).moved(settle + seconds + MARGIN_S, layout, size)
+        return RecoveryLoad(lab, session, count, size, osd, tell, layout)
 
     run_load("recovery", name, make, How(seconds, settle, repeat, remove, form))
 
@@ -101,6 +130,8 @@ def recovery(
 def backfill(
     objects: Optional[int] = _Objects,
     object_size: str = typer.Option("1MiB", help="Bytes of an object."),
+    pool: str = _Pool,
+    device_class: str = _Class,
     seconds: float = _Seconds,
     settle: float = _Settle,
     repeat: int = _Repeat,
@@ -110,12 +141,13 @@ def backfill(
 ) -> None:
     """Backfill of misplaced objects: PGs move to another OSD, and back the next time."""
     size = parse_size("--object-size", object_size)
-    run_load(
-        "backfill",
-        name,
-        lambda lab, session, tell: BackfillLoad(lab, session, objects or 900, size, tell),
-        How(seconds, settle, repeat, remove, form),
-    )
+
+    def make(lab: Lab, session: Session, tell: Tell) -> Load:
+        layout = layout_of(lab, pool, device_class, backfill_load.REPLICAS, "--pool")
+        count = objects or Bench(lab, session, tell).moved(settle + seconds + MARGIN_S, layout, size)
+        return BackfillLoad(lab, session, count, size, tell, layout)
+
+    run_load("backfill", name, make, How(seconds, settle, repeat, remove, form))
 
 
 @app.command()
@@ -124,6 +156,8 @@ def scrub(
     objects: Optional[int] = _Objects,
     object_size: str = typer.Option("1MiB", help="Bytes of an object."),
     pgs: int = typer.Option(16, min=1, max=256, help="PGs of the pool."),
+    pool: str = _Pool,
+    device_class: str = _Class,
     seconds: float = _Seconds,
     settle: float = _Settle,
     repeat: int = _Repeat,
@@ -135,12 +169,12 @@ def scrub(
     if kind not in KINDS:
         raise InputError("--kind", repr(kind), " or ".join(KINDS))
     size = parse_size("--object-size", object_size)
-    run_load(
-        "scrub",
-        name,
-        lambda lab, session, tell: ScrubLoad(lab, session, kind, objects or 1200, size, pgs, tell),
-        How(seconds, settle, repeat, remove, form),
-    )
+
+    def make(lab: Lab, session: Session, tell: Tell) -> Load:
+        layout = layout_of(lab, pool, device_class, scrub_load.REPLICAS, "--pool")
+        return ScrubLoad(lab, session, kind, objects or 1200, size, pgs, tell, layout)
+
+    run_load("scrub", name, make, How(seconds, settle, repeat, remove, form))
 
 
 @app.command()
@@ -148,6 +182,8 @@ def snaptrim(
     objects: Optional[int] = _Objects,
     object_size: str = typer.Option("256KiB", help="Bytes of an object."),
     overwrite: str = typer.Option("4KiB", help="Bytes of each object that are overwritten after the snapshot."),
+    pool: str = _Pool,
+    device_class: str = _Class,
     seconds: float = _Seconds,
     settle: float = _Settle,
     repeat: int = _Repeat,
@@ -157,12 +193,13 @@ def snaptrim(
 ) -> None:
     """Snaptrim: objects are overwritten after a snapshot, which is then removed."""
     size, overwritten = parse_size("--object-size", object_size), parse_size("--overwrite", overwrite)
-    run_load(
-        "snaptrim",
-        name,
-        lambda lab, session, tell: SnaptrimLoad(lab, session, objects or 2000, size, overwritten, tell),
-        How(seconds, settle, repeat, remove, form),
-    )
+
+    def make(lab: Lab, session: Session, tell: Tell) -> Load:
+        layout = layout_of(lab, pool, device_class, snaptrim_load.REPLICAS, "--pool")
+        clones = objects or Bench(lab, session, tell).clones(settle + seconds + MARGIN_S, layout)
+        return SnaptrimLoad(lab, session, min(clones, MOST_CLONED), size, overwritten, tell, layout, clones)
+
+    run_load("snaptrim", name, make, How(seconds, settle, repeat, remove, form))
 
 
 @app.command()
@@ -171,6 +208,8 @@ def scenario(
         ..., metavar="SCENARIO", help="One of `ceph-tuner lab load ls`.", autocompletion=complete.scenarios
     ),
     option: List[str] = typer.Option([], "--option", "-o", help="name=value, as `lab load ls` lists them."),
+    pool: str = _Pool,
+    device_class: str = _Class,
     seconds: float = _Seconds,
     settle: float = _Settle,
     repeat: int = _Repeat,
@@ -179,7 +218,7 @@ def scenario(
     form: Format = FormatOption,
 ) -> None:
     """Run a named combination of loads."""
-    options = _options(which, option)
+    options = {"pool": pool, "device_class": device_class, **_options(which, option)}
     lab = Lab.open(name)
     run_scenario(
         lambda tell: scenarios.scenario(which, lab, tell, **options), lab, How(seconds, settle, repeat, remove, form)
@@ -194,7 +233,11 @@ def list_scenarios(form: Format = FormatOption) -> None:
     def table() -> Columns:
         drawn = columns("scenario", "what runs", "options")
         for entry in found:
-            drawn.add_row(entry.name, entry.meaning, " ".join(f"{key}={value}" for key, value in entry.options.items()))
+            drawn.add_row(
+                entry.name,
+                entry.meaning,
+                " ".join(f"{key}={value}" for key, value in entry.options.items() if value != ""),
+            )
         return drawn
 
     emit([{"name": e.name, "meaning": e.meaning, "options": dict(e.options)} for e in found], form, table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 from ceph_tuner.lab.cluster import Lab
 from ceph_tuner.lab.loads import Load, Progress
@@ -51,6 +51,8 @@ def run_scenario(assemble: Callable[[Tell], Scenario], lab: Lab, how: How) -> No
             for number in range(how.repeat):
                 of = f" ({number + 1} of {how.repeat})" if how.repeat > 1 else ""
                 began = time.monotonic()
+                said = made.shortfalls(how.settle + how.seconds)
+                say(said if number == 0 else ())
                 made.prepare()
                 prepared = time.monotonic() - began
 
@@ -59,7 +61,7 @@ def run_scenario(assemble: Callable[[Tell], Scenario], lab: Lab, how: How) -> No
                     tell(f"{made.name}{of}: {words}", share, 1.0)
 
                 measures = made.run(how.seconds, on_progress, how.settle)
-                windows.append(_window(measures, made, prepared))
+                windows.append(_window(measures, made, prepared, said))
         except BaseException:
             _ignore_interrupts()
             say(["stopping the load"])
@@ -84,7 +86,7 @@ def _words(name: str, progress: Progress) -> str:
     return f"{name}: {progress.done_objects:.0f} done, {progress.left_objects:.0f} left"
 
 
-def _window(measures: Mapping[str, Measure], made: Scenario, prepared: float) -> Dict[str, Any]:
+def _window(measures: Mapping[str, Measure], made: Scenario, prepared: float, said: Tuple[str, ...]) -> Dict[str, Any]:
     metrics = {
         name: {
             "mean": measure.mean,
@@ -99,7 +101,7 @@ def _window(measures: Mapping[str, Measure], made: Scenario, prepared: float) ->
         "metrics": metrics,
         "prepare_s": prepared,
         "before": str(made.quiet or ""),
-        "remarks": list(made.remarks()),
+        "remarks": [*said, *made.remarks()],
         "evidence": evidence,
     }
 

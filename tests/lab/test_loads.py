@@ -8,9 +8,10 @@ import pytest
 from host_lab import HostLab
 
 from ceph_tuner.errors import ClusterTimeout, CommandFailed, LabFailed
-from ceph_tuner.lab.loads.client import ClientLoad, ClientWork
+from ceph_tuner.lab.loads.client import ClientLoad
+from ceph_tuner.lab.loads.client_work import ClientWork
 from ceph_tuner.lab.loads.pools import Flags
-from ceph_tuner.lab.loads.scrub import ScrubLoad
+from ceph_tuner.lab.loads.scrub import OVERDUE_S, TURN_S, ScrubLoad
 from ceph_tuner.lab.loads.session import Session
 from ceph_tuner.sample import Measure
 
@@ -109,7 +110,7 @@ def test_flags_that_were_set_before_stay_set_and_ours_go() -> None:
 
 def test_the_client_load_measures_what_fio_prints_and_ends_with_it() -> None:
     lab = HostLab(FIO)
-    load = ClientLoad(lab, Session(lab), ClientWork(rate=100))
+    load = ClientLoad(lab, Session(lab), ClientWork(rate=100, engine="fio"))
     load.start()
     time.sleep(1.2)
     start = time.time()
@@ -126,7 +127,7 @@ def test_the_client_load_measures_what_fio_prints_and_ends_with_it() -> None:
 
 def test_clients_that_get_less_than_they_offer_are_reported() -> None:
     lab = HostLab(FIO)
-    load = ClientLoad(lab, Session(lab), ClientWork(rate=500))
+    load = ClientLoad(lab, Session(lab), ClientWork(rate=500, engine="fio"))
     load.start()
     start = time.time() + 1
     time.sleep(2.5)
@@ -138,9 +139,11 @@ def test_clients_that_get_less_than_they_offer_are_reported() -> None:
 
 def test_a_fio_that_is_missing_fails_with_its_message() -> None:
     lab = HostLab("import sys; sys.exit('fio: not found')")
-    load = ClientLoad(lab, Session(lab), ClientWork())
+    load = ClientLoad(lab, Session(lab), ClientWork(engine="fio"))
     load.start()
-    time.sleep(0.5)
+    assert load._process is not None
+    assert load._process._process is not None
+    load._process._process.wait(timeout=30)
     with pytest.raises(LabFailed, match="fio ended with 1: fio: not found"):
         load.observe()
 
@@ -159,7 +162,18 @@ def test_a_closed_loop_has_no_rate() -> None:
     assert not [argument for argument in arguments if "rate" in argument]
 
 
-@pytest.mark.parametrize("wrong", [{"rate": 0.0}, {"read_share": 1.5}, {"jobs": 0}, {"depth": 0}, {"block_bytes": 100}])
+WRONG: List[Dict[str, Any]] = [
+    {"rate": 0.0},
+    {"read_share": 1.5},
+    {"jobs": 0},
+    {"depth": 0},
+    {"block_bytes": 100},
+    {"engine": "dd"},
+    {"engine": "librbd", "rate": None},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 def test_client_work_that_makes_no_sense_is_refused(wrong: Dict[str, Any]) -> None:
     with pytest.raises(LabFailed, match="got"):
         ClientWork(**wrong)
@@ -170,9 +184,12 @@ def scrub_answer(stamp: str, scrubbed: int, active: bool, objects: int = 75) -> 
     return {"pgid": "1.0", "state": "active", "acting": [0], "stats": stats, "scrubber": {"active": active}}
 
 
+SCRUB_POOL = {"pool_name": "load-scrub-replicated-3", "pool": 1, "size": 3, "pg_num": 1}
+
+
 def test_scrub_counts_running_pgs_whole_ones_and_never_an_old_count() -> None:
     answers: Dict[str, Any] = {
-        "osd dump": '{"flags_set": [], "pools": [{"pool_name": "load-scrub", "pool": 1, "size": 3, "pg_num": 1}]}',
+        "osd dump": json.dumps({"flags_set": [], "pools": [SCRUB_POOL]}),
         "schedule-deep-scrub": '{"stamp": "forged"}',
     }
     session = Answers(answers)
@@ -192,18 +209,22 @@ def test_scrub_counts_running_pgs_whole_ones_and_never_an_old_count() -> None:
         load.observe()
         seen.append(load.progress().done_objects)
     assert seen == [0, 15, 60, 75, 75, 105]
-    assert session.asked.count("pg schedule-deep-scrub 1.0") == 2
+    assert [words for words in session.asked if "schedule-deep-scrub" in words] == [
+        # each time behind those that are in line already
+        f"pg schedule-deep-scrub {age} 1.0"
+        for age in (OVERDUE_S, OVERDUE_S - TURN_S)
+    ]
     # without the counters of Tentacle: whole objects on every replica
     assert load.progress().done_bytes == 105 * 100 * 3
 
 
 def test_reefs_name_of_the_command_is_tried_as_well() -> None:
     answers: Dict[str, Any] = {
-        "osd dump": '{"flags_set": [], "pools": [{"pool_name": "load-scrub", "pool": 1, "size": 3, "pg_num": 1}]}',
+        "osd dump": json.dumps({"flags_set": [], "pools": [SCRUB_POOL]}),
         "schedule-deep-scrub": CommandFailed("schedule-deep-scrub", -22, "unknown"),
         "deep_scrub": '{"stamp": "forged"}',
         "pgs": [scrub_answer("before", 0, False)],
     }
     session = Answers(answers)
     ScrubLoad(HostLab(""), session, pgs=1).start()
-    assert "pg deep_scrub 1.0" in session.asked
+    assert f"pg deep_scrub {OVERDUE_S} 1.0" in session.asked

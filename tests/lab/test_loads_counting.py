@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.lab.loads.latency import Latencies, Snapshot, snapshot_of, window_between
+from ceph_tuner.lab.loads.latency import Latencies, Snapshot, interval_between, snapshot_of
 from ceph_tuner.lab.loads.trace import Trace, batches
 
 BINS = st.dictionaries(st.integers(1, 10**9), st.integers(1, 1000), max_size=20)
@@ -33,6 +33,18 @@ def test_quantiles_are_ordered_and_within_what_was_seen(bins: Dict[int, int], on
     assert min(bins) / 1e6 <= first <= second <= max(bins) / 1e6
 
 
+@given(BINS.filter(bool))
+def test_steps_lose_no_operation_and_no_more_than_their_width(bins: Dict[int, int]) -> None:
+    fine = latencies(bins)
+    steps = fine.stepped()
+    assert (steps.count, steps.sum_ms) == (fine.count, fine.sum_ms)
+    assert sum(steps.bins.values()) == fine.count
+    for fraction in (0.5, 0.95, 1.0):
+        exact, coarse = fine.quantile_ms(fraction), steps.quantile_ms(fraction)
+        assert exact is not None
+        assert coarse == pytest.approx(exact, rel=1 / 64)
+
+
 def test_the_95th_percentile_is_not_exceeded_by_95_of_100() -> None:
     assert latencies({1_000_000: 94, 2_000_000: 1, 9_000_000: 5}).quantile_ms(0.95) == 2.0
     assert latencies({}).quantile_ms(0.95) is None
@@ -57,15 +69,17 @@ def prints(until: int) -> List[Snapshot]:
 
 
 def test_a_window_holds_its_own_operations_only() -> None:
-    found = window_between(prints(20), 10.2, 19.9, 4096)
+    interval = interval_between(prints(20), 10.2, 19.9)
+    assert interval is not None
+    found = interval.metrics(4096)
     assert found["client.p50_ms"] == found["client.mean_ms"] == 5.0
     assert found["client.iops"] == 100
     assert found["client.write_bytes_s"] == 409600
 
 
 def test_without_a_print_near_its_borders_a_window_is_not_measured() -> None:
-    assert window_between(prints(12), 5, 20, 4096) == {}
-    assert window_between([], 5, 20, 4096) == {}
+    assert interval_between(prints(12), 5, 20) is None
+    assert interval_between([], 5, 20) is None
 
 
 @given(st.lists(st.integers(0, 100), min_size=3, max_size=30))

@@ -79,7 +79,7 @@ class Cluster(Session):
 
     def _said(self, prefix: str) -> Dict[str, Any]:
         pools = [
-            {"pool": number, "pool_name": f"load-{name}", "size": size, "pg_num": 4, "pool_snaps": []}
+            {"pool": number, "pool_name": f"load-{name}-replicated-{size}", "size": size, "pg_num": 4, "pool_snaps": []}
             for number, (name, size) in enumerate((("recovery", 2), ("backfill", 2), ("snaptrim", 3), ("scrub", 3)))
         ]
         osds = [{"osd": osd, "up": 1} for osd in range(3)]
@@ -112,7 +112,7 @@ LOADS: Tuple[Callable[[Cluster], BackgroundLoad], ...] = (recovery, backfill, sn
 
 @pytest.fixture(autouse=True)
 def _four_pgs_and_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("recovery", "snaptrim"):
+    for module in ("recovery", "snaptrim", "backfill"):
         monkeypatch.setattr(f"ceph_tuner.lab.loads.{module}.PGS", 4)
     monkeypatch.setattr("ceph_tuner.lab.loads.background.BackgroundLoad.fill", lambda self, count: ["object"])
     monkeypatch.setattr(scenarios, "wait_until_quiet", lambda *_, **__: Quiet(0.0, ()))

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import time
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import pytest
 from host_lab import HostLab
 
-from ceph_tuner.errors import InputError, LabFailed, NotQuiet
+from ceph_tuner.errors import InputError, LabFailed, NotQuiet, TunerError
 from ceph_tuner.lab import quiet, scenarios
 from ceph_tuner.lab.loads import LoadResult, Progress
+from ceph_tuner.lab.loads.layout import PoolLayout
+from ceph_tuner.lab.loads.recovery import RecoveryLoad
 from ceph_tuner.lab.loads.session import Session
+from ceph_tuner.lab.loads.snaptrim import SnaptrimLoad
 from ceph_tuner.lab.quiet import Look, Quiet, busy
 from ceph_tuner.lab.scenarios import Scenario
 from ceph_tuner.metrics import METRICS
@@ -36,6 +39,9 @@ class Noted:
 
     def prepare(self) -> None:
         self._note("prepare")
+
+    def lasts_s(self) -> Optional[float]:
+        return None
 
     def start(self) -> None:
         self._note("start")
@@ -71,6 +77,7 @@ def made(*loads: Noted) -> Scenario:
 @pytest.fixture
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenarios, "wait_until_quiet", lambda *_, **__: Quiet(0.0, ()))
+    monkeypatch.setattr(scenarios, "compact", lambda *_: None)
 
 
 @pytest.mark.usefixtures("_quiet")
@@ -131,10 +138,106 @@ def test_the_rates_of_recovery_and_backfill_add_up() -> None:
     assert both.measure(0, 10)["recovery.bytes_s"].mean == 6.0
 
 
+class Drives:
+    """OSDs 0 to 2 with flash drives of 60 MiB/s and 900 IOPS; those from 3 on turn, with 20 MiB/s and 100 IOPS."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.lab = HostLab("")
+        self.lab.osds = [0, 1, 2, 3, 4, 5]
+        self.lab.classes = {"ssd": [0, 1, 2], "hdd": [3, 4, 5]}
+        monkeypatch.setattr(Session, "mon", lambda _, prefix, **given: self.answer(prefix, **given))
+
+    def answer(self, prefix: str, **given: Any) -> Any:
+        if prefix == "osd metadata":
+            return {"rotational": "1" if given["id"] >= 3 else "0"}
+        assert prefix == "config get"
+        values = {
+            "osd_mclock_max_sequential_bandwidth_ssd": 60 << 20,
+            "osd_mclock_max_capacity_iops_ssd": 900,
+            "osd_mclock_max_sequential_bandwidth_hdd": 20 << 20,
+            "osd_mclock_max_capacity_iops_hdd": 100,
+        }
+        return f"{values[given['key']]}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "objects"),
+    [
+        ({"device_class": "ssd"}, 60 * 30),
+        ({"device_class": "hdd"}, 20 * 30),
+        # the OSD that misses objects keeps half of each
+        ({"device_class": "ssd", "pool": "ec:2+1"}, 2 * 60 * 30),
+        # on both, the slower one decides
+        ({}, 20 * 30),
+        # small objects are bound by the drive's operations
+        ({"device_class": "hdd", "object_bytes": 4096}, 100 * 30),
+    ],
+)
+def test_recovery_has_work_for_the_seconds_at_the_full_speed_of_its_drives(
+    options: Dict[str, Any], objects: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = scenarios.scenario("client-recovery", Drives(monkeypatch).lab, seconds=30.0, **options)
+    load = scenario.loads[-1]
+    assert isinstance(load, RecoveryLoad)
+    assert load.objects == objects
+    assert load.osd == (2 if options.get("device_class") == "ssd" else 5)
+    assert scenario.shortfalls(29.9) == ()
+    assert "recovery may run out of work" in scenario.shortfalls(40)[0]
+
+
+def test_many_degraded_objects_are_spread_over_more_pgs(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = Drives(monkeypatch).lab
+    few, many = (RecoveryLoad(lab, Session(lab), objects, layout=PoolLayout(2)) for objects in (640, 2000))
+    assert (few.pool.pg_count, many.pool.pg_count) == (32, 128)
+    with pytest.raises(LabFailed, match="use larger objects"):
+        RecoveryLoad(lab, Session(lab), 20_000)
+
+
+@pytest.mark.parametrize(("name", "least"), [("client-snaptrim", 30 * 0.8 * 900), ("a1", 30 * 0.8 * 900)])
+def test_trimming_has_clones_for_the_seconds(name: str, least: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = scenarios.scenario(name, Drives(monkeypatch).lab, seconds=30.0, device_class="ssd")
+    load = scenario.loads[-1]
+    assert isinstance(load, SnaptrimLoad)
+    assert load.clones == pytest.approx(least, rel=0.01)
+    # of few objects, so that they need little space
+    assert load.objects == 2424
+
+
+def test_every_load_of_a_scenario_has_the_layout_that_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = scenarios.scenario("mixed", Drives(monkeypatch).lab, pool="ec:2+1", device_class="hdd")
+    assert [vars(load)["pool"].name for load in scenario.loads] == [
+        f"load-{name}-ec-2-1-hdd" for name in ("client", "scrub", "snaptrim", "recovery")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"device_class": "nvme"}, "no OSD of class nvme .it has hdd, ssd"),
+        ({"pool": "ec:4+2", "device_class": "ssd"}, "ec:4.2 needs at least 6 OSDs of class ssd, the lab 'host' has 3"),
+        ({"pool": "ec:1+1"}, "at least 2 data chunks"),
+        ({"pool": "raid5"}, "scenario option pool: found 'raid5', expected replicated:N or ec:K.M"),
+        ({"pool": "replicated:0"}, "scenario option pool: found 0 replicas"),
+        ({"pattern": "zigzag"}, "random or sequential"),
+    ],
+)
+def test_a_layout_that_the_lab_cannot_have_is_refused_before_anything_is_made(
+    options: Dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(TunerError, match=words):
+        scenarios.scenario("client", Drives(monkeypatch).lab, **options)
+
+
+def test_backfill_needs_an_osd_to_move_to_or_chunks_to_trade(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = Drives(monkeypatch).lab
+    with pytest.raises(LabFailed, match="backfill of replicated:3 needs at least 4 OSDs, one to move to"):
+        scenarios.scenario("client-backfill", lab, pool="replicated:3", device_class="ssd")
+    assert scenarios.scenario("client-backfill", lab, pool="ec:2+1", device_class="ssd").loads
+
+
 @pytest.mark.parametrize("name", scenarios.NAMES)
 def test_every_scenario_can_be_made_and_names_known_metrics(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Session, "mon", lambda *_, **__: "62914560\n")
-    scenario = scenarios.scenario(name, HostLab(""))
+    scenario = scenarios.scenario(name, Drives(monkeypatch).lab)
     assert {"client.p95_ms"} < set(scenario.metrics) <= set(METRICS)
     assert scenario.loads[0].name == "client"
 
@@ -199,3 +302,13 @@ def test_waiting_ends_when_nothing_has_happened_for_a_while_and_says_what_did(mo
 def test_a_lab_that_never_is_quiet_is_given_up_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotQuiet, match="not quiet after 5 s: 2 PGs being deleted"):
         waiting(monkeypatch, [look(float(at), deleting=2) for at in range(20)], 5)
+
+
+@pytest.mark.parametrize("layout", [PoolLayout(3), PoolLayout(2, pgs=6), PoolLayout(chunks=(2, 1)), PoolLayout(1)])
+@pytest.mark.parametrize("osds", [[0, 1, 2], [3, 4, 5, 9], list(range(8))])
+def test_every_osd_has_its_share_of_pgs_and_of_primaries(layout: PoolLayout, osds: List[int]) -> None:
+    placed = [layout.placement(osds, pg) for pg in range(layout.pgs)]
+    assert all(len(set(pg)) == layout.size and set(pg) <= set(osds) for pg in placed)
+    for share, members in ((1, [pg[:1] for pg in placed]), (layout.size, placed)):
+        counts = [sum(osd in pg for pg in members) for osd in osds]
+        assert max(counts) - min(counts) <= share

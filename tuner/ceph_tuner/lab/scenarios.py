@@ -18,13 +18,14 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from ceph_tuner.errors import InputError, LabFailed, TunerError
 from ceph_tuner.lab.loads import LabUnderLoad, Load, LoadResult, Progress
 from ceph_tuner.lab.loads.backfill import BackfillLoad
-from ceph_tuner.lab.loads.client import ClientLoad, ClientWork
-from ceph_tuner.lab.loads.pools import Tell, silent
+from ceph_tuner.lab.loads.client import ClientLoad
+from ceph_tuner.lab.loads.client_work import ClientWork
+from ceph_tuner.lab.loads.pools import Tell, remove_pools, silent
 from ceph_tuner.lab.loads.recovery import RecoveryLoad
 from ceph_tuner.lab.loads.scrub import ScrubLoad
 from ceph_tuner.lab.loads.session import Session
 from ceph_tuner.lab.loads.snaptrim import SnaptrimLoad
-from ceph_tuner.lab.quiet import Quiet, wait_until_quiet
+from ceph_tuner.lab.quiet import Quiet, compact, wait_until_quiet
 from ceph_tuner.lab.recipes import RECIPES
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.sample import Measure
@@ -96,15 +97,27 @@ class Scenario:
             self.stop()
         self._prepared = True
         try:
-            for load in self.loads:
-                load.hold()
-            self.quiet = wait_until_quiet(self.lab, self._session, tell=self._tell)
-            self._tell(str(self.quiet))
-            for load in self.loads:
-                load.prepare()
+            # only what is measured has to take a drive's time
+            with self.lab.in_haste():
+                for load in self.loads:
+                    load.hold()
+                self.quiet = wait_until_quiet(self.lab, self._session, tell=self._tell)
+                self._tell(str(self.quiet))
+                for load in self.loads:
+                    load.prepare()
+                compact(self.lab, self._session)
         except BaseException:
             self.stop()
             raise
+
+    def shortfalls(self, seconds: float) -> Tuple[str, ...]:
+        """Beforehand: which loads may run out of work within so many seconds, settling included."""
+        lasting = [(load.name, load.lasts_s()) for load in self.loads]
+        return tuple(
+            f"{name} may run out of work: at the drives' full speed it lasts for {lasts:.0f} s of {seconds:.0f} s"
+            for name, lasts in lasting
+            if lasts is not None and lasts < seconds
+        )
 
     def start(self) -> None:
         """Start every load, the client first, so that it is there when the background work begins."""
@@ -252,6 +265,7 @@ def clean(lab: LabUnderLoad) -> None:
             loads.append(RecoveryLoad(lab, session))
         for load in loads:
             load.cleanup()
+        remove_pools(session)
 
 
 def described() -> List[Described]:

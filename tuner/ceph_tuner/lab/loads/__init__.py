@@ -8,7 +8,7 @@ the primaries' own PG statistics, never from what the plugin samples, so that th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Any, ContextManager, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner.sample import Measure
 
@@ -28,11 +28,18 @@ class LabUnderLoad(Protocol):
     def osds(self) -> List[int]:
         """Ids of all OSDs."""
 
+    @property
+    def classes(self) -> Mapping[str, Sequence[int]]:
+        """Device class -> ids of its OSDs."""
+
     def argv(self, command: Sequence[str]) -> List[str]:
         """Arguments on the host that run a command inside the lab."""
 
     def run(self, command: Sequence[str], payload: Optional[str] = None, timeout: float = 60) -> str:
         """Standard output of a command inside the lab. Raises CommandFailed or LoadFailed."""
+
+    def in_haste(self) -> ContextManager[None]:
+        """Meanwhile emulated drives take no time."""
 
     def stop_osd(self, osd: int) -> None:
         """Return when the OSD's process is gone."""
@@ -86,8 +93,11 @@ class Load(Protocol):
     def prepare(self) -> None:
         """Bring the cluster to where `start` begins the work at once. Idempotent, slow."""
 
+    def lasts_s(self) -> Optional[float]:
+        """Seconds of work at the drives' full speed, once prepared; None where it has no end."""
+
     def start(self) -> None:
-        """Begin the work. Returns at once."""
+        """Begin the work. Returns as soon as it has begun."""
 
     def observe(self) -> None:
         """Read the counters and keep the work going; to be called about once a second from start to stop."""

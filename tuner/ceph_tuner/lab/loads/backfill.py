@@ -1,4 +1,4 @@
-"""Misplaced objects: upmaps swap one replica of each PG to the OSD that has none, and back the next time.
+"""Misplaced objects: an upmap moves one replica of each PG to an OSD that has none, and back the next time.
 
 Two replicas, because with three on three OSDs there is no other place. The objects are written once: swapping costs
 two seconds, whatever the amount. Backfilled PGs leave their old copy to be deleted, in the best-effort class as well.
@@ -6,16 +6,19 @@ two seconds, whatever the amount. Backfilled PGs leave their old copy to be dele
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Dict, List, Set
+from typing import Any, ClassVar, Dict, List, Optional
 
 from ceph_tuner.errors import LoadFailed
 from ceph_tuner.lab.loads import LabUnderLoad
 from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, total, wait_for
+from ceph_tuner.lab.loads.drive_speed import slowest_drive
+from ceph_tuner.lab.loads.layout import PoolLayout, layout_of
 from ceph_tuner.lab.loads.pools import LoadPool, Tell, silent, write_in_batches
 from ceph_tuner.lab.loads.session import Session
 from ceph_tuner.uninterrupted import uninterrupted
 
-PGS = 4
+REPLICAS = 2
+PGS = 6
 LOG_KEY = "osd_target_pg_log_entries_per_osd"
 LOG_ROUNDS = 40
 """So many overwrites fill any PG's log that has a few objects."""
@@ -34,13 +37,23 @@ class BackfillLoad(BackgroundLoad):
     held_by = ("nobackfill",)
 
     def __init__(
-        self, lab: LabUnderLoad, session: Session, objects: int = 900, object_bytes: int = 1 << 20, tell: Tell = silent
+        self,
+        lab: LabUnderLoad,
+        session: Session,
+        objects: int = 900,
+        object_bytes: int = 1 << 20,
+        tell: Tell = silent,
+        layout: Optional[PoolLayout] = None,
     ) -> None:
-        if len(lab.osds) < 3:
+        chosen = (layout or layout_of(lab, "", "", REPLICAS)).with_pgs(PGS)
+        self.osds = chosen.osds(lab)
+        if len(self.osds) == chosen.size and not chosen.erasure_coded:
             raise LoadFailed(
-                f"backfill needs at least 3 OSDs, the lab {lab.name!r} has {len(lab.osds)}", "take one with more --osds"
+                f"backfill of {chosen} needs at least {chosen.size + 1} OSDs, one to move to: "
+                f"the lab {lab.name!r} has {len(self.osds)}",
+                "take one with more --osds",
             )
-        super().__init__(session, LoadPool(session, "backfill", PGS, 2), object_bytes, tell)
+        super().__init__(session, LoadPool(session, "backfill", chosen, self.osds), object_bytes, tell)
         self.lab = lab
         self.objects = objects
 
@@ -49,22 +62,27 @@ class BackfillLoad(BackgroundLoad):
         self.pool.ensure()
         self._outgrow_logs(self.fill(self.objects))
         self.hold()
-        if self._misplaced() >= 0.9 * self.objects:
+        if self._misplaced() >= 0.98 * self.objects:
             return
-        swapped = {entry["pgid"] for entry in self.session.mon("osd dump")["pg_upmap_items"]}
-        # what an earlier run left misplaced stays so: swapped back, it would be at home
-        home = [pg for pg in self.pool.pgs() if pg["stats"]["stat_sum"]["num_objects_misplaced"] == 0]
-        for pg in home:
-            self._swap(pg, pg["pgid"] in swapped)
-        moved = {pg["pgid"] for pg in home}
-        wait_for("the objects are misplaced", lambda: self._all_misplaced(moved), timeout=180)
+        # every window begins with all of them misplaced: what the last one left half-way is at home again at once
+        begun = [pg for pg in self.pool.pgs() if pg["up"] != pg["acting"]]
+        self.pool.place({pg["pgid"]: pg["acting"] for pg in begun})
+        # a PG that goes back to where its old copy still is needs no backfill, or counts nothing as misplaced
+        wait_for("the copies that were left are deleted", self._at_rest, timeout=180)
+        self.pool.place({pg["pgid"]: self._other(pg["pgid"], pg["up"]) for pg in self.pool.pgs()})
+        wait_for("the objects are misplaced", self._all_misplaced, timeout=180)
         self.tell(f"{self.pool.name}: {self._misplaced():.0f} objects misplaced, held by nobackfill")
+
+    def lasts_s(self) -> float:
+        """With osd_max_backfills at its default, an OSD takes in one PG at a time."""
+        drive = slowest_drive(self.session, self.osds)
+        return self.objects / drive.moved_objects_s(self.pool.layout, self.object_bytes)
 
     def read(self) -> Reading:
         """From the primaries' statistics."""
         pgs = self.pool.pgs()
         counters = {"objects": total(pgs, "num_objects_recovered"), "bytes": total(pgs, "num_bytes_recovered")}
-        return Reading(counters, total(pgs, "num_objects_misplaced"))
+        return Reading(counters, self._misplaced(pgs))
 
     def release(self) -> None:
         """Clear nobackfill."""
@@ -79,13 +97,17 @@ class BackfillLoad(BackgroundLoad):
         super().cleanup()
         self.flags.drop("nobackfill")
 
-    def _swap(self, pg: Dict[str, Any], swapped: bool) -> None:
-        if swapped:
-            self.session.mon("osd rm-pg-upmap-items", pgid=pg["pgid"])
-            return
-        spare: List[int] = [osd for osd in self.lab.osds if osd not in pg["up"]]
-        # the last replica moves, never the primary: clients of the pool would notice
-        self.session.mon("osd pg-upmap-items", pgid=pg["pgid"], id=[pg["up"][-1], spare[0]])
+    def _other(self, pgid: str, now: List[int]) -> List[int]:
+        """Where a PG goes from here: away from its home, or back."""
+        home = self.pool.home(pgid)
+        if now != home:
+            return home
+        spare = [osd for osd in self.osds if osd not in home]
+        # the last one moves, never the primary: clients of the pool would notice
+        if spare:
+            return [*home[:-1], spare[int(pgid.partition(".")[2], 16) % len(spare)]]
+        # no OSD to move to, but which of them has which chunk can change: the last two trade theirs
+        return [*home[:-2], home[-1], home[-2]]
 
     def _outgrow_logs(self, names: List[str]) -> None:
         """Small overwrites, until no PG's log reaches back to its beginning.
@@ -96,7 +118,7 @@ class BackfillLoad(BackgroundLoad):
         if self._trimmed():
             return
         try:
-            for osd in self.lab.osds:
+            for osd in self.osds:
                 self.session.osd(osd, "config set", var=LOG_KEY, val=["1"])
             for _ in range(LOG_ROUNDS):
                 write_in_batches(self.pool, names, min(4096, self.object_bytes), self.tell, offset=0)
@@ -104,16 +126,22 @@ class BackfillLoad(BackgroundLoad):
                     return
         finally:
             with uninterrupted():
-                for osd in self.lab.osds:
+                for osd in self.osds:
                     self.session.osd(osd, "config unset", var=LOG_KEY)
         raise LoadFailed(f"the logs of {self.pool.name} still hold every write: give it more objects", "")
 
     def _trimmed(self) -> bool:
         return all(str(pg["stats"]["log_start"]) != "0'0" for pg in self.pool.pgs())
 
-    def _all_misplaced(self, pgids: Set[str]) -> bool:
-        sums = [pg["stats"]["stat_sum"] for pg in self.pool.pgs() if pg["pgid"] in pgids]
-        return len(sums) == len(pgids) and all(entry["num_objects_misplaced"] >= entry["num_objects"] for entry in sums)
+    def _at_rest(self) -> bool:
+        pgs = self.pool.pgs()
+        return all(pg["up"] == pg["acting"] for pg in pgs) and self.pool.without_strays(pgs)
 
-    def _misplaced(self) -> float:
-        return total(self.pool.pgs(), "num_objects_misplaced")
+    def _all_misplaced(self) -> bool:
+        sums = [pg["stats"]["stat_sum"] for pg in self.pool.pgs()]
+        return all(entry["num_objects_misplaced"] >= entry["num_objects"] for entry in sums)
+
+    def _misplaced(self, pgs: Optional[List[Dict[str, Any]]] = None) -> float:
+        # where two OSDs trade their chunks, Ceph counts an object twice
+        copies = 1 if len(self.osds) > self.pool.size else 2
+        return total(self.pool.pgs() if pgs is None else pgs, "num_objects_misplaced") / copies

@@ -76,6 +76,10 @@ class BackgroundLoad(ABC):
     def halt(self) -> None:
         """End the work, whatever state it is in; clear every flag."""
 
+    def lasts_s(self) -> Optional[float]:
+        """Seconds of work at the drives' full speed; None where it has no end."""
+        return None
+
     def start(self) -> None:
         """Begin the work and its trace."""
         self._trace, self._idle_since, self._notes = Trace(), None, []
@@ -105,7 +109,7 @@ class BackgroundLoad(ABC):
             self.tell(f"{self.pool.name} holds other objects: it is made anew")
             self.pool.remove()
             self.pool.ensure()
-            wait_for("the old objects are deleted", self.pool.nothing_is_deleted, timeout=300)
+            wait_for("the old objects are deleted", lambda: self.pool.without_strays(self.pool.pgs()), timeout=900)
         write_in_batches(self.pool, names, self.object_bytes, self.tell)
         return names
 

@@ -1,122 +1,61 @@
-"""Client work: fio with its rbd engine inside the lab, so that the whole path from librbd on is the real one.
+"""Client work on an RBD image, cache off, so that the whole path from librbd on is the real one.
 
-Open loop (a rate): arrivals are Poisson and do not wait for answers, as independent clients do; fio counts latency from
-the moment it hands an operation to librbd, so as long as its queue depth is not used up that is the intended arrival.
-A note says when it was. Closed loop (no rate): as many operations as the queue depth are always on their way.
-
-fio prints its histograms (`json+`) once a second; a window is the difference of two prints, to about 1.6% in latency.
+Open loop (a rate): arrivals are Poisson and wait for nobody, as independent clients do; `open_loop.py` issues them,
+and latency counts from the intended arrival. fio can offer a rate too, but waits for all that is under way whenever it
+pauses. Closed loop (no rate): fio keeps as many operations on their way as the queue is deep.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
-import signal
 import subprocess
-import threading
 import time
-from collections import deque
-from dataclasses import dataclass
-from typing import Any, Deque, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ceph_tuner.errors import CommandFailed, LoadFailed
 from ceph_tuner.lab.loads import LabUnderLoad, LoadResult, Progress
-from ceph_tuner.lab.loads.latency import Snapshot, snapshot_of, window_between
+from ceph_tuner.lab.loads.client_process import ClientProcess, Fio, OpenLoop, popen
+from ceph_tuner.lab.loads.client_work import FIO, IMAGE, ClientWork, fio_engine
+from ceph_tuner.lab.loads.layout import PoolLayout, layout_of
 from ceph_tuner.lab.loads.pools import LoadPool, Tell, silent
 from ceph_tuner.lab.loads.session import Session
 from ceph_tuner.lab.loads.trace import batches, measure_of
 from ceph_tuner.sample import Measure
 
-IMAGE = "fio"
-OPEN_LOOP_DEPTH = 256
-"""Enough that 250 IOPS may wait for a second each before an arrival has to wait for a free place."""
-
-
-@dataclass(frozen=True)
-class ClientWork:
-    """What the clients do. `rate` is operations per second of all jobs together; None: closed loop."""
-
-    rate: Optional[float] = 250.0
-    depth: Optional[int] = None
-    block_bytes: int = 4096
-    read_share: float = 0.0
-    jobs: int = 1
-    image_bytes: int = 1 << 30
-    pool_size: int = 3
-    pgs: int = 32
-    sequential: bool = False
-
-    def __post_init__(self) -> None:
-        if self.rate is not None and not self.rate >= 1:
-            raise LoadFailed(f"client rate must be at least 1 per second, got {self.rate:g}", "give another value")
-        if not 0 <= self.read_share <= 1:
-            raise LoadFailed(
-                f"the share of reads must be within 0 and 1, got {self.read_share:g}", "give another value"
-            )
-        if self.jobs < 1 or self.depth_in_force < 1:
-            raise LoadFailed(
-                f"jobs and queue depth must be at least 1, got {self.jobs} and {self.depth}", "give another value"
-            )
-        if not 512 <= self.block_bytes <= self.image_bytes:
-            raise LoadFailed(
-                f"the block size must be within 512 and the image's size, got {self.block_bytes}", "give another value"
-            )
-
-    @property
-    def depth_in_force(self) -> int:
-        """Queue depth of a job."""
-        return self.depth if self.depth is not None else (OPEN_LOOP_DEPTH if self.rate else 16)
-
-    def arguments(self, pool: str) -> List[str]:
-        """Command line of fio."""
-        kind = "" if self.sequential else "rand"
-        pattern = {0.0: f"{kind}write", 1.0: f"{kind}read"}.get(self.read_share, f"{kind}rw")
-        found = [
-            *_engine(pool),
-            "--name=client",
-            f"--rw={pattern}",
-            f"--bs={self.block_bytes}",
-            f"--iodepth={self.depth_in_force}",
-            f"--numjobs={self.jobs}",
-            "--group_reporting",
-            "--randrepeat=0",
-            "--norandommap",
-            "--time_based",
-            "--runtime=100d",
-            "--lat_percentiles=1",
-            "--clat_percentiles=0",
-            "--output-format=json+",
-            "--status-interval=1",
-            "--eta=never",
-        ]
-        if pattern.endswith("rw"):
-            found.append(f"--rwmixread={round(100 * self.read_share)}")
-        if self.rate is not None:
-            # with a mix, fio takes one rate for reads and one for writes
-            reads = max(1, round(self.rate * self.read_share / self.jobs))
-            writes = max(1, round(self.rate * (1 - self.read_share) / self.jobs))
-            both = f"{reads},{writes}" if pattern.endswith("rw") else f"{max(1, round(self.rate / self.jobs))}"
-            found += [f"--rate_iops={both}", "--rate_process=poisson"]
-        return found
+REPLICAS = 3
+PGS = 32
+HEADER_PGS = 8
+LATE_SHARE = 0.05
+"""Of the mean latency, how much this machine's own lateness may be without a word."""
 
 
 class ClientLoad:
-    """fio, from `start` until `stop`."""
+    """Clients, from `start` until `stop`."""
 
     name = "client"
 
-    def __init__(self, lab: LabUnderLoad, session: Session, work: ClientWork, tell: Tell = silent) -> None:
+    def __init__(
+        self,
+        lab: LabUnderLoad,
+        session: Session,
+        work: ClientWork,
+        tell: Tell = silent,
+        layout: Optional[PoolLayout] = None,
+    ) -> None:
         self.lab = lab
         self.work = work
         self.tell = tell
         self.session = session
-        self.pool = LoadPool(session, "client", work.pgs, min(work.pool_size, len(lab.osds)))
-        self._process: Optional[subprocess.Popen[str]] = None
-        self._reader: Optional[threading.Thread] = None
-        self._snapshots: Deque[Snapshot] = deque(maxlen=7200)
-        self._complaints: Deque[str] = deque(maxlen=5)
+        chosen = (layout or layout_of(lab, "", "", REPLICAS)).with_pgs(PGS)
+        osds = chosen.osds(lab)
+        self.pool = LoadPool(session, "client", chosen, osds)
+        self.headers = self.pool
+        if chosen.erasure_coded:
+            # an image's header has key-value pairs, which erasure-coded pools do not keep
+            few = PoolLayout(min(REPLICAS, len(osds)), device_class=chosen.device_class, pgs=HEADER_PGS)
+            self.headers = LoadPool(session, f"client-headers-{chosen.name}", few, osds)
+        self._process: Optional[ClientProcess] = None
         self._started: Optional[float] = None
-        self._notes: List[str] = []
 
     @property
     def metrics(self) -> Tuple[str, ...]:
@@ -130,48 +69,48 @@ class ClientLoad:
         return tuple(f"client.{kind}{value}" for kind in kinds for value in values if not (kind and value == "p50_ms"))
 
     def hold(self) -> None:
-        """Nothing goes on without fio."""
+        """Nothing goes on without clients."""
 
     def prepare(self) -> None:
         """Create the image and write it whole, once: reads hit data, writes are overwrites."""
-        new = self.pool.ensure()
-        if not new and self._filled():
+        # each of them, also where the first is new
+        new = [pool.ensure() for pool in dict.fromkeys((self.headers, self.pool))]
+        if not any(new) and self._filled():
             return
-        place = f"{self.pool.name}/{IMAGE}"
-        self.lab.run(["rbd", "pool", "init", self.pool.name])
+        self.lab.run(["rbd", "pool", "init", self.headers.name])
         with contextlib.suppress(CommandFailed, LoadFailed):
-            self.lab.run(["rbd", "rm", "--no-progress", place], timeout=300)
+            self.lab.run(["rbd", "rm", "--no-progress", self._image], timeout=300)
         # layering only: with the exclusive lock, jobs on one image take turns
-        megabytes = f"{-(-self.work.image_bytes >> 20)}M"
-        self.lab.run(["rbd", "create", place, "--size", megabytes, "--image-feature", "layering"])
-        self.tell(f"{place}: the image of {self.work.image_bytes >> 20} MiB is written once")
-        fill = [*_engine(self.pool.name), "--name=fill", "--rw=write", "--bs=4M", "--iodepth=8", "--output-format=json"]
-        self._run_fio(fill, timeout=60 + self.work.image_bytes / 5e6)
-        self.lab.run(["rbd", "image-meta", "set", place, "filled", str(self.work.image_bytes)])
+        create = ["rbd", "create", self._image, "--size", f"{-(-self.work.image_bytes >> 20)}M"]
+        data = ["--data-pool", self.pool.name] if self.headers is not self.pool else []
+        self.lab.run([*create, "--image-feature", "layering", *data])
+        self.tell(f"{self._image}: the image of {self.work.image_bytes >> 20} MiB is written once")
+        self._fill(timeout=60 + self.work.image_bytes / 5e6)
+        self.lab.run(["rbd", "image-meta", "set", self._image, "filled", str(self.work.image_bytes)])
+
+    def lasts_s(self) -> Optional[float]:
+        """Clients never end."""
+        return None
 
     def start(self) -> None:
-        """Start fio; its first print comes after a second."""
+        """Start the clients; return when they have opened their image."""
         if self._process is not None:
             raise LoadFailed("the client load runs already")
-        self._snapshots.clear()
-        self._complaints.clear()
-        self._notes = []
         self._started = time.time()
-        self._process = self._popen(self.work.arguments(self.pool.name))
-        self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
-        self._reader.start()
+        if self.work.engine_in_force == FIO:
+            self._process = Fio(self.lab, self.work.arguments(self.headers.name))
+        else:
+            self._process = OpenLoop(self.lab, self.work.plan(self.headers.name))
+        self._process.start()
 
     def observe(self) -> None:
-        """Notice when fio has died. Raises LoadFailed with its last words."""
-        if self._process is not None and self._process.poll() is not None:
-            code, words = self._process.returncode, self._last_words()
-            self._end()
-            raise LoadFailed(f"fio ended with {code}: {words}")
+        """Notice when they have died. Raises LoadFailed with their last words."""
+        if self._process is not None:
+            self._process.check()
 
     def progress(self) -> Progress:
         """Operations and bytes; clients never end."""
-        last = self._snapshots[-1] if self._snapshots else Snapshot.empty()
-        count = last.read.count + last.write.count
+        count = self._process.answered() if self._process is not None else 0
         return Progress(float(count), float(count * self.work.block_bytes), None, None)
 
     def idle_since(self) -> Optional[float]:
@@ -179,13 +118,12 @@ class ClientLoad:
         return None
 
     def measure(self, start: float, end: float) -> Dict[str, Measure]:
-        """Latencies and rates of that stretch, from the prints nearest to its borders."""
-        snapshots = list(self._snapshots)
-        whole = window_between(snapshots, start, end, self.work.block_bytes)
+        """Latencies and rates of that stretch."""
+        whole = self._metrics(start, end)
         if not whole:
             return {}
         borders = batches(start, end)
-        parts = [window_between(snapshots, low, high, self.work.block_bytes) for low, high in zip(borders, borders[1:])]
+        parts = [self._metrics(low, high) for low, high in zip(borders, borders[1:])]
         found = {}
         for name in self.metrics:
             if name in whole:
@@ -193,47 +131,69 @@ class ClientLoad:
         return found
 
     def remarks(self, measures: Mapping[str, Measure], seconds: float) -> Tuple[str, ...]:
-        """Whether arrivals had to wait for a free place: their wait is in no latency."""
-        offered, served = self.work.rate, measures.get("client.iops")
-        if offered is None or served is None:
-            return ()
+        """Whether the clients were served what they offered, and whether this machine had time for them."""
+        offered, served, mean = self.work.rate, measures.get("client.iops"), measures.get("client.mean_ms")
+        found = []
+        ours = self._process if isinstance(self._process, OpenLoop) else None
         # arrivals are Poisson: four standard deviations are no chance
-        chance = 4 * (offered / seconds) ** 0.5
-        if served.mean >= min(0.95 * offered, offered - chance):
-            return ()
-        return (
-            f"clients offered {offered:.0f} IOPS and were served {served.mean:.0f}: "
-            "the wait of those that could not begin is in no latency",
-        )
+        if offered and served and served.mean < min(0.95 * offered, offered - 4 * (offered / seconds) ** 0.5):
+            wait = (
+                f"{ours.waited} of them had to wait for a free place, which their latency holds"
+                if ours
+                else "the wait of those that could not begin is in no latency"
+            )
+            found.append(f"clients offered {offered:.0f} IOPS and were served {served.mean:.0f}: {wait}")
+        if ours and mean and ours.late_ms > LATE_SHARE * mean.mean:
+            found.append(
+                f"this machine is busy: clients began {ours.late_ms:.1f} ms late on the mean, which is in their latency"
+            )
+        return tuple(found)
 
     def stop(self) -> LoadResult:
-        """SIGINT, on which fio prints its last figures."""
+        """End the clients, who give their last figures."""
         started, self._started = self._started, None
-        if self._process is None or started is None:
-            return LoadResult(self.name, {}, {}, tuple(self._notes))
+        process = self._process
+        if process is None or started is None:
+            return LoadResult(self.name, {}, {})
         self._end()
-        end = self._snapshots[-1].at if self._snapshots else time.time()
-        metrics = self.measure(self._snapshots[0].at, end) if self._snapshots else {}
-        if not self._snapshots:
-            raise LoadFailed(f"fio printed no figures: {self._last_words()}")
-        evidence = {"fio": " ".join(self.work.arguments(self.pool.name)), "started": started, "ended": end}
-        return LoadResult(self.name, metrics, {**evidence, "last": self._snapshots[-1].to_dict()}, tuple(self._notes))
+        whole, last = process.whole(), process.last()
+        if whole is None:
+            raise LoadFailed(f"{process.program} printed no figures: {process.last_words()}")
+        evidence: Dict[str, Any] = {"started": started, "ended": last.at, "last": last.to_dict()}
+        if isinstance(process, OpenLoop):
+            evidence.update(plan=process.plan, waited=process.waited, late_ms=process.late_ms)
+        else:
+            evidence["fio"] = " ".join(process.command()[1:])
+        found = whole.metrics(self.work.block_bytes)
+        metrics = {name: measure_of(found[name], []) for name in self.metrics if name in found}
+        return LoadResult(self.name, metrics, evidence, tuple(process.notes))
 
     def cleanup(self) -> None:
-        """Remove the image with its pool."""
+        """Remove the image with its pools."""
         self._end()
         self._started = None
-        self.pool.remove()
+        for pool in dict.fromkeys((self.headers, self.pool)):
+            pool.remove()
+
+    @property
+    def _image(self) -> str:
+        return f"{self.headers.name}/{IMAGE}"
+
+    def _metrics(self, start: float, end: float) -> Dict[str, float]:
+        interval = self._process.interval(start, end) if self._process is not None else None
+        return interval.metrics(self.work.block_bytes) if interval is not None else {}
 
     def _filled(self) -> bool:
         try:
-            text = self.lab.run(["rbd", "image-meta", "get", f"{self.pool.name}/{IMAGE}", "filled"])
+            text = self.lab.run(["rbd", "image-meta", "get", self._image, "filled"])
         except (CommandFailed, LoadFailed):
             return False
         return text.strip() == str(self.work.image_bytes)
 
-    def _run_fio(self, arguments: List[str], timeout: float) -> None:
-        process = self._popen(arguments)
+    def _fill(self, timeout: float) -> None:
+        engine = fio_engine(self.headers.name)
+        fill = [*engine, "--name=fill", "--rw=write", "--bs=4M", "--iodepth=8", "--output-format=json"]
+        process = popen(self.lab, ["fio", *fill])
         try:
             _, errors = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired as error:
@@ -243,68 +203,10 @@ class ClientLoad:
                 process.kill()
                 process.wait()
         if process.returncode:
-            raise LoadFailed(f"fio ended with {process.returncode}: {_last_line(errors)}")
-
-    def _popen(self, arguments: List[str]) -> subprocess.Popen[str]:
-        try:
-            # its own session, so that Ctrl-C comes to us alone and we end fio in order
-            return subprocess.Popen(
-                self.lab.argv(["fio", *arguments]),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise LoadFailed(f"fio could not be started: {error}") from error
-
-    def _read(self, process: subprocess.Popen[str]) -> None:
-        """Collect fio's prints: each begins with a line `{` and ends with a line `}`."""
-        lines: List[str] = []
-        assert process.stdout is not None  # noqa: S101 - opened with a pipe above
-        for line in process.stdout:
-            if line == "{\n":
-                lines = [line]
-            elif lines:
-                lines.append(line)
-            elif line.strip():
-                self._complaints.append(line.strip())
-            if line == "}\n" and lines:
-                with contextlib.suppress(ValueError, KeyError, IndexError):
-                    document: Dict[str, Any] = json.loads("".join(lines))
-                    self._snapshots.append(snapshot_of(document))
-                lines = []
+            lines = [line.strip() for line in errors.splitlines() if line.strip()]
+            raise LoadFailed(f"fio ended with {process.returncode}: {lines[-1] if lines else 'no message'}")
 
     def _end(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-        try:
-            process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            # operations that never come back (an OSD that is gone) hold fio for ever
-            self._notes.append("fio did not end within 30 s and was killed")
-            process.kill()
-            process.wait()
-        if self._reader is not None:
-            self._reader.join(timeout=10)
-        if process.stderr is not None:
-            self._complaints.extend(line for line in process.stderr.read().splitlines() if line.strip())
-            process.stderr.close()
-
-    def _last_words(self) -> str:
-        if not self._complaints and self._process is not None and self._process.stderr is not None:
-            return _last_line(self._process.stderr.read())
-        return self._complaints[-1] if self._complaints else "no message"
-
-
-def _engine(pool: str) -> List[str]:
-    return ["--ioengine=rbd", "--clientname=admin", f"--pool={pool}", f"--rbdname={IMAGE}", "--invalidate=0"]
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "no message"
+        if self._process is not None:
+            process, self._process = self._process, None
+            process.end()

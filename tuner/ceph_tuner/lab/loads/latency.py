@@ -1,4 +1,4 @@
-"""fio's own histograms: what it printed, and what happened between two prints."""
+"""Latencies of clients: what fio printed, what happened between two prints, and the metrics of such a stretch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NANOSECONDS_PER_MS = 1e6
 
 @dataclass(frozen=True)
 class Latencies:
-    """Operations since fio's start: how many, their latencies' sum, and how many at each latency in nanoseconds."""
+    """Operations: how many, their latencies' sum, and how many at each latency in nanoseconds."""
 
     count: int = 0
     sum_ms: float = 0.0
@@ -32,6 +32,14 @@ class Latencies:
         bins.update(other.bins)
         return Latencies(self.count + other.count, self.sum_ms + other.sum_ms, dict(sorted(bins.items())))
 
+    def stepped(self) -> Latencies:
+        """The same in logarithmic steps, each of them 64 equal ones: to 1.6%, as fio keeps them."""
+        bins: Counter[int] = Counter()
+        for latency, count in self.bins.items():
+            width = 1 << max(0, latency.bit_length() - 7)
+            bins[latency // width * width + width // 2] += count
+        return Latencies(self.count, self.sum_ms, dict(sorted(bins.items())))
+
     def quantile_ms(self, fraction: float) -> Optional[float]:
         """The smallest latency that this fraction of the operations does not exceed; None without operations."""
         wanted = math.ceil(fraction * sum(self.bins.values()))
@@ -45,7 +53,7 @@ class Latencies:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One print of fio, at seconds since the epoch."""
+    """Everything since the start, at seconds since the epoch."""
 
     at: float
     read: Latencies
@@ -75,28 +83,39 @@ def snapshot_of(document: Mapping[str, Any]) -> Snapshot:
     return Snapshot(document["timestamp_ms"] / 1000, _latencies(job["read"]), _latencies(job["write"]))
 
 
-def window_between(snapshots: Sequence[Snapshot], start: float, end: float, block_bytes: int) -> Dict[str, float]:
-    """Metrics `client.…` between the prints nearest to start and end; empty where there is nothing between them."""
+@dataclass(frozen=True)
+class Interval:
+    """What was answered in so many seconds."""
+
+    seconds: float
+    read: Latencies
+    write: Latencies
+
+    def metrics(self, block_bytes: int) -> Dict[str, float]:
+        """Metrics `client.…`: rates, and latencies where there were operations."""
+        found: Dict[str, float] = {}
+        for kind, entry in (("", self.read.plus(self.write)), ("read_", self.read), ("write_", self.write)):
+            found[f"client.{kind}iops"] = entry.count / self.seconds
+            found[f"client.{kind}bytes_s"] = entry.count * block_bytes / self.seconds
+            if entry.count > 0:
+                found[f"client.{kind}mean_ms"] = entry.sum_ms / entry.count
+                for name, fraction in QUANTILES.items():
+                    value = entry.quantile_ms(fraction)
+                    if value is not None:
+                        found[f"client.{kind}{name}"] = value
+        return found
+
+
+def interval_between(snapshots: Sequence[Snapshot], start: float, end: float) -> Optional[Interval]:
+    """Between the prints nearest to start and end; None where there is nothing between them."""
     if not snapshots:
-        return {}
+        return None
     first = min(snapshots, key=lambda snapshot: abs(snapshot.at - start))
     last = min(snapshots, key=lambda snapshot: abs(snapshot.at - end))
     # prints come once a second: without one near both borders this is another stretch of time
     if last.at <= first.at or abs(first.at - start) > 2 or abs(last.at - end) > 2:
-        return {}
-    seconds = last.at - first.at
-    read, write = last.read.since(first.read), last.write.since(first.write)
-    found: Dict[str, float] = {}
-    for kind, entry in (("", read.plus(write)), ("read_", read), ("write_", write)):
-        found[f"client.{kind}iops"] = entry.count / seconds
-        found[f"client.{kind}bytes_s"] = entry.count * block_bytes / seconds
-        if entry.count > 0:
-            found[f"client.{kind}mean_ms"] = entry.sum_ms / entry.count
-            for name, fraction in QUANTILES.items():
-                value = entry.quantile_ms(fraction)
-                if value is not None:
-                    found[f"client.{kind}{name}"] = value
-    return found
+        return None
+    return Interval(last.at - first.at, last.read.since(first.read), last.write.since(first.write))
 
 
 def _latencies(section: Mapping[str, Any]) -> Latencies:

@@ -1,12 +1,17 @@
-"""A load's own pool: made as asked, counted PG by PG at the primaries, removed without a trace."""
+"""A load's own pool: made as its layout says, counted PG by PG at the primaries, removed without a trace."""
 
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from functools import partial
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from ceph_tuner.errors import CommandFailed, LoadFailed, TunerError
+from ceph_tuner.lab.loads.layout import PoolLayout, creation
 from ceph_tuner.lab.loads.session import Session
+
+PREFIX = "load-"
+"""Of every pool, CRUSH rule and erasure-code profile that a load makes."""
 
 Tell = Callable[[str], None]
 """Takes one line of progress for people."""
@@ -17,47 +22,60 @@ def silent(_: str) -> None:
 
 
 class LoadPool:
-    """A replicated pool named `load-NAME`."""
+    """A pool named `load-NAME-LAYOUT`, so that pools of several layouts stand side by side."""
 
-    def __init__(self, session: Session, name: str, pgs: int, size: int) -> None:
+    def __init__(self, session: Session, name: str, layout: PoolLayout, osds: Sequence[int]) -> None:
         self.session = session
-        self.name = f"load-{name}"
-        self.pg_count = pgs
-        self.size = size
+        self.osds = osds
+        self.name = f"{PREFIX}{name}-{layout.name}"
+        self.layout = layout
         self._id: Optional[int] = None
+
+    @property
+    def size(self) -> int:
+        """OSDs of a PG."""
+        return self.layout.size
+
+    @property
+    def pg_count(self) -> int:
+        """Number of PGs."""
+        return self.layout.pgs
 
     def ensure(self, timeout: float = 60.0) -> bool:
         """Create it, or again where it has another size or PG count. True when it is new."""
         found = self._found()
         if found is not None and (found["size"], found["pg_num"]) == (self.size, self.pg_count):
-            self._id = int(found["pool_id"])
+            self._id = int(found["pool"])
             self._wait_active(timeout)
             return False
         self.remove()
-        self.session.mon(
-            "osd pool create",
-            pool=self.name,
-            pg_num=self.pg_count,
-            pgp_num=self.pg_count,
-            pool_type="replicated",
-            size=self.size,
-            autoscale_mode="off",
-        )
-        self.session.mon("osd pool application enable", pool=self.name, app="rbd")
+        for command in creation(self.name, self.layout):
+            self.session.mon(**command)
         # writes go on while an OSD is away, whatever the cluster's default says
-        self.session.mon("osd pool set", pool=self.name, var="min_size", val=str(max(1, self.size - 1)))
+        self.session.mon("osd pool set", pool=self.name, var="min_size", val=str(self.layout.min_size))
         made = self._found()
         if made is None:
             raise LoadFailed(f"the pool {self.name} was created and is not there")
-        self._id = int(made["pool_id"])
+        self._id = int(made["pool"])
+        self.place({pgid: self.home(pgid) for pgid in self.pgids})
         self._wait_active(timeout)
         return True
+
+    def home(self, pgid: str) -> List[int]:
+        """Where a PG lies: not by CRUSH, whose answer depends on the pool's id, that is on what was made before."""
+        return self.layout.placement(self.osds, int(pgid.partition(".")[2], 16))
+
+    def place(self, placement: Mapping[str, Sequence[int]]) -> None:
+        """Bring PGs onto these OSDs, the primary first."""
+        self.session.mons(
+            [{"prefix": "osd pg-upmap", "pgid": pgid, "id": list(osds)} for pgid, osds in placement.items()]
+        )
 
     def remove(self) -> None:
         """Delete the pool; its objects go in the background (see `lab.quiet`)."""
         self._id = None
         if self._found() is not None:
-            self.session.mon("osd pool delete", pool=self.name, pool2=self.name, yes_i_really_really_mean_it=True)
+            remove_pool(self.session, self.name)
 
     @property
     def pgids(self) -> List[str]:
@@ -66,24 +84,25 @@ class LoadPool:
             found = self._found()
             if found is None:
                 return []
-            self._id = int(found["pool_id"])
+            self._id = int(found["pool"])
         return [f"{self._id}.{number:x}" for number in range(self.pg_count)]
 
     def pgs(self) -> List[Dict[str, Any]]:
         """What the primaries say of its PGs now."""
         return self.session.pgs(self.pgids)
 
-    def nothing_is_deleted(self) -> bool:
-        """Whether no OSD deletes a PG."""
+    def without_strays(self, pgs: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether no OSD has a copy of any PG that is not its own any more; of this pool's PGs, as `pgs` knew them."""
         up = [entry["osd"] for entry in self.session.mon("osd dump")["osds"] if entry["up"]]
-        counters = [self.session.osd(osd, "perf dump", logger="osd")["osd"] for osd in up]
-        return not any(entry.get("numpg_removing", 0) for entry in counters)
+        rows = self.session.mgr("pg dump", dumpcontents=["pgs_brief"])["pg_stats"]
+        others = [row for row in rows if row["pgid"] not in self.pgids]
+        wanted = sum(osd in up for row in (*others, *pgs) for osd in {*row["up"], *row["acting"]})
+        # the counters numpg_stray and numpg_removing are of the last map
+        return bool(wanted == sum(self.session.osd(osd, "status")["num_pgs"] for osd in up))
 
     def _found(self) -> Optional[Mapping[str, Any]]:
-        for pool in self.session.mon("osd dump")["pools"]:
-            if pool["pool_name"] == self.name:
-                return {"pool_id": pool["pool"], "size": pool["size"], "pg_num": pool["pg_num"]}
-        return None
+        pools = self.session.mon("osd dump")["pools"]
+        return next((pool for pool in pools if pool["pool_name"] == self.name), None)
 
     def _wait_active(self, timeout: float) -> None:
         until = time.monotonic() + timeout
@@ -94,6 +113,24 @@ class LoadPool:
             if time.monotonic() > until:
                 raise LoadFailed(f"{self.pg_count - active} of {self.pg_count} PGs of {self.name} are not active")
             time.sleep(0.5)
+
+
+def remove_pool(session: Session, name: str) -> None:
+    """Delete a load's pool, with the rule and the profile that an erasure-coded one has of its own name."""
+    session.mon("osd pool delete", pool=name, pool2=name, yes_i_really_really_mean_it=True)
+    # neither is there for a replicated pool
+    ignore_refusal(lambda: session.mon("osd crush rule rm", name=name))
+    ignore_refusal(lambda: session.mon("osd erasure-code-profile rm", name=name))
+
+
+def remove_pools(session: Session) -> None:
+    """Delete the pools of every load and layout, whoever left them behind, and the rules of their classes."""
+    for pool in session.mon("osd dump")["pools"]:
+        if str(pool["pool_name"]).startswith(PREFIX):
+            remove_pool(session, str(pool["pool_name"]))
+    for rule in session.mon("osd crush rule ls"):
+        if str(rule).startswith(PREFIX):
+            ignore_refusal(partial(session.mon, "osd crush rule rm", name=rule))
 
 
 class Flags:

@@ -12,14 +12,23 @@ from typing import Any, ClassVar, Dict, List, Optional
 from ceph_tuner.errors import CommandFailed, LoadFailed
 from ceph_tuner.lab.loads import LabUnderLoad
 from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, wait_for
+from ceph_tuner.lab.loads.layout import PoolLayout, layout_of
 from ceph_tuner.lab.loads.pools import LoadPool, Tell, ignore_refusal, silent
 from ceph_tuner.lab.loads.session import Session
 
+REPLICAS = 3
+PGS = 16
 KINDS = ("periodic", "requested")
 PERIODIC_COMMANDS = ("schedule-deep-scrub", "deep_scrub")
 """`ceph tell PGID …`, forging the date of the last deep scrub: Tentacle's name, and Reef's."""
 
 NOTHING_OLD = -1
+
+OVERDUE_S, TURN_S = 1_000_000, 60
+"""The age of the first PG in line, and how much younger each next one is: late by both releases' defaults (7 days, and
+half as much again by chance), and not late enough for a health warning (12 days)."""
+
+TURNS = 500
 
 JUST_NOW_S = 1
 """The youngest age that is taken: with 0, both releases forge a date that is due."""
@@ -38,13 +47,15 @@ class ScrubLoad(BackgroundLoad):
         kind: str = "periodic",
         objects: int = 1200,
         object_bytes: int = 1 << 20,
-        pgs: int = 16,
+        pgs: int = PGS,
         tell: Tell = silent,
+        layout: Optional[PoolLayout] = None,
     ) -> None:
         if kind not in KINDS:
             raise LoadFailed(f"scrub kind {kind!r}: expected one of {', '.join(KINDS)}")
-        super().__init__(session, LoadPool(session, "scrub", pgs, min(3, len(lab.osds))), object_bytes, tell)
-        self.lab = lab
+        chosen = (layout or layout_of(lab, "", "", REPLICAS)).with_pgs(pgs)
+        self.osds = chosen.osds(lab)
+        super().__init__(session, LoadPool(session, "scrub", chosen, self.osds), object_bytes, tell)
         self.kind = kind
         self.objects = objects
         self._command: Optional[str] = None
@@ -52,6 +63,7 @@ class ScrubLoad(BackgroundLoad):
         self._stamps: Dict[str, str] = {}
         self._old: Dict[str, int] = {}
         self._most = 0.0
+        self._turn = 0
 
     def prepare(self) -> None:
         """Write the objects once."""
@@ -60,7 +72,7 @@ class ScrubLoad(BackgroundLoad):
 
     def start(self) -> None:
         """Count from here."""
-        self._finished, self._most, self._stamps, self._old = 0.0, 0.0, {}, {}
+        self._finished, self._most, self._stamps, self._old, self._turn = 0.0, 0.0, {}, {}, 0
         super().start()
 
     def read(self) -> Reading:
@@ -118,14 +130,16 @@ class ScrubLoad(BackgroundLoad):
             if self.kind == "requested":
                 self.session.mgr("pg deep-scrub", pgid=pgid)
             else:
-                self._date(pgid, None)
+                # one after the other, in the same order each time: which PGs are scrubbed side by side, and so share a
+                # queue or do not, decides how fast it goes
+                self._date(pgid, OVERDUE_S - TURN_S * min(self._turn, TURNS))
+                self._turn += 1
 
-    def _date(self, pgid: str, age_s: Optional[int]) -> None:
-        """Pretend that the last deep scrub was so long ago; None: long enough to be due."""
-        arguments = {} if age_s is None else {"time": age_s}
+    def _date(self, pgid: str, age_s: int) -> None:
+        """Pretend that the last deep scrub was so long ago."""
         for command in (self._command,) if self._command else PERIODIC_COMMANDS:
             try:
-                answer = self.session.pg(pgid, command, **arguments)
+                answer = self.session.pg(pgid, command, time=age_s)
             except CommandFailed:
                 continue
             self._command = command
@@ -138,13 +152,13 @@ class ScrubLoad(BackgroundLoad):
         return not any(pg["scrubber"].get("active") for pg in self.pool.pgs())
 
     def _bytes_read(self) -> float:
-        """Tentacle's OSDs count what deep scrub reads; before it, whole objects on every replica."""
-        counted = [self._counter(osd) for osd in self.lab.osds]
+        """Tentacle's OSDs count what deep scrub reads; before it, whole objects on every OSD of a PG."""
+        counted = [self._counter(osd) for osd in self.osds]
         if all(value is not None for value in counted):
             return sum(value for value in counted if value is not None)
-        return self._most * self.object_bytes * self.pool.size
+        return self._most * self.object_bytes * self.pool.size * self.pool.layout.stored_share
 
     def _counter(self, osd: int) -> Optional[float]:
         counters: Any = self.session.osd(osd, "perf dump", logger="osd").get("osd", {})
-        value = counters.get("scrub_replicated_read_bytes")
+        value = counters.get(f"scrub_{'ec' if self.pool.layout.erasure_coded else 'replicated'}_read_bytes")
         return None if value is None else float(value)

@@ -13,7 +13,7 @@ import selectors
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.errors import ClusterTimeout, CommandFailed, LoadFailed
 from ceph_tuner.lab.loads import LabUnderLoad
@@ -59,6 +59,10 @@ class Session:
         """Answer of a monitor command: parsed where it is JSON, else text."""
         return self._command("mon", None, prefix, arguments)
 
+    def mons(self, commands: Sequence[Mapping[str, Any]]) -> None:
+        """Monitor commands whose order does not matter. Raises CommandFailed where one is refused."""
+        self.ask({"do": "mons", "commands": list(commands)}, timeout=max(120.0, self._timeout))
+
     def mgr(self, prefix: str, **arguments: Any) -> Any:
         """Answer of a mgr command."""
         return self._command("mgr", None, prefix, arguments)
@@ -75,9 +79,10 @@ class Session:
         """State, acting set, statistics and scrubber as the primaries know them; PGs without an answer are left out."""
         return list(self.ask({"do": "pgs", "pgids": pgids}))
 
-    def place(self, pool: str, prefix: str, osd: Optional[int], count: int) -> List[str]:
-        """The first `count` names `prefix.0`, `prefix.1`, … whose PG has that OSD (any, where None)."""
-        return list(self.ask({"do": "place", "pool": pool, "prefix": prefix, "osd": osd, "count": count}))
+    def place(self, pool: str, prefix: str, osd: int, count: int) -> List[Tuple[str, str]]:
+        """The first `count` names `prefix.0`, `prefix.1`, … whose PG has that OSD, each with its PG."""
+        placed = self.ask({"do": "place", "pool": pool, "prefix": prefix, "osd": osd, "count": count})
+        return [(str(name), str(pgid)) for name, pgid in placed]
 
     def size(self, pool: str, name: str) -> Optional[int]:
         """Bytes of an object; None where there is none."""

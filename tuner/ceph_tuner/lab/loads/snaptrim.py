@@ -1,24 +1,29 @@
-"""Clones to trim: a pool snapshot, every object overwritten, and the snapshot removed while nosnaptrim holds.
+"""Clones to trim: pool snapshots, objects overwritten after each, and the snapshots removed while nosnaptrim holds.
 
-`start` clears nosnaptrim. An overwrite makes a clone of the object whatever its length; a full one also gives the
-clone its own space, whose freeing is part of the work, as in the published measurements.
+An object has as many clones as there are snapshots, so that many clones need little space. `start` clears nosnaptrim;
+what a window left is for the next, and only what it trimmed is made again. An overwrite makes a clone of the object
+whatever its length; a full one also gives the clone its own space, whose freeing is part of the work, as in the
+published measurements.
 """
 
 from __future__ import annotations
 
 import time
-from typing import ClassVar, Dict, List
+from typing import ClassVar, Dict, List, Optional
 
 from ceph_tuner.lab.loads import LabUnderLoad
 from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, total, wait_for
+from ceph_tuner.lab.loads.drive_speed import slowest_drive
+from ceph_tuner.lab.loads.layout import PoolLayout, layout_of
 from ceph_tuner.lab.loads.pools import LoadPool, Tell, silent, write_in_batches
 from ceph_tuner.lab.loads.session import Session
 
+REPLICAS = 3
 PGS = 32
 
 
 class SnaptrimLoad(BackgroundLoad):
-    """Trimming of the clones of `objects` objects."""
+    """Trimming of clones of `objects` objects, by default one of each."""
 
     name = "snaptrim"
     rates: ClassVar[Dict[str, str]] = {"snaptrim.objects_s": "objects"}
@@ -33,26 +38,41 @@ class SnaptrimLoad(BackgroundLoad):
         object_bytes: int = 1 << 18,
         overwritten_bytes: int = 1 << 12,
         tell: Tell = silent,
+        layout: Optional[PoolLayout] = None,
+        clones: Optional[int] = None,
     ) -> None:
-        super().__init__(session, LoadPool(session, "snaptrim", PGS, min(3, len(lab.osds))), object_bytes, tell)
+        chosen = (layout or layout_of(lab, "", "", REPLICAS)).with_pgs(PGS)
+        self.osds = chosen.osds(lab)
+        super().__init__(session, LoadPool(session, "snaptrim", chosen, self.osds), object_bytes, tell)
         self.objects = objects
+        self.clones = clones or objects
         self.overwritten_bytes = min(overwritten_bytes, object_bytes)
 
     def prepare(self) -> None:
-        """Make a clone of every object and a snapshot to trim, unless they are there."""
+        """Make clones and snapshots to trim, unless they are there."""
         self.pool.ensure()
         self.hold()
         names = self.fill(self.objects)
-        if self._clones() < 0.9 * self.objects:
-            snapshot = f"load-{int(time.time())}"
-            self.session.mon("osd pool mksnap", pool=self.pool.name, snap=snapshot)
-            offset = None if self.overwritten_bytes == self.object_bytes else 0
-            write_in_batches(self.pool, names, self.overwritten_bytes, self.tell, offset)
-            wait_for("the clones are counted", lambda: self._clones() >= 0.9 * self.objects, timeout=30)
+        missing = round(self.clones - self._clones())
+        if missing > 0.1 * self.clones:
+            for first in range(0, missing, self.objects):
+                self._clone(names[: missing - first])
+            wait_for("the clones are counted", lambda: self._clones() >= 0.9 * self.clones, timeout=30)
         for snapshot in self._snapshots():
             self.session.mon("osd pool rmsnap", pool=self.pool.name, snap=snapshot)
-        wait_for("the PGs queue the snapshot", self._queued, timeout=30)
+        wait_for("the PGs queue the snapshots", self._queued, timeout=30)
         self.tell(f"{self.pool.name}: {self._clones():.0f} clones to trim, held by nosnaptrim")
+
+    def _clone(self, names: List[str]) -> None:
+        """One more clone of each of these."""
+        self.session.mon("osd pool mksnap", pool=self.pool.name, snap=f"load-{time.time_ns()}")
+        offset = None if self.overwritten_bytes == self.object_bytes else 0
+        write_in_batches(self.pool, names, self.overwritten_bytes, self.tell, offset)
+
+    def lasts_s(self) -> float:
+        """At the speed that was measured without a limit."""
+        drive = slowest_drive(self.session, self.osds)
+        return self.clones / drive.trimmed_clones_s(self.pool.layout, len(self.osds))
 
     def read(self) -> Reading:
         """Clones that are gone, from the primaries' statistics: `objects_trimmed` starts again at each trim."""

@@ -1,0 +1,123 @@
+"""How far windows of the same settings differ on a lab: the spread of each metric in each kind of load.
+
+    python benchmarks/repeatability.py --cluster lab --windows 10 --output docs/results/repeatability.jsonl
+    python benchmarks/repeatability.py --render docs/results/repeatability.jsonl
+
+Spread is (highest - lowest) / mean over the windows. A line of the output is one window; windows that are there already
+are not measured again. Run it on a machine that does nothing else: the machine's load is written beside each window.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Sequence
+
+from ceph_tuner.lab import scenarios
+from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.lab.recipes import options_for_window
+from ceph_tuner.lab.scenarios import SETTLE_S
+
+SCENARIOS = ("client", "client-recovery", "client-backfill", "client-scrub", "client-snaptrim", "mixed")
+WANTED = {"mean_ms": 5.0, "p95_ms": 10.0, "_s": 2.0}
+"""Ending of a metric -> the spread in per cent that is wanted. Of clients' p99 and of their own rate none is."""
+
+
+def wanted(metric: str) -> float:
+    if metric.startswith("client.") and metric.endswith("_s"):
+        return float("nan")
+    return next((bound for ending, bound in WANTED.items() if metric.endswith(ending)), float("nan"))
+
+
+def shown(metric: str) -> bool:
+    return metric in ("client.mean_ms", "client.p95_ms", "client.p99_ms") or (
+        (metric.endswith("bytes_s") or metric == "snaptrim.objects_s") and not metric.startswith("client.")
+    )
+
+
+def lines_of(path: Path) -> List[Dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def measure(arguments: argparse.Namespace) -> None:
+    lab = Lab.open(arguments.cluster)
+    drive = ",".join(map(str, lab.state.options.groups))
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}"
+    for name in arguments.scenarios.split(","):
+        there = [each for each in lines_of(arguments.output) if (each["drive"], each["scenario"]) == (drive, name)]
+        if len(there) >= arguments.windows:
+            continue
+        options = options_for_window(name, {}, arguments.seconds + SETTLE_S)
+        with scenarios.scenario(name, lab, **options) as scenario:
+            for number in range(len(there), arguments.windows):
+                if arguments.until is not None and time.strftime("%H:%M") >= arguments.until:
+                    return
+                began = time.time()
+                scenario.prepare()
+                prepared = time.time() - began
+                measures = scenario.run(arguments.seconds)
+                line = {
+                    "drive": drive,
+                    "scenario": name,
+                    "window": number,
+                    "seconds": arguments.seconds,
+                    "ceph": lab.state.ceph_version,
+                    "release": lab.release,
+                    "machine": machine,
+                    "storage": lab.state.options.storage,
+                    "shards": lab.state.options.shards or "Ceph's own",
+                    "date": time.strftime("%Y-%m-%d"),
+                    "prepare_s": round(prepared, 1),
+                    "load": os.getloadavg()[0],
+                    "means": {metric: measure.mean for metric, measure in measures.items()},
+                    "remarks": list(scenario.remarks()),
+                }
+                with arguments.output.open("a") as output:
+                    output.write(json.dumps(line) + "\n")
+                print(
+                    name, number, {metric: round(value, 2) for metric, value in line["means"].items() if shown(metric)}
+                )
+
+
+def spread(values: Sequence[float]) -> float:
+    return 100 * (max(values) - min(values)) / statistics.fmean(values)
+
+
+def table(lines: Sequence[Mapping[str, Any]]) -> str:
+    rows = ["| drive | load | windows | metric | mean | spread | wanted |", "|" + " --- |" * 7]
+    for drive, name in dict.fromkeys((each["drive"], each["scenario"]) for each in lines):
+        own = [each["means"] for each in lines if (each["drive"], each["scenario"]) == (drive, name)]
+        for metric in (each for each in own[0] if shown(each)):
+            values = [means[metric] for means in own if metric in means]
+            if not any(values):
+                continue
+            bound = wanted(metric)
+            missed = "" if not spread(values) > bound else " (missed)"
+            target = "" if bound != bound else f"{bound:.0f}%{missed}"
+            row = [drive, name, str(len(values)), metric, f"{statistics.fmean(values):.4g}"]
+            rows.append(f"| {' | '.join(row)} | {spread(values):.1f}% | {target} |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--cluster", default="lab")
+    parser.add_argument("--scenarios", default=",".join(SCENARIOS))
+    parser.add_argument("--windows", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--until", help="begin no window after this time of day, HH:MM")
+    parser.add_argument("--output", type=Path, default=Path("docs/results/repeatability.jsonl"))
+    parser.add_argument("--render", type=Path, help="print the table of an earlier run, measure nothing")
+    arguments = parser.parse_args()
+    if arguments.render is None:
+        measure(arguments)
+    print(table(lines_of(arguments.render or arguments.output)))
+
+
+if __name__ == "__main__":
+    main()
