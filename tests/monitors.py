@@ -8,6 +8,8 @@ What it imitates was seen on 18.2.7 and 20.2.4 (docs/safe-writes.md):
   scheduler keeps what it had;
 - an OSD that starts learns what stands under its device class only after its scheduler has begun, and so what stands
   under its host, unless that is called as in the CRUSH map: `early`;
+- a built-in profile's values are written down by shard 0, and a shard that is told of the profile before shard 0 reads
+  what stood there before (one of the two shards here); when the stated bandwidth changes, every shard reads again;
 - an OSD may see several commits at once (a monitor that lags behind): `batch`.
 """
 
@@ -23,7 +25,8 @@ from ceph_tuner.deciding import winner
 from ceph_tuner.errors import CommandFailed, InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.releases import RELEASES, Release
+from ceph_tuner.releases import RELEASES, Release, format_version
+from ceph_tuner.rereading import BANDWIDTHS
 from ceph_tuner.settings import format_settings
 from ceph_tuner.target import Place, covered
 
@@ -47,16 +50,27 @@ class FakeOsd:
     local: Dict[str, str] = field(default_factory=dict)
     """From its ceph.conf."""
     defaults: Dict[str, str] = field(default_factory=dict)
-    scheduler: Dict[str, str] = field(default_factory=dict)
-    """The nine values that it schedules by, whatever it says its options are."""
+    shards: List[Dict[str, str]] = field(default_factory=list)
+    """The nine values that each shard schedules by, whatever the OSD says its options are: shard 0, and one that is
+    told of changes before it."""
+
+    @property
+    def scheduler(self) -> Dict[str, str]:
+        """What the shards schedule by; where they differ, both."""
+        one, early = self.shards
+        return {name: one[name] if one[name] == early[name] else f"{one[name]}, {early[name]}" for name in one}
 
     def boot(self, table: Table, early: bool = True) -> List[Tuple[str, str]]:
         """Start; return the keys that this OSD asks the monitors to remove."""
         self.defaults = {name: "0.000000" if name[-3:] != "wgt" else "1" for name in MCLOCK_NINE}
         known = {key: value for key, value in table.items() if "class:" not in key[0] and (early or "/" not in key[0])}
         self.from_mon = self.seen(known)
-        self._take_profile()
-        return self.notice(table)
+        self._write_profile()
+        self.shards = [self._read(), self._read()]
+        asked = self.notice(table)
+        # as after `ceph-tuner doctor --cure stale-shards`: a profile at a device class comes after the start
+        self.shards[1] = dict(self.shards[0])
+        return asked
 
     def seen(self, table: Table) -> Dict[str, str]:
         entries = [ConfigEntry(*key, value) for key, value in sorted(table.items())]
@@ -66,27 +80,29 @@ class FakeOsd:
     def notice(self, table: Table) -> List[Tuple[str, str]]:
         """Take the database's state over; return the keys that this OSD asks the monitors to remove."""
         before, self.from_mon = self.from_mon, self.seen(table)
-        if before.get(PROFILE) != self.from_mon.get(PROFILE):
-            self._take_profile()
+        if any(before.get(name) != self.from_mon.get(name) for name in (PROFILE, *BANDWIDTHS)):
+            early = self._read()
+            if before.get(PROFILE) != self.from_mon.get(PROFILE):
+                self._write_profile()
+            self.shards = [self._read(), early]
         keys = [name for name in MCLOCK_NINE if before.get(name) != self.from_mon.get(name)]
         if not keys:
             return []
         if self.effective()[PROFILE] == "custom":
-            self._take_values()
+            self.shards = [self._read(), self._read()]
             return []
         return [(who, keys[0]) for who in ("osd", f"osd.{self.place.osd}")]
 
     def effective(self) -> Dict[str, str]:
         return {**stock(self.release.name), **self.defaults, **self.from_mon, **self.local}
 
-    def _take_profile(self) -> None:
+    def _write_profile(self) -> None:
         profile = self.effective()[PROFILE]
         if profile != "custom":
             self.defaults.update(format_settings(self.release.profiles[profile], self.release))
-        self._take_values()
 
-    def _take_values(self) -> None:
-        self.scheduler = {name: self.effective()[name] for name in MCLOCK_NINE}
+    def _read(self) -> Dict[str, str]:
+        return {name: self.effective()[name] for name in MCLOCK_NINE}
 
 
 class MemoryStore:
@@ -131,6 +147,8 @@ class Monitors:
         self.before_write: Callable[[], None] = lambda: None
         self.after_write: Callable[[], None] = lambda: None
         self.writes: List[str] = []
+        self.running = [format_version(release.newest)]
+        """Versions that the OSDs run."""
         racks = ("r0", "r1")
         self.osd = [
             FakeOsd(
@@ -172,6 +190,9 @@ class Monitors:
 
     def places(self) -> List[Place]:
         return [osd.place for osd in self.osd]
+
+    def versions(self) -> List[str]:
+        return self.running
 
     def osds(self, who: str) -> List[int]:
         return covered(who, self.places())
@@ -229,8 +250,13 @@ class ManualClock:
 
     def __init__(self, start: float = 1_000_000.0) -> None:
         self.time = start
+        self.jumped = 0.0
+        """What somebody set it forward by."""
 
     def now(self) -> float:
+        return self.time + self.jumped
+
+    def monotonic(self) -> float:
         return self.time
 
     def sleep(self, seconds: float) -> None:

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Callable, Dict, List, Optional
 
 import pytest
 
 from appliers import CUSTOM, FULL, LIMIT, OTHER, Killed, applier, apply, kill_at, survive
 from ceph_tuner.applier import Applier, Undone
-from ceph_tuner.errors import CommandFailed, EffectNotSeen, InputError, Locked, RetryLater, Stopped
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, EffectNotSeen, InputError, Locked, RetryLater, Stopped
 from ceph_tuner.journal import APPLIED, UNDONE
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
 from ceph_tuner.lock import LEASE_S, Holder, Lock
+from ceph_tuner.plan import plan_change
+from ceph_tuner.releases import REEF
+from ceph_tuner.rereading import BANDWIDTHS
 from ceph_tuner.settings import format_settings
 from ceph_tuner.target import Place
 from monitors import TENTACLE, ManualClock, Monitors, Table
@@ -228,7 +232,7 @@ def test_profiles_that_somebody_gave_to_hundreds_of_osds_do_not_stand_in_the_way
 
     def sources(osd: int) -> Dict[str, Dict[str, str]]:
         asked[0] += 1
-        found = {name: value for who in ("osd", f"osd.{osd}") for name in (PROFILE, *MCLOCK_NINE)
+        found = {name: value for who in ("osd", f"osd.{osd}") for name in (PROFILE, *MCLOCK_NINE, *BANDWIDTHS)
                  if (value := monitors.table.get((who, name)))}  # fmt: skip
         return {name: {"mon": value} for name, value in found.items()}
 
@@ -238,7 +242,7 @@ def test_profiles_that_somebody_gave_to_hundreds_of_osds_do_not_stand_in_the_way
     monitors.table.update(chosen)
     applier(monitors).undo()
     assert monitors.table == chosen
-    assert asked[0] == 2 * 800
+    assert asked[0] == 3 * 800
 
 
 @pytest.mark.parametrize("last", [None, "balanced", "high_client_ops"])
@@ -342,7 +346,192 @@ def test_planning_and_looking_write_nothing() -> None:
     one.plan("osd", OTHER)
     (entry,) = one.undoable()
     steps, drift = one.preview_undo(entry)
-    assert steps[-1].command == "ceph config rm osd osd_mclock_profile"
+    assert [step.command for step in steps[-2:]] == [
+        "ceph config rm osd osd_mclock_profile",
+        "ceph config rm osd osd_mclock_max_sequential_bandwidth_hdd",
+    ]
     assert not drift
     assert one.leftover() == []
     one.history()
+
+
+# every shard
+
+
+def stale(monitors: Monitors) -> List[int]:
+    return [osd.place.osd for osd in monitors.osd if osd.shards[0] != osd.shards[1]]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("back", ["undo", "balanced", "high_client_ops"])
+def test_on_the_way_to_a_built_in_profile_every_shard_gets_its_values(restarted: bool, back: str) -> None:
+    monitors = Monitors()
+    apply(monitors, "osd", {PROFILE: "high_recovery_ops"} if back == "balanced" else CUSTOM)
+    if restarted:
+        monitors.restart_osds()
+    if back == "undo":
+        applier(monitors).undo()
+    else:
+        apply(monitors, "osd", {PROFILE: back})
+    assert stale(monitors) == []
+    profile = "balanced" if back == "undo" else back
+    assert monitors.schedulers() == [format_settings(TENTACLE.profiles[profile], TENTACLE)] * 3
+
+
+def test_a_profile_switched_by_hand_leaves_stale_shards_and_the_cure_frees_them() -> None:
+    monitors = Monitors()
+    monitors.someone_sets("osd", PROFILE, "high_client_ops")
+    assert stale(monitors) == [0, 1, 2], "the fake must have Ceph's trap, or this test says nothing"
+    one = applier(monitors)
+    assert one.apply(one.plan_rereading("osd")) is not None
+    assert stale(monitors) == []
+    assert monitors.table == {("osd", PROFILE): "high_client_ops"}
+    assert [entry.state for entry in one.history()] == [UNDONE]
+    assert one.undoable() == []
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+@pytest.mark.parametrize("landed", [False, True])
+def test_killed_while_the_shards_are_cured_nothing_stays(at: int, landed: bool) -> None:
+    monitors = Monitors()
+    monitors.someone_sets("osd", PROFILE, "high_client_ops")
+    kill_at(monitors, at, landed)
+    one = applier(monitors)
+    with suppress(Killed):
+        one.apply(one.plan_rereading("osd"))
+    survive(monitors)
+    applier(monitors, "next").recover()
+    assert monitors.table == {("osd", PROFILE): "high_client_ops"}
+
+
+def test_of_steps_that_touch_a_key_twice_the_one_under_way_is_known() -> None:
+    """A write of the last step that lands late is taken back, although earlier steps look undone."""
+    monitors = Monitors()
+    one = applier(monitors, "dead")
+    wanted = {PROFILE: "high_client_ops", "osd_max_scrubs": 1}
+    late: List[Callable[[], None]] = []
+
+    def die(who: str, name: str, value: Optional[str]) -> bool:
+        if name == "osd_max_scrubs":
+            late.append(lambda: monitors.someone_sets(who, name, value))
+            kill_at(monitors, 1)
+            raise Killed
+        return False
+
+    monitors.refuse = die
+    with pytest.raises(Killed):
+        one.apply(one.plan("osd", wanted))
+    survive(monitors)
+    monitors.refuse = lambda who, name, value: False
+    next_one = applier(monitors, "next")
+    assert ("osd", "osd_max_scrubs") in next_one._doubtful(next_one.history()[-1])
+
+
+# the OSDs' versions
+
+
+def test_where_two_versions_differ_in_a_built_in_profile_it_is_refused_and_a_custom_one_is_not() -> None:
+    monitors = Monitors()
+    monitors.running = ["20.2.2", "20.2.4"]
+    one = applier(monitors)
+    with pytest.raises(InputError, match=r"= balanced: found OSDs of Tentacle up to 20\.2\.2 beside"):
+        one.plan("osd", {PROFILE: "balanced"})
+    assert one.plan("osd", CUSTOM).steps
+    monitors.running = ["20.2.3", "20.2.4"]
+    assert one.plan("osd", {PROFILE: "high_client_ops"}).steps
+    monitors.running = ["17.2.6", "17.2.7"]
+    with pytest.raises(InputError, match="in other units"):
+        one.plan("osd", {"osd_max_scrubs": 1})
+
+
+def test_nothing_is_written_to_a_release_whose_rules_are_not_known_and_taking_back_works() -> None:
+    monitors = Monitors()
+    apply(monitors, "osd", CUSTOM)
+    monitors.running = ["21.1.0"]
+    one = applier(monitors)
+    for plan in (lambda: one.plan("osd", {"osd_max_scrubs": 1}), lambda: one.plan_rereading("osd")):
+        with pytest.raises(InputError, match=r"Umbrella .* not known yet"):
+            plan()
+    one.undo()
+    assert monitors.table == {}
+
+
+def test_a_knob_is_judged_by_the_oldest_version_that_runs() -> None:
+    monitors = Monitors()
+    wanted = {"osd_snap_trim_cost": 2_000_000}
+    with pytest.raises(InputError, match="does nothing"):
+        plan_change([], "osd", wanted, REEF, monitors.places())
+    assert plan_change([], "osd", wanted, REEF, monitors.places(), version=(18, 2, 1)).steps
+
+
+# many OSDs
+
+
+def slow(monitors: Monitors, clock: ManualClock, answer_s: float, effect_s: float) -> None:
+    """Each answer takes time, and a value takes effect some time after the monitors have it."""
+    since: Dict[str, float] = {}
+    monitors.after_write = lambda: since.update(dict.fromkeys([str(len(monitors.writes))], clock.time))
+    real = monitors.effective
+
+    def effective(osd: int) -> Dict[str, str]:
+        clock.sleep(answer_s)
+        return real(osd) if clock.time >= max(since.values(), default=0.0) + effect_s else {}
+
+    monitors.effective = effective  # type: ignore[method-assign]
+
+
+def test_osds_that_were_asked_a_moment_too_early_are_asked_again_however_many_there_are() -> None:
+    monitors, clock = Monitors(osds=1000), ManualClock()
+    one = applier(monitors, clock=clock)
+    plan = one.plan("osd", {"osd_max_scrubs": 1})
+    slow(monitors, clock, 0.006, 0.05)
+    entry = one.apply(plan)
+    assert entry is not None
+    assert (entry.state, entry.note) == (APPLIED, "")
+
+
+def test_an_osd_that_goes_down_after_the_plan_is_told_and_does_not_fail_the_change() -> None:
+    monitors = Monitors()
+    one = applier(monitors)
+    plan = one.plan("osd", CUSTOM)
+    monitors.osd[1].place = replace(monitors.osd[1].place, up=False)
+    real = monitors.effective
+
+    def effective(osd: int) -> Dict[str, str]:
+        if osd == 1:
+            raise ClusterTimeout("osd.1 did not answer in time")
+        return real(osd)
+
+    monitors.effective = effective  # type: ignore[method-assign]
+    entry = one.apply(plan)
+    assert entry is not None
+    assert entry.note == "osd.1 went down: it follows when it starts, unchecked"
+
+
+def test_an_osd_that_hangs_fails_no_dry_run() -> None:
+    monitors = Monitors()
+    real = monitors.sources
+
+    def sources(osd: int) -> Dict[str, Dict[str, str]]:
+        if osd == 1:
+            raise ClusterTimeout("osd.1 did not answer in time")
+        return real(osd)
+
+    monitors.sources = sources  # type: ignore[method-assign]
+    plan = applier(monitors).plan("osd", CUSTOM)
+    assert len(plan.steps) == 10
+    assert any("osd.1 does not answer" in warning for warning in plan.warnings)
+
+
+def test_a_profile_is_not_switched_while_an_osd_is_late_to_show_what_that_needs() -> None:
+    monitors = Monitors()
+    apply(monitors, "osd", CUSTOM)
+    before = dict(monitors.table)
+    real = monitors.sources
+    late = {osd: real(osd) for osd in (0, 1, 2)}
+    one = applier(monitors)
+    plan = one.plan("osd", {PROFILE: "balanced"})
+    monitors.sources = lambda osd: late[1] if osd == 1 else real(osd)  # type: ignore[method-assign]
+    with pytest.raises(EffectNotSeen, match=r"osd\.1 has"):
+        one.apply(plan)
+    assert monitors.table == before

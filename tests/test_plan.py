@@ -8,14 +8,16 @@ import pytest
 from ceph_tuner.deciding import same_value, winner
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
-from ceph_tuner.plan import ChangePlan, Step, plan_change, plan_restore
+from ceph_tuner.plan import ChangePlan, Step, plan_change, plan_rereading, plan_restore
 from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.releases import Value, nine
+from ceph_tuner.releases import RELEASES, Value, nine
 from ceph_tuner.settings import format_settings
 from monitors import TENTACLE, Monitors, Table
 
 CUSTOM: Dict[str, Value] = nine((0.3, 1, 0), (0.2, 2, 0.5), (0.1, 3, 0.4))
 LIMIT = "osd_mclock_scheduler_client_lim"
+BANDWIDTH, RAISED = "osd_mclock_max_sequential_bandwidth_hdd", "157286401"
+SSD = "osd_mclock_max_sequential_bandwidth_ssd"
 
 
 def entries(table: Table) -> List[ConfigEntry]:
@@ -53,8 +55,8 @@ def test_what_holds_already_is_not_written() -> None:
 def test_a_built_in_profile_takes_the_nine_values_away_while_still_custom() -> None:
     table: Table = {("osd", PROFILE): "custom", **{("osd", name): str(value) for name, value in CUSTOM.items()}}
     made = plan(table, "osd", {PROFILE: "high_client_ops"})
-    assert [step.new for step in made.steps] == [None] * 9 + ["high_client_ops"]
-    assert made.steps[-1].settled
+    assert [step.new for step in made.steps] == [None] * 9 + [RAISED, "high_client_ops", None]
+    assert [step.settled for step in made.steps] == [False] * 10 + [True, True]
     assert made.expected[LIMIT] == "0.000000"
 
 
@@ -129,9 +131,15 @@ def test_a_custom_profile_with_holes_is_warned_of() -> None:
 def test_taking_back_goes_the_other_way_round_with_the_profile_last() -> None:
     made = plan({("osd", "osd_max_scrubs"): "4"}, "osd", {**CUSTOM, "osd_max_scrubs": 1})
     after = {("osd", name): text for name, text in made.expected.items()}
-    back = plan_restore(entries(after), made.restores(), Monitors().places())
-    assert [step.name for step in back.steps] == ["osd_max_scrubs", *reversed(MCLOCK_NINE), PROFILE]
-    assert back.steps[-1].settled
+    back = plan_restore(entries(after), made.restores(), Monitors().places(), TENTACLE)
+    assert [step.name for step in back.steps] == [
+        "osd_max_scrubs",
+        *reversed(MCLOCK_NINE),
+        BANDWIDTH,
+        PROFILE,
+        BANDWIDTH,
+    ]
+    assert [step.settled for step in back.steps[-3:]] == [False, True, True]
     assert {step.key: step.new for step in back.steps}["osd", "osd_max_scrubs"] == "4"
     assert not back.drift
 
@@ -139,7 +147,7 @@ def test_taking_back_goes_the_other_way_round_with_the_profile_last() -> None:
 def test_what_somebody_changed_since_is_left_and_told() -> None:
     made = plan({}, "osd", {"osd_max_scrubs": 1, "osd_scrub_chunk_max": 5})
     found = entries({("osd", "osd_max_scrubs"): "2", ("osd", "osd_scrub_chunk_max"): "5"})
-    back = plan_restore(found, made.restores(), Monitors().places())
+    back = plan_restore(found, made.restores(), Monitors().places(), TENTACLE)
     assert [step.key for step in back.steps] == [("osd", "osd_scrub_chunk_max")]
     assert str(back.drift[0]) == "osd osd_max_scrubs: found 2 instead of our 1, left as it is"
 
@@ -148,11 +156,11 @@ def test_a_profile_that_somebody_changed_is_held_at_custom_while_the_nine_go_and
     made = plan({}, "osd", CUSTOM)
     found = {("osd", name): text for name, text in made.expected.items()}
     found["osd", PROFILE] = "high_recovery_ops"
-    back = plan_restore(entries(found), made.restores(), Monitors().places())
-    assert [(step.name, step.new) for step in (back.steps[0], back.steps[-1])] == [
+    back = plan_restore(entries(found), made.restores(), Monitors().places(), TENTACLE)
+    assert [(step.name, step.new) for step in (back.steps[0], back.steps[-2])] == [
         (PROFILE, "custom"), (PROFILE, "high_recovery_ops")
     ]  # fmt: skip
-    assert len(back.steps) == 11
+    assert len(back.steps) == 13
     assert back.drift[0].found == "high_recovery_ops"
 
 
@@ -160,11 +168,12 @@ def test_one_osd_under_another_profile_is_held_at_custom_by_its_own_entry() -> N
     made = plan({}, "osd", CUSTOM)
     found = {("osd", name): text for name, text in made.expected.items()}
     found["osd.1", PROFILE] = "balanced"
-    back = plan_restore(entries(found), made.restores(), Monitors().places())
+    back = plan_restore(entries(found), made.restores(), Monitors().places(), TENTACLE)
     assert back.steps[0] == Step("osd.1", PROFILE, "balanced", "custom")
     # the OSDs are waited for once, before the first profile is let go
-    assert back.steps[-2:] == (
-        Step("osd", PROFILE, "custom", None, settled=True), Step("osd.1", PROFILE, "custom", "balanced")
+    assert back.steps[-3:] == (
+        Step("osd", PROFILE, "custom", None, settled=True), Step("osd.1", PROFILE, "custom", "balanced"),
+        Step("osd", BANDWIDTH, RAISED, None, settled=True),
     )  # fmt: skip
 
 
@@ -175,7 +184,7 @@ def test_an_osd_that_is_down_is_held_at_custom_as_well() -> None:
     found = {("osd", name): text for name, text in made.expected.items()}
     found["osd.1", PROFILE] = "balanced"
     places = [replace(place, up=place.osd != 1) for place in monitors.places()]
-    assert plan_restore(entries(found), made.restores(), places).steps[0] == Step(
+    assert plan_restore(entries(found), made.restores(), places, TENTACLE).steps[0] == Step(
         "osd.1", PROFILE, "balanced", "custom"
     )
 
@@ -240,3 +249,44 @@ def test_the_winner_is_the_finest_entry_that_covers_the_osd() -> None:
     assert found is not None
     assert found.value == "3"
     assert winner(entries(table), "y", place) is None
+
+
+@pytest.mark.parametrize(
+    ("table", "target", "keys"),
+    [
+        ({}, "osd", [("osd", BANDWIDTH, None, RAISED)]),
+        # an entry of that medium: the other one's, which nobody has set
+        ({("osd.1", BANDWIDTH): "200000000"}, "osd", [("osd", SSD, None, "1258291201")]),
+        ({("osd", BANDWIDTH): "7", ("osd", SSD): "9"}, "osd", [("osd", BANDWIDTH, "7", "8")]),
+        # both are set finer: every OSD by itself, by one byte more than it has
+        ({("osd.1", BANDWIDTH): "7", ("osd.1", SSD): "9"}, "osd",
+         [("osd.0", BANDWIDTH, None, RAISED), ("osd.1", BANDWIDTH, "7", "8"), ("osd.2", BANDWIDTH, None, RAISED)]),
+        ({("osd", BANDWIDTH): "7", ("osd", SSD): "9"}, "osd/host:h1", [("osd/host:h1", BANDWIDTH, None, "8")]),
+    ],
+)  # fmt: skip
+def test_every_osd_of_the_target_sees_a_bandwidth_change_and_its_own_come_back(
+    table: Table, target: str, keys: List[object]
+) -> None:
+    monitors = Monitors(table=table)
+    made = plan_rereading(monitors.dump(), target, TENTACLE, monitors.places())
+    assert [(step.who, step.name, step.old, step.new) for step in made.steps if not step.settled][: len(keys)] == keys
+    before = {osd: monitors.sources(osd) for osd in monitors.osds(target)}
+    for step in made.steps:
+        if step.settled:
+            assert all(monitors.sources(osd) != before[osd] for osd in before)
+        if step.new is None:
+            monitors.remove(*step.key)
+        else:
+            monitors.set(*step.key, step.new)
+    assert monitors.table == table
+    assert made.standing() == ()
+
+
+def test_quincy_before_17_2_7_has_no_bandwidth_to_touch() -> None:
+    monitors = Monitors()
+    assert plan_rereading([], "osd", RELEASES["quincy-early"], monitors.places()).steps == ()
+
+
+def test_reading_again_wakes_no_value_that_sleeps() -> None:
+    with pytest.raises(InputError, match="would wake it up"):
+        plan_rereading(entries({("osd", LIMIT): "0.100000"}), "osd", TENTACLE, Monitors().places())

@@ -13,10 +13,11 @@ from typing import Dict, Iterator, List, Tuple
 import pytest
 
 from ceph_tuner.clusters import Cluster, open_cluster
-from ceph_tuner.errors import CommandFailed, InputError, Locked
+from ceph_tuner.errors import CommandFailed, InputError, JournalDamaged, Locked
 from ceph_tuner.journal import UNDONE
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
 from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.lock import Claim, Holder, break_lock, claims
 from ceph_tuner.releases import Value, nine
 from ceph_tuner.settings import format_settings
 
@@ -195,7 +196,7 @@ def test_values_under_a_built_in_profile_wake_up_when_its_entry_is_touched(any_l
         # the profile that it has already
         cluster.config.set("osd.1", PROFILE, "balanced")
         time.sleep(1)
-        assert rates(any_lab) < free / 3
+        assert rates(any_lab) < free / 2
 
 
 def test_an_osd_that_starts_goes_by_values_under_its_built_in_profile(any_lab: Lab, cluster: Cluster) -> None:
@@ -418,3 +419,37 @@ def test_a_claim_in_the_cluster_is_seen_by_every_client_and_gone_after_use(any_l
         assert "lock/" in any_lab.run(["ceph", "config-key", "dump", "mgr/tuner/"])
         assert [claim.holder for claim in lock.others()] == []
     assert "lock/" not in any_lab.run(["ceph", "config-key", "dump", "mgr/tuner/"])
+
+
+def test_what_somebody_puts_into_the_store_keeps_nobody_from_taking_back(
+    any_lab: Lab, cluster: Cluster, before: Dump
+) -> None:
+    forged = {
+        "journal/README": "hello",
+        "journal/00009998": "[" * 60_000,
+        "journal/00009999": '{"restores": [{"who": "osd.0-1000000", "name": "osd_max_scrubs", "value": "--id=x"}]}',
+        "lock-generation": "9" * 400,
+        # watched for a lease, as nobody renews it
+        "lock/forged": Claim("lock/forged", Holder("x"), 0.0, 1e300, True).to_text(),
+    }
+    applier = cluster.applier()
+    assert applier.apply(applier.plan("osd", FULL), trial=True) is not None
+    try:
+        for key, value in forged.items():
+            cluster.store.set(key, value)
+        (undone,) = cluster.applier().recover()
+        assert (undone.drift, undone.unseen) == ((), ())
+        assert dump(any_lab) == before
+        assert {item.key for item in applier.set_aside()} == {key for key in forged if key.startswith("journal/")}
+        with pytest.raises(JournalDamaged, match="journal/0000999"):
+            applier.apply(applier.plan("osd", FULL))
+        assert dump(any_lab) == before
+    finally:
+        for key in forged:
+            cluster.store.remove(key)
+    with cluster.lock() as held:
+        assert [claim.generation for claim in claims(cluster.store)] == [held.generation]
+        broken = break_lock(cluster.store)
+        assert [claim.held for claim in broken] == [True]
+        with pytest.raises(Locked, match="lost"):
+            held.check()

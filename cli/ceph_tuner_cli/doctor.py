@@ -15,8 +15,18 @@ from ceph_tuner.clusters import open_cluster
 from ceph_tuner.doctor import POINTLESS, Facts, Finding, examine, examine_host, gather, read_host
 from ceph_tuner.doctor.examination import CHECKS, HOST_CHECKS
 from ceph_tuner.doctor.finding import by_cost
+from ceph_tuner.doctor.shards import CURE
 from ceph_tuner.errors import InputError
-from ceph_tuner_cli.cluster_option import AnyClusterOption
+from ceph_tuner_cli.cluster_option import (
+    AnyClusterOption,
+    TargetOption,
+    YesOption,
+    at_work,
+    say_undone,
+    show_commands,
+    step_documents,
+    step_table,
+)
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
 
 LEAST_SHOWN = 0.005
@@ -29,9 +39,19 @@ def doctor(
     cluster: Optional[str] = AnyClusterOption,
     host: bool = typer.Option(False, "--host", help="Look at this machine, a host of OSDs, as well or alone."),
     tree: Path = typer.Option(Path("/"), "--tree", help="Where /proc, /sys and /dev of the host are found."),
+    cure: Optional[str] = typer.Option(
+        None, "--cure", metavar="CHECK", help=f"Cure one finding: {CURE}. Shows the commands; --yes runs them."
+    ),
+    target: str = TargetOption,
+    yes: bool = YesOption,
     form: Format = FormatOption,
 ) -> int:
-    """Look for what would make tuning pointless or wrong; changes nothing. Exit code 1: tuning would be pointless."""
+    """Look for what would make tuning pointless or wrong. Exit code 1: tuning would be pointless.
+
+    It changes nothing, except by --cure with --yes.
+    """
+    if cure is not None:
+        return _cured(cluster, cure, target, yes, form)
     if cluster is None and not host:
         raise InputError("doctor", "neither --cluster nor --host", "one of them, or both")
     findings: List[Finding] = []
@@ -55,6 +75,28 @@ def doctor(
         _say_commands(findings)
     say([f"note: {note}" for note in notes])
     return 1 if any(finding.severity == POINTLESS for finding in findings) else 0
+
+
+def _cured(cluster: Optional[str], cure: str, target: str, yes: bool, form: Format) -> int:
+    """Make every shard read its values again."""
+    if cure != CURE:
+        raise InputError("--cure", repr(cure), CURE)
+    if cluster is None:
+        raise InputError("doctor --cure", "no --cluster", "the cluster to cure")
+    with at_work(cluster, "curing, until the OSDs show it" if yes else f"reading what {target} has") as opened:
+        applier = opened.applier()
+        if yes:
+            say_undone(applier.recover())
+        plan = applier.plan_rereading(target)
+        if yes and plan.steps:
+            applier.apply(plan, f"doctor --cure {cure}")
+    document = {"cluster": cluster, "target": plan.target, "osds": list(plan.osds), "written": yes}
+    emit({**document, "steps": step_documents(plan.steps)}, form, lambda: step_table(plan.steps))
+    if form is Format.table:
+        show_commands(plan.commands)
+    count = f"{len(plan.osds)} OSD{'s' * (len(plan.osds) != 1)}"
+    say([f"every shard of {count} has read its values again" if yes else "nothing is changed: add --yes to write it"])
+    return 0
 
 
 def _look(cluster: str) -> Facts:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Set, Tuple
 
-from ceph_tuner.deciding import Database, same_value
+from ceph_tuner.deciding import Database, same, same_value
 from ceph_tuner.errors import (
     ClusterTimeout,
     CommandFailed,
@@ -20,16 +20,18 @@ from ceph_tuner.errors import (
     Stopped,
     TunerError,
 )
-from ceph_tuner.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal
+from ceph_tuner.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal, SetAside
 from ceph_tuner.knobs import KNOBS
 from ceph_tuner.lock import Lock
-from ceph_tuner.plan import ChangePlan, Drift, Key, Step, plan_change, plan_restore
+from ceph_tuner.plan import ChangePlan, Drift, Step, plan_change, plan_rereading, plan_restore
 from ceph_tuner.ports import Clock, ConfigDatabase, Store
-from ceph_tuner.releases import Release
+from ceph_tuner.refusing import refuse_versions
+from ceph_tuner.releases import Release, parse_version
+from ceph_tuner.rereading import Key
 from ceph_tuner.target import Place, covered
 
 EFFECT_S = 5.0
-"""How long the OSDs have to show a value that the database took."""
+"""How long the OSDs have to show a value that the database took, counted from when each was asked once."""
 POLL_S = 0.2
 _ROUNDS = 3
 _NOTE_MAX = 4000
@@ -41,6 +43,9 @@ class Configuration(ConfigDatabase, Protocol):
 
     def places(self) -> List[Place]:
         """Every OSD, with what masks are matched against."""
+
+    def versions(self) -> List[str]:
+        """Versions that the OSDs run."""
 
     def sources(self, osd: int) -> Mapping[str, Mapping[str, str]]:
         """Of one OSD's options that are not at their default: source -> value."""
@@ -77,14 +82,35 @@ class Applier:
     ) -> None:
         self._config, self._clock, self._lock = config, clock, lock
         self._release, self._who, self._effect_s = release, who, effect_s
-        self._journal = Journal(store)
+        self._journal = Journal(store, osds=lambda: 1 + max((place.osd for place in config.places()), default=0))
         self._trials: Set[int] = set()
 
     def plan(self, target: str, settings: Mapping[str, object]) -> ChangePlan:
         """Read what the decision needs, and decide. Writes nothing. Raises InputError."""
+        versions = self._config.versions()
+        refuse_versions(versions, settings)
         places = self._config.places()
-        sources = {osd: self._config.sources(osd) for osd in covered(target, places)}
-        return plan_change(self._config.dump(), target, settings, self._release, places, sources)
+        sources, silent = self._sources(covered(target, places))
+        oldest = min(map(parse_version, versions))
+        plan = plan_change(self._config.dump(), target, settings, self._release, places, sources, oldest)
+        return replace(plan, warnings=(*plan.warnings, *silent))
+
+    def _sources(self, osds: Iterable[int]) -> Tuple[Dict[int, Mapping[str, Mapping[str, str]]], List[str]]:
+        """What each OSD says of its options, and which do not answer: a plan does not hang on one that hangs."""
+        found: Dict[int, Mapping[str, Mapping[str, str]]] = {}
+        silent = []
+        for osd in osds:
+            found[osd] = {}
+            try:
+                found[osd] = self._config.sources(osd)
+            except (CommandFailed, ClusterTimeout) as error:
+                silent.append(f"osd.{osd} does not answer ({error}): what its own ceph.conf says was not looked at")
+        return found, silent
+
+    def plan_rereading(self, target: str) -> ChangePlan:
+        """Decide how every shard of a target's OSDs reads its values again. Writes nothing. Raises InputError."""
+        refuse_versions(self._config.versions(), {})
+        return plan_rereading(self._config.dump(), target, self._release, self._config.places())
 
     def apply(self, plan: ChangePlan, why: str = "", trial: bool = False) -> Optional[Entry]:
         """Write the plan and see its effect, or leave everything as it was. None where nothing had to be written.
@@ -94,6 +120,7 @@ class Applier:
         """
         with self._lock:
             self.recover()
+            self._journal.read().check_whole()
             self._refuse_stale(plan)
             if not plan.steps:
                 self._await_effect(plan)
@@ -120,11 +147,17 @@ class Applier:
             doubtful: Set[Key] = set()
             try:
                 for step in plan.steps:
+                    late = self._await_settled(step, plan.steps)
+                    if late:
+                        raise EffectNotSeen(f"{late[0]}, {self._effect_s:g} s after the monitors took it")
                     doubtful = {step.key}
-                    self._write(step, plan.steps)
+                    self._write(step)
                 doubtful = set()
-                self._await_effect(plan)
-                entry = self._moved(entry, APPLIED)
+                gone = self._await_effect(plan)
+                # what was only held or touched meanwhile is as before: not ours any more
+                standing = plan.standing()
+                entry = replace(entry, restores=standing, note="; ".join(gone)[:_NOTE_MAX])
+                entry = self._moved(entry, APPLIED if standing else UNDONE)
             except Locked:
                 # whoever has the lock now takes the change back; two at once would be worse
                 raise
@@ -199,11 +232,15 @@ class Applier:
         """Every change that is remembered, oldest first."""
         return self._journal.entries()
 
+    def set_aside(self) -> List[SetAside]:
+        """What lies in the journal and cannot be read: it stops new changes, and nothing from being taken back."""
+        return self._journal.read().set_aside
+
     def preview_undo(self, entry: Entry) -> Tuple[Sequence[Step], Sequence[Drift]]:
         """Return the steps that taking a change back would write now, and what it would leave."""
         repair = entry.state != APPLYING
         places = self._config.places()
-        plan = plan_restore(self._config.dump(), entry.restores, places, self._doubtful(entry), repair)
+        plan = plan_restore(self._config.dump(), entry.restores, places, self._release, self._doubtful(entry), repair)
         return plan.steps, plan.drift
 
     def _take_back_after(self, error: BaseException, entry: Entry, doubtful: Iterable[Key]) -> None:
@@ -225,18 +262,22 @@ class Applier:
     def _take_back(self, entry: Entry, doubtful: Iterable[Key] = (), note: str = "") -> Undone:
         """Steps back until the database is as before, then the OSDs are asked."""
         drift: Dict[Key, Drift] = {}
+        late: Dict[str, None] = {}
         doubtful, repair = set(doubtful), entry.state != APPLYING
         for _ in range(_ROUNDS):
-            plan = plan_restore(self._config.dump(), entry.restores, self._config.places(), doubtful, repair)
+            places = self._config.places()
+            plan = plan_restore(self._config.dump(), entry.restores, places, self._release, doubtful, repair)
             drift.update({(item.who, item.name): item for item in plan.drift})
             # the plan's own list, since it knows what it holds at custom meanwhile
             entry = self._moved(replace(entry, restores=plan.restores), UNDOING)
             if not plan.steps:
                 break
             for step in plan.steps:
-                self._write(step, plan.steps)
+                # it goes on: to stop half-way would be worse, and it is told
+                late.update(dict.fromkeys(self._await_settled(step, plan.steps)))
+                self._write(step)
             doubtful, repair = set(), False
-        left = plan_restore(self._config.dump(), entry.restores, self._config.places())
+        left = plan_restore(self._config.dump(), entry.restores, self._config.places(), self._release)
         if left.steps:
             raise Stopped(
                 f"change {entry.number}: {left.steps[0].who} {left.steps[0].name} does not stay as it was; "
@@ -244,28 +285,34 @@ class Applier:
                 "stop what writes it, then `ceph-tuner rollback`",
             )
         drift.update({(item.who, item.name): item for item in left.drift})
-        unseen = self._await_sources({restore.key for restore in entry.restores} | set(drift))
+        late.update(dict.fromkeys(self._await_sources({restore.key for restore in entry.restores} | set(drift))))
+        unseen = tuple(late)
         told = "; ".join([part for part in (note or entry.note, *map(str, drift.values())) if part])
         entry = self._moved(replace(entry, trial=False, note=told[:_NOTE_MAX]), UNDONE)
         self._trials.discard(entry.number)
         return Undone(entry, tuple(drift.values()), unseen)
 
     def _doubtful(self, entry: Entry) -> Set[Key]:
-        """After a crash while applying: the first step not seen may still be under way to the monitors."""
+        """After a crash while applying: the first step not seen may still be under way to the monitors.
+
+        Where a key is written twice, several numbers of steps done look alike: the next of each.
+        """
         if entry.state != APPLYING:
             return set()
-        now = {(row.who, row.name): row.value for row in self._config.dump()}
+        found = {(row.who, row.name): row.value for row in self._config.dump()}
+        shown = {step.key: step.old for step in reversed(entry.steps)}
+        unlike = [sum(not same(found.get(key), value) for key, value in shown.items())]
         for step in entry.steps:
-            found = now.get(step.key)
-            if found is None if step.new is None else found is not None and same_value(found, step.new):
-                continue
-            return {step.key}
-        return set()
+            # of one key at a time, as a rollout over thousands of OSDs has as many steps
+            unlike.append(unlike[-1] + same(found.get(step.key), shown[step.key]) - same(found.get(step.key), step.new))
+            shown[step.key] = step.new
+        return {step.key for step, count in zip(entry.steps, unlike) if count == min(unlike)}
 
-    def _write(self, step: Step, steps: Sequence[Step]) -> None:
-        if step.settled:
-            earlier = steps[: steps.index(step)]
-            self._await_sources({item.key for item in earlier})
+    def _await_settled(self, step: Step, steps: Sequence[Step]) -> Tuple[str, ...]:
+        """Where a step ends the state that the earlier ones needed: the OSDs that are late to show those."""
+        return self._await_sources({item.key for item in steps[: steps.index(step)]}) if step.settled else ()
+
+    def _write(self, step: Step) -> None:
         self._lock.check()
         if step.new is None:
             self._config.remove(step.who, step.name)
@@ -278,8 +325,8 @@ class Applier:
             if now.get(restore.key) != restore.value:
                 raise RetryLater(f"{restore.who} {restore.name} has changed since the plan was made: plan again", "")
 
-    def _await_effect(self, plan: ChangePlan) -> None:
-        """Raise EffectNotSeen unless every covered OSD comes to show what was planned."""
+    def _await_effect(self, plan: ChangePlan) -> List[str]:
+        """Raise EffectNotSeen unless every covered OSD comes to show what was planned; name those that went down."""
 
         def wrong(osd: int) -> Optional[str]:
             shown = self._config.effective(osd)
@@ -292,6 +339,8 @@ class Applier:
         missing = self._poll(plan.osds, wrong)
         if missing:
             raise EffectNotSeen(f"{next(iter(missing.values()))}, {self._effect_s:g} s after the monitors took it")
+        running = set(covered(plan.target, self._config.places()))
+        return [f"osd.{osd} went down: it follows when it starts, unchecked" for osd in plan.osds if osd not in running]
 
     def _await_sources(self, keys: Set[Key]) -> Tuple[str, ...]:
         """Wait until the OSDs have what the database now says for these keys; return those that do not."""
@@ -320,8 +369,11 @@ class Applier:
         return tuple(self._poll(sorted(names), wrong).values())
 
     def _poll(self, osds: Iterable[int], wrong: Callable[[int], Optional[str]]) -> Dict[int, str]:
-        """Ask each OSD until it is right or time is up. Every one is asked at least once, however many there are."""
-        deadline = self._clock.now() + self._effect_s
+        """Ask each OSD until it is right or time is up, which begins when every one was asked: that may take longer.
+
+        Returns what those lack that are up. One that went down meanwhile follows when it starts.
+        """
+        deadline: Optional[float] = None
         pending: Dict[int, str] = dict.fromkeys(osds, "")
         while pending:
             for osd in list(pending):
@@ -333,11 +385,14 @@ class Applier:
                     del pending[osd]
                 else:
                     pending[osd] = answer
+            now = self._clock.monotonic()
+            deadline = now + self._effect_s if deadline is None else deadline
             if pending:
-                if self._clock.now() >= deadline:
+                if now >= deadline:
                     break
                 self._clock.sleep(POLL_S)
-        return pending
+        up = {place.osd for place in self._config.places() if place.up} if pending else set()
+        return {osd: words for osd, words in pending.items() if osd in up}
 
     def _entry(self, number: int) -> Entry:
         for entry in self._journal.entries():
@@ -352,4 +407,4 @@ class Applier:
 
     def _record(self, entry: Entry) -> None:
         self._lock.check()
-        self._journal.write(entry)
+        self._journal.write(replace(entry, generation=self._lock.generation))

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
+from ceph_tuner.bounded import ANSWER, read_json
 from ceph_tuner.cost import Hardware
 from ceph_tuner.errors import CommandFailed, InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
@@ -42,7 +42,7 @@ def kind_of(metadata: Mapping[str, Any], device_class: str = "") -> str:
 def kinds_of(commander: Commander, places: Iterable[Place]) -> Dict[int, str]:
     """Give `kind_of` by OSD, with one command for all of them. Raises TunerError."""
     try:
-        rows = json.loads(commander.mon("osd metadata", {}))
+        rows = read_json(commander.mon("osd metadata", {}), "osd metadata", ANSWER)
     except (CommandFailed, ValueError):
         rows = []
     said = {int(row["id"]): row for row in rows}

@@ -5,14 +5,15 @@ The order is what makes it right (docs/safe-writes.md):
 - The nine mClock values are written only while the OSDs are under `custom`. Under a built-in profile an OSD answers a
   change of one by removing that key from `osd` and `osd.N`, whoever wrote it, and keeps scheduling by the old values.
 - So a change goes: profile `custom`, nine values, profile as wanted (when that is a built-in one), other options.
-  Taking it back: other options, then the nine values while the profile is still `custom`, and the profile last.
+  Taking it back: other options, then the nine values while the profile is still `custom`, and the profile after them.
+- On the way to a built-in profile the OSDs' shards are made to read their values again (`rereading`).
 """
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, replace
-from typing import Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.deciding import Database, same
 from ceph_tuner.errors import InputError
@@ -26,15 +27,13 @@ from ceph_tuner.refusing import (
     refuse_outranked,
     unset_under_custom,
 )
-from ceph_tuner.releases import Release, Settings
+from ceph_tuner.releases import Release, Settings, Version
+from ceph_tuner.rereading import BANDWIDTHS, Key, touches
 from ceph_tuner.settings import check_settings, format_settings
 from ceph_tuner.target import Place, Target, covers, section_of
 
 OVERRIDE = "osd_mclock_override_recovery_settings"
 """Opens the recovery and backfill options: while it is false, OSDs remove those keys as they do the nine."""
-
-Key = Tuple[str, str]
-"""(section with its mask, option)."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +88,11 @@ class ChangePlan:
             ours.setdefault(step.key, []).append(step.new)
         return tuple(Restore(*key, before[key], frozenset(ours[key])) for key in before)
 
+    def standing(self) -> Tuple[Restore, ...]:
+        """The same once every step is done: without the keys that hold again what they held before."""
+        last = {step.key: step.new for step in self.steps}
+        return tuple(restore for restore in self.restores() if not same(last[restore.key], restore.value))
+
 
 @dataclass(frozen=True)
 class Restore:
@@ -134,8 +138,9 @@ def plan_change(
     release: Release,
     places: Sequence[Place],
     sources: Optional[Mapping[int, Sources]] = None,
+    version: Optional[Version] = None,
 ) -> ChangePlan:
-    """Decide the steps. `sources` are what the covered OSDs say (None: not asked).
+    """Decide the steps. `sources` are what the covered OSDs say (None: not asked), `version` the oldest that they run.
 
     Raises InputError: a target that covers no running OSD, settings that the release refuses or ignores, and anything
     that would defeat the write, because it outranks the target (a finer entry, or the OSD's own ceph.conf).
@@ -146,10 +151,10 @@ def plan_change(
     running = [place for place in over if place.up]
     if not running:
         raise InputError("target", f"`{target}`, which covers no running OSD", "a target that covers one")
-    wanted = _wanted(settings, release)
+    wanted = _wanted(settings, release, version)
     refuse_late(where, wanted)
     # of 10 000 OSDs with a capacity each, few entries concern these knobs
-    current = _about(current, {*MCLOCK_NINE, PROFILE, *wanted})
+    current = _about(current, {*MCLOCK_NINE, PROFILE, *BANDWIDTHS, *wanted})
     warnings = [f"osd.{place.osd} is down: it follows when it starts, unchecked" for place in over if not place.up]
     warnings += [f"{name} takes effect when the OSD restarts" for name in wanted if KNOBS[name].change == "restart"]
     now = Database(current)
@@ -167,7 +172,7 @@ def plan_change(
     refuse_outranked(after, where, decided, running, sources or {})
     warnings += refuse_false_start(after, where, decided, [place for place in over if not place.up])
     changes: Dict[str, Optional[str]] = {**wanted, **dict.fromkeys(dropped)}
-    steps = _forward(who, own, changes, current, over)
+    steps = _forward(who, own, changes, current, places, release)
     touched = {step.who for step in steps if step.name == PROFILE}
     refuse_asleep(now, release, [place for place in places if any(covers(at, place) for at in touched)])
     return ChangePlan(
@@ -180,10 +185,31 @@ def plan_change(
     )
 
 
+def plan_rereading(
+    current: Sequence[ConfigEntry], target: str, release: Release, places: Sequence[Place]
+) -> ChangePlan:
+    """Decide the steps that make every shard of a target's OSDs read its nine values again, and change nothing else.
+
+    Raises InputError: a target that covers no running OSD, and values asleep under a built-in profile, which wake up.
+    """
+    who = str(Target.parse(target))
+    over = [place for place in places if covers(who, place)]
+    running = [place for place in over if place.up]
+    if not running:
+        raise InputError("target", f"`{target}`, which covers no running OSD", "a target that covers one")
+    now = Database(_about(current, {*MCLOCK_NINE, PROFILE, *BANDWIDTHS}))
+    refuse_asleep(now, release, over)
+    touched = touches(now, [who], places, release)
+    steps = [Step(*touch.key, touch.old, touch.new) for touch in touched]
+    steps += _settled([Step(*touch.key, touch.new, touch.old) for touch in touched])
+    return ChangePlan(who, release.name, tuple(place.osd for place in running), tuple(steps), {})
+
+
 def plan_restore(
     current: Sequence[ConfigEntry],
     restores: Sequence[Restore],
     places: Sequence[Place],
+    release: Release,
     doubtful: Iterable[Key] = (),
     repair: bool = False,
 ) -> RestorePlan:
@@ -193,7 +219,7 @@ def plan_restore(
     values are taken back, and then put back as it was found. With `repair` this is done even if all nine values are
     gone already: who removed them by hand, profile first, left the schedulers with them.
     """
-    current = _about(current, {PROFILE, *(restore.name for restore in restores)})
+    current = _about(current, {PROFILE, *BANDWIDTHS, *(restore.name for restore in restores)})
     found: Dict[Key, Optional[str]] = {(entry.who, entry.name): entry.value for entry in current}
     doubtful = set(doubtful)
     kept, drift = [], []
@@ -204,43 +230,49 @@ def plan_restore(
             kept.append(restore)
         else:
             drift.append(Drift(restore.who, restore.name, _one(restore.ours), now))
-    steps: List[Step] = []
 
-    def write(restore: Restore, settled: bool = False) -> None:
-        now = found.get(restore.key)
-        if not same(now, restore.value) or restore.key in doubtful:
-            steps.append(Step(*restore.key, now, restore.value, settled))
+    def writes(items: Iterable[Restore]) -> List[Step]:
+        differing = [item for item in items if not same(found.get(item.key), item.value) or item.key in doubtful]
+        return [Step(*item.key, found.get(item.key), item.value) for item in differing]
 
     nine = [item for item in kept if item.name in MCLOCK_NINE]
-    changing = [item for item in nine if not same(found.get(item.key), item.value) or item.key in doubtful]
+    changing = list(reversed(writes(nine)))
     holds = _holds(current, {item.who for item in (nine if repair else changing)}, places)
-    others = [item for item in kept if item.name not in MCLOCK_NINE and item.name != PROFILE]
-    for item in reversed([item for item in others if item.name != OVERRIDE]):
-        write(item)
-    for item in (item for item in others if item.name == OVERRIDE):
-        write(item, settled=True)
+    apart = {PROFILE, OVERRIDE, *MCLOCK_NINE, *BANDWIDTHS}
+    steps = writes(reversed([item for item in kept if item.name not in apart]))
+    steps += _settled(writes(item for item in kept if item.name == OVERRIDE))
     for key, value in holds.items():
         steps.append(Step(*key, value, "custom"))
         found[key] = "custom"
-    steps += [Step(*item.key, found.get(item.key), item.value) for item in reversed(changing)]
+    steps += changing
     profiles = {item.key: item for item in kept if item.name == PROFILE}
     for key, value in holds.items():
         # a profile that is ours goes back to what it was before us, another's to what it was just now
         own = profiles.get(key)
         profiles[key] = own or Restore(*key, value, frozenset({"custom"}))
-    for item in profiles.values():
-        write(item, settled=True)
-    rest = [item for item in kept if item.key not in profiles]
-    return RestorePlan(tuple(_settled_once(steps)), (*profiles.values(), *rest), tuple(drift))
+    let_go = writes(profiles.values())
+    capacities = {item.key: item for item in kept if item.name in BANDWIDTHS}
+    pending = {key for key, item in capacities.items() if not same(found.get(key), item.value)}
+    built_in = [step.who for step in let_go if step.new != "custom"]
+    for touch in touches(Database(current), built_in, places, release, pending=pending):
+        steps.append(Step(*touch.key, touch.old, touch.new))
+        found[touch.key] = touch.new
+        own = capacities.get(touch.key)
+        capacities[touch.key] = own or Restore(*touch.key, touch.old, frozenset({touch.new}))
+    steps += _settled(let_go)
+    steps += _settled(writes(capacities.values()))
+    last = {**profiles, **capacities}
+    rest = [item for item in kept if item.key not in last]
+    return RestorePlan(tuple(steps), (*last.values(), *rest), tuple(drift))
 
 
 def _about(entries: Iterable[ConfigEntry], names: Set[str]) -> List[ConfigEntry]:
     return [entry for entry in entries if entry.name in names]
 
 
-def _wanted(settings: Mapping[str, object], release: Release) -> Dict[str, str]:
+def _wanted(settings: Mapping[str, object], release: Release, version: Optional[Version]) -> Dict[str, str]:
     """Texts as the monitors keep them, complete, in the order to write them."""
-    checked: Settings = check_settings(settings, release)
+    checked: Settings = check_settings(settings, release, version=version)
     if not checked:
         raise InputError("settings", "nothing to set", "at least one knob")
     for name in checked:
@@ -262,42 +294,36 @@ def _forward(
     own: Mapping[str, str],
     changes: Mapping[str, Optional[str]],
     current: Sequence[ConfigEntry],
-    over: Sequence[Place],
+    places: Sequence[Place],
+    release: Release,
 ) -> Tuple[Step, ...]:
     """Custom, nine values, the profile as wanted, the rest. Keys that hold their value already are left out."""
     now: Dict[Key, Optional[str]] = {(who, name): value for name, value in own.items()}
-    steps: List[Step] = []
 
-    def write(key: Key, value: Optional[str], settled: bool = False) -> None:
-        if not same(now.get(key), value):
-            steps.append(Step(*key, now.get(key), value, settled))
-            now[key] = value
+    def writes(values: Mapping[Key, Optional[str]]) -> List[Step]:
+        steps = [Step(*key, now.get(key), value) for key, value in values.items() if not same(now.get(key), value)]
+        now.update(values)
+        return steps
 
-    nine = [name for name in MCLOCK_NINE if name in changes and not same(own.get(name), changes[name])]
-    holds = _holds(current, {who}, over) if nine else {}
+    nine: Dict[Key, Optional[str]] = {(who, name): changes[name] for name in MCLOCK_NINE if name in changes}
+    holds = _holds(current, {who}, places) if any(not same(now.get(key), nine[key]) for key in nine) else {}
     now.update(holds)
-    for key in holds:
-        write(key, "custom")
-    for name in nine:
-        write((who, name), changes[name])
-    if PROFILE in changes:
-        write((who, PROFILE), changes[PROFILE], settled=bool(nine))
-    for key, value in holds.items():
-        # a finer section's profile was only held; the target's own is as wanted by now
-        if key[0] != who:
-            write(key, value, settled=True)
-    for name, value in changes.items():
-        if name != PROFILE and name not in MCLOCK_NINE:
-            write((who, name), value)
-    return tuple(_settled_once(steps))
+    held, changing = writes(dict.fromkeys(holds, "custom")), writes(nine)
+    wanted = {(who, PROFILE): changes[PROFILE]} if PROFILE in changes else {}
+    # a finer section's profile was only held; the target's own is as wanted by now
+    let_go = writes({**wanted, **{key: value for key, value in holds.items() if key[0] != who}})
+    built_in = [step.who for step in let_go if step.new != "custom"]
+    touched = touches(Database(current), built_in, places, release, avoid=list(changes))
+    steps = [*held, *changing, *writes({touch.key: touch.new for touch in touched})]
+    steps += _settled(let_go) if changing else let_go
+    steps += _settled(writes({touch.key: touch.old for touch in touched}))
+    steps += writes({(who, name): text for name, text in changes.items() if name not in (PROFILE, *MCLOCK_NINE)})
+    return tuple(steps)
 
 
-def _settled_once(steps: Iterable[Step]) -> Iterator[Step]:
-    """Profiles that are let go one after the other: the OSDs are waited for before the first, not for each other."""
-    waited = False
-    for step in steps:
-        yield replace(step, settled=False) if waited and step.name == PROFILE else step
-        waited |= step.settled and step.name == PROFILE
+def _settled(steps: Sequence[Step]) -> List[Step]:
+    """Steps that end one state together: the OSDs are waited for before the first, not for each other."""
+    return [replace(step, settled=not at) for at, step in enumerate(steps)]
 
 
 def _after(current: Sequence[ConfigEntry], who: str, wanted: Mapping[str, str], dropped: Sequence[str]) -> Database:

@@ -8,7 +8,7 @@ from ceph_tuner.deciding import Database, same, same_value
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.releases import Release
+from ceph_tuner.releases import Release, parse_version, release_of
 from ceph_tuner.settings import format_settings
 from ceph_tuner.target import Place, Target, section_of
 
@@ -16,6 +16,29 @@ Sources = Mapping[str, Mapping[str, str]]
 """Of one OSD: option -> source (`mon`, `file`, …) -> value, for options that are not at their default."""
 
 _SOURCES = {"file": "ceph.conf", "env": "environment", "cmdline": "command line", "override": "`ceph tell` or code"}
+
+
+def refuse_versions(versions: Iterable[str], settings: Mapping[str, object]) -> None:
+    """OSDs of a release whose rules are not known, or of two that would take the settings differently."""
+    eras = list(dict.fromkeys(map(release_of, sorted(versions, key=parse_version))))
+    for era in eras:
+        if not era.verified:
+            raise InputError(
+                "Ceph's version",
+                f"{era.title}, whose rules for mClock are not known yet",
+                "a release up to Tentacle; looking, sampling and the doctor work here too",
+            )
+    wanted = str(settings.get(PROFILE, ""))
+    for one, other in zip(eras, eras[1:]):
+        if one.units != other.units:
+            both = f"{one.title} beside {other.title}, in other units"
+            raise InputError("Ceph's version", both, "OSDs of one release")
+        if one.profiles.get(wanted) != other.profiles.get(wanted):
+            raise InputError(
+                f"{PROFILE} = {wanted}",
+                f"OSDs of {one.title} beside {other.title}, where it has other values",
+                "OSDs of one release, or a custom profile",
+            )
 
 
 def refuse_outranked(

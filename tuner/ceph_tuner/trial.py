@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ceph_tuner.bounded import MISREAD
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.releases import Settings
 from ceph_tuner.sample import Measure
@@ -103,7 +104,7 @@ class Trial:
         """Read a record of the history; None for what another version wrote: the past is not worth an error."""
         try:
             return cls.from_dict(record)
-        except (KeyError, TypeError, ValueError):
+        except MISREAD:
             return None
 
 

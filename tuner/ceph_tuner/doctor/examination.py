@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List
 
-from ceph_tuner.doctor import capacity, compressing, encrypting, health, host, placement, queueing, scrubbing, settings
+from ceph_tuner.doctor import (
+    capacity,
+    compressing,
+    encrypting,
+    health,
+    host,
+    placement,
+    queueing,
+    recovering,
+    scrubbing,
+    settings,
+    shards,
+)
 from ceph_tuner.doctor.facts import Facts, HostFacts
 from ceph_tuner.doctor.finding import Finding, by_cost
 
@@ -17,9 +29,11 @@ CHECKS: Dict[str, Callable[[Facts], List[Finding]]] = {
     "leftovers": settings.leftovers,
     "nine values": settings.asleep,
     "reservations": settings.overbooked,
+    "shards": shards.stale,
     "placement": placement.placement,
     "flags": scrubbing.flagged,
     "scrub interval": scrubbing.interval,
+    "recovery chunk": recovering.chunk,
     "compression": compressing.compression,
     "laggy PGs": health.laggy,
     "metadata servers": health.metadata,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple
+from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
 
 from ceph_tuner.deciding import winner
 from ceph_tuner.ports import ConfigEntry
@@ -12,6 +12,16 @@ from ceph_tuner.target import Place
 
 OWN_SOURCES = ("override", "cmdline", "env", "file")
 """Where an OSD may have a value from that outranks the monitors', the strongest first."""
+
+
+class ServedClass(NamedTuple):
+    """One of mClock's classes, served by one shard of an OSD while it was looked at."""
+
+    shard: int
+    service_class: str
+    by_reservation: bool
+    """Whether it has a reservation there."""
+    by_limit: bool
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,7 @@ class OsdFacts:
     rejected: float = 0.0
     """Blobs that were compressed in vain."""
     used_bytes: float = 0.0
+    served: Tuple[ServedClass, ...] = ()
 
     @property
     def queue(self) -> str:

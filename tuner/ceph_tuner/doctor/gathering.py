@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
-from ceph_tuner.clusters.commands import CommandConfig, CommandStore
+from ceph_tuner.clusters.commands import CommandConfig, CommandStore, parsed
 from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, JournalDamaged
+from ceph_tuner.doctor.shards import Dump, read_tags, served
+from ceph_tuner.errors import ClusterTimeout, CommandFailed
 from ceph_tuner.in_force import kind_of
 from ceph_tuner.journal import APPLIED, APPLYING, Journal
 from ceph_tuner.ports import Commander
@@ -19,7 +20,7 @@ from ceph_tuner.releases import Release, parse_version
 from ceph_tuner.target import Place
 
 OSDS_MOST = 64
-"""OSDs that are asked themselves, three commands each, evenly over their ids."""
+"""OSDs that are asked themselves, five commands each, evenly over their ids."""
 PGS_MOST = 20_000
 """PGs that are listed one by one, about 4 KiB of JSON each."""
 
@@ -32,7 +33,7 @@ LOG_LINES = "10000"
 
 # "OSD bench result of 812.1 IOPS is not within the threshold limit range of 1000 IOPS and 80000 IOPS for osd.0. …";
 # up to 18.2.0 "… exceeded the threshold limit of … for osd.0"
-_BENCH = re.compile(r"OSD bench result of ([0-9.]+) IOPS .* for osd\.(\d+)")
+_BENCH = re.compile(r"OSD bench result of ([0-9.]{1,20}) IOPS .{0,300} for osd\.(\d{1,9})")
 
 _DEVIATION = "mgr/balancer/upmap_max_deviation"
 
@@ -91,6 +92,7 @@ class _Gathering:
         asked = set(spread((place.osd for place in places), OSDS_MOST))
         if len(asked) < len(places):
             self._notes.append(f"{len(asked)} of {len(places)} OSDs were asked, evenly over their ids")
+        before = self._dumps(asked)
         found: List[OsdFacts] = []
         for place in places:
             kind = kind_of(said.get(place.osd, {}), place.device_class)
@@ -99,11 +101,24 @@ class _Gathering:
                 self._report(f"osd.{place.osd}", len(found), len(places))
                 osd = self._tried(f"osd.{place.osd}", partial(self._asked, osd), osd)
             found.append(osd)
-        return tuple(found)
+        # the other questions lie between the two looks at a queue
+        after = self._dumps(asked)
+        numbers = ((osd, osd.place.osd) for osd in found)
+        return tuple(
+            replace(osd, served=served(before[number], after[number])) if number in asked else osd
+            for osd, number in numbers
+        )
+
+    def _dumps(self, osds: Iterable[int]) -> Dict[int, Dump]:
+        none: Dump = {}
+        return {osd: self._tried(f"the queues of osd.{osd}", partial(self._tags, osd), none) for osd in sorted(osds)}
+
+    def _tags(self, osd: int) -> Dump:
+        return read_tags(parsed(self._commander.tell(f"osd.{osd}", "dump_op_pq_state", {}), "dump_op_pq_state"))
 
     def _asked(self, osd: OsdFacts) -> OsdFacts:
         number = osd.place.osd
-        counters = json.loads(self._commander.tell(f"osd.{number}", "perf dump", {}))
+        counters = parsed(self._commander.tell(f"osd.{number}", "perf dump", {}), "perf dump")
         store = counters.get("bluestore", {})
         return OsdFacts(
             osd.place,
@@ -161,7 +176,8 @@ class _Gathering:
         return {int(match[2]): float(match[1]) for match in found if match}
 
     def _on_trial(self) -> FrozenSet[Tuple[str, str]]:
-        entries = Journal(CommandStore(self._commander)).entries()
+        entries, set_aside = Journal(CommandStore(self._commander)).read()
+        self._notes += map(str, set_aside)
         trials = [entry for entry in entries if entry.trial and entry.state in (APPLYING, APPLIED)]
         if trials:
             who = ", ".join(dict.fromkeys(entry.who for entry in trials))
@@ -179,12 +195,12 @@ class _Gathering:
         return str(status["mode"]) if status["active"] and status["mode"] != "none" else "off"
 
     def _mon(self, prefix: str, **arguments: str) -> Any:
-        return json.loads(self._commander.mon(prefix, arguments))
+        return parsed(self._commander.mon(prefix, arguments), prefix)
 
     def _tried(self, what: str, ask: Callable[[], _T], otherwise: _T) -> _T:
         try:
             return ask()
-        except (ClusterTimeout, CommandFailed, JournalDamaged, ValueError, KeyError, TypeError) as fault:
+        except (ClusterTimeout, CommandFailed, ValueError, KeyError, TypeError) as fault:
             self._notes.append(f"{what}: not seen ({fault})")
             return otherwise
 
