@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +14,9 @@ from ceph_tuner.releases import (
     QUINCY_EARLY,
     RELEASES,
     TENTACLE,
+    UMBRELLA,
     format_version,
+    level_of,
     parse_version,
     release_named,
     release_of,
@@ -32,6 +36,7 @@ from ceph_tuner.releases import (
         ("20.2.3", "tentacle"),
         ("20.2.4-1+b1", "tentacle"),
         ("20.3.0", "tentacle"),
+        ("21.1.0", "umbrella"),
         ("tentacle", "tentacle"),
         (" reef ", "reef"),
     ],
@@ -41,7 +46,7 @@ def test_a_version_gives_its_release(text: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["16.2.15", "pacific", "", "20.2", "21.1.0", "18.1.2", "17.1.0", "ceph version Development"]
+    "text", ["16.2.15", "pacific", "", "20.2", "22.1.0", "18.1.2", "17.1.0", "ceph version Development"]
 )
 def test_what_is_not_supported_is_refused_with_the_list_of_what_is(text: str) -> None:
     with pytest.raises(InputError, match=r"Ceph's version: found .* expected"):
@@ -111,3 +116,20 @@ def test_erasure_code_recovery_reads_are_scheduled_from_20_2_3() -> None:
 
 def test_no_limit_is_written_as_the_release_writes_it() -> None:
     assert (QUINCY_EARLY.no_limit, TENTACLE.no_limit) == (999_999, 0)
+
+
+def test_the_newest_point_releases_that_are_known() -> None:
+    newest = {name: format_version(era.newest) for name, era in RELEASES.items()}
+    assert (newest["reef"], newest["squid"], newest["tentacle"]) == ("18.2.8", "19.2.7", "20.2.4")
+
+
+def test_umbrella_is_known_and_not_supported() -> None:
+    assert not UMBRELLA.verified
+    assert UMBRELLA.name not in RELEASES
+    assert all(era.verified for era in RELEASES.values())
+    assert copy.deepcopy(UMBRELLA) is UMBRELLA
+
+
+def test_a_version_names_a_patch_level_and_a_release_none() -> None:
+    assert level_of("18.2.1") == (18, 2, 1)
+    assert level_of("reef") is None

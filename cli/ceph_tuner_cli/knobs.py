@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 import typer
 
 from ceph_tuner.knobs import KNOBS, Knob, knob
-from ceph_tuner.releases import RELEASES, Release, format_version, release_of
+from ceph_tuner.releases import RELEASES, Release, Version, format_version, level_of, release_of
 from ceph_tuner.report.words import shown as shown
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ReleaseOption
@@ -25,11 +25,16 @@ def knobs(
     """Show every knob: its range and default, what a change costs, and whether the release honours it under mClock."""
     chosen = [knob(name) for name in names] if names else list(KNOBS.values())
     era = None if release is None else release_of(release, "--release")
-    in_full = "\n".join(_page(entry, era) for entry in chosen)
-    emit([describe(entry, era) for entry in chosen], form, lambda: in_full if names else _table(chosen, era))
+    level = None if release is None else level_of(release, "--release")
+    in_full = "\n".join(_page(entry, era, level) for entry in chosen)
+    emit(
+        [describe(entry, era, level) for entry in chosen],
+        form,
+        lambda: in_full if names else _table(chosen, era, level),
+    )
 
 
-def describe(entry: Knob, release: Optional[Release] = None) -> Dict[str, Any]:
+def describe(entry: Knob, release: Optional[Release] = None, level: Optional[Version] = None) -> Dict[str, Any]:
     """Give a knob as plain data, in one release or in all."""
     low, high = entry.bounds(release)
     plain: Dict[str, Any] = {
@@ -47,15 +52,15 @@ def describe(entry: Knob, release: Optional[Release] = None) -> Dict[str, Any]:
     elif entry.kind != "bool":
         plain.update({"low": low, "high": high, "zero_means": entry.zero_means or None})
     if release is not None:
-        return {**plain, "release": release.name, **_in_release(entry, release)}
+        return {**plain, "release": release.name, **_in_release(entry, release, level)}
     return {**plain, "releases": {era.name: _in_release(entry, era) for era in RELEASES.values()}}
 
 
-def _in_release(entry: Knob, release: Release) -> Dict[str, Any]:
-    effect = entry.effective(release)
+def _in_release(entry: Knob, release: Release, level: Optional[Version] = None) -> Dict[str, Any]:
+    effect = entry.effective(release, level)
     return {
-        "exists": entry.exists(release),
-        "default": entry.default(release),
+        "exists": entry.exists(release, level),
+        "default": entry.default(release, level),
         "works": effect.works,
         "because": effect.because,
         "instead": list(effect.instead),
@@ -63,9 +68,10 @@ def _in_release(entry: Knob, release: Release) -> Dict[str, Any]:
     }
 
 
-def _table(chosen: List[Knob], release: Optional[Release]) -> Columns:
+def _table(chosen: List[Knob], release: Optional[Release], level: Optional[Version] = None) -> Columns:
     """One line a knob; `ceph-tuner knobs NAME` has the reasons."""
-    title = "Knobs under mClock" if release is None else f"Knobs under mClock, {release.title}"
+    named = "" if release is None else format_version(level) if level else release.title
+    title = f"Knobs under mClock, {named}" if named else "Knobs under mClock"
     # the names alone take half of a narrow terminal
     wide = release is None or console.width >= 90
     headings = ["knob", "works", "range"] if release is None else ["knob", "effect", "default", "range"]
@@ -74,9 +80,9 @@ def _table(chosen: List[Knob], release: Optional[Release]) -> Columns:
     for entry in chosen:
         cells = [_works(entry)]
         if release is not None:
-            default = entry.default(release)
-            cells = [_effect(entry, release), "-" if default is None else shown(entry, default)]
-        ignored = release is not None and not entry.effective(release).works
+            default = entry.default(release, level)
+            cells = [_effect(entry, release, level), "-" if default is None else shown(entry, default)]
+        ignored = release is not None and not entry.effective(release, level).works
         cells += [_range(entry, release)] if wide else []
         table.add_row(entry.name, *cells, style="dim" if ignored else None)
     return table
@@ -91,11 +97,11 @@ def _range(entry: Knob, release: Optional[Release]) -> str:
     return entry.expected(release) if entry.kind == "bool" else f"{low:.0f} to {high:.0f}"
 
 
-def _effect(entry: Knob, release: Release) -> str:
+def _effect(entry: Knob, release: Release, level: Optional[Version]) -> str:
     """One word for the effect; what a change costs, where it has one."""
-    effect = entry.effective(release)
+    effect = entry.effective(release, level)
     if not effect.works:
-        return "ignored" if entry.exists(release) else "absent"
+        return "ignored" if entry.exists(release, level) else "absent"
     return "if opened" if effect.needs else entry.change
 
 
@@ -110,8 +116,8 @@ def _works(entry: Knob) -> str:
     return ", ".join(changes) or ("always" if steps[0].effect.works else "never")
 
 
-def _verdict(entry: Knob, release: Release) -> str:
-    effect = entry.effective(release)
+def _verdict(entry: Knob, release: Release, level: Optional[Version]) -> str:
+    effect = entry.effective(release, level)
     if effect.works:
         needed = ", ".join(f"{name} = {KNOBS[name].format(value)}" for name, value in effect.needs)
         return f"works{f' with {needed}' if needed else ''}: {effect.because}"
@@ -119,13 +125,13 @@ def _verdict(entry: Knob, release: Release) -> str:
     return f"does nothing: {effect.because}{instead}"
 
 
-def _page(entry: Knob, release: Optional[Release]) -> str:
+def _page(entry: Knob, release: Optional[Release], level: Optional[Version] = None) -> str:
     """One knob in full, release by release."""
     lines = [entry.name, f"  {entry.meaning}"]
     lines.append(f"  {entry.kind}{f' ({entry.unit})' if entry.unit else ''}, {entry.expected(release)}")
     lines.append(f"  scope: {entry.scope}; a change: {entry.change}")
     for era in [release] if release is not None else RELEASES.values():
-        default = entry.default(era)
+        default = entry.default(era, level)
         text = "absent" if default is None else f"default {shown(entry, default)}"
-        lines.append(f"  {era.title}: {text}; {_verdict(entry, era)}")
+        lines.append(f"  {era.title}: {text}; {_verdict(entry, era, level)}")
     return "\n".join(lines)

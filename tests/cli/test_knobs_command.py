@@ -58,3 +58,31 @@ def test_a_fault_is_one_line_and_exit_code_2(run: Run, arguments: Tuple[str, ...
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "works", "default"),
+    [
+        ("osd_max_scrubs", "17.2.7", True, 1),
+        ("osd_max_scrubs", "17.2.8", True, 3),
+        ("osd_max_scrubs", "18.2.3", True, 1),
+        ("osd_max_scrubs", "18.2.4", True, 3),
+        ("osd_snap_trim_cost", "18.2.1", True, 1048576),
+        ("osd_snap_trim_cost", "18.2.4", False, 1048576),
+        ("osd_op_num_shards_hdd", "18.2.4", True, 5),
+        ("osd_op_num_shards_hdd", "18.2.5", True, 1),
+        ("osd_op_num_shards_hdd", "19.2.2", True, 5),
+        ("osd_op_num_shards_hdd", "19.2.3", True, 1),
+        ("osd_scrub_chunk_max", "19.2.0", True, 25),
+        ("osd_scrub_chunk_max", "19.2.1", True, 15),
+        ("osd_max_backfills", "17.2.5", False, 1000),
+        ("osd_max_backfills", "17.2.6", True, 10),
+        ("osd_scrub_cost", "17.2.6", True, 52428800),
+        ("osd_scrub_cost", "17.2.7", False, 52428800),
+    ],
+)
+def test_a_patch_level_is_honoured_on_either_side_of_a_boundary(
+    name: str, version: str, works: bool, default: int, run: Run
+) -> None:
+    (found,) = document(run("knobs", name, "--release", version, "--format", "json")[1])
+    assert (found["works"], found["default"]) == (works, default)

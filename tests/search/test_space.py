@@ -66,7 +66,8 @@ def test_built_in_profiles_encode_to_points_inside_the_cube(release: Release) ->
 
 
 def test_values_are_plain_python_numbers() -> None:
-    numpy = pytest.importorskip("numpy")
+    import numpy
+
     space = whole_space()
     settings = space.decode([numpy.float64(0.3)] * space.size)
     assert {type(value) for value in settings.values()} == {int, float}
@@ -75,6 +76,21 @@ def test_values_are_plain_python_numbers() -> None:
 def test_a_recovery_objective_brings_no_scrub_knob() -> None:
     space = space_for(TENTACLE, ["client", "recovery"], TENTACLE.profiles["balanced"])
     assert space.free == MCLOCK_NINE
+
+
+@given(st.floats(0, 1))
+def test_recovery_chunks_are_whole_blocks_of_64_kib(u: float) -> None:
+    space = space_for(TENTACLE, ["recovery"], TENTACLE.profiles["balanced"], ["osd_recovery_max_chunk"])
+    chunk = space.decode([u])["osd_recovery_max_chunk"]
+    assert isinstance(chunk, int)
+    assert chunk % (64 << 10) == 0
+    assert 256 << 10 <= chunk <= 8 << 20
+    assert space.decode(space.encode({"osd_recovery_max_chunk": chunk})) == {"osd_recovery_max_chunk": chunk}
+
+
+def test_the_ends_of_a_count_are_multiples_of_its_step() -> None:
+    with pytest.raises(ValueError, match="multiples of 64"):
+        Count("some", 64, 100, step=64)
 
 
 def test_a_scrub_objective_brings_the_scrub_knobs_that_the_release_honours() -> None:

@@ -72,6 +72,8 @@ class Knob:
     search_low: Optional[float] = None
     search_high: Optional[float] = None
     """The search's own ends where they are narrower than the range."""
+    search_step: int = 1
+    """The search takes multiples of this: of sizes that data are cut by, such as drives and stripes are aligned to."""
     work: str = ""
     """What it is about: shares, scrub, snaptrim, deletion, recovery, sleeps, device, capacity, queue or pool."""
 

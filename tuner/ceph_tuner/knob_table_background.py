@@ -291,6 +291,20 @@ RECOVERY = [
     ),
     _recovery("osd_recovery_max_active_ssd", "recovery operations in flight per OSD on flash", 10, 20),
     _recovery("osd_recovery_max_active_hdd", "recovery operations in flight per OSD on a hard disk", 3, 10),
+    Knob(
+        "osd_recovery_max_chunk",
+        "bytes of an object that one push of recovery or backfill carries",
+        "size",
+        "B",
+        64 * KIB,
+        64 * MIB,
+        always(8 * MIB, Effect(True, "bounds how long one push makes others wait; from 17.2.7 a pull costs as much")),
+        searched=True,
+        log_scale=True,
+        search_low=256 * KIB,
+        search_high=8 * MIB,
+        search_step=64 * KIB,
+    ),
 ]
 
 

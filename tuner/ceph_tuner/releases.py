@@ -65,6 +65,8 @@ class Release:
     shared_client_queue: bool
     """Whether all clients share one queue (then a client's share is the share of them all)."""
     default_queue: str = "mclock_scheduler"
+    verified: bool = True
+    """Whether its rules were seen on a cluster. Nothing is written to one whose rules are not known."""
 
     def __post_init__(self) -> None:
         """Hold the data to its own laws."""
@@ -164,7 +166,7 @@ REEF = Release(
     title="Reef",
     first=(18, 2, 0),
     last=(18, 2, 99),
-    newest=(18, 2, 7),
+    newest=(18, 2, 8),
     units="fraction",
     cost_model="bytes",
     profiles=_PROFILES_FROM_17_2_7,
@@ -177,7 +179,7 @@ SQUID = Release(
     title="Squid",
     first=(19, 2, 0),
     last=(19, 2, 99),
-    newest=(19, 2, 3),
+    newest=(19, 2, 7),
     units="fraction",
     cost_model="bytes",
     profiles=_PROFILES_FROM_17_2_7,
@@ -217,14 +219,31 @@ RELEASES: Dict[str, Release] = {
 }
 """Every supported release by its name, oldest first."""
 
+UMBRELLA = Release(
+    name="umbrella",
+    title="Umbrella (21.x)",
+    first=(21, 0, 0),
+    last=None,
+    newest=(21, 1, 0),
+    units="fraction",
+    cost_model="bytes",
+    profiles=_PROFILES_FROM_20_2_3,
+    default_profile="balanced",
+    service_classes=_CLASSES_FROM_20_2_3,
+    shared_client_queue=True,
+    verified=False,
+)
+"""Not supported: built-in profiles no longer set the nine options there (PR 64978), and the strict queue is bounded
+(PR 71205). What stands here is Tentacle's, so that such a cluster can be looked at."""
+
 SUPPORTED = ", ".join(f"{release.name} ({release.versions})" for release in RELEASES.values()).replace(".99", ".x")
 
 
 def parse_version(text: str, place: str = "Ceph's version") -> Version:
     """Read the version in `20.2.4`, `18.2.7-1`, `ceph version 18.2.7 (…) reef (stable)`. Raises InputError."""
-    found = re.search(r"(?<![\w.])v?(\d+)\.(\d+)\.(\d+)(?!\d)", text)
+    found = re.search(r"(?<![\w.])v?(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?!\d)", text)
     if found is None:
-        raise InputError(place, repr(text), "a version such as 20.2.4")
+        raise InputError(place, repr(text[:100]), "a version such as 20.2.4")
     return int(found[1]), int(found[2]), int(found[3])
 
 
@@ -234,14 +253,21 @@ def release_of(version: str, place: str = "Ceph's version") -> Release:
     if text in RELEASES:
         return RELEASES[text]
     number = parse_version(text, place)
-    for release in RELEASES.values():
+    for release in (*RELEASES.values(), UMBRELLA):
         if release.first <= number <= (release.last or (release.first[0], 99, 999)):
             return release
     raise InputError(place, repr(text), f"one of {SUPPORTED}")
+
+
+def level_of(text: str, place: str = "Ceph's version") -> Optional[Version]:
+    """Return the patch level that a version names; None for a release's name, which stands for its newest."""
+    return None if text.strip() in RELEASES else parse_version(text, place)
 
 
 def release_named(name: str, place: str = "release") -> Release:
     """Return the release of that name (`reef`). Raises InputError with the supported ones."""
     if name in RELEASES:
         return RELEASES[name]
+    if name == UMBRELLA.name:
+        return UMBRELLA
     raise InputError(place, repr(name), f"one of {', '.join(RELEASES)}")

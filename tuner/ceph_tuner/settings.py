@@ -7,11 +7,11 @@ passed on from here.
 from __future__ import annotations
 
 import math
-from typing import Callable, Dict, List, Mapping, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import CLASSES, KNOBS, MCLOCK_NINE, PROFILE, knob, unmet_needs
-from ceph_tuner.releases import Release, Settings, Value
+from ceph_tuner.releases import Release, Settings, Value, Version
 
 __all__ = [
     "CLASSES",
@@ -71,18 +71,23 @@ def fitting_reservations(settings: Mapping[str, Value]) -> Settings:
 
 
 def check_settings(
-    settings: Mapping[str, object], release: Release, place: Place = dotted, effective: bool = True
+    settings: Mapping[str, object],
+    release: Release,
+    place: Place = dotted,
+    effective: bool = True,
+    version: Optional[Version] = None,
 ) -> Settings:
     """Check settings that are to be written. Return them as the monitors will keep them, in the order to write them.
 
-    Every knob is known, within its range, and honoured by the release (unless `effective` is false); the nine values
-    come together or not at all; the reservations sum to at most 1; a limit is 0 (none) or at least the reservation.
+    Every knob is known, within its range, and honoured by the release (unless `effective` is false), at its newest
+    version unless one is named; the nine values come together or not at all; the reservations sum to at most 1; a limit
+    is 0 (none) or at least the reservation.
     Raises InputError for the first thing that is wrong.
     """
     checked: Settings = {}
     for name, value in settings.items():
         entry = knob(name, place(name))
-        effect = entry.effective(release)
+        effect = entry.effective(release, version)
         if effective and not effect.works:
             expected = f"{' or '.join(effect.instead)} instead" if effect.instead else "it left out"
             raise InputError(place(name), f"a knob that does nothing on {release.title} ({effect.because})", expected)

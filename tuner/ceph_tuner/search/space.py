@@ -34,21 +34,24 @@ Point = List[float]
 
 @dataclass(frozen=True)
 class Count:
-    """A whole-number knob, on the scale that its table entry names."""
+    """A whole-number knob, on the scale that its table entry names. Its values are multiples of `step`."""
 
     name: str
     low: int
     high: int
     log_scale: bool = True
+    step: int = 1
 
     def __post_init__(self) -> None:
         if not 0 < self.low < self.high:
             raise ValueError(f"{self.name}: low (={self.low}) must be above 0 and below high (={self.high})")
+        if self.step < 1 or self.low % self.step or self.high % self.step:
+            raise ValueError(f"{self.name}: low (={self.low}) and high (={self.high}) must be multiples of {self.step}")
 
     def decode(self, u: Array) -> Array:
         """Shares of the range -> whole values, shape (n,)."""
         values = self.low * (self.high / self.low) ** u if self.log_scale else self.low + (self.high - self.low) * u
-        whole: Array = np.rint(values)
+        whole: Array = np.rint(values / self.step) * self.step
         return whole
 
     def encode(self, value: float) -> float:
@@ -205,7 +208,7 @@ def _count(name: str, release: Release, in_force: Mapping[str, Value]) -> Count:
         # a chunk never gets smaller than osd_scrub_chunk_min, so a smaller maximum would do nothing
         smallest = in_force.get("osd_scrub_chunk_min", KNOBS["osd_scrub_chunk_min"].default(release))
         low = max(low, _number(smallest))
-    return Count(name, max(1, round(low)), round(high), KNOBS[name].log_scale)
+    return Count(name, max(1, round(low)), round(high), KNOBS[name].log_scale, KNOBS[name].search_step)
 
 
 def _names(service_class: str) -> Tuple[str, str, str]:

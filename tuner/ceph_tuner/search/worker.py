@@ -46,6 +46,7 @@ import json
 import sys
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
+from ceph_tuner.bounded import DOCUMENT, read_json
 from ceph_tuner.errors import InputError
 from ceph_tuner.sample import Measure
 from ceph_tuner.search.designs import informed_designs
@@ -143,9 +144,7 @@ def _failure(kind: str, error: BaseException) -> Dict[str, Any]:
 def serve(text: str) -> Tuple[Dict[str, Any], int]:
     """Answer a request's text; give the exit code beside it. Raises nothing."""
     try:
-        return answer(json.loads(text)), 0
-    except (json.JSONDecodeError, RecursionError) as error:
-        return _failure("request", InputError("request", f"no JSON ({error})", "a JSON object")), 2
+        return answer(read_json(text, "request", DOCUMENT, constants=True)), 0
     except InputError as error:
         return _failure("request", error), 2
     except ImportError as error:
