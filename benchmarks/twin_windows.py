@@ -75,6 +75,7 @@ OPTIONS = (
     "osd_scrub_chunk_max",
     "osd_max_scrubs",
     "osd_recovery_max_active_ssd",
+    "osd_recovery_max_chunk",
     "osd_recovery_max_single_start",
     "osd_max_backfills",
 )

@@ -123,6 +123,7 @@ def settings(draw: st.DrawFn) -> Settings:
     values["osd_max_backfills"] = draw(st.integers(1, 3))
     for kind in ("hdd", "ssd"):
         values[f"osd_recovery_max_active_{kind}"] = draw(st.integers(1, 10))
+    values["osd_recovery_max_chunk"] = draw(st.sampled_from((64 << 10, 1 << 20, 8 << 20)))
     values["osd_max_scrubs"] = draw(st.integers(1, 3))
     values["osd_scrub_chunk_max"] = draw(st.integers(5, 25))
     values["osd_pg_max_concurrent_snap_trims"] = draw(st.integers(1, 4))

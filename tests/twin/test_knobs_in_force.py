@@ -16,6 +16,7 @@ from ceph_tuner.twin.knobs_in_force import (
     delete_cost,
     limits_of,
     recovery_costs,
+    recovery_parts,
     scrub_cost,
     trim_cost,
 )
@@ -76,7 +77,22 @@ def test_chunks_and_strides_of_early_releases_have_one_price() -> None:
     fixed = trim_cost(4.0 * MIB, {}, early)
     assert fixed[0] == 0.0
     assert fixed[1] > 0.0
-    assert recovery_costs(4096.0, early)[0] == recovery_costs(4.0 * MIB, early)[0] == 231.0
+    assert recovery_costs(4096.0, 1, {}, early) == recovery_costs(4.0 * MIB, 1, {}, early) == (231.0, 0.0, 0.0)
+
+
+def test_a_pull_costs_the_chunk_and_a_push_its_part_of_the_object() -> None:
+    assert recovery_parts(1.0 * MIB, {}, model()) == 1
+    assert recovery_costs(1.0 * MIB, 1, {}, model()) == (MIB, MIB + 1000, 8 * MIB)
+    small = {"osd_recovery_max_chunk": 512 << 10}
+    assert recovery_parts(1.0 * MIB, small, model()) == 2
+    assert recovery_costs(1.0 * MIB, 2, small, model()) == (MIB, MIB / 2 + 1000, MIB / 2)
+    assert recovery_costs(1.0 * MIB, 2, small, model(scheduler=WPQ))[1:] == (MIB / 2, MIB / 2)
+
+
+def test_no_part_of_an_object_is_larger_than_the_chunk() -> None:
+    for size in (1.0, 65536.0, 65537.0, 4.0 * MIB, 33.0 * MIB):
+        parts = recovery_parts(size, {"osd_recovery_max_chunk": 65536}, model())
+        assert size / parts <= 65536 < size / max(parts - 1, 0.5) or parts == 1
 
 
 @pytest.mark.parametrize("release", RELEASES.values(), ids=str)

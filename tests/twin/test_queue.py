@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_dmclock import PlainDmClock
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.twin.queue import DmClockQueue, Later, Served
@@ -123,3 +125,38 @@ def test_every_request_leaves_once_and_in_its_class_s_order(requests: list) -> N
 def test_json_and_times_survive_the_round_trip() -> None:
     events = [json.loads(line) for line in gzip.decompress(TRACES[0].read_bytes()).splitlines()]
     assert all(json.loads(json.dumps(event)) == event for event in events[:200])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.sampled_from((0.2, 0.5, 0.8)))
+def test_whatever_is_set_meanwhile_the_kernel_answers_as_a_plain_queue(seed: int, filling: float) -> None:
+    source, now = random.Random(seed), 1000.0
+    kernel_queue, plain = DmClockQueue(), PlainDmClock()
+    for number in range(300):
+        now += source.choice((0.0, 0.0, 0.003, 0.2))
+        class_id = source.randrange(3)
+        if number < 3 or source.random() < 0.1:
+            rates = [source.choice((0.0, 0.0, 1e4, 3e5, 1e6)) for _ in range(2)]
+            weight = source.choice((0, 1, 2, 9))
+            for queue in (kernel_queue, plain):
+                queue.set_class(number if number < 3 else class_id, rates[0], weight, rates[1])
+        elif source.random() < filling:
+            cost = source.choice((4096.0, 58525.0, 1e6))
+            kernel_queue.add(now, number, class_id, cost)
+            plain.add(now, number, class_id, cost)
+        else:
+            answer, expected = kernel_queue.pull(now), plain.pull(now)
+            found = answer.future if isinstance(answer, Later) else None if answer is None else tuple(answer)
+            assert found == expected
+
+
+def test_a_reservation_that_comes_while_a_class_waits_counts_from_its_next_empty_queue_on() -> None:
+    queue = DmClockQueue()
+    queue.set_class(0, 0.0, 1, 0.0)
+    for number in range(3):
+        queue.add(1000.0, number, 0, 1e5)
+    queue.set_class(0, 1e6, 1, 0.0)
+    phases = [queue.pull(1000.0 + number) for number in range(3)]
+    assert [answer.phase for answer in phases if isinstance(answer, Served)] == ["weight"] * 3
+    queue.add(1010.0, 3, 0, 1e5)
+    assert queue.pull(1010.0) == Served(3, 0, "reservation")

@@ -86,6 +86,8 @@ class TwinCommander:
             "config show": lambda osd, arguments: osd.shown(),
             "config diff": lambda osd, arguments: {"diff": osd.differences()},
             "config get": self._tell_config_get,
+            # its shards are one scheduler, and hold no tags that Ceph's dmClock would show
+            "dump_op_pq_state": lambda osd, arguments: {},
             "perf dump": self._tell_perf,
             "perf histogram dump": self._tell_histogram,
             "query": self._tell_query,
@@ -206,6 +208,10 @@ class TwinClock:
 
     def now(self) -> float:
         """Seconds since the epoch."""
+        return self._commander.now()
+
+    def monotonic(self) -> float:
+        """The same: nobody sets a twin's clock."""
         return self._commander.now()
 
     def sleep(self, seconds: float) -> None:

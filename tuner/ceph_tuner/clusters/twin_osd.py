@@ -15,6 +15,7 @@ from ceph_tuner.cost import Hardware
 from ceph_tuner.in_force import hardware_of
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.releases import Release, Settings, Version
+from ceph_tuner.rereading import BANDWIDTHS
 from ceph_tuner.settings import format_settings
 from ceph_tuner.target import Place
 from ceph_tuner.translate import from_release_units, to_release_units
@@ -64,6 +65,8 @@ class TwinOsd:
         dropped = self._limits_dropped([name for name in changed if before.get(name) != after.get(name)], after)
         if PROFILE in touched:
             self._take_profile()
+        elif touched.intersection(BANDWIDTHS):
+            self._take_values()
         moved = [name for name in MCLOCK_NINE if name in touched]
         if moved and after[PROFILE] == "custom":
             self._take_values()

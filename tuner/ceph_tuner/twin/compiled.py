@@ -34,6 +34,7 @@ SELDOM = frozenset(
         "_finish_task",
         "_in_slices",
         "_pump",
+        "_pull",
         "_push",
         "_rare",
         "_recovered",

@@ -116,31 +116,29 @@ def _sift(F: Floats, K: Ints, f: int, k: int, c: int) -> None:
     _adjust(HEAP_W, F, K, f, k, c)
 
 
-def _tag(F: Floats, f: int, c: int, time: float, cost: float) -> None:
-    """Tags of a request that comes to the front of its class; infinite ones are not remembered."""
+def _tag(F: Floats, f: int, c: int, of: int, time: float, cost: float) -> None:
+    """Tags of a request that comes to the front of its class, after the tags `of` (PREV_R, or TAG_R: those served).
+
+    Infinite ones are not remembered: a class that had no reservation when its head was tagged has none until its queue
+    has been empty, and goes on from the last finite tag then (dmclock_server.h, update_next_tag and update_req_tag).
+    """
     inv = F[f + INV_R + c]
-    if inv == 0.0:
-        F[f + TAG_R + c] = math.inf
-    else:
-        tag = F[f + PREV_R + c] + inv * cost
-        tag = tag if tag > time else time
-        F[f + TAG_R + c] = tag
+    tag = F[f + of + c] + inv * cost
+    tag = math.inf if inv == 0.0 else tag if tag > time else time
+    F[f + TAG_R + c] = tag
+    if tag < math.inf:
         F[f + PREV_R + c] = tag
     inv = F[f + INV_W + c]
-    if inv == 0.0:
-        F[f + TAG_W + c] = math.inf
-    else:
-        tag = F[f + PREV_W + c] + inv * cost
-        tag = tag if tag > time else time
-        F[f + TAG_W + c] = tag
+    tag = F[f + of + TAG_W - TAG_R + c] + inv * cost
+    tag = math.inf if inv == 0.0 else tag if tag > time else time
+    F[f + TAG_W + c] = tag
+    if tag < math.inf:
         F[f + PREV_W + c] = tag
     inv = F[f + INV_L + c]
-    if inv == 0.0:
-        F[f + TAG_L + c] = -math.inf
-    else:
-        tag = F[f + PREV_L + c] + inv * cost
-        tag = tag if tag > time else time
-        F[f + TAG_L + c] = tag
+    tag = F[f + of + TAG_L - TAG_R + c] + inv * cost
+    tag = -math.inf if inv == 0.0 else tag if tag > time else time
+    F[f + TAG_L + c] = tag
+    if tag > -math.inf:
         F[f + PREV_L + c] = tag
 
 
@@ -175,7 +173,7 @@ def add(F: Floats, K: Ints, q: int, c: int, time: float, cost: float) -> None:
     if K[k + COUNT + c] == 1:
         K[k + READY + c] = 0
         K[k + LAST + c] = K[k + TICK]
-        _tag(F, f, c, time, cost)
+        _tag(F, f, c, PREV_R, time, cost)
         _sift(F, K, f, k, c)
     elif woke:
         _sift(F, K, f, k, c)
@@ -217,14 +215,8 @@ def take(F: Floats, K: Ints, q: int, kind: int, c: int, cost: float, next_arriva
     if K[k + COUNT + c] > 0:
         K[k + READY + c] = 0
         K[k + LAST + c] = K[k + TICK]
-        # the next tag follows the tag that was served, which differs from the remembered one after a change of weights
-        if F[f + INV_R + c] != 0.0:
-            F[f + PREV_R + c] = F[f + TAG_R + c]
-        if F[f + INV_W + c] != 0.0:
-            F[f + PREV_W + c] = F[f + TAG_W + c]
-        if F[f + INV_L + c] != 0.0:
-            F[f + PREV_L + c] = F[f + TAG_L + c]
-        _tag(F, f, c, next_arrival, next_cost)
+        # which differs from the remembered one after a change of weights
+        _tag(F, f, c, TAG_R, next_arrival, next_cost)
     _down(HEAP_R, F, K, f, k, c)
     _adjust(HEAP_L, F, K, f, k, c)
     _down(HEAP_W, F, K, f, k, c)
@@ -400,9 +392,9 @@ DEGRADED, MISPLACED, SCRUB, SNAPTRIM, DELETION = range(5)
 WAITING, RUNNING, FINISHED, DISABLED = range(4)
 (
     T_KIND, T_PG, T_STATE, T_START, T_LEFT, T_QUEUED, T_PENDING, T_STAGE, T_TARGET, T_CLASS, T_ENDLESS, T_TOTAL,
-    T_CHUNK, T_WORK, T_SIZE, T_K,
-) = range(16)  # fmt: skip
-T_INTS = 16
+    T_CHUNK, T_WORK, T_SIZE, T_K, T_PARTS,
+) = range(17)  # fmt: skip
+T_INTS = 17
 T_BYTES, T_COST, T_PUSH_COST, T_READ_CLASS, T_PULL_COST, T_FLOATS = 0, 1, 2, 3, 4, 6
 
 (
@@ -892,7 +884,12 @@ def _background_committed(F: Floats, K: Ints, i: int, role: int, task: int, now:
     if role == PUSH:
         n = i * I_INTS
         K[it + n + I_CLASS] = K[ti + t + T_CLASS]
-        if K[ti + t + T_TARGET] == 0:
+        K[ti + t + T_PENDING] -= 1
+        more = K[ti + t + T_PENDING] > 0
+        if more and K[ti + t + T_TARGET] == 0 and K[ti + t + T_K] == 0:
+            _pull(F, K, i, task, now)
+            return
+        if K[ti + t + T_TARGET] == 0 and not more:
             # what follows a pull is queued at the price of a push, also where no other copy is missing
             K[it + n + I_ROLE] = PULLED
             F[ix + i * I_FLOATS + X_COST] = F[tf + task * T_FLOATS + T_COST]
@@ -963,8 +960,10 @@ def _pump(F: Floats, K: Ints, task: int) -> None:
     if K[ti + t + T_START] > 0 and K[ti + t + T_QUEUED] == 0 and K[oi + osd * D_INTS + D_RECOVERING] < most:
         K[ti + t + T_QUEUED] = 1
         K[oi + osd * D_INTS + D_RECOVERING] += 1
+        K[ti + t + T_PENDING] = K[ti + t + T_PARTS]
         cost = F[tf + task * T_FLOATS + T_COST]
-        _new(F, K, _item(F, K, RECOVER, K[ti + t + T_CLASS], slot, task, cost, F[tf + task * T_FLOATS + T_BYTES], 0.0))
+        size = F[tf + task * T_FLOATS + T_BYTES] / K[ti + t + T_PARTS]
+        _new(F, K, _item(F, K, RECOVER, K[ti + t + T_CLASS], slot, task, cost, size, 0.0))
 
 
 def _finish_task(F: Floats, K: Ints, task: int, now: float) -> None:
@@ -1178,22 +1177,17 @@ def _background_ends(F: Floats, K: Ints, i: int, role: int, osd: int, now: float
     n, x = i * I_INTS, i * I_FLOATS
     task = K[it + n + I_ARG]
     t, f = task * T_INTS, task * T_FLOATS
-    primary = K[ti + t + T_PG] * K[C_WIDTH]
-    if role == RECOVER:
-        K[ti + t + T_START] -= 1
+    more = role == PUSHED and K[ti + t + T_PENDING] > 0
+    if role == RECOVER or more:
+        if role == RECOVER:
+            K[ti + t + T_START] -= 1
         if K[ti + t + T_K] > 0:
             others = K[ti + t + T_K] - 1
             op = _operation(F, K, task, K[ti + t + T_PG], EC_RECOVERY, others, now)
-            _ec_reads(F, K, op, others, int(F[tf + f + T_READ_CLASS]), F[tf + f + T_BYTES], now)
+            _ec_reads(F, K, op, others, int(F[tf + f + T_READ_CLASS]), F[ix + x + X_BYTES], now)
             _release(F, K, i)
         elif K[ti + t + T_TARGET] == 0:
-            # the primary itself lacks the copy: it asks the first replica
-            K[it + n + I_ROLE] = PULL
-            K[it + n + I_SLOT] = primary + 1
-            F[ix + x + X_COST] = F[tf + f + T_PULL_COST]
-            if F[tf + f + T_PULL_COST] == 0.0:
-                K[it + n + I_CLASS] = HIGH
-            _send(F, K, i, now + F[G_NET])
+            _pull(F, K, i, task, now)
         else:
             _push(F, K, i, task, now)
         return 0
@@ -1234,8 +1228,21 @@ def _background_ends(F: Floats, K: Ints, i: int, role: int, osd: int, now: float
     return 1
 
 
+def _pull(F: Floats, K: Ints, i: int, task: int, now: float) -> None:
+    """The primary itself lacks the copy: it asks the first replica for the next part of the object."""
+    it, ix, ti, tf = K[IT], K[IX], K[TI], K[TF]
+    n = i * I_INTS
+    K[it + n + I_ROLE] = PULL
+    K[it + n + I_SLOT] = K[ti + task * T_INTS + T_PG] * K[C_WIDTH] + 1
+    cost = F[tf + task * T_FLOATS + T_PULL_COST]
+    F[ix + i * I_FLOATS + X_COST] = cost
+    if cost == 0.0:
+        K[it + n + I_CLASS] = HIGH
+    _send(F, K, i, now + F[G_NET])
+
+
 def _push(F: Floats, K: Ints, i: int, task: int, now: float) -> None:
-    """The object's data are read: they go to the OSD that lacks them."""
+    """A part of the object is read: it goes to the OSD that lacks it."""
     it, ix, ti, tf = K[IT], K[IX], K[TI], K[TF]
     n, t = i * I_INTS, task * T_INTS
     K[it + n + I_ROLE] = PUSH
@@ -1270,7 +1277,7 @@ def _background_operation_done(F: Floats, K: Ints, op: int, phase: int, now: flo
     K[C_FREE_OP] = op
     t = owner * T_INTS
     if phase == EC_RECOVERY:
-        size = F[tf + owner * T_FLOATS + T_BYTES]
+        size = F[tf + owner * T_FLOATS + T_BYTES] / K[ti + t + T_PARTS]
         _push(F, K, _item(F, K, PUSH, K[ti + t + T_CLASS], slot, owner, _cost(F, K, size), size, 0.0), owner, now)
         return
     osd = K[ac + slot]
@@ -1431,6 +1438,9 @@ def _start(F: Floats, K: Ints, i: int, shard: int, now: float) -> None:
         end = begin + F[G_WRITE_CPU] + size * F[G_BYTE_CPU]
     elif role == REPLY or role == PUSHED or role == PULLED or role == SCRUB_STEP or role == SCRUB_MAP:
         end = begin + F[G_REPLY_CPU]
+        if role == PUSHED and K[ti + K[it + n + I_ARG] * T_INTS + T_PENDING] > 0:
+            # the answer to a part makes the primary read the next one
+            end = _read(F, K, K[sh + shard * S_INTS + S_OSD], end + size * F[G_BYTE_CPU], size)
     elif role == TRIM:
         end = begin + F[G_WRITE_CPU] + F[G_TRIM_CPU]
     elif role == DELETE:

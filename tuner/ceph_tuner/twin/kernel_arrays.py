@@ -19,6 +19,8 @@ from ceph_tuner.twin.knobs_in_force import (
     WPQ_REPLICA_PRIORITY,
     client_costs,
     limits_of,
+    recovery_costs,
+    recovery_parts,
     scrub_cost,
     trim_cost,
 )
@@ -245,7 +247,7 @@ class KernelArrays:
         for n, task in enumerate(self.tasks):
             rows[n] = (
                 task.kind, task.pg, kernel.DISABLED, task.objects, task.objects, 0, 0, 0, task.target, task.service,
-                task.endless, task.objects, 0, task.work, task.size, task.k,
+                task.endless, task.objects, 0, task.work, task.size, task.k, 1,
             )  # fmt: skip
             numbers[n, :5] = (task.object_bytes, task.cost, task.push_cost, task.read_class, task.pull_cost)
         self._led: List[List[int]] = [[] for _ in range(self.osds)]
@@ -300,7 +302,13 @@ class KernelArrays:
         numbers = self.named["TF"].reshape(-1, kernel.T_FLOATS)
         for n in self._led[osd]:
             task = self.tasks[n]
-            if task.kind == kernel.SCRUB:
+            if task.kind in (kernel.DEGRADED, kernel.MISPLACED):
+                parts = recovery_parts(task.object_bytes * max(1, task.k), settings, self.model)
+                self.named["TI"].reshape(-1, kernel.T_INTS)[n, kernel.T_PARTS] = parts
+                numbers[n, [kernel.T_COST, kernel.T_PUSH_COST, kernel.T_PULL_COST]] = recovery_costs(
+                    task.object_bytes, parts, settings, self.model
+                )
+            elif task.kind == kernel.SCRUB:
                 cost, fixed = scrub_cost(task.cost, task.object_bytes > 0, settings, self.model)
                 numbers[n, kernel.T_COST], numbers[n, kernel.T_PUSH_COST] = cost, fixed
             elif task.kind == kernel.SNAPTRIM:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Mapping, Tuple
 
@@ -30,8 +31,8 @@ WPQ_CLASSES = {"client": 0, "replica write": 0, "recovery": 1, "backfill": 1, "e
 """The priority that each kind of work has there; the rest has the last."""
 
 
-RECOVERY_CHUNK, PUSH_COST_PER_OBJECT = 8 << 20, 1000
-"""osd_recovery_max_chunk, osd_push_per_object_cost."""
+PUSH_COST_PER_OBJECT = 1000
+"""osd_push_per_object_cost."""
 
 
 @dataclass(frozen=True)
@@ -117,21 +118,29 @@ def client_costs(block_bytes: int, model: ClusterModel) -> Costs:
     return Costs(least, float(item_cost(4096, hardware, release)), write, least)
 
 
-def recovery_costs(object_bytes: float, model: ClusterModel) -> Tuple[float, float, float]:
-    """(the item that starts an object, its push, its pull); 0 is immediate.
+def recovery_parts(object_bytes: float, settings: Mapping[str, Value], model: ClusterModel) -> int:
+    """Parts in which an object is copied, one after the other: osd_recovery_max_chunk each; here all as large."""
+    return max(1, math.ceil(object_bytes / number(settings, "osd_recovery_max_chunk", model.release)))
+
+
+def recovery_costs(
+    object_bytes: float, parts: int, settings: Mapping[str, Value], model: ClusterModel
+) -> Tuple[float, float, float]:
+    """(the item that starts an object, the push of a part, its pull); 0 is immediate. `object_bytes` are one OSD's.
 
     Seen in the OSDs' logs of 20.2.4: a push costs 1 000 more than its data, and a pull as much as
     osd_recovery_max_chunk, because the size of the object is not known before it is read.
     """
+    part_bytes, chunk = object_bytes / parts, number(settings, "osd_recovery_max_chunk", model.release)
     if model.scheduler == WPQ:
-        return float(WPQ_RECOVERY_COST), float(object_bytes), float(RECOVERY_CHUNK)
+        return float(WPQ_RECOVERY_COST), part_bytes, float(chunk)
     hardware, release = model.osd.hardware, model.release
     cost = float(item_cost(recovery_item_bytes(1, object_bytes, release), hardware, release))
     if release.cost_model == "scaled":
         # up to 17.2.6 pushes and pulls bypass the queue
         return cost, 0.0, 0.0
-    push = item_cost(object_bytes + PUSH_COST_PER_OBJECT, hardware, release)
-    return cost, float(push), float(item_cost(RECOVERY_CHUNK, hardware, release))
+    push = item_cost(part_bytes + PUSH_COST_PER_OBJECT, hardware, release)
+    return cost, float(push), float(item_cost(chunk, hardware, release))
 
 
 def scrub_cost(

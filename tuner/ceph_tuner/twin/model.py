@@ -281,6 +281,8 @@ class ClusterModel:
         for work in self.recovery:
             if self.pool(work.pool).size < 2:
                 raise ValueError(f"recovery in the pool {work.pool!r}, which has no second copy to recover from")
+            if work.target is not None and not 0 <= work.target < (self.simulated_osds or self.osds):
+                raise ValueError(f"recovery onto OSD {work.target}, which is not among those that are simulated")
 
     def pool(self, name: str) -> Pool:
         """The pool of that name."""

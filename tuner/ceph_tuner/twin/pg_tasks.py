@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceph_tuner.twin import kernel
-from ceph_tuner.twin.knobs_in_force import class_of, delete_cost, recovery_costs
+from ceph_tuner.twin.knobs_in_force import class_of, delete_cost
 from ceph_tuner.twin.model import ClusterModel
 
 Array = NDArray[Any]
@@ -51,7 +51,6 @@ def pg_tasks(
             # an OSD without a PG's data does not lead it (pg_temp)
             led = acting[:, 0] == work.target
             acting[led, 0], acting[led, 1] = acting[led, 1], work.target
-        cost, push, pull = recovery_costs(size, model)
         reads = class_of("erasure-code recovery read", model)
         targets = [
             int(random.integers(1, pool.size)) if work.target is None and pool.size > 1 else
@@ -65,7 +64,7 @@ def pg_tasks(
             if count:
                 tasks.append(
                     PgTask(number, first + pg, count, targets[pg], class_of(kind, model), 0, pool.size, pool.k, size,
-                           cost, push, float(reads), pull, work.start_s, len(tasks))
+                           0.0, 0.0, float(reads), 0.0, work.start_s, len(tasks))
                 )  # fmt: skip
     for scrub in model.scrub:
         pool, (first, acting) = model.pool(scrub.pool), pools[scrub.pool]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
-import json
 import zlib
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Tuple, cast
 
+from ceph_tuner.bounded import decoded, open_file, read_json
 from ceph_tuner.errors import InputError
 from ceph_tuner.twin.queue import DmClockQueue, Later, Served
+
+LONGEST_LINE, LARGEST = 64 << 10, 1 << 30
+"""Bytes of an event, and of a trace when it is unpacked."""
 
 
 class Mismatch(NamedTuple):
@@ -30,14 +33,23 @@ class Replay(NamedTuple):
 
 
 def _lines(path: Path) -> Iterator[Tuple[int, str]]:
-    """Numbered lines of a plain or gzip file, told apart by their first bytes."""
-    try:
-        with path.open("rb") as probe:
-            packed = probe.read(2) == b"\x1f\x8b"
-        with gzip.open(path, "rt", encoding="utf-8") if packed else path.open(encoding="utf-8") as stream:
-            yield from enumerate(stream, start=1)
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as exc:
-        raise InputError(str(path), str(exc), "a readable trace, plain or gzip") from exc
+    """Numbered lines of a plain or gzip file, told apart by their first bytes; none of it is endless."""
+    expected = "a readable trace, plain or gzip"
+    with open_file(path, expected) as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file
+        number, left = 0, LARGEST
+        try:
+            while line := stream.readline(LONGEST_LINE + 1):
+                number, left = number + 1, left - len(line)
+                if len(line) > LONGEST_LINE or left < 0:
+                    raise InputError(
+                        f"{path}:{number}", "too much text", f"lines of {LONGEST_LINE} bytes, {LARGEST} in all"
+                    )
+                yield number, decoded(line, f"{path}:{number}")
+        except (OSError, EOFError, zlib.error) as exc:
+            raise InputError(str(path), str(exc), expected) from exc
 
 
 def _answer(queue: DmClockQueue, now: float) -> Dict[str, Any]:
@@ -68,7 +80,7 @@ def replay(path: Path) -> Replay:
         if not line.strip():
             continue
         try:
-            event = json.loads(line)
+            event = read_json(line, f"{path}:{number}")
             kind = event["kind"]
             if kind == "config":
                 queue = DmClockQueue()

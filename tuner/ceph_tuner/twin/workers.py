@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Callable, Iterator, Optional, Sequence, TypeVar
 
+from ceph_tuner.interpreter import isolate_multiprocessing
 from ceph_tuner.twin.model import ClusterModel, Device, OsdModel, Pool
 from ceph_tuner.twin.simulation import Simulation
 from ceph_tuner.uninterrupted import uninterrupted
@@ -80,6 +81,7 @@ def warm() -> None:
 
 def process_context(preload: Sequence[str] = ()) -> Any:
     """How workers are started; modules of `preload` are imported once for all of them."""
+    isolate_multiprocessing()
     # no fork of this process: it may have threads
     context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
     if os.name == "posix":
