@@ -6,6 +6,7 @@ import pytest
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.files import cluster_file
+from ceph_tuner.files.cluster_bounds import MOST_ENTRIES
 from ceph_tuner.files.quantities import quantity
 from ceph_tuner.releases import QUINCY_EARLY, REEF, TENTACLE
 from ceph_tuner.twin.model import ClientStream, ScrubWork, SnaptrimWork
@@ -87,14 +88,26 @@ def test_of_a_large_cluster_a_part_is_simulated(osds: int, simulated: int) -> No
         ("release: 18.2.7", "release: pacific", "some.yaml:2 release", "'pacific'"),
         ("osds: 12", "osds: many", "some.yaml:3 osds", "a whole number"),
         ("osds: 12\n", "", "some.yaml:1", "osds"),
-        ("osds: 12", "osds: 0", "some.yaml:1", "osds(=0)"),
+        ("osds: 12", "osds: 0", "some.yaml:3 osds", "found 0, expected 1 to"),
         ("40 kIOPS", "40 MB/s", "some.yaml:6 osd.drive.iops", "a rate above 0"),
         ("40 kIOPS", "0", "some.yaml:6 osd.drive.iops", "a rate above 0"),
         ("bandwidth: 500 MB/s, ", "", "some.yaml:6 osd.drive", "bandwidth"),
         ("read_iops", "reads", "some.yaml:6 osd.drive.reads", "unknown key"),
         ("throttle: 256 KiB", "throttle: -1", "some.yaml:8 osd.throttle", "a size of 0 or more"),
-        ("size: 3}", "size: 0}", "some.yaml:10 pools.0", "size(=0)"),
-        ("size: 3}", "size: 13}", "some.yaml:1", "13 copies"),
+        ("size: 3}", "size: 0}", "some.yaml:10 pools.0.size", "found 0, expected 1 to 10: Ceph takes"),
+        ("size: 3}", "size: 13}", "some.yaml:10 pools.0.size", "found 13, expected 1 to 10"),
+        ("osds: 12\nhosts: 3", "osds: 2", "some.yaml:1", "3 copies need as many OSDs (=2)"),
+        ("osds: 12", "osds: 4.0", "some.yaml:3 osds", "found 4.0, expected a whole number"),
+        ("osds: 12", "osds: 1000000000000000000", "some.yaml:3 osds", "1 to 100000: Ceph has been run with"),
+        ("capacity_iops: 18 kIOPS", "capacity_iops: 1e-9", "some.yaml:7 osd.capacity_iops", "1 to 1e+07"),
+        ("block: 16 KiB", "block: 1e308", "some.yaml:13 clients.0.block", "found 1e+308, expected 1 to 1.34218e+08"),
+        ("rate: 2 kIOPS", "rate: 1e300", "some.yaml:13 clients.0.rate", "1e-06 to 1e+09"),
+        ("depth: 32", "depth: 10000000000", "some.yaml:14 clients.1.depth", "1 to 1e+06"),
+        ("pgs: 128", "pgs: 1000000000", "some.yaml:10 pools.0.pgs", "mon_max_pool_pg_num"),
+        ("objects: 10 k", "objects: 10 k, onto: 99", "some.yaml:17 background.recovery.0.onto", "OSD 99"),
+        ("objects: 10 k", "objects: 10 k, onto: -1", "some.yaml:17 background.recovery.0.onto", "one of the 12"),
+        ("objects: 2 M", "objects: 1e300", "some.yaml:21 background.scrub.0.objects", "any cluster"),
+        ("object_size: 1 MiB", "object_size: 1e30", "some.yaml:19 background.backfill.0.object_size", "32 bits"),
         ("{k: 4, m: 2}", "{k: 4}", "some.yaml:11 pools.1.erasure_code", "m"),
         ("erasure_code", "size: 3, erasure_code", "some.yaml:11 pools.1.size", "one of them"),
         ("read_share: 0.7", "read_share: 7", "some.yaml:13 clients.0", "read_share(=7)"),
@@ -111,6 +124,34 @@ def test_a_fault_is_told_with_its_line(old: str, new: str, place: str, words: st
         cluster_file.from_text(GOOD.replace(old, new, 1), "some.yaml")
     assert str(refusal.value).startswith(place), str(refusal.value)
     assert words in str(refusal.value)
+
+
+def test_lists_are_of_bounded_length() -> None:
+    more = "".join(f"  - {{name: p{number}, pgs: 1, size: 1}}\n" for number in range(MOST_ENTRIES))
+    with pytest.raises(InputError, match=r"some\.yaml:9 pools: found 1002 entries, expected at most 1000"):
+        cluster_file.from_text(GOOD.replace("pools:\n", f"pools:\n{more}"), "some.yaml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("capacity_iops: 18 kIOPS", "capacity_iops: 18", "osd.capacity_iops: 18 is unlikely, 20 to 5e+06 is usual"),
+        ("bandwidth: 500 MB/s", "bandwidth: 500 kB/s", "osd.drive.bandwidth: 500000 is unlikely"),
+        ("object_size: 1 MiB", "object_size: 1 GiB", "backfill.0.object_size: 1.07374e+09 is unlikely"),
+        ("throttle: 256 KiB", "throttle: 256 KiB\nnetwork: 50", "network: 50 is unlikely, 0 to 1 is usual (in SI"),
+        ("hosts: 3", "hosts: 30", "hosts: 30 hosts for 12 OSDs"),
+    ],
+)
+def test_what_is_possible_and_most_often_a_mistake_is_told(old: str, new: str, words: str) -> None:
+    assert cluster_file.from_text(GOOD).unlikely == ()
+    (told,) = cluster_file.from_text(GOOD.replace(old, new)).unlikely
+    assert words in told
+
+
+def test_of_osds_that_are_not_simulated_another_one_gets_the_objects() -> None:
+    text = GOOD.replace("osds: 12", "osds: 975").replace("objects: 10 k", "objects: 10 k, onto: 700")
+    model = cluster_file.from_text(text).model
+    assert model.recovery[0].target == 700 % model.simulated_osds
 
 
 @pytest.mark.parametrize(
@@ -138,6 +179,7 @@ def test_what_is_no_amount_is_refused(text: object) -> None:
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("cluster-*.yaml")), ids=lambda path: path.stem)
 def test_the_examples_are_right_and_say_where_their_figures_come_from(path: Path) -> None:
     found = cluster_file.read(path)
+    assert found.unlikely == ()
     assert found.model.clients
     assert found.model.release in (REEF, TENTACLE)
     assert (EXAMPLES / path.name.replace("cluster-", "slo-")).is_file()

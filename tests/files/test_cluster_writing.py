@@ -26,29 +26,30 @@ from ceph_tuner.twin.model import (
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("cluster-*.yaml"))
 
 AMOUNTS = st.floats(1e-3, 1e12)
+RATES, BANDWIDTHS = st.floats(1.0, 1e7), st.floats(1e4, 1e12)
 TIMES = st.just(0.0) | st.floats(1e-7, 1.0)
-SIZES = st.integers(1, 1 << 40)
+SIZES, BLOCKS = st.integers(1, 1 << 32), st.integers(1, 1 << 27)
 COUNTS = st.integers(1, 10**9)
 POOLS = ("rbd", "cold")
 
 DEVICES = st.builds(
     Device,
-    iops=AMOUNTS,
-    bandwidth_bytes_s=AMOUNTS,
-    read_iops=st.none() | AMOUNTS,
-    read_bandwidth_bytes_s=st.none() | AMOUNTS,
+    iops=RATES,
+    bandwidth_bytes_s=BANDWIDTHS,
+    read_iops=st.none() | RATES,
+    read_bandwidth_bytes_s=st.none() | BANDWIDTHS,
     shared=st.booleans(),
     slice_s=TIMES,
     latency_s=TIMES,
     read_latency_s=TIMES,
     spread=st.floats(0, 1),
-    request_bytes=SIZES,
+    request_bytes=st.integers(512, 1 << 30),
 )
 OSDS = st.builds(
     OsdModel,
     device=DEVICES,
-    capacity_iops=AMOUNTS,
-    bandwidth_bytes_s=AMOUNTS,
+    capacity_iops=RATES,
+    bandwidth_bytes_s=BANDWIDTHS,
     shards=st.integers(1, 16),
     threads_per_shard=st.integers(1, 16),
     device_class=st.sampled_from(("ssd", "hdd")),
@@ -60,10 +61,10 @@ OSDS = st.builds(
 CLIENTS = st.builds(
     ClientStream,
     pool=st.sampled_from(POOLS),
-    rate=st.none() | AMOUNTS,
+    rate=st.none() | RATES,
     depth=st.integers(1, 5000),
     read_share=st.floats(0, 1),
-    block_bytes=SIZES,
+    block_bytes=BLOCKS,
     latency_s=TIMES,
     drains=st.booleans(),
     partial_stripe=st.booleans(),

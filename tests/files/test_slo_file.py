@@ -66,3 +66,10 @@ def test_the_examples_are_right(path: Path) -> None:
     # without a scenario it is for `ceph-tuner recommend`, which needs no lab
     assert found.scenario in ("", *scenarios.NAMES)
     assert {"client"} < found.slo.work
+
+
+@pytest.mark.parametrize("text", ["hunter2", "5", "true", "'hunter2'"])
+def test_a_file_that_is_one_value_is_refused_without_showing_it(text: str) -> None:
+    with pytest.raises(InputError, match="found one value, expected a mapping") as refusal:
+        slo_file.from_text(text)
+    assert text.strip("'") not in str(refusal.value).replace("slo.yaml:1", "")

@@ -113,9 +113,25 @@ def test_a_damaged_file_is_refused_with_the_place(changes: Dict[str, Any], fault
 
 
 def test_what_is_no_json_is_refused_with_its_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"windows.json:2: found Expecting"):
+    with pytest.raises(InputError, match=r"windows.json: found Expecting value at line 2"):
         windows_file.from_text('{"windows":\n nothing}')
     with pytest.raises(InputError, match="no such file"):
         windows_file.read(tmp_path / "none.json")
     with pytest.raises(InputError, match="a directory"):
         windows_file.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"lab": {**DOCUMENT["lab"], "iops": []}},
+        {"lab": {**DOCUMENT["lab"], "size": "x"}},
+        {"lab": {**DOCUMENT["lab"], "drives": 5}},
+        {"windows": [{**WINDOW, "notes": 5}]},
+        {"windows": [{**WINDOW, "options": {"seconds": []}}]},
+        {"windows": [{**WINDOW, "options": {"seconds": 1e308}}]},
+    ],
+)
+def test_parts_of_another_kind_are_an_error_of_the_file(changes: Dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"windows\.json: found|--iops|--size"):
+        read(**changes)

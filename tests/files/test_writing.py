@@ -85,3 +85,39 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     write_text(tmp_path / "link", "new", force=True)
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_text() == "new"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a link to another user")
+@pytest.mark.parametrize(("mode", "taken"), [(0o1777, False), (0o775, False), (0o755, True)])
+def test_a_link_that_another_user_planted_in_a_shared_directory_is_not_followed(
+    tmp_path: Path, mode: int, taken: bool
+) -> None:
+    shared, victim = tmp_path / "shared", tmp_path / "victim"
+    shared.mkdir()
+    shared.chmod(mode)
+    victim.write_text("mine")
+    (shared / "out").symlink_to(victim)
+    os.lchown(shared / "out", 12345, 12345)
+    if taken:
+        write_text(shared / "out", "new", force=True)
+    else:
+        with pytest.raises(InputError, match="a symbolic link of another user"):
+            write_text(shared / "out", "new", force=True)
+    assert victim.read_text() == ("new" if taken else "mine")
+    # one's own is followed wherever it lies
+    (shared / "own").symlink_to(victim)
+    write_text(shared / "own", "newer", force=True)
+    assert victim.read_text() == "newer"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a link to another user")
+def test_nor_is_a_directory_that_is_such_a_link(tmp_path: Path) -> None:
+    shared, victim = tmp_path / "shared", tmp_path / "victim"
+    victim.mkdir()
+    shared.mkdir()
+    shared.chmod(0o1777)
+    (shared / "answers").symlink_to(victim)
+    os.lchown(shared / "answers", 12345, 12345)
+    with pytest.raises(InputError, match="answers: found a symbolic link of another user"):
+        write_text(shared / "answers" / "paris.yaml", "new", force=True)
+    assert list(victim.iterdir()) == []

@@ -98,6 +98,8 @@ class Reading:
     """Sums over all PGs, by the names of Ceph's `stat_sum`."""
     raw_bytes: Optional[float] = None
     """What the OSDs hold of all PGs, all copies and shards together."""
+    coded_recovered: Optional[float] = None
+    """Bytes recovered so far of erasure-coded pools: an OSD's own counter leaves those out."""
     pg_states: Mapping[str, int] = field(default_factory=dict)
     pgs: Mapping[str, PgDetail] = field(default_factory=dict)
     """Details of some PGs, or of all."""
@@ -221,6 +223,14 @@ def raw_bytes(pool_stats: Iterable[Mapping[str, Any]], chunks: Mapping[int, int]
     return total
 
 
+def coded_recovered(sums: Iterable[Tuple[int, Mapping[str, Any]]], chunks: Mapping[int, int]) -> float:
+    """Bytes recovered so far of erasure-coded pools, out of (pool, `stat_sum`); `chunks` as of `data_chunks`.
+
+    Ceph counts the whole object once for all its shards (`ECCommon.cc`, num_bytes_recovered).
+    """
+    return float(sum(total.get("num_bytes_recovered", 0) for pool, total in sums if chunks.get(pool, 1) > 1))
+
+
 def pg_details(pg_stats: Iterable[Mapping[str, Any]], chunks: Mapping[int, int]) -> Dict[str, PgDetail]:
     """PGs by id out of the rows of `pg ls` or of the mgr's `pg_stats`; `chunks` as of `data_chunks`."""
     return {str(row["pgid"]): pg_detail(row, chunks) for row in pg_stats}
@@ -243,11 +253,24 @@ def pg_detail(row: Mapping[str, Any], chunks: Mapping[int, int]) -> PgDetail:
     )
 
 
-def late_pgs(pgs: Mapping[str, PgDetail], now: float, interval_s: float) -> int:
-    """PGs whose last deep scrub is longer ago than the interval."""
+def deep_scrub_intervals(osd_map: Mapping[str, Any]) -> Dict[int, float]:
+    """Pool -> its own deep-scrub interval (s), which wins over the OSDs', where it has one (`PgScrubber`)."""
+    own = {
+        int(pool["pool"]): float(pool.get("options", {}).get("deep_scrub_interval", 0))
+        for pool in osd_map.get("pools", [])
+    }
+    return {pool: interval for pool, interval in own.items() if interval > 0}
+
+
+def late_pgs(pgs: Mapping[str, PgDetail], now: float, interval_s: float, own: Mapping[int, float]) -> int:
+    """PGs whose last deep scrub is longer ago than their pool's `own` interval, else than that of the OSDs."""
     # Ceph writes stamps in UTC and in one form, so that they sort as text
-    deadline = time.strftime(_STAMP, time.gmtime(now - interval_s))
-    return sum(1 for pg in pgs.values() if pg.deep_scrubbed and pg.deep_scrubbed < deadline)
+    deadlines = {every: time.strftime(_STAMP, time.gmtime(now - every)) for every in {interval_s, *own.values()}}
+    return sum(
+        1
+        for pgid, pg in pgs.items()
+        if pg.deep_scrubbed and pg.deep_scrubbed < deadlines[own.get(int(pgid.split(".")[0]), interval_s)]
+    )
 
 
 def check_heard(states: Mapping[str, int]) -> None:

@@ -39,6 +39,9 @@ _UNITS: Dict[str, Dict[str, float]] = {
     },
     "1": {},
 }
+_LARGEST = {"ms": 1e9, "s": 1e10, "1/s": 1e12, "B/s": 1e16, "1": 1e12}
+"""Bounds by unit beyond which an objective is a mistake: ten days of latency, 300 years, ten petabytes a second."""
+_LARGEST_FACTOR = 1e6
 # the units that bounds are written back in, the largest first
 _WRITTEN = {
     "ms": ["ms"],
@@ -52,10 +55,13 @@ _WRITTEN = {
 _NO_OBJECTIVE = re.compile(r"^queue\.|_left$|^snaptrim\.queue$")
 
 _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
-_OBJECTIVE = re.compile(r"^\s*([A-Za-z0-9_.]+)\s*(<=|>=|≤|≥|<|>|==|=)\s*(.+?)\s*$")
-_FACTOR_FIRST = re.compile(rf"^({_NUMBER})\s*[*×]\s*baseline$")
-_FACTOR_LAST = re.compile(rf"^baseline\s*[*×]\s*({_NUMBER})$")
-_ABSOLUTE = re.compile(rf"^({_NUMBER})\s*([A-Za-z0-9/]*)$")
+# each is matched in a time that grows as the text does, whatever the text is: no two parts of one can match the same
+_OBJECTIVE = re.compile(r"([A-Za-z0-9_.]+)\s*(<=|>=|≤|≥|<|>|==|=)(.+)", re.DOTALL)
+_FACTOR_FIRST = re.compile(rf"({_NUMBER})\s*[*×]\s*baseline")
+_FACTOR_LAST = re.compile(rf"baseline\s*[*×]\s*({_NUMBER})")
+_ABSOLUTE = re.compile(rf"({_NUMBER})\s*((?:1/)?[A-Za-z/]*)")
+LONGEST_LINE, MOST_OBJECTIVES = 200, 100
+"""Characters of an objective, and objectives of an SLO."""
 
 
 def objective_metrics() -> List[str]:
@@ -214,6 +220,8 @@ def parse_slo(data: Any, name: str = "slo", place: Optional[Place] = None) -> Sl
     listed = data.get("objectives")
     if not isinstance(listed, (list, tuple)) or not listed:
         raise InputError(where("objectives"), _kind(listed), "a list with at least one objective")
+    if len(listed) > MOST_OBJECTIVES:
+        raise InputError(where("objectives"), f"{len(listed)} objectives", f"at most {MOST_OBJECTIVES}")
     objectives = tuple(
         parse_objective(item, lambda *keys, index=index: where("objectives", index, *keys))
         for index, item in enumerate(listed)
@@ -237,7 +245,7 @@ def parse_objective(item: Any, place: Optional[Place] = None) -> Objective:
         raise InputError(where(), _kind(item), "a line such as `client.p95_ms <= 80 ms`, or a mapping with `objective`")
     unknown = sorted(str(key) for key in item if key not in ("objective", "hard", "priority"))
     if unknown:
-        raise InputError(where(unknown[0]), f"unknown key {unknown[0]!r}", "objective, hard or priority")
+        raise InputError(where(unknown[0][:60]), f"unknown key {unknown[0][:60]!r}", "objective, hard or priority")
     line, hard, priority = item.get("objective"), item.get("hard", True), item.get("priority", 1.0)
     if not isinstance(line, str):
         raise InputError(where("objective"), _kind(line), "a line such as `client.p95_ms <= 80 ms`")
@@ -249,10 +257,12 @@ def parse_objective(item: Any, place: Optional[Place] = None) -> Objective:
 
 
 def _parse_line(line: str, hard: bool, priority: float, where: Place) -> Objective:
-    parts = _OBJECTIVE.match(line)
+    if len(line) > LONGEST_LINE:
+        raise InputError(where(), f"{len(line)} characters", f"at most {LONGEST_LINE}")
+    parts = _OBJECTIVE.fullmatch(line.strip())
     if parts is None:
         raise InputError(where(), repr(line), "METRIC <= BOUND or METRIC >= BOUND")
-    metric, comparison, bound_text = parts.groups()
+    metric, comparison, bound_text = parts[1], parts[2], parts[3].strip()
     if metric not in METRICS or _NO_OBJECTIVE.search(metric):
         raise InputError(where(), f"metric {metric!r}", _nearest(metric))
     comparison = {"≤": "<=", "≥": ">="}.get(comparison, comparison)
@@ -265,20 +275,22 @@ def _parse_line(line: str, hard: bool, priority: float, where: Place) -> Objecti
 
 
 def _parse_bound(text: str, unit: str, where: Place) -> Bound:
-    factor = _FACTOR_FIRST.match(text) or _FACTOR_LAST.match(text)
+    factor = _FACTOR_FIRST.fullmatch(text) or _FACTOR_LAST.fullmatch(text)
     if text == "baseline" or factor:
         value = float(factor.group(1)) if factor else 1.0
-        if not (0 < value < math.inf):
-            raise InputError(where(), f"the factor {text!r}", "a factor above 0")
+        if not 0 < value <= _LARGEST_FACTOR:
+            raise InputError(where(), f"the factor {text!r}", f"a factor above 0, at most {_LARGEST_FACTOR:g}")
         return Bound(value, relative=True)
-    number = _ABSOLUTE.match(text)
+    number = _ABSOLUTE.fullmatch(text)
     units = _UNITS[unit]
     expected = f"a number{' with a unit out of ' + ', '.join(units) if units else ''}, or `FACTOR * baseline`"
     if number is None or (number.group(2) and number.group(2) not in units):
         raise InputError(where(), f"the bound {text!r}", expected)
     value = float(number.group(1)) * units.get(number.group(2), 1.0)
-    if not 0 <= value < math.inf:
-        raise InputError(where(), f"the bound {text!r}", "a finite number, at least 0")
+    if not 0 <= value <= _LARGEST[unit]:
+        raise InputError(
+            where(), f"the bound {text!r}", f"0 to {_LARGEST[unit]:g} {unit if unit != '1' else ''}".rstrip()
+        )
     return Bound(value + 0.0)
 
 

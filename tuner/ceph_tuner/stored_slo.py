@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Dict, Optional
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.bounded import MISREAD, read_json
+from ceph_tuner.errors import InputError, Malformed
 from ceph_tuner.ports import Store
 from ceph_tuner.slo import Slo, parse_slo
 
@@ -20,18 +20,18 @@ def stored_slo(store: Store) -> Optional[Slo]:
     if not text:
         return None
     try:
-        document = json.loads(text)
-    except ValueError as exc:
-        raise InputError("the stored SLO", "text that is no JSON", "`ceph tuner slo rm all`, then set it anew") from exc
+        document = read_json(text, "the stored SLO")
+    except Malformed as fault:
+        raise InputError("the stored SLO", fault.found, "`ceph tuner slo rm all`, then set it anew") from None
     return parse_slo(document, place=_place)
 
 
 def stored_baseline(store: Store) -> Dict[str, float]:
     """What relative bounds refer to, as far as the plugin has seen it."""
     try:
-        stored = json.loads(store.get(BASELINE) or "{}")
+        stored = read_json(store.get(BASELINE) or "{}", BASELINE)
         return {str(name): float(value) for name, value in stored.items()}
-    except (AttributeError, TypeError, ValueError):
+    except MISREAD:
         return {}
 
 

@@ -22,6 +22,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar,
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.files import schema, yaml_document
+from ceph_tuner.files.cluster_bounds import Bounds
 from ceph_tuner.files.cluster_schema import CLUSTER
 from ceph_tuner.files.quantities import quantity
 from ceph_tuner.knobs import KNOBS, PROFILE
@@ -63,6 +64,8 @@ class ClusterFile:
     """Bytes that clients stored in each pool, where the file says."""
     notes: Tuple[str, ...] = ()
     """What of it is a guess, where it was made from a live cluster."""
+    unlikely: Tuple[str, ...] = ()
+    """What of it is possible, and most often a mistake."""
     seen: Mapping[str, float] = field(default_factory=dict)
     """Means of a window under this very work and these settings, where one is known; no file has them."""
 
@@ -84,7 +87,8 @@ def _from(document: yaml_document.Document, path: Path) -> ClusterFile:
         raise InputError(place("schema"), repr(data["schema"]), f"{SCHEMA_VERSION}")
     release = release_of(data["release"], place("release"))
     version = None if data["release"].strip() == release.name else parse_version(data["release"], place("release"))
-    model = _Reader(document, release, version).model()
+    reader = _Reader(document, release, version)
+    model = reader.model()
     calibration = path.parent / data["calibration"] if "calibration" in data else None
     return ClusterFile(
         data.get("name", path.stem),
@@ -92,11 +96,8 @@ def _from(document: yaml_document.Document, path: Path) -> ClusterFile:
         _settings(data.get("settings", {}), release, place),
         data.get("description", "").strip(),
         calibration,
-        {
-            pool["name"]: quantity(pool["stored"], "size", place("pools", index, "stored"))
-            for index, pool in enumerate(data["pools"])
-            if "stored" in pool
-        },
+        reader.stored(),
+        unlikely=tuple(reader.bounds.unlikely),
     )
 
 
@@ -119,22 +120,42 @@ class _Reader:
     def __init__(self, document: yaml_document.Document, release: Release, version: Optional[Version]) -> None:
         self._data: Mapping[str, Any] = document.data
         self._place, self._release, self._version = document.place, release, version
+        self.bounds = Bounds()
+
+    def stored(self) -> Dict[str, float]:
+        """Bytes that clients stored in each pool, where the file says."""
+        pools = enumerate(self._data["pools"])
+        return {
+            pool["name"]: self._amount(pool, ("pools", index), "stored", "size", 0.0)
+            for index, pool in pools
+            if "stored" in pool
+        }
 
     def model(self) -> ClusterModel:
         """The whole."""
-        osds = self._data["osds"]
+        for keys in (("pools",), ("clients",)):
+            self.bounds.check_count(self._data.get(keys[0]), self._place(*keys))
+        osds = self._number(self._data, (), "osds", 0)
         pools = tuple(self._pool(index, entry) for index, entry in enumerate(self._data["pools"]))
         if not pools:
             raise InputError(self._place("pools"), "no pool", "at least one")
-        simulated = self._data.get("simulate_osds", SIMULATED if osds > SIMULATE_ALL else 0)
+        default = SIMULATED if osds > SIMULATE_ALL else osds
+        simulated = min(osds, self._number(self._data, (), "simulate_osds", default))
+        hosts = self._number(self._data, (), "hosts", 0)
+        if hosts > osds:
+            self.bounds.unlikely.append(f"{self._place('hosts')}: {hosts} hosts for {osds} OSDs")
         names = [pool.name for pool in pools]
         clients = tuple(self._client(index, entry, names) for index, entry in enumerate(self._data.get("clients", [])))
         recovery = [
-            RecoveryWork(self._work_pool(entry, keys, names), *self._objects(entry, keys), kind == "recovery",
-                         entry.get("onto"))
+            RecoveryWork(
+                self._work_pool(entry, keys, names),
+                *self._objects(entry, keys),
+                kind == "recovery",
+                self._onto(entry, keys, osds, simulated),
+            )
             for kind in ("recovery", "backfill")
             for keys, entry in self._background(kind)
-        ]  # fmt: skip
+        ]
         return self._made(
             (),
             lambda: ClusterModel(
@@ -154,13 +175,13 @@ class _Reader:
                     for keys, entry in self._background("snaptrim")
                 ),
                 deletion=tuple(
-                    DeleteWork(self._work_pool(entry, keys, names), self._count(entry["objects"], (*keys, "objects")))
+                    DeleteWork(self._work_pool(entry, keys, names), self._count(entry, keys, "objects"))
                     for keys, entry in self._background("deletion")
                 ),
                 release=self._release,
                 version=self._version,
                 network_s=self._amount(self._data, (), "network", "time", 50e-6, zero=True),
-                hosts=self._data.get("hosts", 0),
+                hosts=hosts,
                 simulated_osds=0 if simulated == osds else simulated,
             ),
         )
@@ -175,9 +196,9 @@ class _Reader:
             "bandwidth_bytes_s": self._amount(
                 data, keys, "bandwidth", "bandwidth", self._default("sequential_bandwidth", device_class)
             ),
-            "shards": data.get("shards", self._whole(f"osd_op_num_shards_{device_class}")),
-            "threads_per_shard": data.get(
-                "threads_per_shard", self._whole(f"osd_op_num_threads_per_shard_{device_class}")
+            "shards": self._number(data, keys, "shards", self._whole(f"osd_op_num_shards_{device_class}")),
+            "threads_per_shard": self._number(
+                data, keys, "threads_per_shard", self._whole(f"osd_op_num_threads_per_shard_{device_class}")
             ),
             "throttle_bytes": self._amount(data, keys, "throttle", "size", 64.0 * 2**20, zero=True),
         }
@@ -213,8 +234,13 @@ class _Reader:
         code = data.get("erasure_code")
         if code is not None and "size" in data:
             raise InputError(self._place(*keys, "size"), "both size and erasure_code", "one of them")
-        size = data.get("size", 3) if code is None else code["k"] + code["m"]
-        return self._made(keys, lambda: Pool(data["name"], data["pgs"], size, 0 if code is None else code["k"]))
+        pgs, k = self._number(data, keys, "pgs", 0), 0
+        if code is None:
+            size = self._number(data, keys, "size", 3)
+        else:
+            k = self._number(code, (*keys, "erasure_code"), "k", 0)
+            size = k + self._number(code, (*keys, "erasure_code"), "m", 0)
+        return self._made(keys, lambda: Pool(data["name"], pgs, size, k))
 
     def _client(self, index: int, data: Mapping[str, Any], pools: List[str]) -> ClientStream:
         keys = ("clients", index)
@@ -226,7 +252,7 @@ class _Reader:
             lambda: ClientStream(
                 self._work_pool(data, keys, pools),
                 rate,
-                data.get("depth", 1024),
+                self._number(data, keys, "depth", 1024),
                 data.get("read_share", 0.0),
                 round(self._amount(data, keys, "block", "size", 4096.0)),
                 self._amount(data, keys, "latency", "time", 0.0, zero=True),
@@ -237,7 +263,16 @@ class _Reader:
 
     def _background(self, kind: str) -> List[Tuple[Tuple[object, ...], Mapping[str, Any]]]:
         listed = self._data.get("background", {}).get(kind, [])
+        self.bounds.check_count(listed, self._place("background", kind))
         return [(("background", kind, index), entry) for index, entry in enumerate(listed)]
+
+    def _onto(self, entry: Mapping[str, Any], keys: Tuple[object, ...], osds: int, simulated: int) -> Optional[int]:
+        if "onto" not in entry:
+            return None
+        if not 0 <= entry["onto"] < osds:
+            raise InputError(self._place(*keys, "onto"), f"OSD {entry['onto']}", f"one of the {osds} from 0 on")
+        # all are alike: one of those that are simulated stands for it
+        return int(entry["onto"]) % simulated
 
     def _work_pool(self, data: Mapping[str, Any], keys: Tuple[object, ...], pools: List[str]) -> str:
         if data["pool"] not in pools:
@@ -246,10 +281,15 @@ class _Reader:
 
     def _objects(self, data: Mapping[str, Any], keys: Tuple[object, ...], name: str = "objects") -> Tuple[int, int]:
         size = self._amount(data, keys, "object_size", "size", 4.0 * 2**20)
-        return self._count(data[name], (*keys, name)), max(1, round(size))
+        return self._count(data, keys, name), max(1, round(size))
 
-    def _count(self, value: object, keys: Tuple[object, ...]) -> int:
-        return round(quantity(value, "count", self._place(*keys)))
+    def _count(self, data: Mapping[str, Any], keys: Tuple[object, ...], name: str) -> int:
+        return round(self._amount(data, keys, name, "count", 0.0))
+
+    def _number(self, data: Mapping[str, Any], keys: Tuple[object, ...], name: str, default: int) -> int:
+        if name in data:
+            self.bounds.check(name, data[name], self._place(*keys, name))
+        return int(data.get(name, default))
 
     def _amount(
         self,
@@ -260,7 +300,12 @@ class _Reader:
         default: float,
         zero: bool = False,
     ) -> float:
-        return quantity(data[name], kind, self._place(*keys, name), zero) if name in data else default
+        if name not in data:
+            return default
+        place = self._place(*keys, name)
+        value = quantity(data[name], kind, place, zero)
+        self.bounds.check(name, value, place)
+        return value
 
     def _default(self, what: str, device_class: str) -> float:
         value = KNOBS[f"osd_mclock_max_{what}_{device_class}"].default(self._release)

@@ -17,11 +17,16 @@ clusters:
       token: {file: /etc/tuner/token}     # or username and password
     description: berlin-cluster.yaml      # what its twin is made of; else from what the cluster tells
     slo: berlin-slo.yaml                  # else what the cluster keeps
+trust:                                    # whose signature a profile needs; without it: nobody's
+  keys:
+    ops: {key: ops.pub, clusters: [paris], until: "2027-06-30"}
+  revoked: ["sha256:…"]                   # digests of profiles, or keys in base64
 """
 
 from __future__ import annotations
 
 import re
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Dict, Mapping, Tuple, Union
 from urllib.parse import urlsplit
@@ -30,6 +35,7 @@ from ceph_tuner.errors import InputError
 from ceph_tuner.files import schema, yaml_document
 from ceph_tuner.fleet.contract import Access, ByCeph, ByDashboard, ByLab, Fleet, Member, PrometheusServer
 from ceph_tuner.fleet.secret import ORIGINS, Secret
+from ceph_tuner.fleet.trust import Signer, Trust
 from ceph_tuner.profile import NAME, NAME_RULE
 
 SCHEMA_VERSION = 1
@@ -45,8 +51,20 @@ def _mapping(properties: Dict[str, Any], *required: str) -> Dict[str, Any]:
 FLEET: Dict[str, Any] = {
     "$schema": "http://json-schema.org/draft-07/schema#",
     "title": "ceph-tuner fleet",
-    **_mapping({"schema": {"type": "integer"}, "clusters": {"type": "object"}}, "schema", "clusters"),
+    **_mapping(
+        {
+            "schema": {"type": "integer"},
+            "clusters": {"type": "object"},
+            "trust": _mapping(
+                {"keys": {"type": "object"}, "revoked": {"type": "array", "items": _TEXT}},
+                "keys",
+            ),
+        },
+        "schema",
+        "clusters",
+    ),
 }
+_SIGNER = _mapping({"key": _TEXT, "clusters": {"type": "array", "items": _TEXT}, "until": _TEXT}, "key")
 _URL = {"url": _TEXT, "ca": _TEXT, "verify": {"type": "boolean"}, "username": _TEXT}
 _SECRET = _mapping(dict.fromkeys(ORIGINS, _TEXT))
 _MEMBER = _mapping(
@@ -98,7 +116,34 @@ def _from(document: yaml_document.Document, directory: Path) -> Fleet:
     # their names are the operator's, so they are no part of a schema whose every fault names known keys
     each = {**FLEET, "properties": {**FLEET["properties"], "clusters": _mapping(dict.fromkeys(clusters, _MEMBER))}}
     schema.check(document, each)
-    return Fleet(tuple(_Reader(document, directory, name).member() for name in clusters), document.name)
+    members = tuple(_Reader(document, directory, name).member() for name in clusters)
+    return Fleet(members, document.name, _trust(document, directory) if "trust" in document.data else None)
+
+
+def _trust(document: yaml_document.Document, directory: Path) -> Trust:
+    data = document.data["trust"]
+    signers = _mapping({"keys": _mapping(dict.fromkeys(data["keys"], _SIGNER)), "revoked": {}})
+    schema.check(document, {**FLEET, "properties": {**FLEET["properties"], "trust": signers}})
+    return Trust(
+        tuple(
+            Signer(
+                name,
+                str(directory / Path(entry["key"]).expanduser()),
+                frozenset(entry.get("clusters", ())),
+                _day(entry["until"], document.place("trust", "keys", name, "until")) if "until" in entry else None,
+            )
+            for name, entry in data["keys"].items()
+        ),
+        frozenset(data.get("revoked", ())),
+        document.place("trust"),
+    )
+
+
+def _day(text: str, place: str) -> float:
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=timezone.utc).timestamp()
+    except ValueError:
+        raise InputError(place, repr(text[:40]), 'a day such as "2027-06-30"') from None
 
 
 def _refuse_written_passwords(document: yaml_document.Document) -> None:

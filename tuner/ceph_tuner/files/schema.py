@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, Dict, List, Mapping, Tuple
 
 from jsonschema import Draft7Validator
+from jsonschema.validators import extend
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.files.yaml_document import Document
+
+MOST_FAULTS = 20
+"""Finding the line of one takes longer the larger the file is."""
 
 _NAMES: Dict[type, str] = {type(None): "nothing", dict: "a mapping", list: "a list"}
 _TYPES = {
@@ -21,9 +26,19 @@ _TYPES = {
 }
 
 
+def _is_whole(_: Any, value: Any) -> bool:
+    # JSON Schema takes 4.0 for one, and nothing that counts does
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_extend: Any = extend
+_Validator = _extend(Draft7Validator, type_checker=Draft7Validator.TYPE_CHECKER.redefine("integer", _is_whole))
+
+
 def check(document: Document, schema: Mapping[str, Any]) -> None:
-    """Raise InputError for the first fault of a document, in the order of its lines."""
-    faults = [_fault(document, error) for error in Draft7Validator(schema).iter_errors(document.data)]
+    """Raise InputError for the first fault of a document in the order of its lines, out of the first MOST_FAULTS."""
+    found = islice(_Validator(schema).iter_errors(document.data), MOST_FAULTS)
+    faults = [_fault(document, error) for error in found]
     if faults:
         raise min(faults, key=lambda fault: fault[:2])[2]
 
@@ -32,6 +47,9 @@ def _fault(document: Document, error: Any) -> Tuple[bool, int, InputError]:
     """Say a fault, and what orders it: a misspelled key comes before the one that is therefore missing."""
     keys: List[object] = list(error.absolute_path)
     found, expected = _words(error)
+    if not keys and not isinstance(document.data, (dict, list)):
+        # a file of another kind: what is all there is of it may be a password
+        found = "nothing" if document.data is None else "one value"
     if error.validator == "additionalProperties":
         extra = sorted(set(error.instance) - set(error.schema.get("properties", {})), key=str)[0]
         keys.append(extra)

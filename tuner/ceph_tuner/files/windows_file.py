@@ -13,15 +13,16 @@ A bare list is taken as `windows`.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
+from ceph_tuner.bounded import DOCUMENT, MISREAD, read_file, read_json
 from ceph_tuner.cost import Hardware
-from ceph_tuner.errors import InputError, PermissionRefused
+from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import PROFILE
+from ceph_tuner.lab.loads.client_work import FIO
 from ceph_tuner.lab.options import LabOptions
 from ceph_tuner.lab.twin_model import lab_model
 from ceph_tuner.metrics import METRICS
@@ -32,7 +33,10 @@ from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.observations import Observation
 
-MAX_BYTES = 64 << 20
+EXPECTED = "a file of windows (JSON, as benchmarks/twin_windows.py writes it)"
+
+BEFORE_DRIVES: Mapping[str, Any] = {"engine": FIO, "scrub_objects": 1200, "scrub_object_bytes": 1 << 20}
+"""What a lab's loads did by default while its devices were throttled ones, and a file did not name their drives."""
 
 SHORT_LIVED = re.compile(r"ran out of work after (\d+) s of (\d+) s")
 """A scenario's remark: the window was measured for as long as there was work of every kind."""
@@ -56,19 +60,20 @@ class Windows:
 
 def read(path: Union[str, Path], release: Optional[Release] = None) -> Windows:
     """Read and check a file. `release` is that of the cluster where the file does not say. Raises InputError."""
-    return from_text(_text(Path(path)), str(path), release)
+    return _read(read_json(read_file(path, EXPECTED), str(path), DOCUMENT), str(path), release)
 
 
 def from_text(text: str, name: str = "windows.json", release: Optional[Release] = None) -> Windows:
     """Read windows from the text of the named file."""
+    return _read(read_json(text, name, DOCUMENT), name, release)
+
+
+def _read(data: Any, name: str, release: Optional[Release]) -> Windows:
     try:
-        data = json.loads(text)
-    except ValueError as error:
-        line = getattr(error, "lineno", 1)
-        raise InputError(f"{name}:{line}", str(error)[:200], "JSON, as benchmarks/twin_windows.py writes it") from None
-    if isinstance(data, list):
-        data = {"windows": data}
-    return _Reader(data, name, release).windows()
+        return _Reader(data, name, release).windows()
+    except MISREAD as error:
+        # parts of another kind than where they stand
+        raise InputError(name, f"{type(error).__name__}: {error}"[:200], EXPECTED) from error
 
 
 class _Reader:
@@ -76,7 +81,7 @@ class _Reader:
 
     def __init__(self, data: Any, name: str, release: Optional[Release]) -> None:
         self._name = name
-        self._data = self._mapping(data)
+        self._data = self._mapping({"windows": data} if isinstance(data, list) else data)
         self._release = self._find_release(release)
         self._in_force = self._settings(self._data.get("in_force", {}), "in_force")
 
@@ -140,11 +145,12 @@ class _Reader:
         given = self._mapping(self._data["hardware"], "hardware")
         try:
             hardware = Hardware(**given)
-        except (TypeError, ValueError) as error:
+        except MISREAD as error:
             raise InputError(self._place("hardware"), str(error), "capacity_iops, bandwidth_bytes_s, shards") from None
         version = parse_version(str(self._data["ceph"]), self._place("ceph")) if "ceph" in self._data else None
+        unstated = {} if "groups" in self._data["lab"] else BEFORE_DRIVES
         return {
-            scenario: lab_model(options, hardware, scenario, self._release, version, chosen)
+            scenario: lab_model(options, hardware, scenario, self._release, version, {**unstated, **chosen})
             for scenario, chosen in work.items()
         }
 
@@ -174,7 +180,7 @@ class _Reader:
             found = Measure(float(mean), float(deviation), int(count))
             if found.mean < 0:
                 raise ValueError(f"{found.mean:g}")
-        except (TypeError, ValueError) as error:
+        except MISREAD as error:
             expected = "[mean, deviation, count], none of them negative"
             raise InputError(self._place(*keys), f"{value!r} ({error})"[:120], expected) from None
         return found
@@ -192,21 +198,3 @@ class _Reader:
     def _place(self, *keys: object) -> str:
         dotted = ".".join(str(key) for key in keys)
         return f"{self._name}: {dotted}" if dotted else self._name
-
-
-def _text(path: Path) -> str:
-    expected = "a file of windows (JSON)"
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(str(path), f"{path.stat().st_size} bytes", f"at most {MAX_BYTES}")
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(str(path), "no such file", expected) from None
-    except IsADirectoryError:
-        raise InputError(str(path), "a directory", expected) from None
-    except PermissionError:
-        raise PermissionRefused(str(path), "no permission to read it", expected) from None
-    except UnicodeDecodeError:
-        raise InputError(str(path), "text that is not UTF-8", expected) from None
-    except OSError as error:
-        raise InputError(str(path), error.strerror or str(error), expected) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import Union
@@ -24,6 +25,7 @@ def write_text(path: Union[str, Path], text: str, force: bool = False) -> None:
         if target.is_dir():
             raise InputError(str(target), "a directory", "the name of a file")
         # a link would be replaced by a file: write what it points to
+        _check_planted(target.absolute())
         final = Path(os.path.realpath(target)) if target.is_symlink() else target
         if final.exists() and not force:
             raise InputError(str(target), "a file of that name", taken)
@@ -57,6 +59,17 @@ def check_free(path: Union[str, Path], force: bool = False) -> None:
     parent = target.absolute().parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise InputError(str(target), f"no directory {parent} that can be written to", "another place")
+
+
+def _check_planted(target: Path) -> None:
+    """Raise InputError where a symbolic link on the way is one that another user planted in a shared directory."""
+    for part in (target, *target.parents):
+        if not part.is_symlink():
+            continue
+        planted, directory = part.lstat(), part.parent.stat()
+        shared = directory.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or directory.st_uid not in (0, os.geteuid())
+        if shared and planted.st_uid not in (0, os.geteuid()):
+            raise InputError(str(part), "a symbolic link of another user", "another name")
 
 
 def _put(temporary: Path, final: Path, force: bool) -> None:

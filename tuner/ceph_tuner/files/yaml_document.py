@@ -5,25 +5,30 @@ Its errors show keys, not values: what is in the place of a value may be a passw
 
 from __future__ import annotations
 
-import os
+import math
 import re
-import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterable, List, Optional, Tuple, Union
+from typing import Any, List, Optional, Tuple, Union
 
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
+from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, DocumentStartEvent, ScalarEvent
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
+from ruamel.yaml.parser import Parser
 
-from ceph_tuner.errors import InputError, PermissionRefused
+from ceph_tuner.bounded import decoded, read_file
+from ceph_tuner.errors import InputError
 
 MAX_BYTES = 2**20
 MAX_DEPTH = 40
+MAX_EVENTS = 50_000
+"""Values, beginnings and ends of a file: each costs some 30 µs."""
 
 _TWICE = re.compile(r'found duplicate key "(.*?)"(?: with value "|\Z)')
+# reading one takes a time that grows with the square of its digits
+_LONG_NUMBER = re.compile(r"[-+.:_0-9a-fA-FxXoO]{100,}")
 _TAG = re.compile(r"\b(tag|tag handle) ['\"].*")
 
 
@@ -54,15 +59,14 @@ class Document:
 
 def load(path: Union[str, Path]) -> Document:
     """Read a file. Raises InputError: no file, unreadable, too big, not UTF-8, not YAML, a key twice, an alias."""
-    return parse(_text(str(path)), str(path))
+    return parse(decoded(read_file(path, "a YAML file", MAX_BYTES), str(path)), str(path))
 
 
 def parse(text: str, name: str) -> Document:
     """Read a text that came from the named file."""
-    yaml = YAML(typ="safe", pure=True)
+    composing: Any = YAML(typ="safe", pure=True)
+    composing.Parser = _wary(name)
     try:
-        _refuse_traps(yaml.parse(text), name)
-        composing: Any = YAML(typ="safe", pure=True)
         root = composing.compose(text)
         data = None if root is None else composing.constructor.construct_document(root)
     except DuplicateKeyError as error:
@@ -79,17 +83,33 @@ def parse(text: str, name: str) -> Document:
     return document
 
 
-def _refuse_traps(events: Iterable[Any], name: str) -> None:
-    """Stop reading at an alias, which can stand for itself or for more than fits a machine, and at endless depth."""
-    depth = 0
-    for event in events:
-        line = event.start_mark.line + 1
-        if isinstance(event, AliasEvent):
-            # not its name: it may be a password that begins with *
-            raise InputError(f"{name}:{line}", "an alias", "the values written out")
-        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            raise InputError(f"{name}:{line}", f"more than {MAX_DEPTH} levels", "less nesting")
+def _wary(name: str) -> type:
+    """Parser that stops at an alias, which may stand for more than fits a machine, and at endless depth."""
+
+    class Wary(Parser):
+        depth = count = 0
+
+        def get_event(self) -> Any:
+            event = super().get_event()
+            line = event.start_mark.line + 1
+            self.count += 1
+            if self.count > MAX_EVENTS:
+                raise InputError(f"{name}:{line}", "more values than can be read", "a smaller file")
+            if isinstance(event, AliasEvent):
+                # not its name: it may be a password that begins with *
+                raise InputError(f"{name}:{line}", "an alias", "the values written out")
+            if isinstance(event, DocumentStartEvent) and (event.version or event.tags):
+                # an older YAML would read `yes` and `1:30` as something else
+                raise InputError(f"{name}:{line}", "a directive (%)", "YAML without directives")
+            if isinstance(event, ScalarEvent) and event.implicit[0] and _LONG_NUMBER.fullmatch(event.value):
+                found = f"a number of {len(event.value)} characters"
+                raise InputError(f"{name}:{line}", found, "numbers of at most 64 bits, texts of digits in quotes")
+            self.depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+            if self.depth > MAX_DEPTH:
+                raise InputError(f"{name}:{line}", f"more than {MAX_DEPTH} levels", "less nesting")
+            return event
+
+    return Wary
 
 
 def _check_plain(document: Document, data: Any, keys: Tuple[object, ...]) -> None:
@@ -98,43 +118,29 @@ def _check_plain(document: Document, data: Any, keys: Tuple[object, ...]) -> Non
         for key, value in data.items():
             if not isinstance(key, str):
                 raise InputError(document.place(*keys, key), f"the key {key!r}", "a key of text")
+            _check_text(document, key, keys)
             _check_plain(document, value, (*keys, key))
     elif isinstance(data, list):
         for index, value in enumerate(data):
             _check_plain(document, value, (*keys, index))
     elif isinstance(data, int) and abs(data) >= 2**64:
         raise InputError(document.place(*keys), f"a number of {data.bit_length()} bits", "at most 64 bits")
-    elif not (data is None or isinstance(data, (bool, int, float, str))):
+    elif isinstance(data, float) and not math.isfinite(data):
+        raise InputError(document.place(*keys), f"the number {data}", "a finite number")
+    elif isinstance(data, str):
+        _check_text(document, data, keys)
+    elif not (data is None or isinstance(data, (bool, int, float))):
         found = f"a value of type {type(data).__name__}"
         raise InputError(document.place(*keys), found, "text (in quotes), a number, true or false, a list or a mapping")
 
 
-def _text(name: str) -> str:
-    expected = "a YAML file"
+def _check_text(document: Document, text: str, keys: Tuple[object, ...]) -> None:
     try:
-        # O_NONBLOCK: opening a pipe that nobody writes to must not wait for ever
-        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
-    except FileNotFoundError:
-        raise InputError(name, "no such file", expected) from None
-    except PermissionError:
-        raise PermissionRefused(name, "no permission to read it", "a readable file") from None
-    except (OSError, ValueError) as error:
-        raise InputError(name, getattr(error, "strerror", None) or str(error), expected) from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise InputError(name, "something that is no regular file", expected)
-    with os.fdopen(descriptor, "rb") as stream:
-        try:
-            content = stream.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise InputError(name, error.strerror or str(error), expected) from None
-    if len(content) > MAX_BYTES:
-        raise InputError(name, f"more than {MAX_BYTES} bytes", "at most that")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{name}:{line}", f"the byte 0x{content[error.start]:02x}", "text in UTF-8") from None
+        text.encode()
+    except UnicodeEncodeError:
+        # nothing can print or store it
+        found = "half a character (a lone surrogate)"
+        raise InputError(document.place(*keys), found, "text in UTF-8") from None
 
 
 def _below(node: Optional[Node], key: object) -> Optional[Any]:
