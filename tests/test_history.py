@@ -121,3 +121,13 @@ def test_merged_windows_have_the_mean_and_spread_of_all() -> None:
     assert both.measures["client.iops"].deviation == pytest.approx(5.7735, rel=1e-4)
     assert both.measures["ops.slow"].count == 1
     assert merged([]) is None
+
+
+@pytest.mark.parametrize("measures", [[], 5, None, "x", {"client.iops": 1}, {"client.iops": [1, 2, []]}])
+def test_a_window_of_another_shape_is_passed_over(measures: object) -> None:
+    store = MemoryStore()
+    History(store).add_window(window(60.0))
+    block = json.loads(store.values["history/minute/000"])
+    block["entries"].append({"start": 60.0, "end": 120.0, "measures": measures})
+    store.values["history/minute/000"] = json.dumps(block)
+    assert History(store).windows() == [window(60.0)]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ceph_tuner.errors import ClusterTimeout, Locked
-from ceph_tuner.lock import LEASE_S, PREFIX, Holder, Lock
+from ceph_tuner.lock import GENERATION, LEASE_S, PREFIX, Claim, Holder, Lock, break_lock, claims
 from monitors import ManualClock, MemoryStore
 
 ALICE, BOB = Holder("alice", "host-a", "1:1"), Holder("bob", "host-b", "2:2")
@@ -126,6 +126,94 @@ def test_what_is_no_claim_does_not_lock_the_cluster_for_ever() -> None:
     store.values[PREFIX + "zz"] = "not a claim"
     with lock(store, ManualClock(), ALICE):
         pass
+
+
+@pytest.mark.parametrize("expires", [float("inf"), float("nan"), 1e18, 365 * 86400.0, -1e9])
+def test_a_claim_that_says_it_stands_for_a_year_blocks_nobody_for_longer_than_a_lease(expires: float) -> None:
+    store, clock = MemoryStore(), ManualClock()
+    store.values[PREFIX + "1"] = Claim(PREFIX + "1", ALICE, 0.0, clock.now() + expires, True).to_text()
+    began = clock.monotonic()
+    with lock(store, clock, BOB):
+        # one of no number is no claim
+        assert (LEASE_S if abs(expires) < 1e300 else -1) < clock.monotonic() - began < LEASE_S + 5
+        assert len(store.keys(PREFIX)) == 1
+
+
+def test_a_claim_that_is_renewed_by_a_clock_that_is_an_hour_behind_stands() -> None:
+    store, clock, behind = MemoryStore(), ManualClock(), ManualClock()
+    behind.jumped = -3600.0
+    with lock(store, behind, ALICE) as held:
+
+        class Meanwhile(ManualClock):
+            def sleep(self, seconds: float) -> None:
+                clock.time += seconds
+                behind.time += seconds
+                held.check()
+
+            def monotonic(self) -> float:
+                return clock.time
+
+        with pytest.raises(Locked, match="alice"):
+            lock(store, Meanwhile(), BOB).__enter__()
+        held.check()
+
+
+def test_a_claim_that_is_removed_while_it_is_renewed_does_not_come_back_to_life() -> None:
+    store, clock = MemoryStore(), ManualClock()
+    held = lock(store, clock, ALICE).__enter__()
+    clock.sleep(LEASE_S / 2)
+
+    def meanwhile() -> None:
+        store.before_write = lambda: None
+        # alice has looked, and is about to write
+        break_lock(store)
+
+    store.before_write = meanwhile
+    held.renew()
+    with pytest.raises(Locked, match="lost"):
+        held.check()
+    assert store.keys(PREFIX) == []
+
+
+def test_each_holder_has_a_generation_of_its_own_and_the_one_before_finds_out() -> None:
+    store, clock = MemoryStore(), ManualClock()
+    first = lock(store, clock, ALICE)
+    with first:
+        assert (first.generation, [claim.generation for claim in claims(store)]) == (1, [1])
+        (first_key,) = store.keys(PREFIX)
+        claim = store.values.pop(first_key)
+        with lock(store, clock, BOB) as second:
+            assert second.generation == 2
+            # as if alice's had never been away
+            store.values[first_key] = claim
+            with pytest.raises(Locked, match="lost"):
+                first.check()
+            second.check()
+
+
+BEYOND = [f'{{"number": {number}, "claim": "x"}}' for number in ("1e300", "-1", "true", 2**53, 2**53 - 1, 2**60, "1.5")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"number": "x", "claim": 1}', "9" * 5000, "[" * 100_000, *BEYOND],
+    ids=range(6 + len(BEYOND)),
+)
+def test_a_generation_that_is_none_stops_nobody(text: str) -> None:
+    store, clock = MemoryStore(), ManualClock()
+    store.values[GENERATION] = text
+    with lock(store, clock, ALICE) as held:
+        held.check()
+
+
+def test_a_broken_lock_is_lost_by_its_holder_and_free_for_the_next() -> None:
+    store, clock = MemoryStore(), ManualClock()
+    held = lock(store, clock, ALICE).__enter__()
+    assert [claim.holder for claim in break_lock(store)] == [ALICE]
+    with lock(store, clock, BOB):
+        pass
+    with pytest.raises(Locked, match="lost"):
+        held.check()
 
 
 def test_a_heartbeat_keeps_the_claim_alive(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.errors import InputError
-from ceph_tuner.moments import duration_s, moment, utc
+from ceph_tuner.moments import duration_s, moment, stamp, utc, utc_minute
 
 NOW = 1_795_200_000.0
 
@@ -42,3 +42,10 @@ def test_a_duration_has_a_unit() -> None:
     assert duration_s("30min", "--step") == 1800
     with pytest.raises(InputError, match="--step: found '30', expected a time such as 30min"):
         duration_s("30", "--step")
+
+
+@pytest.mark.parametrize("at", [1e300, -1e300, float("inf"), float("nan"), 1e18, -1e12, 10**400])
+def test_a_moment_that_no_calendar_has_is_shown_and_is_no_error(at: float) -> None:
+    assert utc(at).isprintable()
+    assert stamp(at)
+    assert utc_minute(at)

@@ -10,7 +10,7 @@ from ceph_tuner.errors import InputError
 from ceph_tuner.journal import APPLIED, Entry
 from ceph_tuner.moments import utc
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work, step_documents, step_table
-from ceph_tuner_cli.render import Format, FormatOption, emit, say
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn
 from ceph_tuner_cli.tables import Columns, columns
 
 
@@ -21,7 +21,9 @@ def history(
 ) -> None:
     """List the changes that the cluster remembers, newest last: they are kept in the cluster itself."""
     with at_work(cluster, "reading its journal") as opened:
-        entries = opened.applier().history()
+        applier = opened.applier()
+        entries, set_aside = applier.history(), applier.set_aside()
+    warn(map(str, set_aside))
     if change is None:
         none = "no change was made by ceph-tuner"
         emit([_document(entry) for entry in entries], form, lambda: _table(entries) if entries else none)

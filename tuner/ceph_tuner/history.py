@@ -10,6 +10,7 @@ import json
 import math
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from ceph_tuner.bounded import MISREAD, read_json
 from ceph_tuner.ports import Store, contents
 from ceph_tuner.sample import Measure, Window
 
@@ -125,7 +126,7 @@ def _windows(entries: Sequence[Mapping[str, Any]], since: float) -> List[Window]
     for entry in entries:
         try:
             window = Window.from_dict(entry)
-        except (KeyError, TypeError, ValueError):
+        except MISREAD:
             # written by another version, or cut short: the past is not worth an error
             continue
         if window.end > since:
@@ -135,9 +136,9 @@ def _windows(entries: Sequence[Mapping[str, Any]], since: float) -> List[Window]
 
 def _block(text: Optional[str]) -> Optional[Dict[str, Any]]:
     try:
-        block = json.loads(text or "")
+        block = read_json(text or "", "history/")
         if isinstance(block["serial"], int) and isinstance(block["entries"], list):
             return {"serial": block["serial"], "entries": block["entries"]}
-    except (KeyError, TypeError, ValueError):
+    except MISREAD:
         pass
     return None

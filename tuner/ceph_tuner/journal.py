@@ -2,19 +2,25 @@
 
 An entry is stored before its first write, with everything that taking it back needs. Progress is not stored: every key
 shows whether its step was done, since its value is either the one before or ours.
+
+Whoever may write the store may write anything here. What cannot be read is set aside and told; what can be read can
+still be taken back.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ceph_tuner.errors import JournalDamaged
+from ceph_tuner.bounded import MISREAD, read_json
+from ceph_tuner.errors import InputError, JournalDamaged
 from ceph_tuner.knobs import KNOBS
-from ceph_tuner.plan import Key, Restore, Step
+from ceph_tuner.plan import Restore, Step
 from ceph_tuner.ports import Store, contents
+from ceph_tuner.rereading import Key
+from ceph_tuner.target import section_of
 
 PREFIX = "journal/"
 APPLYING, APPLIED, UNDOING, UNDONE = "applying", "applied", "undoing", "undone"
@@ -24,8 +30,13 @@ KEEP = 50
 
 _OSD = re.compile(r"osd\.(0|[1-9][0-9]*)\Z", re.ASCII)
 _SPANS = re.compile(r"osd\.[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*\Z", re.ASCII)
-_MOST_OSDS = 1_000_000
-"""What is read may be anybody's: it must not fill the memory."""
+_NUMBER = re.compile(r"[0-9]{8,12}")
+_TEXT_VALUE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_LARGEST_VALUE = 100
+_FEW, _A_KEY_EACH = 4096, 16
+"""Restores of an entry that are read whatever the cluster; so many for each of its OSDs, where there are more."""
+_MANY = 200_000
+"""Restores of all entries together, where nobody says how many OSDs the cluster has: some 50 MB."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,10 @@ class Entry:
     trial: bool = False
     """Whether it ends with its owner: a change that was only tried is taken back when its owner is gone."""
     note: str = ""
+    generation: int = 0
+    """Of the lock that it was last written under: which holder is at work on it."""
+    unknown: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What a newer version stored beside it: kept as it is."""
 
     def __post_init__(self) -> None:
         """A state outside of the four would be neither finished nor unfinished."""
@@ -59,7 +74,8 @@ class Entry:
 
     def to_text(self) -> str:
         """As it is stored."""
-        document = asdict(replace(self, restores=()))
+        document = {**self.unknown, **asdict(replace(self, restores=(), unknown={}))}
+        del document["unknown"]
         document["restores"] = [_document(alike) for alike in _runs(self.restores)]
         return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
@@ -67,39 +83,95 @@ class Entry:
     def from_text(place: str, text: str) -> Entry:
         """Raises JournalDamaged."""
         try:
-            stored: Dict[str, Any] = json.loads(text)
-            stored["steps"] = tuple(Step(**step) for step in stored["steps"])
-            stored["restores"] = tuple(
-                Restore(who, item["name"], item["value"], frozenset(item["ours"]))
-                for item in stored["restores"]
-                for who in _whos(item["who"])
-            )
-            entry = Entry(**stored)
-            # whoever may write the store must not have a rollback, which may do more, set any option of the cluster
-            foreign = sorted({restore.name for restore in entry.restores} - set(KNOBS))
-            if foreign:
-                raise ValueError(f"restores {', '.join(foreign)}, which no change of ours sets")
-            return entry
-        except (ValueError, KeyError, TypeError) as exc:
-            raise JournalDamaged(
-                f"{place}: not an entry of this version's journal ({exc}); nothing is written while it cannot be read"
-            ) from exc
+            return _entry(read_json(text, place))
+        except (*MISREAD, InputError) as fault:
+            raise JournalDamaged(f"{place}: not an entry of this version's journal ({_words(fault)})") from fault
+
+
+class SetAside(NamedTuple):
+    """A key below the journal's prefix that cannot be read."""
+
+    key: str
+    why: str
+    number: int
+    """Of the change that it may be; 0 where its key is not one of the journal's."""
+
+    def __str__(self) -> str:
+        return f"{self.key} cannot be read, and is left alone ({self.why})"
+
+
+class _Stored(NamedTuple):
+    """A key of the store, before its restores take any memory."""
+
+    key: str
+    number: int = 0
+    restored: int = 0
+    """Values that it would restore."""
+    document: Any = None
+    why: str = ""
+    """It cannot be read."""
+
+    def read(self, most: int) -> Union[Entry, SetAside]:
+        why = self.why or (f"it restores {self.restored} values, more than can be" if self.restored > most else "")
+        if not why:
+            try:
+                entry = _entry(self.document)
+                if entry.number == self.number:
+                    return entry
+                why = f"it says that it is change {entry.number}"
+            except (*MISREAD, InputError) as fault:
+                why = _words(fault)
+        return SetAside(self.key, why, self.number)
+
+
+class Contents(NamedTuple):
+    """All that the journal holds."""
+
+    entries: List[Entry]
+    set_aside: List[SetAside]
+
+    def check_whole(self) -> None:
+        """Raise JournalDamaged where a change may be in force that cannot be read: no other one goes on top of it."""
+        damaged = [item for item in self.set_aside if item.number]
+        if damaged:
+            raise JournalDamaged(f"{damaged[0]}; no new change is written while it is there")
 
 
 class Journal:
     """The entries, oldest first. Written to under the lock only."""
 
-    def __init__(self, store: Store, keep: int = KEEP) -> None:
-        self._store, self._keep = store, max(2, keep)
+    def __init__(self, store: Store, keep: int = KEEP, osds: Optional[Callable[[], int]] = None) -> None:
+        """`osds` says how many OSDs the cluster has: an entry that would restore more than that is not ours."""
+        self._store, self._keep, self._osds = store, max(2, keep), osds
+
+    def read(self) -> Contents:
+        """What can be read, oldest first, and what cannot."""
+        texts = contents(self._store, PREFIX)
+        stored = sorted((_stored(key, text) for key, text in texts.items()), key=lambda item: (item.restored, item.key))
+        left = _MANY
+        if self._osds is not None and stored and stored[-1].restored > _FEW:
+            left = max(_MANY // 10, self._osds() * 4 * _A_KEY_EACH)
+        most = max(_FEW, left // 4)
+        entries: List[Entry] = []
+        set_aside: List[SetAside] = []
+        # the small ones first: what is made to fill the memory must not push the others out
+        for item in stored:
+            found = item.read(min(most, left))
+            if isinstance(found, Entry):
+                entries.append(found)
+                left -= item.restored
+            else:
+                set_aside.append(found)
+        return Contents(sorted(entries, key=lambda entry: entry.number), sorted(set_aside))
 
     def entries(self) -> List[Entry]:
-        """Raises JournalDamaged."""
-        texts = contents(self._store, PREFIX)
-        return sorted((Entry.from_text(key, text) for key, text in texts.items()), key=lambda entry: entry.number)
+        """What can be read, oldest first."""
+        return self.read().entries
 
     def next_number(self) -> int:
         """One more than the highest: unique, as only the lock's holder asks."""
-        return max((entry.number for entry in self.entries()), default=0) + 1
+        found = self.read()
+        return max([entry.number for entry in found.entries] + [item.number for item in found.set_aside], default=0) + 1
 
     def write(self, entry: Entry) -> None:
         """Store an entry; the store answers after the commit."""
@@ -178,15 +250,93 @@ def _spans(numbers: Sequence[int]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 
+def _bounds(who: str) -> List[Tuple[int, int]]:
+    """Of `osd.0-3,7`: the first and the last of each span, which ascend as `_spans` writes them."""
+    spans = [span.split("-") for span in who[len("osd.") :].split(",")]
+    bounds = [(int(span[0]), int(span[-1])) for span in spans]
+    flat = [-1] + [end for span in bounds for end in span]
+    if any(low > high for low, high in bounds) or any(after <= before for before, after in zip(flat[::2], flat[1::2])):
+        raise ValueError("spans of OSDs that do not ascend")
+    return bounds
+
+
+def _stored(key: str, text: str) -> _Stored:
+    name = key[len(PREFIX) :]
+    number = int(name) if _NUMBER.fullmatch(name) else 0
+    if f"{PREFIX}{number:08d}" != key or not number:
+        return _Stored(key, why="its key is not one of the journal's")
+    try:
+        document = read_json(text, key)
+        return _Stored(key, number, _restored(document), document)
+    except (*MISREAD, InputError) as fault:
+        return _Stored(key, number, why=_words(fault))
+
+
+def _restored(document: Any) -> int:
+    """How many values an entry would restore, before they take any memory."""
+    whos = [item["who"] for item in document["restores"]]
+    return sum(high - low + 1 for who in whos if _SPANS.match(who) for low, high in _bounds(who)) + len(whos)
+
+
 def _whos(who: str) -> List[str]:
     """The sections that `_document` made one of."""
     if not _SPANS.match(who):
         return [who]
-    spans = [span.split("-") for span in who[len("osd.") :].split(",")]
-    bounds = [(int(span[0]), int(span[-1])) for span in spans]
-    if any(high > _MOST_OSDS for _, high in bounds):
-        raise ValueError(f"an OSD above {_MOST_OSDS}")
-    return [f"osd.{number}" for low, high in bounds for number in range(low, high + 1)]
+    return [f"osd.{number}" for low, high in _bounds(who) for number in range(low, high + 1)]
+
+
+def _entry(stored: Any) -> Entry:
+    """An entry out of what JSON reads; one of MISREAD for anything that this version does not write."""
+    if _restored(stored) > _MANY:
+        raise ValueError(f"it restores {_restored(stored)} values")
+    of_a_step = {item.name for item in fields(Step)}
+    steps = tuple(Step(**{name: step[name] for name in step if name in of_a_step}) for step in stored["steps"])
+    restores: List[Restore] = []
+    for item in stored["restores"]:
+        name, value, ours = str(item["name"]), _optional(item["value"]), frozenset(map(_optional, item["ours"]))
+        _check_value(name, value)
+        for who in _whos(item["who"]):
+            if section_of(who) is None:
+                raise ValueError(f"a section {who[:40]!r}")
+            restores.append(Restore(who, name, value, ours))
+    known = {item.name for item in fields(Entry)} - {"unknown"}
+    unknown = {name: value for name, value in stored.items() if name not in known}
+    found = {name: value for name, value in stored.items() if name in known}
+    entry = Entry(**{**found, "steps": steps, "restores": tuple(restores), "unknown": unknown})
+    texts = [getattr(entry, name) for name in ("who", "why", "release", "target", "note")]
+    texts += [text for step in steps for text in (step.who, step.name)]
+    for step in steps:
+        _optional(step.old)
+        _optional(step.new)
+    numbers = (entry.at, entry.changed, entry.number, entry.generation)
+    if not all(isinstance(text, str) for text in texts) or not all(map(_is_number, numbers)):
+        raise TypeError("a value of another type")
+    return entry
+
+
+def _check_value(name: str, value: Optional[str]) -> None:
+    """Whoever may write the store must not have a rollback, which may do more, set anything but a knob to its kind."""
+    if name not in KNOBS:
+        raise ValueError(f"restores {name[:60]}, which no change of ours sets")
+    if value is None:
+        return
+    if len(value) > _LARGEST_VALUE or (KNOBS[name].kind == "categorical" and not _TEXT_VALUE.fullmatch(value)):
+        raise ValueError(f"{name} = {value[:40]!r}")
+    KNOBS[name].read(value)
+
+
+def _optional(value: Any) -> Optional[str]:
+    if value is not None and not isinstance(value, str):
+        raise TypeError("a value that is no text")
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _words(fault: BaseException) -> str:
+    return fault.found if isinstance(fault, InputError) else f"{type(fault).__name__}: {fault}"[:160]
 
 
 def _net(steps: Sequence[Step]) -> Tuple[Step, ...]:

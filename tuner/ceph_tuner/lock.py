@@ -5,8 +5,12 @@ reads see every answered write. That is enough for flags, as in Dekker's algorit
 its own, and only then reads all claims. Of two that overlap, the one that read later saw the other's claim, so they
 never both go on. Who sees another live claim withdraws its own.
 
-A claim carries an expiry and is renewed while it is held; the claim of a process that died is removed by the next.
-A holder that was asleep past its expiry may have lost its claim: `check()` before every write notices that.
+A claim is a lease: it is renewed while it is held. Nobody's clock decides that another's lease is over: whoever wants
+the lock watches a claim that seems to be out of date, for a whole lease by its own monotonic clock, and removes one
+that did not change meanwhile. So clocks may differ and jump, and a claim that says it stands for a year does not.
+
+Who gets in counts the lock's generation up, under a key that names its claim, before it writes anything. A holder that
+was asleep past its lease finds another generation there, or another's claim: `check()` before every write looks.
 """
 
 from __future__ import annotations
@@ -17,15 +21,27 @@ import random
 import threading
 from collections import deque
 from dataclasses import asdict, dataclass, replace
-from typing import Callable, Deque, List, Optional, Tuple
+from typing import Callable, Deque, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.errors import Locked, TunerError
+from ceph_tuner.bounded import MISREAD, read_json
+from ceph_tuner.errors import ClusterTimeout, Locked, TunerError
 from ceph_tuner.moments import utc
-from ceph_tuner.ports import Clock, Store
+from ceph_tuner.ports import Clock, Store, contents
 
 PREFIX = "lock/"
+GENERATION = "lock-generation"
+"""Key of how many have held the lock, and by which claim the last of them."""
+_BOTH = "lock"
+"""What both keys begin with: one command looks at them all."""
+
 LEASE_S = 30.0
 """How long a claim stands without being renewed. It is renewed three times as often."""
+_USABLE = 5 / 6
+"""Share of its lease in which a holder begins something: what it sent is on its way when the lease ends."""
+WATCH_S = 1.0
+"""How often a claim that seems to be out of date is looked at."""
+SKEW_S = 30.0
+"""What clocks may differ by before a claim that is held is watched, instead of believed."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +69,8 @@ class Claim:
     expires: float
     held: bool = False
     """Whether its owner has seen that it is alone."""
+    generation: int = 0
+    """Of the lock, where this claim's owner is the last that got in; stored under a key of its own."""
 
     @property
     def words(self) -> str:
@@ -62,18 +80,50 @@ class Claim:
 
     def to_text(self) -> str:
         """As it is stored."""
-        return json.dumps(asdict(self), sort_keys=True)
+        stored = asdict(self)
+        del stored["generation"]
+        return json.dumps(stored, sort_keys=True)
 
     @staticmethod
     def from_text(key: str, text: str) -> Optional[Claim]:
         """None for what is no claim: somebody else's key must not stop every tuner for ever."""
         try:
-            stored = json.loads(text)
+            stored = read_json(text, key)
             holder = Holder(**{name: str(stored["holder"][name]) for name in ("name", "host", "process")})
             return Claim(key, holder, float(stored["since"]), float(stored["expires"]), bool(stored["held"]))
-        except (ValueError, KeyError, TypeError):
+        except MISREAD:
             return None
 
+
+@dataclass(frozen=True)
+class Generation:
+    """How many have held the lock, and which claim the last of them had."""
+
+    number: int = 0
+    claim: str = ""
+    """Its key without the prefix."""
+
+    def to_text(self) -> str:
+        """As it is stored."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @staticmethod
+    def from_text(text: Optional[str]) -> Generation:
+        """Nobody's, for what is none: it must not stop every tuner for ever."""
+        try:
+            stored = read_json(text or "", GENERATION)
+            number, claim = stored["number"], stored["claim"]
+        except MISREAD:
+            return Generation()
+        sound = type(number) is int and 0 <= number <= _MOST and isinstance(claim, str)
+        return Generation(number, claim) if sound else Generation()
+
+    def next(self, claim: str = "") -> Generation:
+        """The one after it."""
+        return Generation(self.number + 1 if self.number < _MOST else 1, claim)
+
+
+_MOST = 1 << 53
 
 _given_up: Deque[Tuple[Tuple[str, ...], str]] = deque(maxlen=100)
 """Claims that this process withdrew. One that could not be removed, or came late, is nobody's."""
@@ -101,8 +151,13 @@ class Lock:
         self._random = randomness or random.SystemRandom()
         self._heartbeat = heartbeat
         self._claim: Optional[Claim] = None
+        self._renewed = 0.0
+        """When the renewal was begun that the lease counts from, by the monotonic clock."""
+        self._lapsed = False
+        """Whether a renewal came too late: somebody else may have got in before it."""
+        self._generation = Generation()
         self._depth = 0
-        self._writing = threading.Lock()
+        self._writing = threading.RLock()
         self._released = threading.Event()
 
     def __enter__(self) -> Lock:
@@ -116,52 +171,69 @@ class Lock:
         if self._depth == 0:
             self._release()
 
+    @property
+    def generation(self) -> int:
+        """Which holder of the lock this is, counted from the first on; 0 before it was held."""
+        return self._generation.number
+
     def check(self) -> None:
-        """Raise Locked if the claim is no longer there: it expired, and another tuner may be at work."""
-        claim = self._claim
-        if claim is None or self._store.get(claim.key) is None:
-            raise Locked(
-                "the tuner's lock was lost (it had not been renewed in time): nothing more is written",
-                "run it again: what was begun is taken back first",
-            )
-        if self._clock.now() > claim.expires - LEASE_S * 2 / 3:
-            self.renew()
+        """Raise Locked if the lock is no longer held: its lease ended, and another tuner may be at work."""
+        with self._writing:
+            if self._claim is not None and self._age() > LEASE_S / 3:
+                self._extend()
+            if not self._is_ours(contents(self._store, _BOTH)) or self._age() >= LEASE_S * _USABLE:
+                # a claim that was removed and came back with a late renewal must be in nobody's way
+                with contextlib.suppress(TunerError):
+                    self._withdraw()
+                raise Locked(
+                    "the tuner's lock was lost (it had not been renewed in time): nothing more is written",
+                    "run it again: what was begun is taken back first",
+                )
 
     def renew(self) -> None:
         """Extend the claim; a claim that is gone stays gone."""
         with self._writing:
-            claim = self._claim
-            if claim is not None and self._store.get(claim.key) is not None:
-                self._write(replace(claim, expires=self._clock.now() + LEASE_S))
+            if self._claim is not None and self._is_ours(contents(self._store, _BOTH), lapsed=False):
+                self._extend()
 
     def others(self) -> List[Claim]:
-        """Live claims of others. Dead ones are removed."""
-        found = []
-        for key in self._store.keys(PREFIX):
-            text = self._store.get(key)
-            if text is None or (self._claim is not None and key == self._claim.key):
-                continue
-            claim = Claim.from_text(key, text)
-            given_up = (self._holder.identity, key) in _given_up
-            if given_up or claim is None or claim.expires < self._clock.now() or not self._alive(claim.holder):
-                self._store.remove(key)
-            else:
-                found.append(claim)
-        return found
+        """Live claims of others. Dead ones are removed; one that seems to be out of date is watched for a lease."""
+        watched: Dict[str, Tuple[str, float]] = {}
+        while True:
+            live, silent = [], False
+            for key, text in contents(self._store, PREFIX).items():
+                claim = Claim.from_text(key, text)
+                if self._claim is not None and key == self._claim.key:
+                    continue
+                given_up = (self._holder.identity, key) in _given_up
+                if given_up or claim is None or not self._alive(claim.holder):
+                    self._store.remove(key)
+                elif 0 <= claim.expires - self._clock.now() <= LEASE_S + SKEW_S:
+                    live.append(claim)
+                else:
+                    seen, since = watched.setdefault(key, (text, self._clock.monotonic()))
+                    if seen != text:
+                        live.append(claim)
+                    elif self._clock.monotonic() - since > LEASE_S:
+                        self._store.remove(key)
+                    else:
+                        silent = True
+            if live or not silent:
+                return live
+            self._clock.sleep(WATCH_S)
+            if self._claim is not None and self._age() > LEASE_S / 3:
+                self._extend()
 
     def _acquire(self, attempts: int = 3) -> None:
         for attempt in range(1, attempts + 1):
-            now = self._clock.now()
-            key = f"{PREFIX}{self._random.getrandbits(64):016x}"
             try:
-                # one that failed may arrive nevertheless, and is withdrawn as well
-                self._write(Claim(key, self._holder, now, now + LEASE_S))
-                others = self.others()
+                self._claim_it()
+                others = self.others() or self._enter_alone()
                 if not others:
-                    self._write(replace(self._require(), held=True))
                     self._start_heartbeat()
                     return
             except BaseException:
+                # a write that failed may arrive nevertheless, and is withdrawn as well
                 self._withdraw()
                 raise
             self._withdraw()
@@ -169,6 +241,53 @@ class Lock:
             if attempt == attempts or any(claim.held for claim in others):
                 raise Locked(f"another tuner is at work on this cluster: {others[0].words}")
             self._clock.sleep(self._random.uniform(0.05, 0.5))
+
+    def _claim_it(self) -> None:
+        now = self._clock.now()
+        self._renewed, self._lapsed = self._clock.monotonic(), False
+        key = f"{PREFIX}{self._random.getrandbits(64):016x}"
+        self._write(Claim(key, self._holder, now, now + LEASE_S))
+
+    def _enter_alone(self) -> List[Claim]:
+        """Say that it is held, and look again: whoever is there nevertheless is in the way."""
+        self._extend(held=True)
+        found = contents(self._store, _BOTH)
+        # one who is not in yet sees ours, and withdraws
+        others = [claim for claim in self._others_of(found) if claim.held]
+        if not others:
+            generation = Generation.from_text(found.get(GENERATION)).next(self._require().key[len(PREFIX) :])
+            self._store.set(GENERATION, generation.to_text())
+            self._generation = generation
+            if self._lapsed or self._age() >= LEASE_S * _USABLE:
+                raise ClusterTimeout(f"the monitors take longer than the lock's lease of {LEASE_S:g} s to store it")
+        return others
+
+    def _others_of(self, found: Mapping[str, str]) -> List[Claim]:
+        own = self._require().key
+        claims = [Claim.from_text(key, text) for key, text in found.items() if key.startswith(PREFIX) and key != own]
+        return [claim for claim in claims if claim is not None]
+
+    def _is_ours(self, found: Mapping[str, str], lapsed: bool = True) -> bool:
+        """Whether the claim is there, and nobody got in after it; `lapsed`: settle what a late renewal leaves open."""
+        claim = self._claim
+        if claim is None or claim.key not in found or Generation.from_text(found.get(GENERATION)) != self._generation:
+            return False
+        if lapsed and self._lapsed:
+            # as when the lock was taken: our renewed claim was written before we looked, so who came later sees it
+            self._lapsed = bool(self._others_of(found))
+            return not self._lapsed
+        return True
+
+    def _age(self) -> float:
+        """Seconds since the renewal that the lease counts from was begun."""
+        return self._clock.monotonic() - self._renewed
+
+    def _extend(self, held: Optional[bool] = None) -> None:
+        claim, began = self._require(), self._clock.monotonic()
+        self._write(replace(claim, expires=self._clock.now() + LEASE_S, held=claim.held if held is None else held))
+        # one that arrived after the lease's end may have brought back a claim that was removed
+        self._lapsed = self._lapsed or self._age() >= LEASE_S * _USABLE
+        self._renewed = began
 
     def _start_heartbeat(self) -> None:
         if not self._heartbeat:
@@ -202,3 +321,30 @@ class Lock:
         if self._claim is None:
             raise Locked("the tuner's lock is not held")
         return self._claim
+
+
+def claims(store: Store) -> List[Claim]:
+    """Every claim that can be read, with the lock's generation. Reads only."""
+    found = contents(store, _BOTH)
+    last = Generation.from_text(found.get(GENERATION))
+    read = [Claim.from_text(key, text) for key, text in found.items() if key.startswith(PREFIX)]
+    return [
+        replace(claim, generation=last.number if claim.key == PREFIX + last.claim else 0)
+        for claim in read
+        if claim is not None
+    ]
+
+
+def generation_of(store: Store) -> int:
+    """How many have held the lock so far."""
+    return Generation.from_text(store.get(GENERATION)).number
+
+
+def break_lock(store: Store) -> List[Claim]:
+    """Remove every claim; whoever holds the lock notices before its next write. Gives the claims that could be read."""
+    broken = claims(store)
+    # the generation first: who is inside must not write once somebody else may get in
+    store.set(GENERATION, Generation.from_text(store.get(GENERATION)).next().to_text())
+    for key in store.keys(PREFIX):
+        store.remove(key)
+    return broken
