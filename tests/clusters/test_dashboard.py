@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import socket
 import threading
@@ -327,3 +328,70 @@ def test_health_that_is_none_is_no_cluster(fake: FakeDashboard, dashboard: Dashb
     fake.pages["/api/health/full"] = page
     with pytest.raises((TunerError, KeyError, TypeError)):
         CommandConfig(dashboard).places()
+
+
+FULL = "/api/health/full"
+MAP = PAGES[FULL]["osd_map"]
+HEALTHY = {"health": {"status": "x", "checks": []}}
+
+
+@pytest.mark.parametrize(
+    ("prefix", "answer"),
+    [
+        *(
+            (prefix, answer)
+            for prefix in ("status", "osd tree", "osd metadata")
+            for answer in ([], {"osd_map": 2}, {"osd_map": {}})
+        ),
+        ("health", {"health": {"checks": [1]}}),
+        ("health", {"health": {"checks": [{}]}}),
+        ("versions", {"osd_map": {**MAP, "osd_metadata": {"0": 1}}}),
+        ("osd metadata", {"osd_map": {**MAP, "osd_metadata": {"a": {}}}}),
+        ("osd metadata", {"osd_map": {**MAP, "osd_metadata": {"0": []}}}),
+        ("osd tree", {"osd_map": {**MAP, "tree": {"nodes": [{"id": 1}]}}}),
+        ("osd tree", {"osd_map": {**MAP, "tree": {"nodes": 5}}}),
+        ("osd tree", {"osd_map": {**MAP, "tree": []}}),
+    ],
+)
+def test_an_answer_of_another_shape_is_the_servers_fault(
+    fake: FakeDashboard, api: DashboardApi, prefix: str, answer: Any
+) -> None:
+    fake.pages[FULL] = {**HEALTHY, **answer} if isinstance(answer, dict) else answer
+    with pytest.raises(CommandFailed, match=r"cannot be read|answered a list") as refusal:
+        Dashboard(api).mon(prefix, {})
+    assert refusal.value.code == -errno.EIO
+
+
+def test_a_list_of_options_of_another_shape_is_the_servers_fault(fake: FakeDashboard, api: DashboardApi) -> None:
+    fake.pages["/api/cluster_conf"] = [1]
+    with pytest.raises(CommandFailed, match=r"cluster_conf.*cannot be read"):
+        Dashboard(api).stated()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "sound"),
+    [
+        ([{"id": 0, "name": "osd.0", "type": "osd", "children": [0]}], True),
+        ([{"id": -1, "name": "h", "type": "host", "children": [0, -1]}, {"id": 0, "name": "o", "type": "osd"}], True),
+        ([{"id": 0, "name": "osd.0", "type": "osd", "children": [[]]}], False),
+        ([{"id": 0, "name": "osd.0", "type": "osd", "children": 5}], False),
+    ],
+)
+def test_a_tree_that_leads_back_to_where_it_began_ends(
+    fake: FakeDashboard, api: DashboardApi, nodes: Any, sound: bool
+) -> None:
+    fake.pages[FULL] = {**HEALTHY, "osd_map": {**MAP, "tree": {"nodes": nodes}}}
+    config = CommandConfig(Dashboard(api))
+    if sound:
+        assert [place.osd for place in config.places()] == [0]
+    else:
+        with pytest.raises(CommandFailed, match="cannot be read"):
+            config.places()
+
+
+@pytest.mark.parametrize("version", ["", "ceph", "ceph version"])
+def test_a_version_that_is_none_is_the_servers_fault(fake: FakeDashboard, api: DashboardApi, version: str) -> None:
+    fake.pages["/api/summary"] = {"version": version}
+    fake.pages[FULL] = {**HEALTHY, "osd_map": {**MAP, "osd_metadata": {}}}
+    with pytest.raises(CommandFailed, match="cannot be read"):
+        osd_versions(Dashboard(api))

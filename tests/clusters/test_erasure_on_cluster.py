@@ -41,6 +41,32 @@ def test_a_shard_holds_a_kth_of_an_object(coded: Session) -> None:
         # the mgr hears of the PGs every five seconds, and one that has just begun of none
         with suppress(RetryLater):
             read = ClusterSampler(coded, time.time).read()
-            (pool,) = [row for row in json.loads(coded.mon("df", {"detail": "detail"}))["pools"] if row["name"] == POOL]
-            pgs = [pg for name, pg in read.pgs.items() if int(name.split(".")[0]) == pool["id"]]
-            seen = (sum(pg.raw_bytes for pg in pgs), float(pool["stats"]["bytes_used"]))
+            # nor of a pool
+            for pool in json.loads(coded.mon("df", {"detail": "detail"}))["pools"]:
+                if pool["name"] == POOL:
+                    pgs = [pg for name, pg in read.pgs.items() if int(name.split(".")[0]) == pool["id"]]
+                    seen = (sum(pg.raw_bytes for pg in pgs), float(pool["stats"]["bytes_used"]))
+
+
+def test_what_is_rebuilt_of_an_erasure_coded_pool_is_counted_once_an_object(any_lab: Lab, coded: Session) -> None:
+    """An OSD's own counter has nothing of it: `recovery_bytes` is what is pushed of copies."""
+
+    def recovered() -> float:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with suppress(RetryLater):
+                return ClusterSampler(coded, time.time).read().coded_recovered or 0.0
+            time.sleep(1)
+        raise AssertionError("the mgr has not heard of the PGs")
+
+    before = recovered()
+    any_lab.stop_osd(0)
+    try:
+        any_lab.run(f"rados -p {POOL} bench 60 write -b {MIB} --max-objects {OBJECTS} --no-cleanup".split(), timeout=90)
+    finally:
+        any_lab.start_osd(0)
+    rebuilt, deadline = 0.0, time.monotonic() + 90
+    while rebuilt != pytest.approx(OBJECTS * MIB, rel=0.03):
+        assert time.monotonic() < deadline, rebuilt / MIB
+        time.sleep(2)
+        rebuilt = recovered() - before

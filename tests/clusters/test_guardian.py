@@ -10,9 +10,9 @@ from ceph_tuner.applier import Applier
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore
 from ceph_tuner.clusters.guardian import NoLibradosError, RadosCommander, take_back, withdraw
 from ceph_tuner.clusters.machine import may_live
-from ceph_tuner.clusters.twin import TwinCluster
+from ceph_tuner.clusters.twin import TwinClock, TwinCluster
 from ceph_tuner.errors import Locked
-from ceph_tuner.lock import PREFIX, Holder, Lock
+from ceph_tuner.lock import PREFIX, Holder, Lock, generation_of
 from ceph_tuner.releases import TENTACLE
 from twins import small_twin
 
@@ -35,18 +35,34 @@ def test_what_a_mgr_left_is_taken_back_and_its_claim_withdrawn() -> None:
     before = twin.commander.mon("config dump", {})
     trial_of(twin, MGR)
     assert twin.commander.mon("config dump", {}) != before
-    done = take_back(twin.commander, twin.clock, GONE, twin.clock.now(), "the guardian")
+    done = take_back(twin.commander, twin.clock, GONE, generation_of(CommandStore(twin.commander)), "the guardian")
     assert [undone.entry.number for undone in done] == [1]
     assert twin.commander.mon("config dump", {}) == before
     assert CommandStore(twin.commander).keys(PREFIX) == []
-    assert take_back(twin.commander, twin.clock, GONE, twin.clock.now(), "the guardian") == []
+    assert (
+        take_back(twin.commander, twin.clock, GONE, generation_of(CommandStore(twin.commander)), "the guardian") == []
+    )
+
+
+@pytest.mark.parametrize("jump", [-1e6, -3600.0, 3600.0, 1e6])
+def test_a_clock_that_was_set_meanwhile_keeps_it_from_nothing(jump: float) -> None:
+    twin = small_twin()
+    before = twin.commander.mon("config dump", {})
+    trial_of(twin, MGR)
+
+    class Set(TwinClock):
+        def now(self) -> float:
+            return super().now() + jump
+
+    assert take_back(twin.commander, Set(twin.twin), GONE, generation_of(CommandStore(twin.commander)), "the guardian")
+    assert twin.commander.mon("config dump", {}) == before
 
 
 def test_a_mgr_that_lives_after_all_writes_nothing_more() -> None:
     twin = small_twin()
     applier, _ = trial_of(twin, MGR)
     plan = applier.plan("osd/host:h1", {"osd_max_scrubs": 2})
-    take_back(twin.commander, twin.clock, GONE, twin.clock.now(), "the guardian")
+    take_back(twin.commander, twin.clock, GONE, generation_of(CommandStore(twin.commander)), "the guardian")
     before = twin.commander.mon("config dump", {})
     with pytest.raises(Locked):
         applier.apply(plan, "goes on", trial=True)
@@ -55,22 +71,22 @@ def test_a_mgr_that_lives_after_all_writes_nothing_more() -> None:
 
 def test_a_trial_that_another_mgr_has_begun_since_is_left_alone() -> None:
     twin = small_twin()
-    left_at = twin.clock.now()
+    left = generation_of(CommandStore(twin.commander))
     twin.clock.sleep(40)
     trial_of(twin, Holder("another mgr", "another host", "8:99"))
     during = twin.commander.mon("config dump", {})
-    assert take_back(twin.commander, twin.clock, GONE, left_at, "the guardian") == []
+    assert take_back(twin.commander, twin.clock, GONE, left, "the guardian") == []
     assert twin.commander.mon("config dump", {}) == during
 
 
 def test_what_is_left_waits_while_another_tuner_is_at_work() -> None:
     twin = small_twin()
     _, left = trial_of(twin, MGR)
-    withdraw(CommandStore(twin.commander), GONE, twin.clock.now())
+    withdraw(CommandStore(twin.commander), GONE, 1)
     store = CommandStore(twin.commander)
     with Lock(store, twin.clock, Holder("somebody", "elsewhere", "1:1"), heartbeat=False), pytest.raises(Locked):
-        take_back(twin.commander, twin.clock, GONE, twin.clock.now(), "the guardian")
-    assert take_back(twin.commander, twin.clock, GONE, twin.clock.now(), "the guardian")
+        take_back(twin.commander, twin.clock, GONE, generation_of(CommandStore(twin.commander)), "the guardian")
+    assert take_back(twin.commander, twin.clock, GONE, generation_of(CommandStore(twin.commander)), "the guardian")
     with pytest.raises(Locked):
         left.check()
 
@@ -79,10 +95,10 @@ def test_only_claims_of_that_process_from_before_are_withdrawn() -> None:
     twin = small_twin()
     store = CommandStore(twin.commander)
     with Lock(store, twin.clock, MGR, heartbeat=False) as lock:
-        withdraw(store, (MGR.host, "7:9999"), twin.clock.now())
-        withdraw(store, GONE, twin.clock.now() - 1)
+        withdraw(store, (MGR.host, "7:9999"), 1)
+        withdraw(store, GONE, 0)
         lock.check()
-        withdraw(store, GONE, twin.clock.now())
+        withdraw(store, GONE, 1)
         with pytest.raises(Locked):
             lock.check()
 

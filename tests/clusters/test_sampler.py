@@ -27,6 +27,9 @@ class RecordedCluster:
         at: float = self.looks[self.look]["at"]
         return at
 
+    def monotonic(self) -> float:
+        return self.now()
+
     def sleep(self, seconds: float) -> None:
         self.look = 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import List
 
@@ -32,3 +33,21 @@ def test_a_sleep_takes_its_time() -> None:
     began = time.monotonic()
     SystemClock().sleep(0.05)
     assert time.monotonic() - began >= 0.05
+
+
+def test_who_writes_is_whom_the_kernel_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = machine.this_process().name
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "somebody-else")
+    assert machine.this_process().name == before
+    assert f", uid {os.getuid()} (ceph-tuner, process {os.getpid()})" in before
+    assert f", uid {os.getuid()}, client.tuner (ceph-tuner" in machine.this_process(entity="client.tuner").name
+    monkeypatch.setattr(machine.os, "getuid", lambda: 4_000_000_123)
+    assert machine.this_process().name.startswith("uid 4000000123 (ceph-tuner, process ")
+
+
+def test_no_one_sets_the_clock_that_durations_go_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = machine.SystemClock()
+    began = clock.monotonic()
+    monkeypatch.setattr(machine.time, "time", lambda: 0.0)
+    assert 0 <= clock.monotonic() - began < 10

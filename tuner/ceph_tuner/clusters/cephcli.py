@@ -7,11 +7,12 @@ import re
 import subprocess
 from typing import Callable, List, Mapping, Sequence
 
-from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, CommandFailed, PermissionRefused, TunerError
+from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, CommandFailed, InputError, PermissionRefused, TunerError
 
 Launcher = Callable[[Sequence[str]], List[str]]
 """Turns a command into the argv that runs it where the cluster's configuration is (here, in a lab's chroot)."""
 
+_NUMBER = re.compile(r"-[0-9.]{1,30}")
 _ERROR = re.compile(r"Error (E[A-Z0-9]+):?\s*(.*)")
 
 
@@ -23,16 +24,17 @@ class CephCli:
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
         """Answer of a monitor command. Raises CommandFailed, ClusterTimeout, PermissionRefused, ClusterNotFound."""
-        command = [*prefix.split(), *arguments.values()]
-        return self._run([*command, *(["-i", "-"] if payload else []), "--format", "json"], " ".join(command), payload)
+        return self._run(prefix.split(), arguments, payload)
 
     def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
         """Answer of a daemon's command. Raises as `mon` does."""
-        command = ["tell", daemon, *prefix.split(), *arguments.values()]
-        return self._run([*command, "--format", "json"], " ".join(command), "")
+        return self._run(["tell", daemon, *prefix.split()], arguments)
 
-    def _run(self, arguments: List[str], shown: str, payload: str) -> str:
-        argv = self._launch(["ceph", "--connect-timeout", str(max(1, int(self._timeout))), *arguments])
+    def _run(self, words: List[str], arguments: Mapping[str, str], payload: str = "") -> str:
+        values = _positional(arguments)
+        shown = " ".join([*words, *values])
+        options = ["--connect-timeout", str(max(1, int(self._timeout))), "--format", "json"]
+        argv = self._launch(["ceph", *options, *(["-i", "-"] if payload else []), *words, *values])
         try:
             # a session of its own, so that Ctrl-C reaches the tuner alone and the command in flight ends by itself
             done = subprocess.run(
@@ -54,6 +56,17 @@ class CephCli:
         text = done.stdout.decode(errors="replace")
         # with --format json the program begins what it prints with a newline of its own; the rest is the answer
         return text[1:] if text.startswith("\n") else text
+
+
+def _positional(arguments: Mapping[str, str]) -> List[str]:
+    """The values in their order. Raises InputError for one that is an option: what is stored may be anybody's.
+
+    Two dashes before them would not do: a launcher may add options of its own at the end.
+    """
+    for name, value in arguments.items():
+        if value.startswith("-") and value != f"--{name.replace('_', '-')}" and not _NUMBER.fullmatch(value):
+            raise InputError(f"ceph {name}", repr(value[:60]), "a value that is no option of the ceph program")
+    return list(arguments.values())
 
 
 def failure(command: str, code: int, message: str) -> TunerError:

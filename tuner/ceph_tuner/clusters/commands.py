@@ -6,10 +6,11 @@ Runs inside ceph-mgr as well: standard library only.
 from __future__ import annotations
 
 import errno
-import json
-from typing import Any, Dict, List, Optional
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List, Mapping, Optional
 
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, PermissionRefused
+from ceph_tuner.bounded import ANSWER, MISREAD, read_json
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, Malformed, PermissionRefused
 from ceph_tuner.ports import Commander, ConfigEntry
 from ceph_tuner.target import Place, covered
 
@@ -41,19 +42,14 @@ class CommandConfig:
 
     def places(self) -> List[Place]:
         """Every OSD of the CRUSH tree with its device class and its location."""
-        nodes = parsed(self._commander.mon("osd tree", {}), "osd tree")["nodes"]
-        parent = {child: node for node in nodes for child in node.get("children", [])}
-        places = []
-        for node in nodes:
-            if node["type"] != "osd":
-                continue
-            locations: Dict[str, str] = {}
-            above = parent.get(node["id"])
-            while above is not None:
-                locations[above["type"]] = above["name"]
-                above = parent.get(above["id"])
-            places.append(Place(node["id"], node.get("device_class", ""), locations, node.get("status") == "up"))
-        return places
+        with shaped("osd tree"):
+            nodes = parsed(self._commander.mon("osd tree", {}), "osd tree")["nodes"]
+            parent = {child: node for node in nodes for child in node.get("children", [])}
+            return [_place(node, parent) for node in nodes if node["type"] == "osd"]
+
+    def versions(self) -> List[str]:
+        """The versions that the OSDs run, such as `20.2.4`; the monitors' where no OSD runs."""
+        return osd_versions(self._commander)
 
     def osds(self, who: str) -> List[int]:
         """Sorted ids of the running OSDs that a section covers."""
@@ -126,9 +122,30 @@ def answered(shown: str, code: int, output: str, message: str) -> str:
 
 def osd_versions(commander: Commander) -> List[str]:
     """The versions that the cluster's OSDs run, such as `20.2.4`; the monitors' where no OSD runs."""
-    answer = parsed(commander.mon("versions", {}), "versions")
-    texts = answer.get("osd") or answer.get("mon") or {}
-    return sorted(text.split()[2] for text in texts)
+    with shaped("versions"):
+        answer = parsed(commander.mon("versions", {}), "versions")
+        texts = answer.get("osd") or answer.get("mon") or {}
+        return sorted(text.split()[2] for text in texts)
+
+
+@contextmanager
+def shaped(command: str) -> Iterator[None]:
+    """What has another shape than Ceph gives it is nonsense of whoever answered: CommandFailed."""
+    try:
+        yield
+    except MISREAD as error:
+        words = f"answered what cannot be read ({type(error).__name__}: {error})"
+        raise CommandFailed(command, -errno.EIO, words[:200]) from error
+
+
+def _place(node: Dict[str, Any], parent: Mapping[Any, Dict[str, Any]]) -> Place:
+    locations: Dict[str, str] = {}
+    above = parent.get(node["id"])
+    # each type once: a tree that leads back to where it began has no end
+    while above is not None and above["type"] not in locations:
+        locations[str(above["type"])] = str(above["name"])
+        above = parent.get(above["id"])
+    return Place(int(node["id"]), str(node.get("device_class", "")), locations, node.get("status") == "up")
 
 
 def _who(row: Dict[str, Any]) -> str:
@@ -144,6 +161,7 @@ def _text(value: Any) -> str:
 def parsed(text: str, command: str) -> Any:
     """Read a command's answer. Raises CommandFailed where it is no JSON."""
     try:
-        return json.loads(text)
-    except ValueError as exc:
-        raise CommandFailed(command, -errno.EIO, f"answered {text[:80]!r} instead of JSON") from exc
+        return read_json(text, command, ANSWER)
+    except Malformed as fault:
+        words = f"answered {text[:80]!r} instead of JSON ({fault.found})"
+        raise CommandFailed(command, -errno.EIO, words) from None

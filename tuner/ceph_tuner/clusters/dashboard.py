@@ -12,6 +12,7 @@ import json
 import re
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple
 
+from ceph_tuner.clusters.commands import shaped
 from ceph_tuner.clusters.dashboard_api import DashboardApi
 from ceph_tuner.errors import CommandFailed, PermissionRefused
 
@@ -62,7 +63,8 @@ class Dashboard:
         """
         if prefix not in self._answers or payload:
             raise NotByRest(self.name, f"ceph {prefix}", _why_not(prefix))
-        return json.dumps(self._answers[prefix]())
+        with shaped(prefix):
+            return json.dumps(self._answers[prefix]())
 
     def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
         """Answer of an OSD's `perf histogram dump`. Raises NotByRest for others, and as the API does."""
@@ -73,41 +75,44 @@ class Dashboard:
 
     def stated(self) -> List[Stated]:
         """Every entry of the configuration database that names an option of Ceph's own, without masks."""
-        return [
-            Stated(str(entry["section"]), str(option["name"]), str(entry["value"]))
-            for option in self._read("cluster_conf", list)
-            for entry in option.get("value") or []
-            # the dashboard adds the cluster's id to the list by itself
-            if option["name"] != "fsid"
-        ]
+        with shaped("cluster_conf"):
+            return [
+                Stated(str(entry["section"]), str(option["name"]), str(entry["value"]))
+                for option in self._read("cluster_conf", list)
+                for entry in option.get("value") or []
+                # the dashboard adds the cluster's id to the list by itself
+                if option["name"] != "fsid"
+            ]
 
     def close(self) -> None:
         """End the connection."""
         self._api.close()
 
     def _status(self) -> Dict[str, Any]:
-        return {"fsid": self._osd_map()["fsid"], "health": {"status": self._part("health", "health")["status"]}}
+        status = str(self._part("health", "health")["status"])
+        return {"fsid": str(self._osd_map()["fsid"]), "health": {"status": status}}
 
     def _health(self) -> Dict[str, Any]:
         found = self._part("health", "health")
         # the dashboard made a list of them
-        return {**found, "checks": {str(check["type"]): check for check in found.get("checks", [])}}
+        return {**found, "checks": {str(check["type"]): _mapping(check) for check in found.get("checks", [])}}
 
     def _versions(self) -> Dict[str, Any]:
         counts: Dict[str, int] = {}
         for metadata in self._osd_map()["osd_metadata"].values():
             # an OSD that never ran has none
-            if metadata.get("ceph_version"):
-                counts[metadata["ceph_version"]] = counts.get(metadata["ceph_version"], 0) + 1
+            if version := str(metadata.get("ceph_version") or ""):
+                counts[version] = counts.get(version, 0) + 1
         mgr = {str(self._read("summary", dict)["version"]): 1}
         return {"osd": counts, "mon": {} if counts else mgr}
 
     def _tree(self) -> List[Any]:
-        nodes = self._osd_map()["tree"]["nodes"]
-        return list(nodes)
+        nodes = [_mapping(node) for node in self._osd_map()["tree"]["nodes"]]
+        return [{**node, "id": int(node["id"]), "name": str(node["name"]), "type": str(node["type"])} for node in nodes]
 
     def _metadata(self) -> List[Any]:
-        return [{"id": int(osd), **metadata} for osd, metadata in self._osd_map()["osd_metadata"].items()]
+        found = self._osd_map()["osd_metadata"].items()
+        return [{**{key: str(value) for key, value in _mapping(own).items()}, "id": int(osd)} for osd, own in found]
 
     def _osd_map(self) -> Dict[str, Any]:
         return self._part("osd_map", "osd")
@@ -128,6 +133,12 @@ class Dashboard:
                 raise CommandFailed(f"GET /api/{path}", -errno.EIO, f"answered a {type(found).__name__}")
             self._kept[path] = found
         return self._kept[path]
+
+
+def _mapping(value: Any) -> Dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"a {type(value).__name__} in place of a mapping")
+    return value
 
 
 def _why_not(prefix: str) -> str:

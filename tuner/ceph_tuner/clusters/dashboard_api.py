@@ -9,11 +9,11 @@ answer with an error (`standby_behaviour`), and where a proxy answers in its pla
 from __future__ import annotations
 
 import errno
-import json
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
+from ceph_tuner.bounded import SERVER_ITEMS_PER_MIB, read_json
 from ceph_tuner.clusters.transport import Response, Transport, bearer, host
-from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, CommandFailed, PermissionRefused, TunerError
+from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, CommandFailed, Malformed, PermissionRefused, TunerError
 from ceph_tuner.ports import Clock
 
 VERSION = "application/vnd.ceph.api.v1.0+json"
@@ -49,11 +49,11 @@ class DashboardApi:
 
     def get(self, path: str) -> Any:
         """The answer to `GET /api/PATH`. Raises ClusterNotFound, ClusterTimeout, PermissionRefused, CommandFailed."""
-        deadline = self._clock.now() + self._timeout
+        deadline = self._clock.monotonic() + self._timeout
         refusals: List[str] = []
         last: Optional[TunerError] = None
         for tried, url in enumerate(list(self._urls)):
-            now = self._clock.now()
+            now = self._clock.monotonic()
             # one that is silent leaves time for the others
             share = now + (deadline - now) / (len(self._urls) - tried)
             try:
@@ -138,11 +138,11 @@ class DashboardApi:
         return found
 
     def _json(self, response: Response, command: str, silent: bool = False) -> Any:
-        text = response.content.decode(errors="replace")
+        content = response.content
         try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            shown = "something" if silent else repr(self._clean(text[:60]))
+            return read_json(content, command, max(len(content), 1 << 20), items=SERVER_ITEMS_PER_MIB)
+        except Malformed:
+            shown = "something" if silent else repr(self._clean(content[:60].decode(errors="replace")))
             words = f"answered {response.status} with {shown} instead of JSON"
             raise NoJsonError(command, -errno.EIO, words) from None
 

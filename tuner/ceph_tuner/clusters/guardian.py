@@ -18,11 +18,13 @@ import time
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.applier import Applier, Undone
+from ceph_tuner.bounded import read_json
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore, answered, osd_versions
 from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
 from ceph_tuner.errors import TunerError
-from ceph_tuner.lock import PREFIX, Claim, Lock
+from ceph_tuner.lock import Lock, claims, generation_of
 from ceph_tuner.ports import Clock, Commander, Store
+from ceph_tuner.printable import one_line
 from ceph_tuner.releases import parse_version, release_of
 
 COMMAND_S = 10
@@ -91,31 +93,30 @@ def _answer(shown: str, run: Any, *arguments: Any) -> str:
     return answered(shown, code, output.decode(errors="replace"), words)
 
 
-def take_back(commander: Commander, clock: Clock, gone: Tuple[str, str], left_at: float, who: str) -> List[Undone]:
-    """Take back what the process `gone` (host, process) left at `left_at`, in seconds since the epoch.
+def take_back(commander: Commander, clock: Clock, gone: Tuple[str, str], left: int, who: str) -> List[Undone]:
+    """Take back what the process `gone` (host, process) left when the lock's generation was `left` (`generation_of`).
 
     Nothing where somebody else has done so. Raises TunerError; Locked while another tuner is at work.
     """
     store = CommandStore(commander)
-    withdraw(store, gone, left_at)
+    withdraw(store, gone, left)
     release = release_of(min(osd_versions(commander), key=parse_version))
     lock = Lock(store, clock, this_process(who), may_live)
     applier = Applier(CommandConfig(commander), store, clock, lock, release, who)
     # what was begun later is a trial of a mgr that lives
-    if all(entry.at > left_at for entry in applier.leftover()):
+    if all(entry.generation > left for entry in applier.leftover()):
         return []
     return applier.recover()
 
 
-def withdraw(store: Store, gone: Tuple[str, str], left_at: float) -> None:
+def withdraw(store: Store, gone: Tuple[str, str], left: int) -> None:
     """Remove the claims that a process has left. It may go on under the same id, without its modules.
 
     Were it alive all the same, `Lock.check()` would stop it.
     """
-    for key in store.keys(PREFIX):
-        claim = Claim.from_text(key, store.get(key) or "")
-        if claim is not None and (claim.holder.host, claim.holder.process) == gone and claim.since <= left_at:
-            store.remove(key)
+    for claim in claims(store):
+        if (claim.holder.host, claim.holder.process) == gone and claim.generation <= left:
+            store.remove(claim.key)
 
 
 class _Mgr:
@@ -160,17 +161,21 @@ def _problem(access: Mapping[str, str]) -> str:
     return words
 
 
-def _withdraw_trial(task: Mapping[str, Any], left_at: float) -> None:
+def _withdraw_trial(task: Mapping[str, Any]) -> None:
     """Try until it is done or time is up. `SIGALRM` ends it in any case."""
     signal.alarm(int(ATTEMPTS_S + 3 * COMMAND_S))
     clock, deadline = SystemClock(), time.monotonic() + ATTEMPTS_S
     who = f"guardian of {task['who']}"
-    clock.sleep(ON_ITS_WAY_S)
+    left: Optional[int] = None
     while time.monotonic() < deadline:
         with contextlib.suppress(TunerError, NoLibradosError):
             commander = RadosCommander(task["access"])
             try:
-                done = take_back(commander, clock, (task["host"], task["process"]), left_at, who)
+                if left is None:
+                    # by order and not by time: clocks are set, and a mgr that is back needs minutes for its next trial
+                    left = generation_of(CommandStore(commander))
+                    clock.sleep(ON_ITS_WAY_S)
+                done = take_back(commander, clock, (task["host"], task["process"]), left, who)
                 if done:
                     _log(commander, who, done)
                 return
@@ -182,7 +187,7 @@ def _withdraw_trial(task: Mapping[str, Any], left_at: float) -> None:
 def _log(commander: RadosCommander, who: str, done: List[Undone]) -> None:
     numbers = ", ".join(str(undone.entry.number) for undone in done)
     words = f"{who}: the plugin was unloaded or its mgr died during a trial: took back change {numbers}"
-    command: Dict[str, Any] = {"level": "warn", "channel": "cluster", "logtext": [words]}
+    command: Dict[str, Any] = {"level": "warn", "channel": "cluster", "logtext": [one_line(words)]}
     with contextlib.suppress(TunerError):
         commander.mon("log", command)
 
@@ -196,7 +201,7 @@ def main() -> None:
     first = mgr.next_line(LOOK_S)
     if first is None:
         return
-    task: Dict[str, Any] = json.loads(first)
+    task: Dict[str, Any] = read_json(first, "the mgr")
     problem = _problem(task["access"])
     with contextlib.suppress(OSError):
         os.write(1, (json.dumps({"problem": problem}) + "\n").encode())
@@ -207,7 +212,7 @@ def main() -> None:
     while line is not None and line != DONE:
         line = mgr.next_line(float(task["silence_s"]))
     if line is None:
-        _withdraw_trial(task, time.time())
+        _withdraw_trial(task)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import getpass
 import os
+import pwd
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from ceph_tuner.lock import Holder
@@ -22,6 +23,10 @@ class SystemClock:
         """Seconds since the epoch."""
         return time.time()
 
+    def monotonic(self) -> float:
+        """Seconds since the machine started, those that it was suspended for included where the system counts them."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
     def sleep(self, seconds: float) -> None:
         """Sleep; signals end it by what their handlers raise."""
         end = time.monotonic() + seconds
@@ -33,13 +38,15 @@ class SystemClock:
                 return
 
 
-def this_process(name: str = "") -> Holder:
-    """Return what a claim says of this process."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.getuid())
-    return Holder(name or f"{user} (ceph-tuner, process {os.getpid()})", _host(), _process(os.getpid()))
+def this_process(name: str = "", entity: str = "") -> Holder:
+    """Return what a claim says of this process; `entity`: whose key it uses at the cluster (`client.admin`)."""
+    uid = os.getuid()
+    who = [f"uid {uid}", *([entity] if entity else [])]
+    # the name is for people: what the kernel and the cluster say stands beside it, as LOGNAME and USER are whatever
+    # somebody sets them to
+    with suppress(KeyError, OSError):
+        who.insert(0, pwd.getpwuid(uid).pw_name)
+    return Holder(name or f"{', '.join(who)} (ceph-tuner, process {os.getpid()})", _host(), _process(os.getpid()))
 
 
 def may_live(holder: Holder) -> bool:

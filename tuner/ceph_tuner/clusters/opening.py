@@ -43,14 +43,19 @@ class Cluster:
         """Everything that follows from a commander."""
         return cls(name, commander, CommandConfig(commander), CommandStore(commander), release, version, **rest)
 
+    @property
+    def entity(self) -> str:
+        """Whose key is used; empty where that is not known."""
+        return str(getattr(self.commander, "entity", ""))
+
     def lock(self, who: str = "") -> Lock:
         """One tuner at a time: hold it around whatever must not be mixed with another's writes."""
-        return Lock(self.store, self.clock, this_process(who), may_live)
+        return Lock(self.store, self.clock, this_process(who, self.entity), may_live)
 
     def applier(self, lock: Optional[Lock] = None, who: str = "") -> Applier:
         """What writes settings and takes them back."""
         held = lock or self.lock(who)
-        return Applier(self.config, self.store, self.clock, held, self.release, this_process(who).name)
+        return Applier(self.config, self.store, self.clock, held, self.release, this_process(who, self.entity).name)
 
     def close(self) -> None:
         """End the connection."""

@@ -8,7 +8,6 @@ is needed because the mgrs that run have not seen the module yet.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 import ceph_tuner
+from ceph_tuner.clusters.commands import parsed
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.errors import (
     ClusterTimeout,
@@ -154,7 +154,9 @@ class Plugin:
 
     def _refuse_standing(self) -> None:
         """A change that was begun is one to take back, whether its writer came to the end or not."""
-        standing = [entry for entry in Journal(self._cluster.store).entries() if entry.state != UNDONE]
+        journal = Journal(self._cluster.store).read()
+        journal.check_whole()
+        standing = [entry for entry in journal.entries if entry.state != UNDONE]
         if standing:
             newest = standing[-1]
             raise InputError(
@@ -197,9 +199,9 @@ class Plugin:
             raise PermissionRefused(str(directory), f"{exc.strerror}", "root") from exc
 
     def _await(self, build: str) -> None:
-        deadline = self._clock.now() + WAIT_S
+        deadline = self._clock.monotonic() + WAIT_S
         while self._running() != build:
-            if self._clock.now() >= deadline:
+            if self._clock.monotonic() >= deadline:
                 raise ClusterTimeout(
                     f"the mgr does not answer `ceph tuner status` within {WAIT_S:g} s{self._complaint()}",
                     "see the log of the active mgr, then try again",
@@ -230,7 +232,9 @@ class Plugin:
     def _module_path(self) -> Path:
         if self._cluster.lab is not None:
             return self._cluster.lab.mgr_modules
-        shown = json.loads(self._cluster.commander.mon("config get", {"who": "mgr", "key": "mgr_module_path"}))
+        shown = parsed(
+            self._cluster.commander.mon("config get", {"who": "mgr", "key": "mgr_module_path"}), "config get"
+        )
         path = Path(str(shown))
         if not path.is_dir():
             raise InputError(
@@ -240,7 +244,7 @@ class Plugin:
 
     def _mon(self, prefix: str, arguments: Optional[Dict[str, str]] = None) -> Any:
         answer = self._cluster.commander.mon(prefix, arguments or {})
-        return json.loads(answer) if answer.strip() else {}
+        return parsed(answer, prefix) if answer.strip() else {}
 
 
 def _prune(directory: Path, kept: Set[Path]) -> None:

@@ -13,8 +13,9 @@ import re
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
+from ceph_tuner.bounded import DOCUMENT, MISREAD, read_json
 from ceph_tuner.clusters.transport import Response, Transport, basic, bearer, host
-from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, CommandFailed, InputError, PermissionRefused
+from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, CommandFailed, InputError, Malformed, PermissionRefused
 from ceph_tuner.ports import Clock
 
 MOST_POINTS = 11_000
@@ -107,7 +108,7 @@ class Prometheus:
     ) -> None:
         """`name` is the cluster's in errors. A user name goes with a password; secrets are fetched when needed.
 
-        `timeout`: of each query. `deadline`: of all of them together, by the clock.
+        `timeout`: of each query. `deadline`: of all of them together, by the monotonic clock.
         """
         self.name, self.url = name, url
         self._username, self._password, self._token = username, password, token
@@ -160,7 +161,7 @@ class Prometheus:
         data, warnings = self._data(path, parameters)
         try:
             return Found(tuple(_series(entry, span, steps) for entry in _entries(data)), warnings)
-        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        except MISREAD as error:
             words = self._clean(f"answered what is no series ({type(error).__name__}: {error})")[:200]
             raise CommandFailed(f"GET /api/v1/{path}", -errno.EIO, words) from None
 
@@ -169,7 +170,7 @@ class Prometheus:
         response = transport.call(
             "GET",
             f"{self.url}/api/v1/{path}",
-            min(transport.clock.now() + transport.timeout, self._deadline),
+            min(transport.clock.monotonic() + transport.timeout, self._deadline),
             self._authorization(),
             {"Accept": "application/json"},
             parameters=parameters,
@@ -177,10 +178,10 @@ class Prometheus:
             final=lambda busy: _error(busy) not in ("", "unavailable"),
         )
         self._check(response)
-        command, text = f"GET /api/v1/{path}", response.content.decode(errors="replace")
-        document = _parsed(text)
+        command, document = f"GET /api/v1/{path}", _parsed(response.content)
         if document is _NO_JSON:
-            words = f"answered {response.status} with {self._clean(text[:60])!r} instead of JSON"
+            shown = response.content[:60].decode(errors="replace")
+            words = f"answered {response.status} with {self._clean(shown)!r} instead of JSON"
             raise CommandFailed(command, -errno.EIO, words)
         if not isinstance(document, dict) or document.get("status") != "success" or response.status != 200:
             error = document if isinstance(document, dict) else {}
@@ -226,16 +227,19 @@ class Prometheus:
 _NO_JSON = object()
 
 
-def _parsed(text: str) -> Any:
+def _parsed(content: bytes) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        if len(content) > DOCUMENT:
+            return _NO_JSON
+        # a point is a list of two
+        return read_json(content, "Prometheus", max(len(content), 1 << 20))
+    except Malformed:
         return _NO_JSON
 
 
 def _error(response: Response) -> str:
     """The type of error that Prometheus itself tells; empty where it is not the one that speaks."""
-    document = _parsed(response.content.decode(errors="replace"))
+    document = _parsed(response.content)
     return str(document.get("errorType", "")) if isinstance(document, dict) else ""
 
 

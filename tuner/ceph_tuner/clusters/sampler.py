@@ -6,7 +6,6 @@ stands between. It costs two commands per OSD and sample, so it is for labs and 
 
 from __future__ import annotations
 
-import json
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.clusters.commands import parsed
@@ -20,7 +19,9 @@ from ceph_tuner.reading import (
     PgDetail,
     Reading,
     check_heard,
+    coded_recovered,
     data_chunks,
+    deep_scrub_intervals,
     late_pgs,
     osd_latency,
     osd_queues,
@@ -43,7 +44,9 @@ class ClusterSampler:
         self._sampling = Sampling()
         self._pgs: Dict[str, PgDetail] = {}
         self._totals: Dict[str, float] = {}
+        self._coded = 0.0
         self._pgs_at = float("-inf")
+        self._busy = False
         self._interval: Optional[float] = None
 
     def sample(self) -> Optional[Sample]:
@@ -74,12 +77,15 @@ class ClusterSampler:
                 "num_objects_misplaced": float(status.get("misplaced_objects", 0)),
             },
             raw_bytes=sum(pg.raw_bytes for pg in self._pgs.values()),
+            coded_recovered=self._coded,
             pg_states=states,
             pgs=fresh,
             snaptrim_queue=float(sum(pg.snaptrim_queue for pg in self._pgs.values())),
             slow_ops=slow_ops(self._ask("health")),
             osds_down=float(sum(1 for osd in osd_dump["osds"] if osd["in"] and not osd["up"])),
-            pgs_late=float(late_pgs(self._pgs, self._now(), self._deep_scrub_interval())),
+            pgs_late=float(
+                late_pgs(self._pgs, self._now(), self._deep_scrub_interval(), deep_scrub_intervals(osd_dump))
+            ),
             notes=tuple(notes),
         )
 
@@ -106,7 +112,12 @@ class ClusterSampler:
     def _details(self, states: Dict[str, int], chunks: Mapping[int, int]) -> Dict[str, PgDetail]:
         """Rows of all PGs, while some scrub or trim and else once a minute."""
         now = self._now()
-        busy = any({"scrubbing", "snaptrim", "snaptrim_wait", UNKNOWN} & set(state.split("+")) for state in states)
+        telling = {"scrubbing", "snaptrim", "snaptrim_wait", UNKNOWN}
+        if chunks:
+            telling.update(("recovering", "backfilling"))
+        # one look more when it is over: the last objects are counted by then
+        busy, self._busy = self._busy, any(telling & set(state.split("+")) for state in states)
+        busy = busy or self._busy
         queued = any(pg.snaptrim_queue for pg in self._pgs.values())
         if not (busy or queued) and now - self._pgs_at < DETAIL_S:
             return {}
@@ -117,12 +128,13 @@ class ClusterSampler:
         self._pgs, self._pgs_at = pg_details(rows, chunks), now
         names = ("num_objects", "num_object_copies", "num_object_clones")
         self._totals = {name: float(sum(row["stat_sum"][name] for row in rows)) for name in names}
+        self._coded = coded_recovered(((int(str(row["pgid"]).split(".")[0]), row["stat_sum"]) for row in rows), chunks)
         return self._pgs
 
     def _deep_scrub_interval(self) -> float:
         if self._interval is None:
             who = {"who": "osd", "key": "osd_deep_scrub_interval"}
-            self._interval = float(json.loads(self._commander.mon("config get", who)))
+            self._interval = float(parsed(self._commander.mon("config get", who), "config get"))
         return self._interval
 
     def _ask(self, prefix: str) -> Any:
@@ -137,10 +149,10 @@ def observe(
 ) -> Tuple[Optional[Window], Sequence[Sample]]:
     """Sample for a while. A sample that fails for a moment is left out: the next one covers its time."""
     samples = []
-    end = clock.now() + seconds
+    end = clock.monotonic() + seconds
     sampler.sample()
-    while clock.now() < end:
-        clock.sleep(min(interval, max(end - clock.now(), 0.1)))
+    while clock.monotonic() < end:
+        clock.sleep(min(interval, max(end - clock.monotonic(), 0.1)))
         try:
             sample = sampler.sample()
         except TunerError:

@@ -17,8 +17,10 @@ import time
 from pathlib import Path
 from typing import IO, Any, Dict, List, Mapping, Optional, cast
 
+from ceph_tuner.bounded import ANSWER, MISREAD, read_json
 from ceph_tuner.clusters.cephcli import Launcher, failure
 from ceph_tuner.errors import ClusterTimeout
+from ceph_tuner.interpreter import running_text
 
 _CHILD = Path(__file__).with_name("session_child.py")
 
@@ -32,12 +34,14 @@ class Session:
 
     def __init__(self, launch: Launcher = list, conf: str = "", timeout: float = 30.0) -> None:
         """Connect at once. Raises NoLibradosError, ClusterNotFound, ClusterTimeout, PermissionRefused."""
-        self._argv = launch(["python3", "-u", "-c", _CHILD.read_text(encoding="utf-8"), conf, str(timeout)])
+        self._argv = launch(running_text("python3", _CHILD.read_text(encoding="utf-8"), conf, str(timeout)))
         self._timeout = timeout
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)
         self._child: Optional[subprocess.Popen[bytes]] = None
         self._buffer = b""
+        self.entity = ""
+        """Whose key the connection uses."""
         with self._lock:
             self._start()
 
@@ -95,6 +99,7 @@ class Session:
                 raise NoLibradosError("its process ended before it was ready") from exc
             raise
         if greeting.get("ready"):
+            self.entity = str(greeting.get("entity", ""))[:100]
             return
         self.close()
         if "code" in greeting:
@@ -123,9 +128,13 @@ class Session:
                 # an answer to an earlier question, whose reader was interrupted, is thrown away
                 if answer.get("id") == number:
                     break
-        if answer["code"]:
-            raise failure(shown, int(answer["code"]), str(answer["words"]))
-        return str(answer["out"])
+        try:
+            code, out, words = int(answer["code"]), str(answer["out"]), str(answer.get("words", ""))
+        except MISREAD as exc:
+            raise ClusterTimeout(f"`{shown}`: the connection's process spoke nonsense") from exc
+        if code:
+            raise failure(shown, code, words)
+        return out
 
     def _write(self, line: bytes, shown: str) -> None:
         try:
@@ -148,9 +157,12 @@ class Session:
                 self.close()
                 raise ClusterTimeout(f"`{shown}`: the connection's process has ended")
             self._buffer += read
+            if len(self._buffer) > ANSWER:
+                self._kill()
+                raise ClusterTimeout(f"`{shown}`: the connection's process said more than {ANSWER >> 20} MiB")
         line, _, self._buffer = self._buffer.partition(b"\n")
         try:
-            answer = json.loads(line)
+            answer = read_json(line, shown, ANSWER)
         except ValueError as exc:
             self._kill()
             raise ClusterTimeout(f"`{shown}`: the connection's process spoke nonsense") from exc

@@ -116,7 +116,7 @@ def _serve() -> None:
         return cluster.mon_command(text, payload, target=name)
 
     types = _Types(run)
-    _answer({"ready": True})
+    _answer({"ready": True, "entity": _who(os.environ.get("CEPH_ARGS", ""))})
     for line in sys.stdin:
         request = json.loads(line)
         try:

@@ -8,21 +8,114 @@ from __future__ import annotations
 
 import base64
 import errno
-from typing import Any, Callable, Mapping, NamedTuple, Optional, Union
+import socket
+import threading
+import zlib
+from contextlib import suppress
+from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, Union
 
 import requests
 import urllib3
+from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 from requests.cookies import RequestsCookieJar
-from urllib3.exceptions import InsecureRequestWarning, ReadTimeoutError
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import HTTPError, InsecureRequestWarning, ReadTimeoutError
 
-from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, CommandFailed, PermissionRefused
+from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, CommandFailed, PermissionRefused, TunerError
 from ceph_tuner.ports import Clock
 
 BUSY = (429, 502, 503, 504)
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
-LARGEST_ANSWER = 256 * 2**20
+LARGEST_ANSWER = 32 << 20
+"""Bytes, unpacked: the dashboard's page of a whole cluster has some 4.5 KiB for each OSD, so seven thousand of them."""
+SMALL_ANSWER = 1 << 19
+"""Bytes up to which 32 clusters answer at once. What is larger, and becomes five times as much when it is read, is held
+of one cluster at a time: from here on, until its connection is closed."""
+LATE = "see whether it answers at all, or give it longer (`--within`)"
 _CHUNK = 1 << 16
+
+_large = threading.BoundedSemaphore(1)
+
+
+class _Watched:
+    """A call that is ended when time is up: the limits of `requests` are between two bytes of a server."""
+
+    def __init__(self, seconds: float) -> None:
+        self.ended = False
+        self.connection: Any = None
+        self.sock: Optional[socket.socket] = None
+        """Of the connection, which forgets it once it has read the headers of an answer that ends with it."""
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> _Watched:
+        _thread.call = self
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        _thread.call = None
+
+    def _end(self) -> None:
+        self.ended = True
+        sock = self.sock or getattr(self.connection, "sock", None)
+        if sock is not None:
+            with suppress(OSError):
+                # not by TLS, which belongs to the thread that reads
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+
+class _Thread(threading.local):
+    call: Optional[_Watched] = None
+
+
+_thread = _Thread()
+
+
+class _Known:
+    """A connection that its thread's call knows of."""
+
+    def connect(self) -> None:
+        self._tell()
+        super().connect()  # type: ignore[misc]
+        self._tell()
+        if _thread.call is not None and _thread.call.ended:
+            raise TimeoutError("connected when time was up")
+
+    def request(self, *args: Any, **kwargs: Any) -> None:
+        # one that is used again connects no more
+        self._tell()
+        super().request(*args, **kwargs)  # type: ignore[misc]
+
+    def _tell(self) -> None:
+        if _thread.call is not None:
+            _thread.call.connection, _thread.call.sock = self, getattr(self, "sock", None)
+
+
+class _Connection(_Known, HTTPConnection):
+    pass
+
+
+class _TlsConnection(_Known, HTTPSConnection):
+    pass
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _TlsPool(HTTPSConnectionPool):
+    ConnectionCls = _TlsConnection
+
+
+class _Adapter(HTTPAdapter):
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        """Pools of connections that can be ended."""
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
 
 class _Authorization(AuthBase):
@@ -81,15 +174,27 @@ class Transport:
         self.name, self.kind, self.where = name, kind, where
         self.clock, self.timeout = clock, timeout
         self._verify: Union[bool, str] = ca or verify
+        self._has_large = False
         if not verify:
             # who wrote `verify: false` knows
             urllib3.disable_warnings(InsecureRequestWarning)
         self.session = requests.Session()
         self.session.cookies = _NoCookies()
+        # nobody packs otherwise than is unpacked here
+        self.session.headers["Accept-Encoding"] = "gzip"
+        for scheme in ("https://", "http://"):
+            self.session.mount(scheme, _Adapter())
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connection, and let others have large answers."""
         self.session.close()
+        if self._has_large:
+            self._has_large = False
+            _large.release()
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self.close()
 
     def call(
         self,
@@ -102,7 +207,7 @@ class Transport:
         parameters: Optional[Mapping[str, str]] = None,
         final: Callable[[Response], bool] = lambda response: False,
     ) -> Response:
-        """One call; again while the server is busy, as long as there is time (`deadline`, by the clock).
+        """One call; again while the server is busy, as long as there is time (`deadline`, by the monotonic clock).
 
         `final` tells answers that have the status of a busy server and would be no other the next time.
         Raises ClusterNotFound, ClusterTimeout, PermissionRefused where it cannot be trusted, CommandFailed.
@@ -113,7 +218,7 @@ class Transport:
             if response.status not in BUSY or final(response):
                 return response
             wait_now = min(max(wait, response.retry_after), LONGEST_WAIT_S)
-            if self.clock.now() + wait_now >= deadline:
+            if self.clock.monotonic() + wait_now >= deadline:
                 raise ClusterTimeout(
                     f"cluster {self.name}: its {self.kind} at {host(url)} is busy or stands by "
                     f"({response.status} within {self.timeout:g} s)"
@@ -131,52 +236,85 @@ class Transport:
         body: Optional[Mapping[str, str]],
         parameters: Optional[Mapping[str, str]],
     ) -> Response:
-        left = max(0.1, deadline - self.clock.now())
+        left = max(0.1, deadline - self.clock.monotonic())
         late = f"cluster {self.name}: its {self.kind} at {host(url)} did not answer within {self.timeout:g} s"
+        watched = _Watched(left)
         try:
-            with self.session.request(
-                method,
-                url,
-                params=parameters,
-                json=body,
-                headers=headers,
-                auth=_Authorization(authorization),
-                verify=self._verify,
-                timeout=(min(left, 10.0), left),
-                allow_redirects=False,
-                stream=True,
-            ) as answer:
+            with (
+                watched,
+                self.session.request(
+                    method,
+                    url,
+                    params=parameters,
+                    json=body,
+                    headers=headers,
+                    auth=_Authorization(authorization),
+                    verify=self._verify,
+                    timeout=(min(left, 10.0), left),
+                    allow_redirects=False,
+                    stream=True,
+                ) as answer,
+            ):
                 content = self._content(answer, deadline, late)
-        except requests.exceptions.SSLError as error:
-            raise PermissionRefused(
+        except (OSError, HTTPError) as error:
+            raise self._failure(error, url, watched.ended, late) from None
+        if watched.ended:
+            # what was cut off may look whole
+            raise ClusterTimeout(late, LATE)
+        return Response(answer.status_code, content, answer.headers.get("Retry-After", ""))
+
+    def _failure(self, error: Exception, url: str, ended: bool, late: str) -> TunerError:
+        """What an error of `requests` or urllib3 says to an operator."""
+        amid = isinstance(next(iter(error.args), None), ReadTimeoutError)
+        # a connection that was ended when time was up may look like anything
+        if ended or amid or isinstance(error, (requests.exceptions.Timeout, ReadTimeoutError)):
+            return ClusterTimeout(late, LATE)
+        if isinstance(error, requests.exceptions.SSLError):
+            return PermissionRefused(
                 f"cluster {self.name}",
                 f"a certificate of {host(url)} that cannot be trusted ({_reason(error)})",
                 "`ca` with the file of the one that signed it, or `verify: false`",
-            ) from None
-        except requests.exceptions.Timeout:
-            raise ClusterTimeout(late, "see whether it answers at all, or give it longer (`--within`)") from None
-        except OSError as error:
-            if isinstance(next(iter(error.args), None), ReadTimeoutError):
-                # amid an answer, requests calls it a lost connection
-                raise ClusterTimeout(late, "see whether it answers at all, or give it longer (`--within`)") from None
-            # requests' own errors are OSErrors too, as is a file of `ca` that is not there
-            raise ClusterNotFound(
-                f"cluster {self.name}", f"no {self.kind} at {host(url)} ({_reason(error)})", self.where
-            ) from None
-        return Response(answer.status_code, content, answer.headers.get("Retry-After", ""))
+            )
+        # requests' own errors are OSErrors too, as is a file of `ca` that is not there
+        return ClusterNotFound(f"cluster {self.name}", f"no {self.kind} at {host(url)} ({_reason(error)})", self.where)
 
     def _content(self, answer: requests.Response, deadline: float, late: str) -> bytes:
-        """The time limit of `requests` is between two bytes; a server that drips would never be late."""
-        parts, size = [], 0
-        for part in answer.iter_content(_CHUNK):
-            parts.append(part)
-            size += len(part)
-            if size > LARGEST_ANSWER:
-                path = (answer.request.path_url or "").split("?")[0]
+        """What the answer holds, unpacked here: what a server packs may be a thousand times as large."""
+        path = (answer.request.path_url or "").split("?")[0]
+        encoding = answer.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
+        if encoding not in ("identity", "gzip"):
+            raise CommandFailed(f"GET {path}", -errno.EPROTO, f"answered in {encoding[:40]!r}, which was not asked for")
+        unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding == "gzip" else None
+        content = bytearray()
+        for part in _pieces(answer.raw.stream(_CHUNK, decode_content=False), unpacking, path):
+            content += part
+            if len(content) > LARGEST_ANSWER:
                 raise CommandFailed(f"GET {path}", -errno.EFBIG, f"more than {LARGEST_ANSWER} bytes")
-            if self.clock.now() > deadline:
-                raise ClusterTimeout(late, "see whether it answers at all, or give it longer (`--within`)")
-        return b"".join(parts)
+            if self.clock.monotonic() > deadline:
+                raise ClusterTimeout(late, LATE)
+            if len(content) > SMALL_ANSWER and not self._has_large:
+                self._has_large = _large.acquire(timeout=max(0.0, deadline - self.clock.monotonic()))
+                if not self._has_large:
+                    raise ClusterTimeout(f"{late}: other clusters' large answers were before it", LATE)
+        # a standby mgr's dashboard says gzip of an answer that has no content
+        if content and unpacking is not None and not unpacking.eof:
+            raise CommandFailed(f"GET {path}", -errno.EPROTO, "answered in gzip that is cut short")
+        return bytes(content)
+
+
+def _pieces(parts: Iterable[bytes], unpacking: Any, path: str) -> Iterator[bytes]:
+    """What comes in, unpacked, a little at a time: 64 KiB may be 64 MiB."""
+    try:
+        for part in parts:
+            if unpacking is None:
+                yield part
+                continue
+            while part or unpacking.unconsumed_tail:
+                piece = unpacking.decompress(part or unpacking.unconsumed_tail, _CHUNK)
+                part = b""
+                yield piece
+    except zlib.error as error:
+        raise CommandFailed(f"GET {path}", -errno.EPROTO, f"answered what is no gzip ({error})") from None
 
 
 def host(url: str) -> str:
