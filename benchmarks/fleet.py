@@ -86,7 +86,7 @@ def spread_of(setting: Setting) -> Iterator[Tuple[Spread, Optional[Any]]]:
         distributed.LocalCluster(
             n_workers=setting.count, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1", silence_logs=50
         ) as cluster,
-        OnDask(cluster.scheduler_address) as spread,
+        OnDask(cluster.scheduler_address, insecure=True) as spread,
     ):
         _wait_for(spread, setting.count)
         with distributed.Client(cluster, set_as_default=False) as client:

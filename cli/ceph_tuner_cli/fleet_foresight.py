@@ -16,6 +16,7 @@ from ceph_tuner.fleet.described import described, wanted
 from ceph_tuner.fleet.here import here_and_now
 from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.fleet.portable import Portable
+from ceph_tuner.fleet.trust import check_newest
 from ceph_tuner.recommendation import COVERAGE, Prediction
 from ceph_tuner.releases import Settings
 from ceph_tuner.report.words import amount
@@ -56,6 +57,8 @@ class Fitter:
     within: float
     although_unlike: bool
     unpredicted: bool
+    older: bool = False
+    """Also where the cluster got a newer one of its origin."""
 
     def fit(
         self, members: Sequence[Member], done: Callable[[Member, Cluster], bool] = lambda member, cluster: False
@@ -111,6 +114,7 @@ class Fitter:
         return self._translation(cluster).settings
 
     def _translation(self, cluster: Cluster) -> Translation:
+        check_newest(cluster.store, self.portable, self.older)
         return profiles.for_cluster(self.portable.profile, cluster, self.target)
 
     def _fitting(self, member: Member, cluster: Cluster) -> Fitting:
@@ -143,7 +147,9 @@ def check_prediction(unpredicted: bool, dask: Optional[str]) -> None:
     check_spread(None, dask)
 
 
-def predict(fittings: Sequence[Fitting], shown: bool, dask: Optional[str] = None) -> Dict[str, Foreseen]:
+def predict(
+    fittings: Sequence[Fitting], shown: bool, dask: Optional[str] = None, insecure: bool = False
+) -> Dict[str, Foreseen]:
     """Ask the twins, show what they say where `shown`, and give it by cluster. `dask`: where they run; None: here."""
     from ceph_tuner.fleet import foreseeing
 
@@ -156,7 +162,7 @@ def predict(fittings: Sequence[Fitting], shown: bool, dask: Optional[str] = None
         with ExitStack() as stack, working("predicting") as tell:
             spread: Optional[Spread] = None
             if dask is not None or len(targets) > _ALONE:
-                spread = stack.enter_context(spread_over(None, dask, foreseeing))
+                spread = stack.enter_context(spread_over(None, dask, foreseeing, insecure))
                 say([f"note: {note}" for note in spread.notes])
 
             def report(name: str, done: int, total: int) -> None:

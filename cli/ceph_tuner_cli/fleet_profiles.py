@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
@@ -12,15 +13,17 @@ import typer
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.errors import TunerError
 from ceph_tuner.files import fleet_file, portable_file
-from ceph_tuner.fleet.contract import Member
+from ceph_tuner.fleet.contract import Fleet, Member
 from ceph_tuner.fleet.described import wanted
 from ceph_tuner.fleet.difference import differences, read_settings
 from ceph_tuner.fleet.here import with_evidence
 from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.fleet.portable import Portable, read_private_key, read_public_key, sealed
+from ceph_tuner.fleet.trust import remember
 from ceph_tuner.plan import ChangePlan
 from ceph_tuner.releases import Settings
 from ceph_tuner_cli import profiles
+from ceph_tuner_cli.apply import OlderOption
 from ceph_tuner_cli.cluster_option import (
     ForceOption,
     TargetOption,
@@ -41,7 +44,7 @@ from ceph_tuner_cli.fleet_foresight import (
     refuse,
 )
 from ceph_tuner_cli.render import Format, FormatOption, console, emit, say, warn, working
-from ceph_tuner_cli.spread_option import DaskOption
+from ceph_tuner_cli.spread_option import DaskOption, InsecureOption
 from ceph_tuner_cli.tables import Columns, columns
 
 FileArgument = typer.Argument(help="A file that `fleet export` wrote.")
@@ -127,8 +130,10 @@ def import_profile(
     within: float = WithinOption,
     trust: Optional[Path] = TrustOption,
     although_unlike: bool = UnlikeOption,
+    older: bool = OlderOption,
     unpredicted: bool = UnpredictedOption,
     dask: Optional[str] = DaskOption,
+    insecure: bool = InsecureOption,
     yes: bool = YesOption,
     form: Format = FormatOption,
 ) -> None:
@@ -138,13 +143,14 @@ def import_profile(
     after the other; the first that fails ends the command, and those before it keep it (`ceph-tuner rollback`).
     """
     check_prediction(unpredicted, dask)
-    portable = portable_file.read(file, None if trust is None else read_public_key(trust))
-    members = fleet_file.read(fleet).chosen(names or (), labels)
+    clusters = fleet_file.read(fleet)
+    portable = vouched(file, clusters, trust)
+    members = clusters.chosen(names or (), labels)
     say([provenance(portable)])
     table, name = form is Format.table, portable.profile.name
-    fittings = Fitter(portable, target, within, although_unlike, unpredicted).fit(members)
+    fittings = Fitter(portable, target, within, although_unlike, unpredicted, older).fit(members)
     say([note for fitting in fittings.values() for note in fitting.notes])
-    foreseen = predict(list(fittings.values()), table, dask)
+    foreseen = predict(list(fittings.values()), table, dask, insecure)
     documents = [
         {"cluster": member.name, "profile": name, **document_of(foreseen, member.name), "steps": [], "change": None}
         for member in members
@@ -176,6 +182,7 @@ def _bring(
             say_undone(applier.recover())
             plan = applier.plan(target, settings)
             entry = applier.apply(plan, f"profile {portable.profile.name} of {portable.origin['cluster']}")
+            remember(cluster.store, portable)
     else:
         plan, entry = cluster.applier().plan(target, settings), None
     if shown:
@@ -196,11 +203,20 @@ def _show(member: Member, plan: ChangePlan) -> None:
     show_commands(plan.commands)
 
 
+def vouched(file: Path, fleet: Fleet, trust: Optional[Path]) -> Portable:
+    """Read a file that `--trust` and the fleet's policy let in. Raises InputError."""
+    portable = portable_file.read(file, None if trust is None else read_public_key(trust))
+    if fleet.trust is not None:
+        fleet.trust.check(portable, str(file), time.time())
+    return portable
+
+
 def provenance(portable: Portable) -> str:
     """Where a profile comes from, in one line."""
     origin = portable.origin
     signed = f"signed by {portable.signed_by}" if portable.signed_by else "not signed"
-    return f"{portable.profile.name} of {origin['cluster']}, exported {origin['exported']}, {signed}"
+    # the file says the rest of itself, and could say that somebody had signed it
+    return f"{signed}: {portable.profile.name} of {origin['cluster']!r}, exported {str(origin['exported'])!r}"
 
 
 def _group(value: str, clusters: Any) -> Dict[str, Any]:

@@ -24,7 +24,7 @@ from ceph_tuner_cli.fleet import FleetOption, LabelOption, NamesArgument, Within
 from ceph_tuner_cli.fleet import app as app
 from ceph_tuner_cli.fleet_recommend_page import FleetProgress, Row, page
 from ceph_tuner_cli.render import Format, FormatOption, emit, fail, say, warn
-from ceph_tuner_cli.spread_option import DaskOption, ProcessesOption, check_spread, spread_over
+from ceph_tuner_cli.spread_option import DaskOption, InsecureOption, ProcessesOption, check_spread, spread_over
 
 EFFORT = Effort()
 
@@ -42,6 +42,7 @@ def recommend(
     ),
     processes: Optional[int] = ProcessesOption,
     dask: Optional[str] = DaskOption,
+    insecure: bool = InsecureOption,
     output: Optional[Path] = typer.Option(
         None, "--output", "-o", metavar="DIR", help="Where answers and profiles are kept; it goes on with what it has."
     ),
@@ -64,7 +65,7 @@ def recommend(
     rows = {member.name: Row(member.name) for member in members}
     effort = replace(EFFORT, trials=trials, seed=seed)
     # Dask is reached before clusters are asked: where it is not there, nobody has waited for these
-    with spread_over(processes, dask, advising) as spread:
+    with spread_over(processes, dask, advising, insecure) as spread:
         tasks: Dict[str, Task] = {}
         for answer in asked(members, lambda member: question_for(member, within, slo), within):
             name = answer.member.name

@@ -16,17 +16,18 @@ from ceph_tuner.errors import Stopped, TunerError
 from ceph_tuner.files import fleet_file, portable_file
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.opening import open_member
-from ceph_tuner.fleet.portable import read_public_key
 from ceph_tuner.fleet.rollout import Outcome, roll_out, waves_of
 from ceph_tuner.fleet.site import MemberSite
+from ceph_tuner.fleet.trust import remember
+from ceph_tuner_cli.apply import OlderOption
 from ceph_tuner_cli.cluster_option import TargetOption, code_of, say_undone, undone_documents
 from ceph_tuner_cli.ending import INTERRUPTED
 from ceph_tuner_cli.fleet import FleetOption, LabelOption, NamesArgument, WithinOption
 from ceph_tuner_cli.fleet_foresight import Fitter, UnpredictedOption, check_prediction, predict, refuse
-from ceph_tuner_cli.fleet_profiles import FileArgument, TrustOption, UnlikeOption, provenance
+from ceph_tuner_cli.fleet_profiles import FileArgument, TrustOption, UnlikeOption, provenance, vouched
 from ceph_tuner_cli.fleet_profiles import app as app
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
-from ceph_tuner_cli.spread_option import DaskOption
+from ceph_tuner_cli.spread_option import DaskOption, InsecureOption
 from ceph_tuner_cli.tables import Columns, columns
 
 _EVERY_S = 30.0
@@ -47,8 +48,10 @@ def apply(
     within: float = WithinOption,
     trust: Optional[Path] = TrustOption,
     although_unlike: bool = UnlikeOption,
+    older: bool = OlderOption,
     unpredicted: bool = UnpredictedOption,
     dask: Optional[str] = DaskOption,
+    insecure: bool = InsecureOption,
     yes: bool = typer.Option(False, "--yes", "-y", help="Do it; without, only show the waves and what twins say."),
     form: Format = FormatOption,
 ) -> int:
@@ -58,15 +61,16 @@ def apply(
     command again goes on after what was kept. Exit code 4 where it stopped.
     """
     check_prediction(unpredicted, dask)
-    portable = portable_file.read(file, None if trust is None else read_public_key(trust))
-    members = fleet_file.read(fleet).chosen(names or (), labels)
+    clusters = fleet_file.read(fleet)
+    portable = vouched(file, clusters, trust)
+    members = clusters.chosen(names or (), labels)
     by_name = {member.name: member for member in members}
     waves = waves_of(list(by_name), canary or members[0].name, wave)
     say([provenance(portable)])
-    fitter = Fitter(portable, target, within, although_unlike, unpredicted)
+    fitter = Fitter(portable, target, within, although_unlike, unpredicted, older)
     fittings = fitter.fit(members, lambda member, cluster: _site(member, fitter, lambda: cluster).done())
     say([note for fitting in fittings.values() for note in fitting.notes])
-    foreseen = predict(list(fittings.values()), form is Format.table, dask)
+    foreseen = predict(list(fittings.values()), form is Format.table, dask, insecure)
     predictions = {name: found.to_dict() for name, found in foreseen.items()}
     planned = {"waves": [list(each) for each in waves], "predictions": predictions}
     if form is not Format.table and any(found.refusal for found in foreseen.values()):
@@ -166,6 +170,7 @@ def _site(
         fitter.target,
         # a load that is another one hours later is no reason to take those of its wave back
         lambda cluster: fitter.settings_of_alike(cluster) if decided else fitter.settings(member, cluster)[0],
+        lambda cluster: remember(cluster.store, fitter.portable),
     )
 
 

@@ -114,7 +114,7 @@ def test_the_answers_do_not_depend_on_where_they_are_found(
     fleet: Dict[str, Task], undisturbed: Dict[str, Optional[Advice]], scheduler: str
 ) -> None:
     assert advised(fleet, here(2)) == undisturbed
-    assert advised(fleet, OnDask(scheduler)) == undisturbed
+    assert advised(fleet, OnDask(scheduler, insecure=True)) == undisturbed
 
 
 @pytest.mark.parametrize("where", ["processes", "dask"])
@@ -146,7 +146,7 @@ def test_a_worker_killed_in_the_middle_of_a_search_changes_no_answer(
                     pid = client.run(os.getpid, workers=[address])[address]
                 os.kill(pid, signal.SIGKILL)
 
-    found = advised(fleet, here(2) if where == "processes" else OnDask(scheduler), hear=kill)
+    found = advised(fleet, here(2) if where == "processes" else OnDask(scheduler, insecure=True), hear=kill)
     assert found == undisturbed
     assert lost == killed[-1:]
 

@@ -4,7 +4,7 @@ import json
 import signal
 from contextlib import suppress
 from dataclasses import replace
-from typing import Dict, List, Mapping, Optional, Sequence, Set
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 
 import pytest
 from hypothesis import given
@@ -14,10 +14,11 @@ from ceph_tuner.applier import Applier, Undone
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.errors import ClusterTimeout, EffectNotSeen, InputError
 from ceph_tuner.fleet.contract import ByLab, Member
-from ceph_tuner.fleet.rollout import Outcome, breach_of, roll_out, waves_of
+from ceph_tuner.fleet.rollout import AGAIN_S, Outcome, breach_of, roll_out, waves_of
 from ceph_tuner.fleet.site import MemberSite
 from ceph_tuner.fleet.status import Objectives, Standing
 from ceph_tuner.journal import Entry, Journal
+from ceph_tuner.lock import Holder, Lock
 from ceph_tuner.plan import ChangePlan
 from ceph_tuner.releases import TENTACLE
 from monitors import ManualClock, Monitors
@@ -444,3 +445,116 @@ def test_what_is_stuck_is_an_alarm_also_where_something_unthought_of_ends_the_ro
         roll_out([sites], clock, 600.0, 60.0, lambda line: None, alarm=alarms.append)
     assert alarms == ["a: not taken back: gone"]
     assert sites[1].state == "taken back"
+
+
+def test_a_member_that_misses_its_objective_before_its_turn_is_left_alone_and_the_others_are_taken_back(
+    clock: ManualClock,
+) -> None:
+    """It comes while the first one is being brought: nothing is written to the second, and it is told as left."""
+    sites = [FakeSite("a", clock), FakeSite("b", clock, breaks_at=5.0)]
+    bring = sites[0].bring
+
+    def slowly() -> Sequence[Undone]:
+        clock.sleep(5.0)
+        return bring()
+
+    sites[0].bring = slowly  # type: ignore[method-assign]
+    found = run([sites], clock)
+    assert (found.taken_back, found.left, found.stuck) == (("a",), ("b",), ())
+    assert found.breach == "b: a hard objective is missed (a)"
+    assert [site.state for site in sites] == ["taken back", "untouched"]
+
+
+class Fails:
+    """Raises at one write of those that are counted, once: before it, or after it has arrived."""
+
+    def __init__(self, monitors: Monitors, place: int, arrived: bool) -> None:
+        self.count, self._place = 0, place
+        monitors.before_write = self._count if not arrived else lambda: None
+        monitors.after_write = self._count if arrived else lambda: None
+
+    def _count(self) -> None:
+        self.count += 1
+        if self.count == self._place:
+            raise ClusterTimeout("no answer")
+
+
+def wave(clock: ManualClock, fails_at: int, arrived: bool, of: str) -> int:
+    """Two members, one of which breaks; a write of one's taking back fails. How many writes that took."""
+    both = {name: Monitors() for name in ("a", "b")}
+    before = {name: monitors.dump() for name, monitors in both.items()}
+    sites = [site(monitors) for monitors in both.values()]
+    counts: List[Fails] = []
+    for name, member in zip(both, sites):
+        member.name = name
+        took_back = member.take_back
+
+        def take_back(name: str = name, take_back: Any = took_back) -> Optional[Sequence[Undone]]:
+            if name == of and not counts:
+                counts.append(Fails(both[name], fails_at, arrived))
+            return take_back()
+
+        member.take_back = take_back  # type: ignore[method-assign]
+        brought = member
+        member.look = lambda since=0.0, brought=brought: status(  # type: ignore[method-assign]
+            up=2 if brought.name == "b" and brought._entry is not None else 3
+        )
+    said: List[str] = []
+    found = roll_out([sites], clock, 60.0, 1.0, said.append)
+    assert found.breach == "b: 1 of its 3 OSDs are down"
+    assert (found.taken_back, found.stuck, found.left) == (("a", "b"), (), ())
+    assert {"a: taken back", "b: taken back"} <= set(said)
+    for name, monitors in both.items():
+        assert monitors.dump() == before[name]
+        assert [entry.state for entry in Journal(monitors.store).entries()] == ["undone"]
+        monitors.before_write = monitors.after_write = lambda: None
+    return counts[0].count
+
+
+@pytest.mark.parametrize("of", ["a", "b"])
+@pytest.mark.parametrize("arrived", [False, True])
+def test_whichever_write_of_the_taking_back_fails_every_member_of_the_wave_is_taken_back(
+    clock: ManualClock, of: str, arrived: bool
+) -> None:
+    writes = wave(clock, 0, arrived, of)
+    assert writes > 3
+    for place in range(1, writes + 1):
+        wave(clock, place, arrived, of)
+
+
+def test_a_member_whose_lock_another_has_for_a_while_is_taken_back_once_it_is_free(clock: ManualClock) -> None:
+    monitors = Monitors()
+    before = monitors.dump()
+    brought = site(monitors)
+    brought.bring()
+    for key in monitors.store.keys("lock/"):
+        monitors.store.remove(key)
+    other = Lock(monitors.store, brought._cluster.clock, Holder("another", "elsewhere"), heartbeat=False)
+    other.__enter__()
+    sleep = clock.sleep
+
+    def freed(seconds: float) -> None:
+        sleep(seconds)
+        if seconds == AGAIN_S:
+            other.__exit__()
+
+    clock.sleep = freed  # type: ignore[method-assign]
+    brought.look = lambda since=0.0: status(up=2)  # type: ignore[method-assign]
+    brought.bring = lambda: ()  # type: ignore[method-assign]
+    brought.done = lambda: False  # type: ignore[method-assign]
+    first = FakeSite("first", clock)
+    found = roll_out([[first, _Brought(brought)]], clock, 60.0, 1.0, lambda line: None)
+    assert (found.taken_back, found.stuck) == (("first", "a"), ())
+    assert monitors.dump() == before
+
+
+class _Brought:
+    """A member that is on trial already; it is well until it is watched."""
+
+    def __init__(self, member: MemberSite) -> None:
+        self.name, self._member, self._looks = member.name, member, 0
+        self.done, self.bring, self.keep, self.take_back = member.done, member.bring, member.keep, member.take_back
+
+    def look(self, since: float = 0.0) -> Standing:
+        self._looks += 1
+        return status() if self._looks == 1 else self._member.look(since)

@@ -58,8 +58,8 @@ def test_bytes_that_are_no_text_are_not_shown(tmp_path: Path) -> None:
 
 
 def test_it_comes_from_the_keyring_by_service_and_user() -> None:
-    keyring = pytest.importorskip("keyring")
-    backend = pytest.importorskip("keyring.backend")
+    import keyring
+    from keyring import backend
 
     class InMemory(backend.KeyringBackend):  # type: ignore[name-defined,misc]
         priority = 1

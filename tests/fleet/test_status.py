@@ -10,6 +10,7 @@ from appliers import applier
 from ceph_tuner.clusters.dashboard import Dashboard
 from ceph_tuner.clusters.dashboard_api import DashboardApi
 from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.errors import InputError
 from ceph_tuner.fleet.changes_seen import drifted
 from ceph_tuner.fleet.configured import profile_words, stored_capacities
 from ceph_tuner.fleet.status import standing_of, status_of
@@ -152,8 +153,8 @@ def test_a_half_done_change_is_under_way_while_its_owner_holds_the_lock(monitors
     own = applier(monitors)
     applied = own.apply(own.plan("osd", {"osd_max_scrubs": 2}))
     assert applied is not None
-    Journal(monitors.store).write(replace(applied, state=APPLYING))
-    with Lock(monitors.store, cluster.clock, Holder("bob", "host-b"), heartbeat=False):
+    with Lock(monitors.store, cluster.clock, Holder("bob", "host-b"), heartbeat=False) as lock:
+        Journal(monitors.store).write(replace(applied, state=APPLYING, generation=lock.generation))
         assert status_of(cluster).notes == (
             "change 1 is under way (applying), by bob on host-b, since 1970-01-12 13:46:40 UTC",
         )
@@ -184,6 +185,13 @@ def test_a_capacity_is_that_of_the_drives_kind_whatever_its_class() -> None:
     monitors.osd[0].place = Place(0, "archive")
     cluster = Cluster("paris", Commands(disks=True), monitors, monitors.store, TENTACLE, "20.2.4", clock=ManualClock())  # type: ignore[arg-type]
     assert status_of(cluster).capacity == ()
+
+
+@pytest.mark.parametrize("value", ["--force", "", "1\u202e2", "x" * 9999])
+def test_a_capacity_that_is_no_number_is_named(value: str) -> None:
+    entries = [ConfigEntry("osd.0", "osd_mclock_max_capacity_iops_hdd", value)]
+    with pytest.raises(InputError, match=r"osd\.0 osd_mclock_max_capacity_iops_hdd: found .*expected a number"):
+        stored_capacities(entries, [Place(0, "archive")], {0: "hdd"})
 
 
 def test_nothing_drifts_without_a_change() -> None:

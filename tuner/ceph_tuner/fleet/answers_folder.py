@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, Iterable, Optional
 
+from ceph_tuner.bounded import DOCUMENT, read_file, read_json
 from ceph_tuner.errors import InputError, PermissionRefused
 from ceph_tuner.files import portable_file
 from ceph_tuner.files.writing import write_text
@@ -125,15 +126,15 @@ def _own(path: Path) -> bool:
     """Whether it is an answer of ours, or the beginning of one."""
     if _OWN in _read(path):
         return True
-    with suppress(OSError):
-        content = path.read_bytes()
+    with suppress(InputError):
+        content = read_file(path, "an answer")
         return content.startswith(_BEGINNING) or _BEGINNING.startswith(content)
     return False
 
 
 def _read(path: Path) -> Dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = read_json(read_file(path, "an answer"), str(path), DOCUMENT)
+    except InputError:
         return {}
     return found if isinstance(found, dict) else {}

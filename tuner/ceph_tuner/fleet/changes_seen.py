@@ -8,10 +8,9 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from ceph_tuner.clusters.holder import holder_of, under_way
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.deciding import same_value
-from ceph_tuner.errors import JournalDamaged
 from ceph_tuner.journal import APPLIED, Entry, Journal
-from ceph_tuner.plan import Key
 from ceph_tuner.ports import ConfigEntry
+from ceph_tuner.rereading import Key
 
 
 @dataclass(frozen=True)
@@ -35,11 +34,11 @@ def changes_of(
 
     `entries`: the configuration database. What the journal has to be told of is added to `notes`.
     """
-    try:
-        journal = Journal(cluster.store).entries()
-    except JournalDamaged as damage:
-        notes.append(str(damage))
+    found = Journal(cluster.store).read()
+    notes += map(str, found.set_aside)
+    if any(item.number for item in found.set_aside):
         return None, None
+    journal = found.entries
     unfinished = [entry for entry in journal if entry.unfinished]
     claim = holder_of(cluster) if unfinished else None
     notes += [
@@ -63,7 +62,11 @@ def changes_of(
 
 def drifted(entries: Sequence[ConfigEntry], standing: Sequence[Entry]) -> List[str]:
     """Keys that are not as the changes in force left them."""
-    ours: Dict[Key, Optional[str]] = {step.key: step.new for entry in standing for step in entry.steps}
+    ours: Dict[Key, Optional[str]] = {}
+    for entry in standing:
+        # an entry in force restores what it left changed
+        kept = {restore.key for restore in entry.restores}
+        ours.update({step.key: step.new for step in entry.steps if step.key in kept})
     now = {(entry.who, entry.name): entry.value for entry in entries}
     return [
         f"{who} {name}: {_shown(now.get((who, name)))} instead of {_shown(wanted)}"

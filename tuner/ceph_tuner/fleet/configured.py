@@ -9,6 +9,7 @@ from ceph_tuner.autopilot.capacity import DEFAULTS, Stored
 from ceph_tuner.clusters.dashboard import Dashboard
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.deciding import Database
+from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import Release
@@ -47,8 +48,15 @@ def stored_capacities(
     for place in running:
         kind = kinds[place.osd]
         entry = database.winner(f"osd_mclock_max_capacity_iops_{kind}", place)
-        iops = DEFAULTS[kind] if entry is None else float(entry.value)
+        iops = DEFAULTS[kind] if entry is None else _iops(entry)
         source = "default" if entry is None else entry.who
         # mClock itself never takes less than 1
         found.append(Stored(place.osd, kind, max(1.0, iops), source, place.device_class))
     return found
+
+
+def _iops(entry: ConfigEntry) -> float:
+    try:
+        return float(entry.value)
+    except ValueError:
+        raise InputError(f"{entry.who} {entry.name}", repr(entry.value[:60]), "a number") from None

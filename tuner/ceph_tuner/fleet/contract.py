@@ -7,6 +7,7 @@ from typing import Mapping, Optional, Sequence, Tuple, Union
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.fleet.secret import Secret
+from ceph_tuner.fleet.trust import Trust
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class Fleet:
 
     members: Tuple[Member, ...]
     place: str = "fleet.yaml"
+    trust: Optional[Trust] = None
+    """Whose profiles are taken; None: anybody's."""
 
     def chosen(self, names: Sequence[str] = (), labels: Sequence[str] = ()) -> Tuple[Member, ...]:
         """Those of these names (none: all) that carry all of these labels, `KEY=VALUE`. Raises InputError."""

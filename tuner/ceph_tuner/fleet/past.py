@@ -181,7 +181,7 @@ def open_server(name: str, server: PrometheusServer, timeout: float = 30.0) -> P
         server.ca,
         server.verify,
         timeout,
-        clock.now() + timeout,
+        clock.monotonic() + timeout,
     )
 
 

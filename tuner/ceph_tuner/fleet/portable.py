@@ -26,6 +26,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from ceph_tuner.bounded import read_file
 from ceph_tuner.errors import InputError, PermissionRefused
 from ceph_tuner.profile import Profile
 from ceph_tuner.settings import Place, dotted
@@ -86,7 +87,7 @@ def unsealed(document: Plain, place: Place = dotted, trusted: Optional[Ed25519Pu
 
 def read_private_key(path: Union[str, Path]) -> Ed25519PrivateKey:
     """Read a key in PEM (`openssl genpkey -algorithm ed25519`). Raises InputError, PermissionRefused."""
-    content = _bytes(path)
+    content = read_file(path, "a key in PEM", 1 << 16)
     if stat.S_IMODE(os.stat(path).st_mode) & 0o077:
         raise PermissionRefused(str(path), "a private key that others may read", f"`chmod 600 {path}`")
     try:
@@ -101,7 +102,7 @@ def read_private_key(path: Union[str, Path]) -> Ed25519PrivateKey:
 def read_public_key(path: Union[str, Path]) -> Ed25519PublicKey:
     """Read a key in PEM (`openssl pkey -pubout`). Raises InputError."""
     try:
-        key = serialization.load_pem_public_key(_bytes(path))
+        key = serialization.load_pem_public_key(read_file(path, "a key in PEM", 1 << 16))
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PublicKey):
@@ -133,13 +134,3 @@ def _signer(signature: Optional[Plain], canonical: bytes, place: Place) -> str:
     except (binascii.Error, ValueError, InvalidSignature):
         raise InputError(place("signature"), "a signature that does not fit", "the file as it was signed") from None
     return public_text(key)
-
-
-def _bytes(path: Union[str, Path]) -> bytes:
-    try:
-        with open(path, "rb") as stream:
-            return stream.read(1 << 16)
-    except FileNotFoundError:
-        raise InputError(str(path), "no such file", "a key in PEM") from None
-    except OSError as error:
-        raise PermissionRefused(str(path), error.strerror or "unreadable", "a readable key") from None

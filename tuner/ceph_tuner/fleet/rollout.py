@@ -18,6 +18,9 @@ from ceph_tuner.history import MINUTE
 from ceph_tuner.ports import Clock
 from ceph_tuner.uninterrupted import uninterrupted
 
+TRIES, AGAIN_S = 4, 5.0
+"""How often a cluster is asked to take its trial back, and seconds between: one that is busy may answer late."""
+
 
 class Site(Protocol):
     """One cluster of a rollout."""
@@ -39,7 +42,10 @@ class Site(Protocol):
         """Make the trial permanent. Raises TunerError."""
 
     def take_back(self) -> Optional[Sequence[Undone]]:
-        """End the trial, if there is one, also where `bring` raised. None where it never began. Raises TunerError."""
+        """End the trial, if there is one, also where `bring` raised. None where it never began.
+
+        Raises TunerError; called again then, it goes on from there.
+        """
 
 
 @dataclass(frozen=True)
@@ -113,9 +119,9 @@ def roll_out(
         except KeyboardInterrupt:
             breach, interrupted = "interrupted", True
         except BaseException:
-            _take_back(on_trial, voice)
+            _take_back(on_trial, clock, voice)
             raise
-        struck, back, stuck = _take_back(on_trial, voice)
+        struck, back, stuck = _take_back(on_trial, clock, voice)
         touched = {*back, *stuck, *kept, *before}
         return Outcome(
             tuple(kept),
@@ -161,12 +167,12 @@ def _breach(site: Site, blind: bool) -> str:
 
 
 def _watched(on_trial: Sequence[Site], clock: Clock, watch_s: float, every_s: float, blind: bool) -> str:
-    began = clock.now()
+    began, end = clock.now(), clock.monotonic() + watch_s
     # in less time the plugin may not finish a window, and what was seen before has to do
     anew = watch_s >= 2 * MINUTE
     since = began if anew else 0.0
     while on_trial:
-        left = began + watch_s - clock.now()
+        left = end - clock.monotonic()
         if left > 0:
             clock.sleep(min(every_s, left))
         for site in on_trial:
@@ -205,24 +211,37 @@ class _Voice:
             self._alarm(self.remarks[-1])
 
 
-def _take_back(on_trial: Sequence[Site], voice: _Voice) -> Tuple[bool, List[str], Dict[str, str]]:
-    """The last one first; one that fails does not keep the others from it, nor does an interrupt.
+def _take_back(on_trial: Sequence[Site], clock: Clock, voice: _Voice) -> Tuple[bool, List[str], Dict[str, str]]:
+    """The last one first; one that fails does not keep the others from it, and is tried again after them.
 
-    Whether one came meanwhile, who is as before, and the reasons of those that failed, by name.
+    Whether an interrupt came meanwhile (nothing is skipped for it), who is as before, and by name the reasons of those
+    that failed each time.
     """
     back: List[str] = []
     stuck: Dict[str, str] = {}
     with suppress(KeyboardInterrupt):
         with uninterrupted():
-            for site in reversed(on_trial):
-                try:
-                    undone = site.take_back()
-                except Exception as error:
-                    stuck[site.name] = str(error) or type(error).__name__
+            left = list(reversed(on_trial))
+            try:
+                for again in range(TRIES):
+                    if again and left:
+                        clock.sleep(AGAIN_S)
+                    left = [site for site in left if not _taken_back(site, back, stuck, voice)]
+            finally:
+                for site in left:
                     voice.stuck(site, stuck[site.name])
-                    continue
-                if undone is not None:
-                    back.append(site.name)
-                    voice.taken_back(site, undone)
         return False, back, stuck
     return True, back, stuck
+
+
+def _taken_back(site: Site, back: List[str], stuck: Dict[str, str], voice: _Voice) -> bool:
+    try:
+        undone = site.take_back()
+    except Exception as error:
+        stuck[site.name] = str(error) or type(error).__name__
+        return False
+    stuck.pop(site.name, None)
+    if undone is not None:
+        back.append(site.name)
+        voice.taken_back(site, undone)
+    return True

@@ -26,10 +26,15 @@ class MemberSite:
         label: str,
         target: str,
         wanted: Callable[[Cluster], Settings],
+        kept: Callable[[Cluster], None] = lambda cluster: None,
     ) -> None:
-        """`opening` connects, on first use; `wanted` gives the settings there, or raises why it must not have them."""
+        """`opening` connects, on first use; `wanted` gives the settings there, or raises why it must not have them.
+
+        `kept` is told just before they become permanent.
+        """
         self.name, self._opening = member.name, opening
         self._member, self._label, self._target, self._wanted = member, label, target, wanted
+        self._kept = kept
         self._held = ExitStack()
         self._applier: Optional[Applier] = None
         self._entry: Optional[Entry] = None
@@ -74,6 +79,7 @@ class MemberSite:
     def keep(self) -> None:
         """Make them permanent and let the lock go."""
         if self._applier is not None and self._entry is not None:
+            self._kept(self._cluster)
             self._applier.keep(self._entry)
         self._release()
 
