@@ -36,6 +36,7 @@ BOUNDS = {
     "history/minute": 12,
     "history/hour": 7,
     "history/trial": 20,
+    "lock-generation": 1,
     "lock": 4,
     "auto": 1,
     "slo": 1,

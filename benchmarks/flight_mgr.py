@@ -207,6 +207,9 @@ class MgrClock:
     def now(self) -> float:
         return self._world.now() + self._world.offset
 
+    def monotonic(self) -> float:
+        return self._world.now()
+
     def sleep(self, seconds: float) -> None:
         self._world.advance(seconds)
 

@@ -71,7 +71,7 @@ print(json.dumps({{"version": 1, "ok": True, "verdict": {{"state": "searching", 
                    "proposals": [{{"settings": settings, "why": "as the test wants it"}}]}}))
 """
 
-_LATE = {"who": "mgr", "name": "osd_deep_scrub_interval"}
+_LATE = {"pool": "rbd", "var": "deep_scrub_interval"}
 
 
 class AutomaticLab:
@@ -100,7 +100,7 @@ class AutomaticLab:
         self.enable()
         for name, value in OPTIONS.items():
             self.mon("config set", who="mgr", name=OPTION_PREFIX + name, value=str(value))
-        self.mon("config set", **_LATE, value="1")
+        self.mon("osd pool set", **_LATE, val="1")
         self.objective(MET)
         self.until(lambda: bool(self.mon("tuner auto on")), 30)
 
@@ -113,7 +113,7 @@ class AutomaticLab:
             self.mon("tuner auto off")
         self.until(self._undone, 60)
         self.plugin.uninstall(purge=True)
-        self.mon("config rm", **_LATE)
+        self.mon("osd pool set", **_LATE, val="0")
 
     def mon(self, prefix: str, **arguments: str) -> str:
         """Answer of a command."""

@@ -26,7 +26,7 @@ from ceph_tuner.journal import APPLIED
 from ceph_tuner.lab.cluster import Lab
 from ceph_tuner.lock import PREFIX as LOCK
 from ceph_tuner.ports import ConfigEntry
-from chromium import chromium, opened, program
+from chromium import chromium, opened
 
 pytestmark = pytest.mark.cluster
 
@@ -236,6 +236,5 @@ def test_what_it_did_is_on_a_page_for_people(automatic: AutomaticLab, tmp_path: 
     assert f'data-name="what">apply: {KNOB} ' in page
     # what is in force can be taken back by what the page says
     assert ("To take it back" in page) == any(entry.state == APPLIED for entry in automatic.entries())
-    if program() is not None:
-        with chromium() as browser, opened(browser, path, 360) as shown:
-            assert shown.holds(360), shown
+    with chromium() as browser, opened(browser, path, 360) as shown:
+        assert shown.holds(360), shown

@@ -46,9 +46,11 @@ def test_a_state_that_may_pass_must_be_seen_several_times_in_a_row(name: str, ti
     watch = guard()
     for _ in range(times - 1):
         assert watch.watch(sight(**{name: 2})) is None
-    assert watch.watch(sight()) is None
+    assert watch.watch(sight(**{name: 0})) is None
     for _ in range(times - 1):
         assert watch.watch(sight(**{name: 2})) is None
+        # a sight that does not show it neither adds to the row nor ends it
+        assert watch.watch(sight()) is None
     assert watch.watch(sight(**{name: 1})) is not None
 
 
@@ -138,3 +140,45 @@ def test_laggy_pgs_and_more_slow_operations_count_as_the_limits_say() -> None:
     breach = lenient.watch(sight(ops__slow=10))
     assert breach is not None
     assert breach.reason == "10 slow operations, 4 before the trial, 5 more are borne"
+
+
+STARVING = {"client__iops": 0.0, "queue__client": 12.0}
+"""Operations wait in the queues, and none ends: no latency is seen."""
+
+
+def test_clients_whose_operations_wait_and_never_end_are_grossly_off() -> None:
+    watch = guard()
+    assert [watch.watch(sight(**STARVING)) is None for _ in range(2)] == [True, True]
+    breach = watch.watch(sight(**STARVING))
+    assert breach is not None
+    assert breach.reason == "client.p95_ms is not seen: clients wait, and no operation of theirs ends"
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"client__iops": 0.0, "queue__client": 0.0},  # they went home
+        {"client__iops": 240.0, "queue__client": 12.0},  # their latency was not asked for in time
+        {"queue__client": 12.0},
+    ],
+)
+def test_a_latency_that_is_not_seen_for_another_reason_stops_nothing_and_clears_nothing(others: dict) -> None:
+    slo = parse_slo({"objectives": ["client.p95_ms <= 80 ms"]})
+    watch = Guard(slo, BASELINE, BEFORE, Limits())
+    assert all(watch.watch(sight(**others)) is None for _ in range(9))
+    gross = [watch.watch(sight(client__p95_ms=170.0)), watch.watch(sight(**others))]
+    gross += [watch.watch(sight(client__p95_ms=170.0)) for _ in range(2)]
+    assert [breach is None for breach in gross] == [True, True, True, False]
+
+
+def test_clients_that_nobody_saw_at_work_before_do_not_wait() -> None:
+    slo = parse_slo({"objectives": ["client.p95_ms <= 80 ms"]})
+    watch = Guard(slo, {}, BEFORE, Limits())
+    assert all(watch.watch(sight(**STARVING)) is None for _ in range(9))
+
+
+def test_a_window_of_clients_that_wait_breaks_what_it_does_not_show() -> None:
+    kept = {"recovery.bytes_s": 20e6}
+    starved = {**kept, "client.iops": 0.0, "queue.client": 3.0}
+    assert [objective.metric for objective in broken(SLO, BASELINE, starved)] == ["client.p95_ms", "client.iops"]
+    assert broken(SLO, BASELINE, kept) == []

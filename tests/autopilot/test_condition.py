@@ -135,3 +135,10 @@ def test_less_to_do_is_a_lighter_load_unless_clients_were_idle_before() -> None:
     idle = {"client.iops": 3.4}
     assert not lighter(idle, {"client.iops": 0.0}, NOW.idle_iops)
     assert lighter(idle, {"client.iops": 0.0})
+
+
+def test_clients_that_are_not_seen_any_more_may_have_less_to_do() -> None:
+    unseen = {name: value for name, value in MEANS.items() if name != "client.iops"}
+    assert lighter(MEANS, unseen, NOW.idle_iops) == "clients are not seen"
+    # nobody was there before either
+    assert not lighter({**MEANS, "client.iops": 1.0}, unseen, NOW.idle_iops)

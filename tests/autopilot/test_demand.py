@@ -1,13 +1,14 @@
 from __future__ import annotations
 
-from typing import Dict
+from typing import Dict, List, Tuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.demand import asked_for
+from ceph_tuner.autopilot.demand import asked_for, unseen_of
 from ceph_tuner.metrics import METRICS
+from ceph_tuner.sample import clients_wait
 
 BUSY = {"client.iops": 400.0, "client.mean_ms": 10.0, "client.read_iops": 100.0, "client.read_mean_ms": 4.0}
 
@@ -64,3 +65,47 @@ def test_only_rates_are_ever_left_out_and_nothing_is_changed(values: Dict[str, f
     assert all(METRICS[name].unit in ("1/s", "B/s") for name in values.keys() - found.keys())
     # what was there before, and is there now as it was, is work unless its rate is 0 or nothing of it is left
     assert all(name in found for name in values if name.startswith("client.") and values[name] > 0)
+
+
+QUEUE, SLOW = "queue.client", "ops.slow"
+
+
+@pytest.mark.parametrize(
+    ("seen", "waiting"),
+    [
+        ({"client.iops": 0.0, QUEUE: 0.5}, True),
+        ({"client.iops": 0.0, QUEUE: 0.0, SLOW: 3.0}, False),
+        ({"client.iops": 0.0, SLOW: 3.0}, True),  # under wpq there is no such queue
+        ({"client.iops": 0.0, SLOW: 1.0}, False),
+        ({"client.iops": 0.1, QUEUE: 0.5}, False),
+        ({QUEUE: 0.5}, False),
+    ],
+)
+def test_clients_wait_where_something_is_under_way_and_nothing_ends(seen: Dict[str, float], waiting: bool) -> None:
+    usual = {**BUSY, SLOW: 1.0}
+    assert clients_wait(seen, usual) == waiting
+    assert not clients_wait(seen, {**usual, "client.iops": 0.0})
+    if waiting:
+        assert "client.iops" in asked_for(seen, usual, 0.2, {})
+
+
+P95, READS, WRITES = "client.p95_ms", "client.read_p95_ms", "client.write_p95_ms"
+
+
+@pytest.mark.parametrize(
+    ("windows", "unseen"),
+    [
+        ([], ()),
+        ([{P95: 9.0, READS: 9.0, WRITES: 9.0, "client.iops": 1.0}], ()),
+        # the last one was not asked for in time
+        ([{P95: 9.0, READS: 9.0, WRITES: 9.0, "client.iops": 1.0}, {"client.iops": 1.0}], ()),
+        ([{"client.iops": 1.0, "client.write_iops": 1.0, "client.read_iops": 0.0}], (P95, WRITES)),
+        ([{P95: 9.0, WRITES: 9.0, "client.iops": 1.0, "client.write_iops": 1.0}], ()),
+        ([{"client.iops": 0.0}], (P95, READS, WRITES)),
+        ([{"recovery.objects_s": 1.0}], (P95, READS, WRITES)),
+    ],
+)
+def test_what_no_window_shows_of_clients_is_missing_unless_they_do_nothing_of_the_kind(
+    windows: List[Dict[str, float]], unseen: Tuple[str, ...]
+) -> None:
+    assert unseen_of([P95, READS, WRITES, "recovery.objects_s"], windows) == unseen

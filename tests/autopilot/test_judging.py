@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Sequence
 
 import pytest
 from flights import P95, RECOVERY, effect
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ceph_tuner.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect
 from ceph_tuner.autopilot.judging import (
+    ENOUGH,
     GO_ON,
     HARMFUL,
     INCONCLUSIVE,
@@ -20,6 +21,7 @@ from ceph_tuner.autopilot.judging import (
     shown,
 )
 from ceph_tuner.autopilot.policy import Policy
+from ceph_tuner.autopilot.sequential import mean
 from ceph_tuner.metrics import METRICS
 
 POLICY = Policy(least_windows=4, most_windows=40)
@@ -30,10 +32,11 @@ def judged(
     hard: Optional[List[str]] = None,
     aims: Optional[List[str]] = None,
     windows: int = 10,
+    unseen: Sequence[str] = (),
 ) -> Judgement:
     found = {found.metric: found for found in effects}
     allowed = dict.fromkeys([P95] if hard is None else hard, POLICY.tolerance)
-    return judge(found, allowed, [P95] if aims is None else aims, windows, POLICY)
+    return judge(found, allowed, [P95] if aims is None else aims, windows, POLICY, unseen)
 
 
 def test_a_missed_objective_s_metric_that_became_better_passes_with_a_gain() -> None:
@@ -58,7 +61,7 @@ def test_part_of_the_osds_need_not_show_the_gain() -> None:
 
 
 def test_harm_that_is_not_ruled_out_goes_on_until_the_most_windows_and_is_inconclusive_then() -> None:
-    doubtful = [effect(P95, UNKNOWN, 0.0), effect(RECOVERY, BETTER)]
+    doubtful = [effect(P95, UNKNOWN, 0.0, windows=39), effect(RECOVERY, BETTER)]
     assert judged(doubtful, aims=[RECOVERY], windows=39).verdict == GO_ON
     late = judged(doubtful, aims=[RECOVERY], windows=40)
     assert late.verdict == INCONCLUSIVE
@@ -67,8 +70,33 @@ def test_harm_that_is_not_ruled_out_goes_on_until_the_most_windows_and_is_inconc
 
 @pytest.mark.parametrize("unseen", [[], [effect(P95, BETTER, None)]])
 def test_client_latency_that_is_no_longer_seen_never_passes(unseen: List[Effect]) -> None:
-    found = judged([*unseen, effect(RECOVERY, BETTER)], aims=[RECOVERY])
-    assert found == (GO_ON, "10 windows; harm not ruled out yet: client.p95_ms is not seen on both sides", False)
+    found = [judged([*unseen, effect(RECOVERY, BETTER)], aims=[RECOVERY], windows=windows) for windows in (7, 8)]
+    assert found[0] == (GO_ON, "7 windows; harm not ruled out yet: client.p95_ms is not seen on both sides", False)
+    # and it does not take all the windows to say so
+    assert found[1].verdict == INCONCLUSIVE
+
+
+def test_clients_that_were_not_seen_before_either_are_not_taken_for_unharmed() -> None:
+    gone = judged([], hard=[], aims=["scrub.bytes_s"], unseen=[P95])
+    assert gone == (GO_ON, "10 windows; harm not ruled out yet: client.p95_ms is not seen", False)
+    assert judged([], hard=[], aims=["scrub.bytes_s"], unseen=[P95], windows=40).verdict == INCONCLUSIVE
+    # they were, and went home after so many windows that it is known
+    assert judged([effect(P95, ALIKE, windows=9)], unseen=[P95]).verdict == PASSED
+
+
+@pytest.mark.parametrize(
+    ("seen", "windows", "most", "verdict"),
+    [(3, 8, 12, INCONCLUSIVE), (4, 8, 12, GO_ON), (3, 7, 12, GO_ON), (1, 8, 40, INCONCLUSIVE), (2, 8, 40, GO_ON)],
+)
+def test_a_stage_that_shows_the_clients_too_rarely_to_tell_at_its_end_ends_early_and_says_so(
+    seen: int, windows: int, most: int, verdict: str
+) -> None:
+    """Turn after turn, and an interval that is unbounded still."""
+    policy = Policy(least_windows=4, most_windows=most)
+    found = judge({P95: effect(P95, UNKNOWN, 0.56, windows=seen)}, {P95: 0.05}, [P95], windows, policy)
+    assert found.verdict == verdict
+    if verdict == INCONCLUSIVE:
+        assert found.words == f"client.p95_ms was seen on both sides in {seen} of 8 windows only"
 
 
 def test_background_work_that_no_part_of_the_osds_shows_holds_nothing_up() -> None:
@@ -97,7 +125,7 @@ verdicts: st.SearchStrategy[Dict[str, Effect]] = st.dictionaries(
 ).map(lambda found: {metric: effect(metric, verdict) for metric, verdict in found.items()})
 
 
-@given(verdicts, st.integers(0, 60))
+@given(verdicts, st.integers(0, 10))
 def test_no_harmful_or_doubtful_hard_metric_ever_passes(found: Dict[str, Effect], windows: int) -> None:
     verdict = judge(found, {P95: 0.05, RECOVERY: 0.05}, [P95], windows, POLICY).verdict
     if verdict == PASSED:
@@ -106,6 +134,7 @@ def test_no_harmful_or_doubtful_hard_metric_ever_passes(found: Dict[str, Effect]
     assert (verdict == HARMFUL) == any(effect.verdict == WORSE for effect in found.values())
     if windows >= POLICY.most_windows:
         assert verdict != GO_ON
+    assert judge(found, {P95: 0.05}, [P95], POLICY.most_windows, POLICY).verdict != GO_ON
 
 
 @pytest.mark.parametrize(
@@ -114,7 +143,7 @@ def test_no_harmful_or_doubtful_hard_metric_ever_passes(found: Dict[str, Effect]
         (-0.42, -0.18, "18% to 42% lower"),
         (0.18, 0.42, "18% to 42% higher"),
         (-0.1, 0.2, "10% lower to 20% higher"),
-        (float("-inf"), float("inf"), "unbounded to unbounded"),
+        (float("-inf"), float("inf"), "in 5 windows, too few to say how sure that is"),
         (0.1, float("inf"), "10% higher to unbounded"),
     ],
 )
@@ -124,3 +153,9 @@ def test_an_interval_in_words(low: float, high: float, words: str) -> None:
 
 def test_what_was_not_seen_in_words() -> None:
     assert in_words(effect(P95, UNKNOWN, None)) == "client.p95_ms not seen"
+
+
+def test_so_many_comparisons_bound_an_interval_and_fewer_may_not() -> None:
+    # two metrics share the confidence
+    found = [mean([-0.8] * count, 1 - 0.05 / 2, 0.03) for count in (ENOUGH - 1, ENOUGH)]
+    assert [interval.high < float("inf") for interval in found] == [False, True]

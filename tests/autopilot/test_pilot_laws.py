@@ -270,7 +270,7 @@ class Flight(RuleBasedStateMachine):
     ) -> None:
         facts: Dict[str, Any] = {"windows": windows, "effects": _EFFECTS[found], "changed": changed, "upset": upset}
         if not missed:
-            facts.update(missed=(), metrics_missed=())
+            facts.update(missed=(), metrics_missed=(), met=True)
         self.see(**facts, wait="outside of the hours" if outside == 0 else wait, outside=outside == 0)
 
     @flying

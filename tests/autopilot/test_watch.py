@@ -209,3 +209,51 @@ def test_what_is_as_it_was_before_is_never_a_breach(
     for _ in range(4):
         assert guard.look(before) is None
         assert guard.close(baseline) is None
+
+
+STARVING = {"client.iops": 0.0, "queue.client": 9.0, "recovery.bytes_s": 26e6}
+"""A window in which recovery is well and no operation of clients ends."""
+WELL = {**BASELINE, "queue.client": 1.0}
+UNSEEN = {name: value for name, value in WELL.items() if name != "client.p95_ms"}
+
+
+def test_clients_that_wait_unseen_break_their_objective_however_well_the_rest_is() -> None:
+    guard = watch()
+    breaches = [guard.close(STARVING) for _ in range(3)]
+    assert rules(breaches) == ["", "", "slo"]
+    assert breaches[-1] is not None
+    assert "client.p95_ms is not seen, as clients wait" in breaches[-1].reason
+    assert rules([watch(guard_windows=1).close({**STARVING, "queue.client": 0.0})]) == [""]
+
+
+def test_clients_that_wait_unseen_are_rescued_within_samples() -> None:
+    guard = watch()
+    values = {name.replace(".", "__"): value for name, value in STARVING.items()}
+    assert rules([guard.look(sight(**values)) for _ in range(3)]) == ["", "", "slo"]
+
+
+@given(st.lists(st.sampled_from(["broken", "well", "unseen"]), max_size=12))
+def test_a_window_that_does_not_show_the_clients_neither_breaks_nor_clears(kinds: List[str]) -> None:
+    windows = {"broken": window(client__p95_ms=90.0), "well": WELL, "unseen": UNSEEN}
+    with_holes, without = watch(), watch()
+    found = [guard.close(windows[kind]) for guard in (with_holes,) for kind in kinds]
+    told = [breach is not None for breach, kind in zip(found, kinds) if kind != "unseen"]
+    assert told == [without.close(windows[kind]) is not None for kind in kinds if kind != "unseen"]
+
+
+def test_what_the_old_settings_do_in_their_turn_is_not_held_against_the_new_ones() -> None:
+    guard = watch()
+    bad, values = window(client__p95_ms=500.0), sight(client__p95_ms=500.0)
+    turns = [guard.close(bad), guard.close(bad, in_force=False), guard.close(bad)]
+    assert rules([*turns, guard.close(bad, in_force=False), guard.close(bad)]) == ["", "", "", "", "slo"]
+    patient = watch()
+    assert rules([patient.look(values, in_force=False) for _ in range(9)]) == [""] * 9
+    assert rules([patient.look(sight(osds__down=1.0), in_force=False)]) == ["osds.down"]
+    assert rules([patient.close(slow_recovery(12.0, 900.0 - n), in_force=False) for n in range(3)])[-1] == "recovery"
+
+
+def test_a_window_without_the_rate_of_recovery_does_not_clear_it() -> None:
+    guard = watch()
+    unseen = {name: value for name, value in slow_recovery(12.0, 900.0).items() if name != "recovery.objects_s"}
+    rows = [slow_recovery(12.0, 900.0), slow_recovery(12.0, 899.0), unseen, slow_recovery(12.0, 898.0)]
+    assert rules([guard.close(row) for row in rows]) == ["", "", "", "recovery"]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Dict, FrozenSet, List, Mapping, Optional
 
 from ceph_tuner.metrics import METRICS
+from ceph_tuner.sample import clients_wait
 from ceph_tuner.slo import Objective, Slo, evaluate
 
 HEALTH_ERR = "HEALTH_ERR"
@@ -21,6 +22,8 @@ NEAR_FULL = frozenset(
     ("OSD_NEARFULL", "OSD_BACKFILLFULL", "OSD_FULL", "POOL_NEAR_FULL", "POOL_BACKFILLFULL", "POOL_FULL")
 )
 """Health checks of Ceph that say that space runs out."""
+
+WAITING = "clients wait, and no operation of theirs ends"
 
 TOLERANCE = 0.05
 """Share by which a hard objective that the settings in force miss may get worse in a trial."""
@@ -55,16 +58,22 @@ def must_hold(slo: Slo, baseline: Mapping[str, float], tolerance: float = TOLERA
 
 def broken(slo: Slo, baseline: Mapping[str, float], means: Mapping[str, float]) -> List[Objective]:
     """Give the hard objectives that a window broke although it had to hold them."""
-    return beyond(must_hold(slo, baseline), means)
+    return beyond(must_hold(slo, baseline), means, clients_wait(means, baseline))
 
 
-def beyond(held: Mapping[Objective, float], means: Mapping[str, float]) -> List[Objective]:
-    """Give the objectives whose bound (`must_hold`) a window is beyond; what it did not see is not known to be."""
-    return [
-        objective
-        for objective, bound in held.items()
-        if objective.metric in means and objective.margin(means[objective.metric], bound) < 0
-    ]
+def beyond(held: Mapping[Objective, float], means: Mapping[str, float], waiting: bool = False) -> List[Objective]:
+    """Give the objectives whose bound (`must_hold`) a window is beyond.
+
+    What the window did not see is not known to be, unless the clients wait (`clients_wait`): a latency that no
+    operation ends to show is beyond every bound.
+    """
+
+    def is_beyond(objective: Objective, bound: float) -> bool:
+        if objective.metric not in means:
+            return waiting and objective.metric.startswith("client.")
+        return objective.margin(means[objective.metric], bound) < 0
+
+    return [objective for objective, bound in held.items() if is_beyond(objective, bound)]
 
 
 class Streaks:
@@ -135,6 +144,7 @@ class Guard:
         streaks: Optional[Streaks] = None,
     ) -> None:
         self._slo, self._baseline, self._before = slo, baseline, before
+        self._usual = {**before.values, **baseline}
         self._limits = limits or Limits()
         self._streaks = streaks or Streaks()
 
@@ -164,7 +174,10 @@ class Guard:
             ("ops.slow", "slow operations", limits.patience, limits.slow_ops),
             ("pgs.laggy", "laggy PGs", limits.patience_laggy, 0.0),
         ):
-            now, before = sight.values.get(name, 0.0), self._before.values.get(name, 0.0)
+            if name not in sight.values:
+                # the streak stays as it is
+                continue
+            now, before = sight.values[name], self._before.values.get(name, 0.0)
             streak = self._streaks.count(name, patience is not None and now > before + borne)
             if patience is not None and streak >= patience:
                 more = f", {borne:g} more are borne" if borne else ""
@@ -172,16 +185,19 @@ class Guard:
         return breaches[0] if breaches else None
 
     def _objectives(self, sight: Sight) -> Optional[Breach]:
+        waiting = clients_wait(sight.values, self._usual)
         for objective in self._slo.objectives:
             if not objective.hard or not objective.metric.startswith("client."):
                 continue
             seen = sight.values.get(objective.metric)
             baseline = self._baseline.get(objective.metric)
             bound = objective.bound.resolve(baseline)
-            if seen is None or bound is None:
+            if bound is None or (seen is None and not (waiting and objective.metric in self._usual)):
                 continue
-            beyond = self._beyond(objective.comparison, seen, bound, baseline)
+            beyond = seen is None or self._beyond(objective.comparison, seen, bound, baseline)
             if self._streaks.count(objective.text, beyond) >= self._limits.patience_clients:
+                if seen is None:
+                    return Breach("slo", f"{objective.metric} is not seen: {WAITING}")
                 unit = METRICS[objective.metric].unit
                 return Breach(
                     "slo",

@@ -12,6 +12,7 @@ import threading
 from dataclasses import dataclass, field, replace
 from typing import Any, Dict, List, Mapping, Sequence
 
+from ceph_tuner.bounded import MISREAD, read_json
 from ceph_tuner.ports import Store
 
 MODE, PROPOSAL, APPROVAL, APPLY = "mode", "proposal", "approval", "apply"
@@ -131,7 +132,7 @@ class Audit:
             number = newest * PER_BLOCK + len(lines) + 1
             line = _line(Record(number, at, who, what, why, detail, outcome, refers))
             self._store.set(_key(newest), "\n".join([*lines, line]))
-            return Record.from_dict(json.loads(line))
+            return Record.from_dict(read_json(line, PREFIX))
 
     def tell(self, of: Record, at: float, outcome: str, why: str = "", detail: Mapping[str, Any] = {}) -> Record:
         """Add what came of an act."""
@@ -159,8 +160,8 @@ class Audit:
         found = []
         for place, line in enumerate(self._lines(block), start=block * PER_BLOCK + 1):
             try:
-                record = Record.from_dict(json.loads(line))
-            except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+                record = Record.from_dict(read_json(line, PREFIX))
+            except MISREAD:
                 # cut short, or written by something else: the others are still true
                 continue
             if record.number == place:
@@ -180,7 +181,20 @@ def _key(block: int) -> str:
 
 def _json(document: Any) -> str:
     # one line and ASCII whatever is in it, so characters are bytes; what has no form in JSON must not cost the record
-    return json.dumps(document, separators=(",", ":"), default=str, skipkeys=True)
+    return json.dumps(_finite(document), separators=(",", ":"), default=str, skipkeys=True)
+
+
+def _finite(value: Any) -> Any:
+    """Numbers that are none, and those of more than 64 bits, as the words for them: readers refuse them as numbers."""
+    if isinstance(value, dict):
+        return {key: _finite(below) for key, below in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(below) for below in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 64:
+        return f"{value:.3g}" if value.bit_length() < 1000 else "a number of many digits"
+    return value
 
 
 def _line(record: Record) -> str:

@@ -144,6 +144,8 @@ def lighter(before: Mapping[str, float], now: Mapping[str, float], idle_iops: fl
     """
     if before.get("client.iops", 0.0) > idle_iops:
         for name, words in (("client.iops", "do {:.4g} operations/s"), ("client.bytes_s", "move {:.4g} B/s")):
+            if name in before and name not in now:
+                return "clients are not seen"
             if name in now and now[name] < LIGHTER * before.get(name, 0.0):
                 return f"clients {words.format(now[name])}, {before[name]:.4g} before"
     ended = [

@@ -7,9 +7,10 @@ rate x latency = N (Little), and an open loop that is not served in time queues 
 
 from __future__ import annotations
 
-from typing import Dict, Mapping
+from typing import Dict, Mapping, Sequence, Tuple
 
 from ceph_tuner.metrics import METRICS
+from ceph_tuner.sample import clients_wait
 
 LEFT = {
     "recovery.objects_s": ("recovery.objects_left", "backfill.objects_left"),
@@ -48,9 +49,35 @@ def _idle(metric: str, values: Mapping[str, float], usual: Mapping[str, float], 
 
 def _clients_idle(metric: str, values: Mapping[str, float], usual: Mapping[str, float], tolerance: float) -> bool:
     if values[metric] == 0:
-        # operations that hang are slow operations, and PGs that serve none are inactive: the guard sees both
-        return True
+        # PGs that serve no operation are inactive: the guard sees them
+        return not clients_wait(values, usual)
     kind = metric[len("client.") :].split("_")[0]
     latency = f"client.{kind}_mean_ms" if kind in ("read", "write") else "client.mean_ms"
     known = metric in usual and latency in usual and latency in values
     return known and values[metric] < usual[metric] and values[latency] <= usual[latency] * (1 + tolerance)
+
+
+def offered(metric: str, means: Mapping[str, float]) -> bool:
+    """Whether clients do operations that this metric would show."""
+    return metric.startswith("client.") and means.get(_rate_of(metric), 0.0) > 0
+
+
+def unseen_of(metrics: Sequence[str], windows: Sequence[Mapping[str, float]]) -> Tuple[str, ...]:
+    """Give the metrics on clients that none of these windows shows, and without which nothing is known of the clients.
+
+    Where clients only read, the latency of writes is nobody's; where there are none at all, all of it is missing.
+    """
+    there = any(means.get("client.iops", 0.0) > 0 for means in windows)
+
+    def missing(metric: str) -> bool:
+        if not metric.startswith("client.") or any(means.get(metric, 0.0) > 0 for means in windows):
+            return False
+        return not there or any(offered(metric, means) for means in windows)
+
+    return tuple(metric for metric in metrics if missing(metric)) if windows else ()
+
+
+def _rate_of(metric: str) -> str:
+    """Rate of the operations that a metric on clients is about."""
+    kind = metric[len("client.") :].split("_")[0]
+    return f"client.{kind}_iops" if kind in ("read", "write") else "client.iops"

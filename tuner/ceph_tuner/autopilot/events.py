@@ -44,11 +44,15 @@ class Seen:
     wanted: bool = True
     """Whether any objective is set."""
     missed: Tuple[str, ...] = ()
-    """Objectives that were missed in each of the last windows, with their numbers."""
+    """Objectives that nearly all of the last windows missed, with their numbers."""
     metrics_missed: Tuple[str, ...] = ()
     """Their metrics."""
+    met: bool = False
+    """Whether nearly all of the last windows met every objective; they may do neither."""
     hard_metrics: Tuple[str, ...] = ()
     """Metrics of all hard objectives."""
+    unseen: Tuple[str, ...] = ()
+    """Those on clients that no window showed of late (of a phase that is about its windows: none of these)."""
     allowed: Mapping[str, float] = field(default_factory=dict)
     """Those that were seen before the trial, with the share by which each may be worse (`judging.allowances`)."""
     wait: str = ""

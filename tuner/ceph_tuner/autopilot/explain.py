@@ -111,7 +111,7 @@ def _waiting(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
 
 def _comparing(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
     rollout = _of(state).rollout
-    needed = 1 if rollout.alternating else policy.baseline_windows
+    needed = policy.windows_before(rollout.alternating)
     canary = rollout.stages[0]
     who = "all OSDs" if rollout.alternating else f"{_osds(len(canary.osds))} with {_others(len(canary.control))}"
     verb = "watches" if rollout.alternating else "compares"

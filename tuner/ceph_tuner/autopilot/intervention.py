@@ -6,8 +6,9 @@ from typing import Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequen
 
 from ceph_tuner.deciding import same_value
 from ceph_tuner.knobs import KNOBS
-from ceph_tuner.plan import Drift, Key, Restore
+from ceph_tuner.plan import Drift, Restore
 from ceph_tuner.ports import ConfigEntry
+from ceph_tuner.rereading import Key
 from ceph_tuner.target import Place, covered
 
 _NOT_BY_PEOPLE = ("capacity", "pool")

@@ -23,6 +23,10 @@ STAND_INS = {
 """What shows on part of the OSDs what these metrics show of the whole cluster only."""
 
 
+ENOUGH = 6
+"""Pairs of windows without which no interval is bounded at the usual confidence (`sequential.radius`)."""
+
+
 class Judgement(NamedTuple):
     """One of the four verdicts, and its reason for people."""
 
@@ -38,6 +42,7 @@ def judge(
     aims: Sequence[str],
     windows: int,
     policy: Policy,
+    unseen: Sequence[str] = (),
 ) -> Judgement:
     """Judge a stage by what it did to the metrics of hard objectives, and to those that were missed (`aims`).
 
@@ -45,16 +50,22 @@ def judge(
     What is surely worse than allowed ends it at once, and it passes when that is ruled out for each. A gain on part of
     the OSDs is noted and not asked for: a write waits for replicas elsewhere, so that it shows diluted there. Whether
     there is one is asked once the settings are everywhere.
+
+    `unseen`: metrics of clients that no window shows now. Nobody was seen not to be harmed then, also where they were
+    not seen before. A stage that shows the clients so rarely that its last window would not tell either ends early.
     """
-    doubts: List[str] = []
+    doubts = [f"harm not ruled out yet: {metric} is not seen" for metric in unseen if metric not in allowed]
     watched: List[Effect] = []
+    compared: Dict[str, int] = {}
     for metric, share in allowed.items():
         effect = shown(effects, metric)
         if effect is None:
             # client latency that is no longer seen, and work that stands still on one side, are no proof of being well
             doubtful = metric.startswith("client.") or any(name in effects for name in (metric, STAND_INS.get(metric)))
             doubts += [f"harm not ruled out yet: {metric} is not seen on both sides"] * doubtful
+            compared[metric] = 0
             continue
+        compared[metric] = effect.windows
         watched.append(effect)
         lower_is_better = METRICS[effect.metric].lower_is_better
         bearable = _of_stand_in(share) if effect.metric != metric else share
@@ -68,8 +79,24 @@ def judge(
     if not doubts:
         words = "; ".join(map(in_words, gains or watched)) or "nothing that can be compared was harmed"
         return Judgement(PASSED, words, bool(gains))
+    few = _too_few(compared, windows, policy)
+    if few:
+        return Judgement(INCONCLUSIVE, few)
     verdict = INCONCLUSIVE if windows >= policy.most_windows else GO_ON
     return Judgement(verdict, f"{windows} windows; " + "; ".join(doubts))
+
+
+def _too_few(compared: Mapping[str, int], windows: int, policy: Policy) -> str:
+    """Say which metric of the clients would be seen too rarely up to the last window; empty where none would."""
+    if windows < min(2 * policy.least_windows, policy.most_windows):
+        return ""
+    enough = min(ENOUGH, policy.most_windows)
+    words = (
+        f"{metric} was seen on both sides in {count} of {windows} windows only"
+        for metric, count in compared.items()
+        if metric.startswith("client.") and count * policy.most_windows < windows * enough
+    )
+    return next(words, "")
 
 
 def gained(effects: Mapping[str, Effect], aims: Sequence[str]) -> List[Effect]:
@@ -110,6 +137,8 @@ def in_words(effect: Effect) -> str:
     if effect.change is None:
         return f"{effect.metric} not seen"
     low, high = effect.low, effect.high
+    if low == -float("inf") and high == float("inf"):
+        return f"{effect.metric} {_share(effect.change)} (in {effect.windows} windows, too few to say how sure that is)"
     ends = f"{_share(low)} to {_share(high)}"
     if low * high > 0 and abs(low + high) < float("inf"):
         # both ends on one side: the nearer first

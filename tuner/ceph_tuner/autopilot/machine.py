@@ -221,7 +221,7 @@ def _answered(state: State, event: Answered, policy: Policy) -> Decision:
 
 def _overtaken(event: Seen) -> str:
     """Why a proposal that is not written yet is out of date; empty where it is not."""
-    return "; ".join(event.changed) if event.changed else "" if event.missed else "the objectives are met again"
+    return "; ".join(event.changed) if event.changed else "the objectives are met again" if event.met else ""
 
 
 def _waiting(state: State, event: Seen, policy: Policy) -> Decision:
@@ -238,8 +238,7 @@ def _comparing(state: State, event: Seen, policy: Policy) -> Decision:
     if event.wait:
         # what was compared meanwhile is no baseline
         return Decision(replace(state, since=event.at) if event.windows else state)
-    alternating = _proposed(state).rollout.alternating
-    if event.pairs < (1 if alternating else policy.baseline_windows):
+    if event.pairs < policy.windows_before(_proposed(state).rollout.alternating):
         if event.windows < policy.baseline_windows + policy.most_windows:
             return Decision(state)
         words = f"dropped: canary and control were seen together in {event.pairs} of {event.windows} windows only"
@@ -262,8 +261,11 @@ def _trying(state: State, event: Seen, policy: Policy) -> Decision:
 
 
 def _alternating(state: State, event: Seen, policy: Policy) -> Decision:
-    """Old and new settings take turns of one window each; the judge speaks at the end of a turn of the old ones."""
-    if not event.windows:
+    """Old and new settings take turns of one window each; the judge speaks at the end of a turn of the old ones.
+
+    A turn that has not shown all that a verdict needs goes on, for as long as the guard would bear it.
+    """
+    if not event.windows or (event.unseen and event.windows < policy.guard_windows):
         return Decision(state)
     if state.leg:
         turn = replace(state, phase=WRITING, since=event.at, leg=False)
@@ -306,10 +308,13 @@ def _holding(state: State, event: Seen, policy: Policy) -> Decision:
     less = "" if state.gain else lighter(state.baseline, event.means, event.idle_iops)
     gains = [] if less else judging.gained(event.effects, state.aims)
     met = bool(state.aims) and not less and not set(state.aims) & set(event.metrics_missed)
-    if not (state.gain or gains or met):
+    # what is not seen is not met
+    met = met and all(metric in event.means for metric in state.aims)
+    if event.unseen or not (state.gain or gains or met):
         if event.windows < policy.most_windows:
             return Decision(state)
-        words = f"{event.windows} windows on all OSDs; {less or 'no gain seen'}"
+        blind = f"{' and '.join(event.unseen)} not seen" if event.unseen else ""
+        words = f"{event.windows} windows on all OSDs; {blind or less or 'no gain seen'}"
         return _unless_over(state, event, policy, judging.Judgement(judging.INCONCLUSIVE, words))
     number = state.changes[-1]
     words = state.gain or "; ".join(map(judging.in_words, gains)) or f"{' and '.join(state.aims)} met"
@@ -435,7 +440,7 @@ def _idle(state: State, at: float, failed: bool = False) -> State:
 
 
 def _judge(state: State, event: Seen, policy: Policy, windows: int) -> judging.Judgement:
-    return judging.judge(event.effects, event.allowed, state.aims, windows, policy)
+    return judging.judge(event.effects, event.allowed, state.aims, windows, policy, event.unseen)
 
 
 def _gain(judgement: judging.Judgement) -> str:

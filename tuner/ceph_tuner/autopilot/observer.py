@@ -11,19 +11,22 @@ from dataclasses import dataclass
 from typing import Deque, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner.autopilot.contract import Effect, Pair
+from ceph_tuner.autopilot.demand import offered, unseen_of
 from ceph_tuner.autopilot.effect import DIRECTIONS, effects
 from ceph_tuner.autopilot.events import Seen
 from ceph_tuner.autopilot.judging import STAND_INS, allowances
 from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import COMPARING, HOLDING, TRYING, WAITING, State
+from ceph_tuner.autopilot.state import COMPARING, HOLDING, RETURNING, TRYING, WAITING, State
 from ceph_tuner.sample import Window, at_work
-from ceph_tuner.slo import Slo, Verdict, evaluate
+from ceph_tuner.slo import Objective, Slo, Verdict, evaluate
 
 Values = Mapping[str, float]
 EVERYWHERE = -1
 """Stands for the comparison of the whole cluster with itself before the trial."""
 
 _KEPT_CLOSED = 50
+SPARED = 5
+"""One window of so many may contradict the others about an objective: scrub comes in bursts."""
 _LATE = 3
 """Windows that may be closed at once; after a longer gap a row goes on from now."""
 
@@ -46,6 +49,17 @@ class Closed:
     end: float
     means: Values
     verdicts: Tuple[Verdict, ...]
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """Of an alternating trial: whose it was, and what it showed."""
+
+    row: Tuple[str, float]
+    """The state's phase and its beginning."""
+    leg: bool
+    end: float
+    means: Values
 
 
 def groups_of(state: State) -> Dict[str, Tuple[int, ...]]:
@@ -75,8 +89,7 @@ class Observer:
         self._windows = 0
         self._pairs: Dict[int, List[Pair]] = {}
         self._trial = 0
-        self._old_turn: Values = {}
-        self._new_turn: Values = {}
+        self._turns: List[_Turn] = []
         self._closed: Deque[Closed] = deque(maxlen=_KEPT_CLOSED)
         self._reckoned: Tuple[object, Dict[str, Effect]] = (None, {})
 
@@ -100,30 +113,41 @@ class Observer:
     def see(self, at: float, state: State, slo: Optional[Slo], policy: Policy) -> Seen:
         """Give what the windows say; whoever watches the cluster adds the rest."""
         objectives = slo.objectives if slo is not None else ()
-        missed = self._missed(policy.miss_windows)
+        missed, met = self._missed(policy.miss_windows)
+        hard = tuple(dict.fromkeys(item.metric for item in objectives if item.hard))
         return Seen(
             at,
             means=self._means(state, policy),
             wanted=slo is not None,
             missed=tuple(_in_words(verdict) for verdict in missed),
             metrics_missed=tuple(verdict.objective.metric for verdict in missed),
+            met=met,
             allowed=allowances(slo, state.baseline, policy.tolerance) if slo is not None else {},
-            hard_metrics=tuple(dict.fromkeys(item.metric for item in objectives if item.hard)),
+            hard_metrics=hard,
+            unseen=unseen_of(hard, [row.means for row in self._rows(state, policy)]),
             windows=self._windows,
             pairs=self._compared(state),
             effects=self._effects(state, [item.metric for item in objectives], policy),
         )
 
+    def _rows(self, state: State, policy: Policy) -> List[Closed]:
+        """Give the windows of this phase where it is about them (a turn: those of this turn), else the last ones."""
+        turns = state.phase == TRYING and state.proposed is not None and state.proposed.rollout.alternating
+        about_them = state.phase in (COMPARING, HOLDING) or turns
+        count = self._windows if about_them and self._windows else policy.guard_windows
+        return list(self._closed)[-count:]
+
     def _means(self, state: State, policy: Policy) -> Values:
-        """Means over the windows of this phase where it is about them, else over the last ones."""
-        count = self._windows if state.phase in (COMPARING, HOLDING) and self._windows else policy.guard_windows
-        rows = list(self._closed)[-count:]
+        """Means over these windows."""
+        rows = self._rows(state, policy)
         found: Dict[str, List[float]] = {}
         for row in rows:
             for name, value in row.means.items():
                 found.setdefault(name, []).append(value)
-        # work that was there in the newest window only has no more than that
-        return {name: math.fsum(found[name]) / len(found[name]) for name in (rows[-1].means if rows else ())}
+        # work that ended has no more than the newest window shows; what clients at work lack is only not seen there
+        newest = rows[-1].means if rows else {}
+        missing = [name for name in found if name not in newest and offered(name, newest)]
+        return {name: math.fsum(found[name]) / len(found[name]) for name in [*newest, *missing]}
 
     @property
     def newest(self) -> Optional[Closed]:
@@ -134,6 +158,10 @@ class Observer:
         """Begin a new row of windows with each phase, and forget the pairs of the trial before."""
         row = (state.phase, state.since)
         if row != self._row:
+            if self._row[0] == RETURNING:
+                # what the trial did says nothing of the settings in force, nor does what it left in the queues
+                self._closed.clear()
+                self._edge = max(self._edge, state.since + policy.settle)
             self._row, self._windows = row, 0
             if state.phase in (COMPARING, TRYING, HOLDING):
                 # phases in which nothing is written go on with the window that is under way
@@ -145,7 +173,7 @@ class Observer:
         self._sampled = newest
         number = state.proposed.number if state.proposed is not None else 0
         if number != self._trial or (state.phase == COMPARING and not self._windows):
-            self._trial, self._pairs, self._old_turn, self._new_turn = number, {}, {}, {}
+            self._trial, self._pairs, self._turns = number, {}, []
 
     def _compare(self, start: float, end: float, state: State, means: Values) -> None:
         if state.proposed is None or state.phase not in (COMPARING, TRYING, HOLDING):
@@ -167,14 +195,16 @@ class Observer:
                 self._pairs.setdefault(int(number), []).append(Pair(end, during, tried, control))
 
     def _turn(self, end: float, state: State, means: Values) -> None:
-        """A turn of old or new settings is over."""
-        if state.leg:
-            self._new_turn = means
-            return
-        if self._new_turn:
-            between = _geometric_means(self._old_turn, means)
-            self._pairs.setdefault(0, []).append(Pair(end, True, self._new_turn, between))
-        self._old_turn, self._new_turn = means, {}
+        """A window of a turn is over; one that did not show everything is followed by another of the same turn."""
+        row = (state.phase, state.since)
+        if self._turns and self._turns[-1].row == row:
+            means = {**self._turns.pop().means, **means}
+        self._turns.append(_Turn(row, state.leg, end, means))
+        self._pairs[0] = [
+            Pair(after.end, True, new.means, _geometric_means(before.means, after.means))
+            for before, new, after in zip(self._turns, self._turns[1:], self._turns[2:])
+            if new.leg and not before.leg and not after.leg
+        ]
 
     def _compared(self, state: State) -> int:
         """Windows of this phase that can be compared; where nothing stands beside, each one."""
@@ -202,17 +232,18 @@ class Observer:
         turns = state.proposed is not None and state.proposed.rollout.alternating and state.phase == TRYING
         return effects(pairs, directions, confidence, policy.tolerance, turns)
 
-    def _missed(self, count: int) -> List[Verdict]:
-        """Objectives that each of the last windows missed, as the newest saw them."""
+    def _missed(self, count: int) -> Tuple[List[Verdict], bool]:
+        """Objectives that all but a fifth of the last windows missed; whether all but a fifth of them met every one."""
         recent = list(self._closed)[-count:]
-        if len(recent) < count:
-            return []
-        found = []
-        for verdict in recent[-1].verdicts:
-            rows = [[other for other in row.verdicts if other.objective == verdict.objective] for row in recent]
-            if all(row and row[0].met is False for row in rows):
-                found.append(verdict)
-        return found
+        newest = [verdict.objective for verdict in recent[-1].verdicts if verdict.met is not None] if recent else []
+        if newest and len(recent) < count:
+            return [], False
+        misses: Dict[Objective, List[Verdict]] = {}
+        for verdict in (each for row in recent for each in row.verdicts if each.met is False):
+            misses.setdefault(verdict.objective, []).append(verdict)
+        spared = count // SPARED
+        missed = [misses[each][-1] for each in newest if len(misses.get(each, ())) >= count - spared]
+        return missed, all(len(misses.get(each, ())) <= spared for each in newest)
 
 
 def _geometric_means(one: Values, other: Values) -> Dict[str, float]:

@@ -31,6 +31,7 @@ from ceph_tuner.autopilot.events import (
 from ceph_tuner.autopilot.machine import decide
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import OFF, State
+from ceph_tuner.bounded import MISREAD, read_json
 from ceph_tuner.errors import Locked, TunerError
 from ceph_tuner.journal import APPLIED, UNDONE, Entry
 from ceph_tuner.lock import Lock
@@ -247,8 +248,8 @@ class Pilot:
         if text is None:
             return State(), ""
         try:
-            state = State.from_dict(json.loads(text))
-        except (KeyError, TypeError, ValueError) as error:
+            state = State.from_dict(read_json(text, KEY))
+        except MISREAD as error:
             return State(), f"the stored state of the automatic mode cannot be read ({error})"
         self._stored = text
         return state, ""

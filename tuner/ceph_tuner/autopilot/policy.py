@@ -28,7 +28,7 @@ class Policy:
     )
     miss_windows: int = _option(
         6,
-        "Windows in a row that must miss an objective before settings are asked for: work that has just begun passes",
+        "Windows that must miss an objective, all but a fifth, before settings are asked for: what just began passes",
         1,
         1000,
     )
@@ -91,6 +91,14 @@ class Policy:
         1,
         100,
     )
+
+    def windows_before(self, alternating: bool) -> int:
+        """Windows under the old settings before a trial.
+
+        One that takes turns is compared with its own old turns; what was before is what the guard holds it to, as many
+        windows as it takes to break that.
+        """
+        return self.guard_windows if alternating else self.baseline_windows
 
     def __post_init__(self) -> None:
         """Raise InputError for what makes no sense, with the option's name."""

@@ -124,6 +124,12 @@ class State:
         return self.phase in ON_CLUSTER or bool(self.changes)
 
     @property
+    def old_turn(self) -> bool:
+        """Whether the old settings have their turn: nothing of the trial is on the cluster."""
+        alternating = self.proposed is not None and self.proposed.rollout.alternating
+        return alternating and self.phase == TRYING and not self.leg
+
+    @property
     def last_stage(self) -> bool:
         """Whether the settings are to be on all OSDs of the target now."""
         return self.proposed is not None and self.stage == len(self.proposed.rollout.stages) - 1

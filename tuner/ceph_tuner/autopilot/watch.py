@@ -16,9 +16,9 @@ from typing import Dict, Mapping, Optional, Sequence
 
 from ceph_tuner.autopilot.demand import LEFT, asked_for
 from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.guard import Breach, Guard, Limits, Sight, Streaks, beyond, must_hold
+from ceph_tuner.guard import WAITING, Breach, Guard, Limits, Sight, Streaks, beyond, must_hold
 from ceph_tuner.metrics import METRICS
-from ceph_tuner.sample import finish_s
+from ceph_tuner.sample import clients_wait, finish_s
 from ceph_tuner.slo import Objective, Slo
 
 RULES = {
@@ -68,11 +68,23 @@ class Watch:
         self._left: Dict[str, float] = {}
         self._degraded: Optional[float] = None
 
-    def look(self, sight: Optional[Sight], drift: Sequence[str] = (), manual: Sequence[str] = ()) -> Optional[Breach]:
-        """Take a sample (None: there was none) and what others changed (`interventions`), in words."""
+    def look(
+        self,
+        sight: Optional[Sight],
+        drift: Sequence[str] = (),
+        manual: Sequence[str] = (),
+        in_force: bool = True,
+    ) -> Optional[Breach]:
+        """Take a sample (None: there was none) and what others changed (`interventions`), in words.
+
+        Not `in_force`: the old settings have their turn, and what clients get then is no fault of the new ones.
+        """
         if sight is not None:
             self._left.update({name: sight.values[name] for name in _WORK_LEFT if name in sight.values})
-            sight = Sight(sight.at, sight.health, self._asked_for(sight.values), sight.words, sight.checks)
+            values = self._asked_for(sight.values)
+            if not in_force:
+                values = {name: value for name, value in values.items() if not name.startswith("client.")}
+            sight = Sight(sight.at, sight.health, values, sight.words, sight.checks)
         breach = self._guard.watch(sight)
         if drift:
             return Breach("drift", f"somebody changed what is on trial: {_some(drift)}")
@@ -80,24 +92,38 @@ class Watch:
             return Breach("manual", f"somebody changed other knobs of these OSDs: {_some(manual)}")
         return breach
 
-    def close(self, window_means: Mapping[str, float]) -> Optional[Breach]:
-        """Take a window that was closed, by the means of its metrics."""
-        objectives, recovery = self._objectives(window_means), self._recovery(window_means)
+    def close(self, window_means: Mapping[str, float], in_force: bool = True) -> Optional[Breach]:
+        """Take a window that was closed, by the means of its metrics; `in_force` as for `look`."""
+        objectives = self._objectives(window_means) if in_force else None
+        recovery = self._recovery(window_means)
         return objectives or recovery
 
     def _objectives(self, means: Mapping[str, float]) -> Optional[Breach]:
-        if not any(objective.metric in means for objective in self._held):
-            # it neither breaks nor keeps them: the streak stays as it is
+        broken = beyond(self._held, self._asked_for(means), clients_wait(means, self._baseline))
+        if not broken and not self._keeps(means):
+            # the streak stays as it is
             return None
-        broken = beyond(self._held, self._asked_for(means))
         windows = self._streaks.count("slo", bool(broken))
         if windows < self._policy.guard_windows:
             return None
-        words = "; ".join(self._words(objective, means[objective.metric]) for objective in broken)
+        words = "; ".join(self._words(objective, means.get(objective.metric)) for objective in broken)
         return Breach("slo", f"{words}: broken for {windows} windows in a row")
 
-    def _words(self, objective: Objective, seen: float) -> str:
+    def _keeps(self, means: Mapping[str, float]) -> bool:
+        """Whether a window that broke nothing shows that something is kept, and nothing of the clients is missing."""
+        missing = [
+            objective
+            for objective in self._held
+            if objective.metric not in means
+            and objective.metric.startswith("client.")
+            and objective.metric in self._baseline
+        ]
+        return not missing and any(objective.metric in means for objective in self._held)
+
+    def _words(self, objective: Objective, seen: Optional[float]) -> str:
         bound, own = self._held[objective], objective.bound.resolve(self._baseline.get(objective.metric))
+        if seen is None:
+            return f"{objective.metric} is not seen, as {WAITING}"
         unit = METRICS[objective.metric].unit
         words = f"{objective.metric} at {seen:.4g} {unit}, must be {objective.comparison} {bound:.4g}"
         before = self._baseline.get(objective.metric, bound)
@@ -119,7 +145,7 @@ class Watch:
             # the last PGs recover at a lower rate, having fewer OSDs to do it: what is left must also take long
             longer = finish_s(left, rate) > finish_s(left_before, rate_before)
             slow = longer and rate < self._policy.guard_recovery * rate_before
-        slowed = self._streaks.count("recovery slow", slow)
+        slowed = self._streaks.count("recovery slow", slow) if rate is not None else 0
         if grows >= self._policy.guard_windows:
             return Breach(
                 "recovery",
