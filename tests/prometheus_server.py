@@ -1,28 +1,21 @@
-"""A real Prometheus server for the tests: Debian's package, fetched by apt, unpacked into the cache, not installed.
-
-Apt's lists lie in a folder of their own, so that the machine's own are left as they are. It needs no root.
-"""
+"""A real Prometheus server for the tests."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
-import pytest
 import requests
 from ruamel.yaml import YAML
 
-from ceph_tuner.lab.places import cache_directory
-from ceph_tuner.lab.state import locked
+import debian_packages
 
 SCRAPE_S = 1
 
@@ -32,48 +25,9 @@ def program(name: str) -> Path:
     installed = shutil.which(name)
     if installed:
         return Path(installed)
-    if not shutil.which("apt-get"):
-        pytest.skip(f"neither {name} nor apt is installed here: Debian's package prometheus cannot be fetched")
-    return _package() / "usr" / "bin" / name
-
-
-def _package() -> Path:
-    """Debian's package, unpacked."""
-    cache = cache_directory() / "prometheus"
-    unpacked = cache / "package"
-    cache.mkdir(parents=True, exist_ok=True)
-    # tests run in two processes
-    with locked(cache / ".lock", f"{cache} is being filled by another process", wait=300):
-        if not unpacked.is_dir():
-            with tempfile.TemporaryDirectory(dir=cache) as scratch:
-                _fetch(Path(scratch))
-                os.rename(Path(scratch) / "package", unpacked)
-    return unpacked
-
-
-def _fetch(scratch: Path) -> None:
-    for folder in ("lists/partial", "cache/archives/partial"):
-        (scratch / folder).mkdir(parents=True)
-    settings = {
-        "Dir::State::lists": scratch / "lists",
-        "Dir::Cache": scratch / "cache",
-        "Acquire::Languages": "none",
-        "Acquire::Retries": 3,
-        # a mirror's copy of the index may be past its date; the signatures are checked all the same
-        "Acquire::Check-Valid-Until": "false",
-        # apt's own user cannot write here
-        "APT::Sandbox::User": "root",
-    }
-    options = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
-    _run(["apt-get", "-q", *options, "update"], scratch)
-    _run(["apt-get", "-q", *options, "download", "prometheus"], scratch)
-    (package,) = scratch.glob("prometheus_*.deb")
-    _run(["dpkg-deb", "-x", str(package), "package"], scratch)
-
-
-def _run(command: Sequence[str], folder: Path) -> None:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, f"{' '.join(command[:1])}: {done.stdout[-500:]}{done.stderr[-500:]}"
+    found = debian_packages.unpacked(("prometheus",)) / "usr" / "bin" / name
+    # from trixie on, promtool is a package of its own
+    return found if found.exists() else debian_packages.unpacked((name,)) / "usr" / "bin" / name
 
 
 def free_port() -> int:

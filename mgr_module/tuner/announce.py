@@ -22,9 +22,9 @@ from ceph_tuner.autopilot.audit import (
     TAKEN_BACK,
     Record,
 )
+from ceph_tuner.printable import LONGEST_LINE, one_line
 
 WARNINGS = (BREACH, DRIFT, FAILOVER, GAVE_UP, REFUSED, STOPPED, TAKEN_BACK)
-LONGEST_LINE = 500
 SHOWN_TARGETS = 3
 
 
@@ -62,7 +62,7 @@ class Announcer:
 
     def progress(self, event: str, message: str, share: float) -> None:
         """Show or move the bar of an event; `share` is 0 to 1 of the way."""
-        shown = (_plain(message), round(min(max(share, 0.0), 1.0), 2) if math.isfinite(share) else 0.0)
+        shown = (one_line(message), round(min(max(share, 0.0), 1.0), 2) if math.isfinite(share) else 0.0)
         if self._shown.get(event) != shown:
             self._shown[event] = shown
             # in `ceph -s` too: settings on trial are what an operator wants to know of there
@@ -74,7 +74,7 @@ class Announcer:
         if self._shown.pop(event, None) is None:
             return
         if failure:
-            self._progress("fail", event, _plain(failure))
+            self._progress("fail", event, one_line(failure))
         else:
             self._progress("complete", event)
 
@@ -116,7 +116,7 @@ def line(record: Record) -> str:
     effects = [text for text in map(_effect, _rows(record.detail.get("effects"))) if text]
     if effects:
         words.append(f" [{', '.join(effects)}]")
-    return _plain("".join(words), LONGEST_LINE - 60) + f" (by {_plain(record.who, 50)})"
+    return one_line("".join(words), LONGEST_LINE - 60) + f" (by {one_line(record.who, 50)})"
 
 
 def _targets(targets: Any) -> str:
@@ -138,9 +138,3 @@ def _effect(row: Mapping[str, Any]) -> Optional[str]:
         return None
     ends = [f"{end:+.0%}" if isinstance(end, (int, float)) else "?" for end in (low, high)]
     return f"{row.get('metric')} {change:+.0%} ({ends[0]} to {ends[1]})"
-
-
-def _plain(text: str, longest: int = LONGEST_LINE) -> str:
-    """On one line, of bounded length, and nothing that a terminal would take for a command."""
-    shown = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"

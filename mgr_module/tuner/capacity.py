@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
+from ceph_tuner.clusters.commands import parsed
 from ceph_tuner.errors import TunerError
 from ceph_tuner.ports import Commander, ConfigEntry
 
@@ -43,7 +43,7 @@ def read_capacities(
     for osd, kind in sorted(osds.items()):
         try:
             # what the OSD last told the mgr: it need not answer itself
-            shown = json.loads(commander.mon("config show", {"who": f"osd.{osd}"}))
+            shown = parsed(commander.mon("config show", {"who": f"osd.{osd}"}), "config show")
         except (TunerError, ValueError):
             continue
         found.append(capacity_of(osd, kind, shown, entries, defaults[kind]))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from dataclasses import replace
 from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ceph_tuner.autopilot.capacity import Stored, findings, reason_not_to_bench, summary
+from ceph_tuner.bounded import ANSWER, MISREAD, read_json
 from ceph_tuner.errors import CommandFailed, InputError
 from ceph_tuner.guard import Sight
 
@@ -71,10 +71,10 @@ class CapacityCheck:
             raise InputError("capacity measure", reason, "an idle OSD of a steady cluster")
         answers = self._commander.tell_many([(f"osd.{osd}", "bench", BENCH)], BENCH_S)
         try:
-            measured = float(json.loads(answers[f"osd.{osd}", "bench"])["iops"])
+            measured = float(read_json(answers[f"osd.{osd}", "bench"], "bench")["iops"])
             if not 0.0 < measured < math.inf:
                 raise ValueError(f"iops (={measured}) must be above 0")
-        except (KeyError, TypeError, ValueError) as error:
+        except MISREAD as error:
             raise CommandFailed(f"tell osd.{osd} bench", -5, "no result") from error
         name = f"osd_mclock_max_capacity_iops_{kind}"
         number = self._write(f"osd.{osd}", {name: measured}, "capacity measured anew") if store else None
@@ -113,9 +113,9 @@ class CapacityCheck:
     def _count(self, osd: int) -> Optional[float]:
         answers = self._commander.tell_many([(f"osd.{osd}", "perf dump", {})], LOOK_S)
         try:
-            counters = json.loads(answers[f"osd.{osd}", "perf dump"])["osd"]
+            counters = read_json(answers[f"osd.{osd}", "perf dump"], "perf dump", ANSWER)["osd"]
             return float(sum(counters[name] for name in _OPERATIONS))
-        except (KeyError, TypeError, ValueError):
+        except MISREAD:
             return None
 
     def _work(self, osd: int) -> List[str]:

@@ -11,12 +11,12 @@ rows of PGs: the mgr turns every PG into Python objects (about 20 us each, holdi
 
 from __future__ import annotations
 
-import json
 import math
 from collections import deque
 from dataclasses import dataclass
 from typing import Any, Callable, Deque, Dict, List, Mapping, Sequence, Tuple
 
+from ceph_tuner.bounded import ANSWER, read_json
 from ceph_tuner.counters import Report
 from ceph_tuner.histogram import Histogram
 from ceph_tuner.reading import (
@@ -25,6 +25,7 @@ from ceph_tuner.reading import (
     Reading,
     Turn,
     check_heard,
+    coded_recovered,
     osd_latency_in,
     osd_queues_in,
     osds_down,
@@ -126,12 +127,13 @@ class Collector:
             queues=queues,
             totals=sums.totals,
             raw_bytes=raw_bytes(sums.pools, chunks),
+            coded_recovered=coded_recovered(((int(pool["poolid"]), pool["stat_sum"]) for pool in sums.pools), chunks),
             pg_states=sums.states,
             pgs=fresh,
             snaptrim_queue=self._pgs.snaptrim_queue(pgs),
             slow_ops=sums.slow_ops,
             osds_down=sums.down,
-            pgs_late=self._pgs.late(pgs, now),
+            pgs_late=self._pgs.late(pgs, now, self._osds.scrub_intervals),
             notes=tuple(notes),
         )
 
@@ -159,7 +161,7 @@ class Collector:
             for name, value in pool["stat_sum"].items():
                 totals[name] = totals.get(name, 0.0) + value
         states = self._mgr.get("pg_status")["pgs_by_state"]
-        health = json.loads(self._mgr.get("health")["json"])
+        health = read_json(self._mgr.get("health")["json"], "health", ANSWER)
         return _Sums(
             totals,
             {str(row["state_name"]): int(row["count"]) for row in states},

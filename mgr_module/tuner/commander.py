@@ -7,6 +7,7 @@ import json
 import time
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
+from ceph_tuner.bounded import ANSWER, read_json
 from ceph_tuner.clusters.commands import answered
 from ceph_tuner.errors import ClusterTimeout, TunerError
 
@@ -63,7 +64,7 @@ class MgrCommander:
 def document(text: Optional[str]) -> Optional[Dict[str, Any]]:
     """An answer that should be a JSON object; None where it is none, or did not come."""
     try:
-        found = json.loads(text or "")
+        found = read_json(text or "", "an answer", ANSWER)
     except ValueError:
         return None
     return found if isinstance(found, dict) else None

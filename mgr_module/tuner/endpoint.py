@@ -6,19 +6,21 @@ a port of its own.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 from .exposition import CONTENT_TYPE, Document, exposition
 
 PATH = "/metrics"
 CROWD = 8
-"""Requests that are answered at once; more are turned away, as each holds a thread of the mgr."""
+"""Connections at once, each with a thread of the mgr. One more ends the oldest: a scrape takes milliseconds."""
 PATIENCE_S = 5.0
-"""How long a client may keep silent."""
+"""How long a client may take, however it drips."""
 POLL_S = 0.2
 """How long a shutdown may take."""
 
@@ -94,6 +96,8 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: str, port: int, text: Callable[[], str]) -> None:
         self.text = text
         self._free = threading.BoundedSemaphore(CROWD)
+        self._since: Dict[socket.socket, float] = {}
+        """Connections that are being answered, the oldest first, and when they came."""
         if not address:
             address = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104, as Ceph's own exporter
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -108,19 +112,36 @@ class _Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+            self._end(len(self._since) - CROWD + 1)
+            if not self._free.acquire(timeout=POLL_S):
+                self.shutdown_request(request)
+                return
+        self._since[request] = time.monotonic()
         try:
             super().process_request(request, client_address)
         except BaseException:
-            self._free.release()
+            self._left(request)
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            self._left(request)
+
+    def service_actions(self) -> None:
+        late = time.monotonic() - PATIENCE_S
+        self._end(sum(since < late for since in list(self._since.values())))
+
+    def _end(self, count: int) -> None:
+        """End the oldest connections: their threads see it at once."""
+        for request in list(self._since)[: max(0, count)]:
+            with contextlib.suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+
+    def _left(self, request: Any) -> None:
+        self._since.pop(request, None)
+        self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is none of the mgr's business."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Dict, List, Mapping, Sequence
 
+from ceph_tuner.bounded import ANSWER, MISREAD, read_json
 from ceph_tuner.reading import ERASURE, data_chunks
 
 from .commander import MgrCommander
@@ -25,7 +25,7 @@ class ErasureCodes:
             return self._chunks
         try:
             found = self._ask()
-        except (ValueError, KeyError, TypeError):
+        except MISREAD:
             notes.append("the monitors did not list the pools: erasure codes are taken for copies")
             return {}
         self._chunks = {pool: found.get(pool, 1) for pool in pools}
@@ -44,4 +44,4 @@ class ErasureCodes:
     def _answer(self, prefix: str, **arguments: str) -> Any:
         """Raises ValueError where there is none."""
         answers = self._commander.tell_many([("mon", prefix, arguments)], ANSWER_S)
-        return json.loads(answers.get(("mon", prefix), ""))
+        return read_json(answers.get(("mon", prefix), ""), prefix, ANSWER)

@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 
 from ceph_tuner.autopilot.state import MODES, PHASES
 from ceph_tuner.exported import EXPORTED, PREFIX, Labels, labelled, scale_of
+from ceph_tuner.printable import printable
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -182,7 +183,7 @@ def _based(metric: str, value: Optional[float]) -> Optional[float]:
 
 
 def _help(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n")
+    return printable(text, lines=True).replace("\\", "\\\\").replace("\n", "\\n")
 
 
 def _braced(labels: Labels) -> str:

@@ -17,8 +17,10 @@ import time
 from typing import Any, Callable, Dict, Mapping, Optional, Protocol
 
 from ceph_tuner.autopilot.state import State
+from ceph_tuner.bounded import read_json
 from ceph_tuner.clusters.guardian import DONE
 from ceph_tuner.clusters.machine import this_process
+from ceph_tuner.interpreter import running_module
 
 from .worker import LIBRARY
 
@@ -115,16 +117,14 @@ class Guardian:
     def _started(self) -> subprocess.Popen[bytes]:
         # the Python that the mgr brings along has python3-rados
         version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-        path = [entry for entry in (os.environ.get("PYTHONPATH"), LIBRARY) if entry]
         # the pipe's end is closed when the mgr executes itself anew, as all that Python opens
         return subprocess.Popen(
-            [shutil.which(version) or "python3", "-m", MODULE],
+            running_module(shutil.which(version) or "python3", MODULE, [LIBRARY]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
             cwd="/",
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"},
             start_new_session=True,
             close_fds=True,
         )
@@ -151,7 +151,7 @@ class Guardian:
             if not read:
                 return "its process ended before it was ready"
             answer += read
-        return str(json.loads(answer)["problem"])
+        return str(read_json(answer, "the guardian")["problem"])
 
 
 def _dismiss(process: subprocess.Popen[bytes]) -> None:

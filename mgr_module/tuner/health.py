@@ -13,6 +13,7 @@ from ceph_tuner.autopilot.hours import DAY_S
 from ceph_tuner.autopilot.machine import BY_OPERATOR
 from ceph_tuner.autopilot.state import APPROVE, OFF, WAITING, State
 from ceph_tuner.moments import utc
+from ceph_tuner.printable import one_line
 
 LARGEST_DETAIL = 20
 """Lines of detail that are sent to the monitors; the count tells of all."""
@@ -28,7 +29,17 @@ class HealthCheck(NamedTuple):
     severity: str = "warning"
 
 
+UNKNOWN = "TUNER_HEALTH_UNKNOWN"
+"""Raised by the module itself, about itself."""
+
 _ALL = [
+    HealthCheck(
+        UNKNOWN,
+        "ceph-tuner cannot tell a part of its own health",
+        "Making the text of a health check failed; the detail has the error. What the check would say is not known. "
+        "Sampling, the guard and the commands go on.",
+        "See the log of the active mgr, and report the error. It goes away when the text can be made.",
+    ),
     HealthCheck(
         "TUNER_SAMPLING_FAILED",
         "ceph-tuner cannot sample the cluster",
@@ -110,6 +121,7 @@ CHECKS: Dict[str, HealthCheck] = {check.name: check for check in _ALL}
 def raised(found: Mapping[str, Union[str, Sequence[str]]]) -> Dict[str, Dict[str, Any]]:
     """What `set_health_checks` takes, of each check's detail: a line, or several. No detail, no check."""
     lines = {name: [detail] if isinstance(detail, str) else list(detail) for name, detail in found.items()}
+    lines = {name: [one_line(str(line)) for line in detail] for name, detail in lines.items()}
     return {
         name: {
             "severity": CHECKS[name].severity,
@@ -147,7 +159,7 @@ def of_trail(records: Sequence[Record], now: float) -> Dict[str, List[str]]:
     for record in records:
         if record.what in (KEPT, RESUMED, MODE):
             found.clear()
-        elif record.at > now - DAY_S and not record.refers:
+        elif abs(now - record.at) < DAY_S and not record.refers:
             line = f"#{record.number}, {utc(record.at)}: {record.why}"
             if record.what == TAKEN_BACK and record.detail.get("rule") != BY_OPERATOR:
                 # the newest alone: it is what the back-off is for

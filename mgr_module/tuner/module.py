@@ -3,13 +3,15 @@
 Annotations must be evaluated here (no `from __future__ import annotations`): Ceph reads the commands' types from them.
 """
 
+import contextlib
 import errno
 import json
 import threading
 from dataclasses import fields
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from ceph_tuner.errors import InputError, RetryLater, TunerError
+from ceph_tuner.printable import PrintableLog, printable, printable_document
 
 from . import compat, health, render, render_automatic, render_recommendation
 from .automatic import Automatic
@@ -21,6 +23,9 @@ from .jobs import Jobs
 from .options import DEFAULTS, OPTIONS
 from .sampler import Sampler
 from .service import Service
+
+LEAST_PAUSE_S = 0.5
+"""Between two samples, however long one takes."""
 
 
 def _option(row: Any) -> Any:
@@ -38,6 +43,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._stop = threading.Event()
+        self.log.addFilter(PrintableLog())
         self._jobs = Jobs()
         self._checks: Dict[str, Any] = {}
         commander = MgrCommander(self, framework.CommandResult)
@@ -62,19 +68,24 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         )
 
     def serve(self) -> None:
-        """Sample until told to stop. An error costs one sample."""
-        threading.Thread(target=self._automatic.run, args=(self._stop,), name="tuner-automatic", daemon=True).start()
+        """Sample until told to stop. An error costs one sample: nothing that is raised may end this."""
+        automatic: Optional[threading.Thread] = None
         while not self._stop.is_set():
-            try:
+            with self._surviving("the automatic mode cannot be started"):
+                if automatic is None or not automatic.is_alive():
+                    automatic = threading.Thread(target=self._automatic.run, args=(self._stop,), daemon=True)
+                    automatic.name = "tuner-automatic"
+                    automatic.start()
+            with self._surviving("sampling failed"):
                 self._sampler.tick()
-            except Exception:
-                self.log.exception("sampling failed")
-            try:
+            with self._surviving("nothing could be told of this sample"):
                 self._automatic.sampled()
-            except Exception:
-                self.log.exception("nothing could be told of this sample")
             self._report_health()
-            self._stop.wait(max(float(self._get_option("sample_interval")) - self._sampler.tick_s, 0.5))
+            pause = LEAST_PAUSE_S
+            with self._surviving("the sampling interval cannot be read"):
+                wanted = float(self._get_option("sample_interval")) - self._sampler.tick_s
+                pause = min(max(pause, wanted), threading.TIMEOUT_MAX)
+            self._stop.wait(pause)
 
     def shutdown(self) -> None:
         """Stop sampling; a trial is left to whoever comes next."""
@@ -250,27 +261,54 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         try:
             document = work()
             if form in (None, "", "plain"):
-                return 0, shown(document), ""
+                return 0, printable(shown(printable_document(document)), lines=True), ""
             if form not in ("json", "json-pretty"):
                 raise InputError("--format", str(form), "plain, json or json-pretty")
             return 0, json.dumps(document, indent=2 if form == "json-pretty" else None), ""
         except InputError as error:
-            return -errno.EINVAL, "", str(error)
+            return -errno.EINVAL, "", printable(str(error))
         except RetryLater as error:
-            return -errno.EAGAIN, "", error.advised
+            return -errno.EAGAIN, "", printable(error.advised)
         except TunerError as error:
-            return -errno.EIO, "", error.advised
+            return -errno.EIO, "", printable(error.advised)
         except Exception as error:
-            self.log.exception("command failed")
-            return -errno.EIO, "", f"internal error ({type(error).__name__}: {error}); the mgr's log has more"
+            with self._surviving("command failed"):
+                raise error
+            return (
+                -errno.EIO,
+                "",
+                printable(f"internal error ({type(error).__name__}: {error}); the mgr's log has more"),
+            )
         finally:
             self._report_health()
 
     def _report_health(self) -> None:
-        checks = health.raised({**self._service.health(), **self._automatic.health()})
-        if checks != self._checks:
-            self._checks = checks
-            self.set_health_checks(checks)
+        """Tell what is wrong; what of it cannot be told is told as such. Raises nothing."""
+        found: Dict[str, Any] = {}
+        unknown: List[str] = []
+        parts: Dict[str, Callable[[], Mapping[str, Any]]] = {
+            "sampling and the optimiser": self._service.health,
+            "the automatic mode": self._automatic.health,
+        }
+        for part, tell in parts.items():
+            with self._surviving(f"the health of {part} cannot be told", unknown):
+                found.update(health.raised(tell()))
+        with self._surviving("health cannot be told"):
+            checks = {**found, **health.raised({health.UNKNOWN: unknown})}
+            if checks != self._checks:
+                self.set_health_checks(checks)
+                self._checks = checks
+
+    @contextlib.contextmanager
+    def _surviving(self, what: str, told: Optional[List[str]] = None) -> Iterator[None]:
+        """Log whatever is raised, also by logging itself, and go on; `told` takes a line of it."""
+        try:
+            yield
+        except Exception as error:
+            with contextlib.suppress(Exception):
+                if told is not None:
+                    told.append(f"{what} ({type(error).__name__}: {error})"[:1000])
+                self.log.exception(what)
 
     def _get_option(self, name: str) -> Any:
         return self.get_module_option(name, DEFAULTS[name])

@@ -35,6 +35,7 @@ OPTIONS: List[OptionRow] = [
     OptionRow("history_hours", "uint", 168, 48, 2160, "windows of an hour that are kept"),
     OptionRow("history_trials", "uint", 200, 20, 1000, "records of trials that are kept"),
     OptionRow("worker_python", "str", "python3", None, None, "Python that runs the optimiser; needs scikit-optimize"),
+    OptionRow("worker_memory", "uint", 4096, 512, 65536, "MiB of memory that the optimiser may have"),
     OptionRow("worker_timeout", "float", 60.0, 1.0, 600.0, "seconds after which the optimiser is stopped"),
 ]
 

@@ -7,12 +7,12 @@ new epoch, and each tick reads some of them.
 
 from __future__ import annotations
 
-import json
 import re
 from itertools import islice
 from typing import Any, Callable, Dict, List, Optional
 
-from ceph_tuner.reading import data_chunks
+from ceph_tuner.bounded import MISREAD, read_json
+from ceph_tuner.reading import data_chunks, deep_scrub_intervals
 
 from .commander import MgrCommander
 from .proto import Mgr
@@ -36,6 +36,8 @@ class Osds:
         """OSDs that are in and down; None where only the health checks say it."""
         self.chunks: Optional[Dict[int, int]] = None
         """Data chunks of the erasure-coded pools; None where the map is not read whole."""
+        self.scrub_intervals: Dict[int, float] = {}
+        """Pool -> its own deep-scrub interval, where the map is read whole."""
         self._epoch: Optional[int] = None
         self._text: Optional[str] = None
         self._place = 0
@@ -52,7 +54,7 @@ class Osds:
             self._look_at_part(osd_map, notes)
             return True
         whole = self._mgr.get("osd_map")
-        rows, self.chunks = whole["osds"], data_chunks(whole)
+        rows, self.chunks, self.scrub_intervals = whole["osds"], data_chunks(whole), deep_scrub_intervals(whole)
         self.known = len(rows)
         self.born = {int(osd["osd"]): int(osd["up_from"]) for osd in rows if osd["up"]}
         self.down = float(sum(1 for osd in rows if osd["in"] and not osd["up"]))
@@ -61,12 +63,13 @@ class Osds:
     def _count(self) -> int:
         """How many there are, before anything is known; 0 where the monitors do not say."""
         try:
-            return int(json.loads(self._ask("osd stat"))["num_osds"])
-        except (ValueError, KeyError, TypeError):
+            return int(read_json(self._ask("osd stat"), "osd stat")["num_osds"])
+        except MISREAD:
             return 0
 
     def _look_at_part(self, osd_map: Callable[[], Any], notes: List[str]) -> None:
         self.down = self.chunks = None
+        self.scrub_intervals = {}
         if self._text is None:
             epoch = int(osd_map().get_epoch())
             if epoch == self._epoch:

@@ -19,6 +19,7 @@ PGS_KEPT = 20_000
 """PGs whose last details are kept, half a kilobyte each."""
 
 QUERY = "query"
+INTERVAL = "osd_deep_scrub_interval"
 
 
 class PgDetails:
@@ -29,6 +30,7 @@ class PgDetails:
         self._pgs: Dict[str, PgDetail] = {}
         self._pgs_at = float("-inf")
         self._place = 0
+        self._interval, self._interval_at = 0.0, float("-inf")
 
     def look(
         self,
@@ -65,10 +67,22 @@ class PgDetails:
         """Snapshots waiting to be trimmed; None until each of so many PGs was looked at."""
         return float(sum(pg.snaptrim_queue for pg in self._pgs.values())) if self._complete(pgs) else None
 
-    def late(self, pgs: int, now: float) -> Optional[float]:
-        """PGs past their deep-scrub date; None until each of so many PGs was looked at."""
-        interval = float(self._mgr.get_ceph_option("osd_deep_scrub_interval") or 0)
-        return float(late_pgs(self._pgs, now, interval)) if self._complete(pgs) and interval > 0 else None
+    def late(self, pgs: int, now: float, own: Mapping[int, float]) -> Optional[float]:
+        """PGs past their deep-scrub date; None until each of so many PGs was looked at. `own`: pools' own intervals."""
+        if not self._complete(pgs):
+            return None
+        if not 0 <= now - self._interval_at < DETAIL_S:
+            self._interval, self._interval_at = self._osds_interval(), now
+        return float(late_pgs(self._pgs, now, self._interval, own)) if self._interval > 0 else None
+
+    def _osds_interval(self) -> float:
+        """What the OSDs go by; the mgr's own option may differ, and counts where the monitors do not answer."""
+        asked = ("mon", "config get", {"who": "osd", "key": INTERVAL})
+        text = self._commander.tell_many([asked], TELL_S).get(asked[:2], "")
+        try:
+            return float(text)
+        except ValueError:
+            return float(self._mgr.get_ceph_option(INTERVAL) or 0)
 
     def _complete(self, pgs: int) -> bool:
         return bool(self._pgs) and len(self._pgs) >= pgs

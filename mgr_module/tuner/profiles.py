@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Dict, List, Optional
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.bounded import read_json
+from ceph_tuner.errors import InputError, Malformed
 from ceph_tuner.ports import Store
 from ceph_tuner.profile import Profile
 from ceph_tuner.releases import Release
@@ -78,9 +79,10 @@ def _document(text: str, place: str) -> Dict[str, Any]:
     if not text.strip():
         raise InputError(place, "nothing", "a profile as JSON (`ceph-tuner profile` reads YAML)")
     try:
-        found = json.loads(text)
-    except ValueError as exc:
-        raise InputError(place, f"no JSON ({exc})", "a profile as JSON (`ceph-tuner profile` reads YAML)") from exc
+        found = read_json(text, place)
+    except Malformed as fault:
+        expected = "a profile as JSON (`ceph-tuner profile` reads YAML)"
+        raise InputError(place, f"no JSON ({fault.found})", expected) from None
     if not isinstance(found, dict):
         raise InputError(place, type(found).__name__, "a profile as a JSON object")
     return found

@@ -47,11 +47,13 @@ def verdicts(rows: Sequence[Mapping[str, Any]]) -> str:
         return "no SLO is set (ceph tuner slo set 'client.p95_ms<=80')"
     lines = []
     for row in rows:
-        unit = METRICS[row["objective"].split()[0]].unit
-        state = {None: "not seen", True: "met", False: "MISSED"}[row["met"]]
-        margin = "-" if row["margin"] is None else f"{row['margin'] * 100:+.0f} %"
+        # the optimiser's may be about what this version has no name for
+        metric = METRICS.get(row["objective"].partition(" ")[0])
+        unit = metric.unit if metric is not None else "1"
+        state = {None: "not seen", True: "met", False: "MISSED"}[row.get("met")]
+        margin = "-" if row.get("margin") is None else f"{row['margin'] * 100:+.0f} %"
         kind = "hard" if row["hard"] else "soft"
-        lines.append([row["objective"], kind, f"{row['priority']:g}", number(row["seen"], unit), state, margin])
+        lines.append([row["objective"], kind, f"{row['priority']:g}", number(row.get("seen"), unit), state, margin])
     return table(["OBJECTIVE", "KIND", "PRIORITY", "NOW", "STATE", "MARGIN"], lines)
 
 

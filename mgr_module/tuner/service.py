@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner import __version__
-from ceph_tuner.clusters.commands import CommandConfig, CommandStore, osd_versions
+from ceph_tuner.autopilot.learning import absolute
+from ceph_tuner.bounded import read_json
+from ceph_tuner.clusters.commands import CommandConfig, CommandStore, osd_versions, parsed
 from ceph_tuner.errors import InputError, RetryLater
 from ceph_tuner.history import History
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
@@ -116,7 +117,7 @@ class Service:
             if expression:
                 raise InputError("slo set", "an expression and a file", "one of them")
             try:
-                return self.slos.replace(json.loads(document)).to_dict()
+                return self.slos.replace(read_json(document, "the SLO")).to_dict()
             except ValueError as exc:
                 raise InputError(
                     "slo set -i", "a file that is no JSON", "an SLO as JSON (ceph-tuner reads YAML)"
@@ -143,7 +144,7 @@ class Service:
         osds = spread(self.inventory.running(), 3)
         asked: List[Tuple[str, str, Mapping[str, str]]] = [(f"osd.{osd}", "config show", {}) for osd in osds]
         answers = self.commander.tell_many(asked, 2.0)
-        found = [settings_in_force(json.loads(text)) for text in answers.values()]
+        found = [settings_in_force(parsed(text, "config show")) for text in answers.values()]
         if not found:
             return {"settings": {}, "osds": [], "agree": True}
         names = [daemon for daemon, _ in answers]
@@ -219,7 +220,9 @@ class Service:
         now = at_work(_means(window))
         baseline = self.baseline() or now or None
         in_force = self.in_force()["settings"]
-        answer = self._ask(slo, in_force, baseline, trials, len(trials), explain=True)
+        # relative bounds refer to what `status` holds them against
+        fixed = absolute(slo, self.reference())
+        answer = self._ask(fixed, in_force, baseline, trials, len(trials), explain=True)
         proposal = answer["proposals"][0] if answer["proposals"] else None
         return {
             "proposal": proposal,
@@ -228,7 +231,7 @@ class Service:
             "best": answer.get("best"),
             "explanation": answer.get("explanation"),
             "elsewhere": answer.get("elsewhere", []),
-            "slo": [verdict.to_dict() for verdict in evaluate(slo, now, baseline)],
+            "slo": [verdict.to_dict() for verdict in evaluate(slo, now, self.reference())],
             "in_force": in_force,
             "trials": len(trials),
             "capacity": self._accounting(in_force, now),
@@ -263,7 +266,8 @@ class Service:
             "explain": explain,
         }
         try:
-            answer = ask_worker(request, self.option("worker_python"), float(self.option("worker_timeout")))
+            memory = int(self.option("worker_memory")) << 20
+            answer = ask_worker(request, self.option("worker_python"), float(self.option("worker_timeout")), memory)
         except Exception as error:
             self._worker_failure = str(error)
             raise
@@ -279,7 +283,7 @@ class Service:
 
     def replicas(self) -> int:
         """OSDs of a PG in the pool where they are most; 1 where there is no pool."""
-        pools = json.loads(self.commander.mon("osd pool ls", {"detail": "detail"}))
+        pools = parsed(self.commander.mon("osd pool ls", {"detail": "detail"}), "osd pool ls")
         return max((int(pool["size"]) for pool in pools), default=1)
 
     def release_version(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
@@ -17,6 +16,7 @@ from ceph_tuner.autopilot.observer import Closed
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import State
 from ceph_tuner.autopilot.watch import Watch
+from ceph_tuner.bounded import ANSWER, read_json
 from ceph_tuner.errors import ClusterTimeout, CommandFailed
 from ceph_tuner.guard import Breach, Sight
 from ceph_tuner.journal import Journal
@@ -116,7 +116,7 @@ class Surroundings:
     def close(self, closed: Closed, state: State, policy: Policy) -> Optional[Breach]:
         """Take a window that was closed."""
         # first the guard: what follows asks the cluster, which may not answer
-        breach = self._watch.close(closed.means) if self._watch is not None else None
+        breach = self._watch.close(closed.means, not state.old_turn) if self._watch is not None else None
         condition = self._condition = self._condition_of(closed.means)
         if state.condition:
             self._change = self._change.after(Condition.from_dict(state.condition), condition, policy)
@@ -129,7 +129,7 @@ class Surroundings:
         condition = self._condition.to_dict() if self._condition is not None else {}
         return replace(
             seen,
-            wait=view.wait,
+            wait="; ".join(filter(None, (view.wait, _cannot_be_told(seen.unseen)))),
             outside=view.outside,
             condition=condition,
             idle_iops=self._condition.idle_iops if self._condition is not None else 0.0,
@@ -174,7 +174,7 @@ class Surroundings:
         return self._slo, self._reference
 
     def _sight_of(self, sample: Sample) -> Sight:
-        health = json.loads(self._mgr.get("health")["json"])
+        health = read_json(self._mgr.get("health")["json"], "health", ANSWER)
         # what an operator muted is no news to anybody
         checks: FrozenSet[str] = frozenset(
             str(name) for name, check in health.get("checks", {}).items() if not check.get("muted")
@@ -189,7 +189,7 @@ class Surroundings:
         found = Interventions((), ())
         with contextlib.suppress(ClusterTimeout, CommandFailed):
             found = self._interventions(state)
-        return self._watch.look(sight, found.drift, found.manual)
+        return self._watch.look(sight, found.drift, found.manual, not state.old_turn)
 
     def _interventions(self, state: State) -> Interventions:
         if self._ours[0] != state.changes:
@@ -244,3 +244,7 @@ class Surroundings:
         before = Condition.from_dict(state.condition)
         now = replace(self._condition, iops=None, work=before.work)
         return "; ".join(changed(before, now))
+
+
+def _cannot_be_told(unseen: Sequence[str]) -> str:
+    return f"no trial could show what it does to clients, as {' and '.join(unseen)} is not seen" if unseen else ""

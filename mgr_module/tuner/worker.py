@@ -6,20 +6,26 @@ import contextlib
 import json
 import os
 import resource
+import selectors
 import signal
 import subprocess
+import threading
+import time
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import IO, Any, Dict, Mapping, Optional, cast
 
+from ceph_tuner.bounded import read_json
 from ceph_tuner.errors import TunerError
+from ceph_tuner.interpreter import running_module, running_text
 
 WORKER_MODULE = "ceph_tuner.search.worker"
 
 LIBRARY = str(Path(__file__).resolve().parent.parent)
-"""Where the library lies beside the plugin; last on the worker's path, so that an installed one comes first."""
+"""Where the library lies beside the plugin."""
 
 LARGEST_ANSWER = 4 << 20
-MEMORY_BYTES = 4 << 30
+LAST_WORDS = 64 << 10
+"""Bytes of what it says beside its answer that are kept."""
 
 
 class WorkerError(TunerError):
@@ -29,10 +35,32 @@ class WorkerError(TunerError):
 
 
 def ask_worker(
-    request: Mapping[str, Any], python: str, timeout: float, arguments: Optional[List[str]] = None
+    request: Mapping[str, Any],
+    python: str,
+    timeout: float,
+    memory_bytes: int = 4 << 30,
+    program: Optional[str] = None,
 ) -> Dict[str, Any]:
-    """Give one answer to one request. Raises WorkerError where it is missing, hangs, dies or answers nonsense."""
-    argv = [python, *(["-m", WORKER_MODULE] if arguments is None else arguments)]
+    """Give one answer to one request. Raises WorkerError where it is missing, hangs, dies or answers nonsense.
+
+    One worker at a time: the mgr's host has other work. Who comes meanwhile waits within the time limit.
+    """
+    deadline = time.monotonic() + timeout
+    if not _alone.acquire(timeout=timeout):
+        raise WorkerError(f"the optimiser was at work on another question for {timeout:g} s (worker_timeout)")
+    try:
+        return _asked(request, python, timeout, deadline, memory_bytes, program)
+    finally:
+        _alone.release()
+
+
+_alone = threading.Lock()
+
+
+def _asked(
+    request: Mapping[str, Any], python: str, timeout: float, deadline: float, memory_bytes: int, program: Optional[str]
+) -> Dict[str, Any]:
+    argv = running_module(python, WORKER_MODULE, [LIBRARY]) if program is None else running_text(python, program)
     try:
         process = subprocess.Popen(
             argv,
@@ -48,28 +76,81 @@ def ask_worker(
     except OSError as exc:
         raise WorkerError(f"worker_python {python!r} cannot be started: {exc.strerror}") from exc
     try:
-        _limit_memory(process)
-        output, errors = process.communicate(json.dumps(request).encode(), timeout=timeout)
-    except subprocess.TimeoutExpired as exc:
-        raise WorkerError(
-            f"the optimiser gave no answer within {timeout:g} s (worker_timeout) and was stopped"
-        ) from exc
-    except OSError as exc:
-        raise WorkerError(f"the optimiser ended before it read its request: {exc.strerror}") from exc
+        _limit_memory(process, memory_bytes)
+        said = _Said(process, json.dumps(request).encode())
+        said.until(deadline)
+        if said.too_much:
+            raise WorkerError(f"the optimiser answered more than {LARGEST_ANSWER >> 20} MiB and was stopped")
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired as exc:
+            words = f"the optimiser gave no answer within {timeout:g} s (worker_timeout) and was stopped"
+            raise WorkerError(words) from exc
     finally:
         _stop(process)
-    return _answer(process.returncode, output, errors)
+    return _answer(process.returncode, bytes(said.output), bytes(said.errors))
+
+
+class _Said:
+    """What a process says while it is told its request: as much as is wanted, and no more."""
+
+    def __init__(self, process: subprocess.Popen[bytes], request: bytes) -> None:
+        self.output, self.errors = bytearray(), bytearray()
+        self._left = memoryview(request)
+        self._pipes = selectors.DefaultSelector()
+        for stream, event in (
+            (process.stdin, selectors.EVENT_WRITE),
+            (process.stdout, selectors.EVENT_READ),
+            (process.stderr, selectors.EVENT_READ),
+        ):
+            if stream is not None:
+                os.set_blocking(stream.fileno(), False)
+                self._pipes.register(stream, event, self.output if stream is process.stdout else self.errors)
+
+    @property
+    def too_much(self) -> bool:
+        """Whether it said more than an answer is."""
+        return len(self.output) > LARGEST_ANSWER
+
+    def until(self, deadline: float) -> None:
+        """Listen until it has closed its pipes, says too much, or time is up."""
+        with self._pipes:
+            while self._pipes.get_map() and not self.too_much and time.monotonic() < deadline:
+                for key, event in self._pipes.select(max(0.0, deadline - time.monotonic())):
+                    ended = self._tell(key.fd) if event & selectors.EVENT_WRITE else self._hear(key.fd, key.data)
+                    if ended:
+                        self._pipes.unregister(key.fileobj)
+                        if event & selectors.EVENT_WRITE:
+                            cast("IO[bytes]", key.fileobj).close()
+
+    def _tell(self, descriptor: int) -> bool:
+        try:
+            self._left = self._left[os.write(descriptor, self._left) :]
+        except BlockingIOError:
+            return False
+        except OSError:
+            # it ended, or reads no more: what it says tells more than that
+            return True
+        return not self._left
+
+    def _hear(self, descriptor: int, heard: bytearray) -> bool:
+        try:
+            part = os.read(descriptor, 1 << 16)
+        except BlockingIOError:
+            return False
+        heard += part
+        if heard is self.errors:
+            # the last words are the ones that say why
+            del heard[: max(0, len(heard) - LAST_WORDS)]
+        return not part
 
 
 def _environment() -> Dict[str, str]:
     """A small environment: nothing of the mgr's own, and one thread of numpy, as the mgr's host has other work."""
-    path = [entry for entry in (os.environ.get("PYTHONPATH"), LIBRARY) if entry]
     return {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "HOME": "/nonexistent",
         "LANG": "C.UTF-8",
-        "PYTHONPATH": os.pathsep.join(path),
-        "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
@@ -84,26 +165,65 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
             stream.close()
 
 
-def _limit_memory(process: subprocess.Popen[bytes]) -> None:
+def _limit_memory(process: subprocess.Popen[bytes], memory_bytes: int) -> None:
     """Bound what the worker may take; the mgr runs where it can hurt most."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        resource.prlimit(process.pid, resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (memory_bytes, memory_bytes))
 
 
 def _answer(code: int, output: bytes, errors: bytes) -> Dict[str, Any]:
     try:
-        answer = json.loads(output[:LARGEST_ANSWER].decode(errors="replace"))
+        answer = read_json(output, "the optimiser", LARGEST_ANSWER)
     except ValueError as exc:
         raise WorkerError(f"the optimiser ended with {_ending(code)} and no answer: {_last_line(errors)}") from exc
     if not isinstance(answer, dict) or answer.get("version") != 1 or not isinstance(answer.get("ok"), bool):
         raise WorkerError(f"the optimiser answered nonsense: {json.dumps(answer)[:100]}")
     if not answer["ok"]:
         raise WorkerError(f"the optimiser cannot answer ({answer.get('kind')}): {answer.get('error')}")
-    if not isinstance(answer.get("proposals"), list) or not all(
-        isinstance(proposal, dict) and isinstance(proposal.get("settings"), dict) for proposal in answer["proposals"]
-    ):
-        raise WorkerError("the optimiser answered nonsense: no list of proposals")
+    fault = _fault(answer, _SHAPE, "its answer")
+    if fault:
+        raise WorkerError(f"the optimiser answered nonsense: {fault}")
     return answer
+
+
+_NUMBERS = (int, float)
+_SHARE = {"knob": str, "share": _NUMBERS}
+_VERDICT = {"objective": str, "hard": bool, "priority": _NUMBERS, "seen?": _NUMBERS, "margin?": _NUMBERS, "met?": bool}
+_SHAPE: Mapping[str, Any] = {
+    "proposals": [{"settings": {"*": (int, float, str)}, "why?": str}],
+    "verdict?": {"state?": str, "reason?": str},
+    "best?": {"verdicts": [_VERDICT]},
+    "explanation?": {
+        "importance": {"*": [_SHARE]},
+        "in_the_way?": {"conflicts": [[str]], "nearest": [{"instead": str}]},
+    },
+    "elsewhere?": [{"profile": str, "suggested": bool, "reason": str}],
+}
+"""What of an answer is used here: `?` may be missing or null, `*` is every key, a list is of any length."""
+
+
+def _fault(found: Any, shape: Any, place: str) -> str:
+    """Where an answer is not of the shape; empty where it is."""
+    if isinstance(shape, dict):
+        if not isinstance(found, dict):
+            return f"{place} is no mapping"
+        for key, below in shape.items():
+            name = key.rstrip("?")
+            names = list(found) if key == "*" else [name]
+            if key.endswith("?") and found.get(name) is None:
+                continue
+            if key != "*" and name not in found:
+                return f"{place} has no {name}"
+            faults = (_fault(found[one], below, f"{place}.{one[:60]}") for one in names)
+            if fault := next(filter(None, faults), ""):
+                return fault
+        return ""
+    if isinstance(shape, list):
+        if not isinstance(found, list):
+            return f"{place} is no list"
+        return next(filter(None, (_fault(one, shape[0], f"{place}.{at}") for at, one in enumerate(found))), "")
+    sound = isinstance(found, shape) and (shape is bool or not isinstance(found, bool))
+    return "" if sound else f"{place} is {str(found)[:60]!r}"
 
 
 def _ending(code: int) -> str:

@@ -37,6 +37,7 @@ QUICK: Dict[str, Any] = {
     "auto_most_windows": 6,
     "auto_hold_windows": 2,
 }
+ALTERNATING = Rollout("osd", (Stage(("osd",), (0, 1, 2, 3)),), alternating=True)
 ROLLOUT = Rollout("osd", (Stage(("osd.0",), (0,), (1, 2, 3)), Stage(("osd",), (0, 1, 2, 3))))
 
 
@@ -143,7 +144,7 @@ class OnTwin:
             self.sample()
         raise AssertionError(f"{self.driver.state.phase}, not {phase}: {self.driver.problem}")
 
-    def on_trial(self, objective: str = "client.p95_ms<=0.01", **settings: Any) -> OnTwin:
+    def on_trial(self, objective: str = "client.p95_ms<=0.01", rollout: Rollout = ROLLOUT, **settings: Any) -> OnTwin:
         """Switched on, with an objective that is missed, and a proposal of these settings on the cluster."""
         self.service.slo_set(objective, False, 1.0, "")
         self.options["worker_python"] = "/no/such/python"
@@ -154,7 +155,7 @@ class OnTwin:
                 # its refusal is not taken: the answer below comes first
                 thread.join()
         self.driver._inbox.clear()
-        self.driver.answered(Answered(self.twin.clock.now(), settings or {"osd_max_scrubs": 3}, "a test", ROLLOUT))
+        self.driver.answered(Answered(self.twin.clock.now(), settings or {"osd_max_scrubs": 3}, "a test", rollout))
         self.until("trying")
         return self
 

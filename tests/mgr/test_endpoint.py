@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import http.client
 import socket
 import threading
@@ -8,7 +9,7 @@ from typing import Iterator, Tuple
 
 import pytest
 
-from tuner.endpoint import CROWD, Endpoint, _Handler
+from tuner.endpoint import CROWD, Endpoint
 from tuner.exposition import CONTENT_TYPE, exposition
 
 LOOPBACK = "127.0.0.1"
@@ -129,26 +130,43 @@ def test_every_address_is_the_default_and_ipv4_reaches_it(endpoint: Endpoint) ->
         assert ask(port, host="::1")[0] == 200
 
 
-def answered(port: int) -> bool:
-    """False where the connection is closed without an answer."""
-    try:
-        return ask(port)[0] == 200
-    except (http.client.RemoteDisconnected, OSError):
-        return False
+def dripping(port: int, stop: threading.Event) -> None:
+    """A client that sends a byte of its request now and then, and comes again when it is turned away."""
+    while not stop.is_set():
+        with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, port), TIMEOUT_S) as talking:
+            talking.sendall(b"GET /metrics HTTP/1.1\r\nX-A: ")
+            while not stop.wait(0.05):
+                talking.sendall(b"a")
 
 
-def test_a_crowd_of_silent_clients_holds_a_bounded_number_of_threads(
-    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_Handler, "timeout", 10 * TIMEOUT_S)
+def test_clients_that_drip_neither_stop_a_scrape_nor_hold_more_threads(endpoint: Endpoint) -> None:
     port = free_port()
     endpoint.listen(LOOPBACK, port)
-    before = threading.active_count()
-    silent = [socket.create_connection((LOOPBACK, port), TIMEOUT_S) for _ in range(CROWD)]
-    assert not answered(port)
-    assert threading.active_count() <= before + CROWD
-    for connection in silent:
-        connection.close()
-    # their places are free again once their threads have noticed
-    while not answered(port):
-        pass
+    before, stop = threading.active_count(), threading.Event()
+    drips = [threading.Thread(target=dripping, args=(port, stop), daemon=True) for _ in range(CROWD)]
+    for drip in drips:
+        drip.start()
+    try:
+        for _ in range(16):
+            # each of the clients has its place again
+            stop.wait(0.1)
+            assert ask(port)[0] == 200
+        assert threading.active_count() <= before + 2 * CROWD
+    finally:
+        stop.set()
+        for drip in drips:
+            drip.join(TIMEOUT_S)
+
+
+def test_a_client_that_drips_is_ended_when_its_time_is_up(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuner.endpoint.PATIENCE_S", 0.3)
+    port = free_port()
+    endpoint.listen(LOOPBACK, port)
+    with socket.create_connection((LOOPBACK, port), TIMEOUT_S) as talking:
+        for _ in range(200):
+            try:
+                talking.sendall(b"a")
+            except OSError:
+                return
+            threading.Event().wait(0.05)
+    pytest.fail("it drips on")

@@ -40,7 +40,7 @@ def test_pgs_of_a_pool_that_is_gone_are_forgotten_with_the_next_turn() -> None:
     details = watched(mgr)
     for _ in range(2):
         look(details, mgr, {1: 8, 2: 8})
-    assert details.late(16, mgr.now) is not None
+    assert details.late(16, mgr.now, {}) is not None
     for _ in range(2):
         look(details, mgr, {1: 4})
     assert details.snaptrim_queue(4) == 0.0

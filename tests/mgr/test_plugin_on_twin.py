@@ -17,6 +17,7 @@ from ceph_tuner.knobs import PROFILE
 from ceph_tuner.releases import REEF, TENTACLE, Release
 from ceph_tuner.sample import window_of
 from ceph_tuner.sampling import Sampling
+from ceph_tuner.stored_slo import BASELINE
 from ceph_tuner.twin.model import MIB, Pool, RecoveryWork, ScrubWork
 from tuner import compat, render_recommendation
 from tuner.collect import Collector, Limits
@@ -171,3 +172,20 @@ def test_a_recommendation_says_what_becomes_of_imported_profiles(monkeypatch: py
     assert [(entry["profile"], entry["suggested"]) for entry in found["elsewhere"]] == [("other", False)]
     assert "an OSD had" in found["elsewhere"][0]["reason"]
     assert "profile other is not used: an OSD had" in render_recommendation.recommendation(found)
+
+
+def test_recommend_and_status_hold_relative_bounds_against_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(DEFAULTS, "worker_python", sys.executable)
+    twin = small_twin(**WORK)
+    made, sampler = service(twin)
+    made.slo_set("client.p95_ms<=1.2*baseline", False, 1.0, "")
+    made.store.set(BASELINE, json.dumps({"client.p95_ms": 0.5}))
+    for _ in range(13):
+        sampler.tick()
+        twin.clock.sleep(5)
+    asked: List[Any] = []
+    monkeypatch.setattr(made, "_ask", lambda slo, *rest, **named: asked.append(slo) or {"proposals": []})
+    found = made.recommend()["slo"]
+    assert found == made.status()["slo"]
+    assert [(verdict["bound"], verdict["met"]) for verdict in found] == [(pytest.approx(0.6), False)]
+    assert [objective.bound.resolve(None) for objective in asked[0].objectives] == [pytest.approx(0.6)]

@@ -103,10 +103,8 @@ def test_what_cannot_be_used_is_refused_with_a_reason_and_never_written(what: st
     assert aboard.entries() == []
 
 
-@pytest.mark.parametrize("name", sorted(KNOBS))
+@pytest.mark.parametrize("name", sorted(name for name, knob in KNOBS.items() if knob.high is not None))
 def test_each_knob_beyond_its_range_is_refused(name: str, tmp_path: Path) -> None:
-    if KNOBS[name].high is None:
-        pytest.skip("it has no upper end")
     found, _ = asked(tmp_path, proposing({name: 1e15}))
     assert found.refused
 

@@ -1,0 +1,87 @@
+"""The plugin's own module on a twin, and what its store has below each key when nobody has touched it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from typing import Any, Tuple
+
+from automatic_on_twin import OnTwin, RunningMgr
+
+import tuner
+from ceph_tuner.autopilot.audit import TAKEN_BACK, Record
+from ceph_tuner.printable import PrintableLog
+from tuner.jobs import Jobs
+
+READ = {
+    "status": {},
+    "sample": {},
+    "history": {},
+    "slo_ls": {},
+    "profile_ls": {},
+    "profile_export": {},
+    "auto_explain": {},
+    "capacity_ls": {},
+}
+SLO = {"name": "a", "objectives": ["client.p95_ms <= 80 ms"]}
+
+
+class Loaded(RunningMgr, tuner.Module):  # type: ignore[misc]
+    """The module itself, with the parts of one on a twin."""
+
+    def __init__(self, aboard: OnTwin) -> None:
+        RunningMgr.__init__(self, aboard.twin)
+        self.aboard = aboard
+        self.log = logging.getLogger("tuner_on_twin")
+        if not self.log.filters:
+            self.log.addFilter(PrintableLog())
+        self._stop, self._jobs, self._checks = threading.Event(), Jobs(), {}
+        self._sampler, self._service, self._automatic = aboard.sampler, aboard.service, aboard.automatic
+
+    def get_module_option(self, name: str, default: Any) -> Any:
+        return self.aboard.options.get(name, default)
+
+    def run(self, command: str, **arguments: Any) -> Tuple[int, str, str]:
+        found: Tuple[int, str, str] = getattr(self, f"_{command}")(**arguments)
+        return found
+
+
+def record(at: float, what: str = TAKEN_BACK, why: str = "harm") -> str:
+    return json.dumps(Record(1, at, "x", what, why, {"rule": "slo"}).to_dict())
+
+
+NUMBERS = ["1e300", "-1e300", "9" * 400, "1e999", "NaN", "-Infinity", "0", "-1", "1e-320", "18446744073709551616"]
+GARBAGE = [
+    "hello",
+    "",
+    "[" * 30_000,
+    '{"a":' * 8_000,
+    "[" * 900 + "]" * 900,
+    "[]",
+    "{}",
+    "null",
+    "1",
+    '"x"',
+    '{"\\ud800": 1}',
+    "\x00",
+    *NUMBERS,
+    *(f"[{number}]" for number in NUMBERS),
+]
+KEYS = {
+    "slo": json.dumps(SLO),
+    "slo/baseline": '{"client.p95_ms": 50.0}',
+    "journal/README": "x",
+    "journal/00000007": "x",
+    "auto/state": "{}",
+    "audit/000000": record(1.0),
+    "history/minute/000": '{"serial": 0, "entries": ['
+    '{"start": 1.0, "end": 61.0, "measures": {"client.iops": [1, 0, 1]}}]}',
+    "history/hour/000": '{"serial": 0, "entries": []}',
+    "history/trial/000": '{"serial": 0, "entries": [{"at": 1.0, "name": "x", "settings": {"osd_max_scrubs": 1}}]}',
+    "history/learnt/000": '{"serial": 0, "entries": [{}]}',
+    "profile/x": '{"schema": 1, "name": "x"}',
+    "lock/0000000000000000": '{"holder": {"name": "x", "host": "", "process": ""}, "since": 0, "expires": 0, '
+    '"held": true}',
+    "lock-generation": '{"number": 1, "claim": "x"}',
+}
