@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple
 
 import typer
 
 from ceph_tuner.clusters import Cluster
 from ceph_tuner.clusters.holder import holder_of
 from ceph_tuner.errors import InputError
+from ceph_tuner.fleet.portable import Portable
+from ceph_tuner.fleet.trust import check_newest, remember
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE, knob
 from ceph_tuner.settings import Settings, settings_in_force
 from ceph_tuner_cli import complete, profiles
@@ -24,6 +27,11 @@ from ceph_tuner_cli.cluster_option import (
     step_table,
 )
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, warn
+
+PolicyOption = typer.Option(
+    None, "--fleet", envvar="CEPH_TUNER_FLEET", help="A fleet file whose trust policy a profile's file has to meet."
+)
+OlderOption = typer.Option(False, "--older", help="Also where a newer signed profile of the same origin came before.")
 
 
 def apply(
@@ -43,27 +51,36 @@ def apply(
     yes: bool = YesOption,
     why: str = typer.Option("", "--why", help="A word for the history."),
     form: Format = FormatOption,
+    fleet: Optional[Path] = PolicyOption,
+    older: bool = OlderOption,
 ) -> None:
     """Set a profile or single knobs: shows the difference and the commands; --yes writes and checks the effect."""
     if profile is None and not sets:
         raise InputError("apply", "neither a profile nor --set", "a profile, or --set KNOB=VALUE")
     doing = f"writing to {target}, until its OSDs show it" if yes else f"reading what {target} has"
     with at_work(cluster, doing) as opened:
+        # before anything is taken back, which writes
+        settings, portable = wanted(profile, sets, opened, target, fleet, older)
         reason = why or (f"profile {profile}" if profile else "single knobs")
         applier = opened.applier()
         if not yes:
             # before the journal is read: what ends meanwhile is not taken for left behind
             claim = holder_of(opened)
             say_leftover(applier.leftover(), claim)
-            plan = applier.plan(target, wanted(profile, sets, opened, target))
+            plan = applier.plan(target, completed(settings, opened, target))
             number = None
         else:
             # under one lock, so that nobody comes between the plan and its steps
             with opened.lock() as lock:
                 applier = opened.applier(lock)
                 say_undone(applier.recover())
-                plan = applier.plan(target, wanted(profile, sets, opened, target))
+                if portable is not None:
+                    # a newer one may have come since
+                    check_newest(opened.store, portable, older)
+                plan = applier.plan(target, completed(settings, opened, target))
                 entry = applier.apply(plan, reason)
+                if portable is not None:
+                    remember(opened.store, portable)
                 number = None if entry is None else entry.number
     warn(plan.warnings)
     document: Dict[str, Any] = {
@@ -89,11 +106,23 @@ def apply(
         )
 
 
-def wanted(profile: Optional[str], sets: List[str], cluster: Cluster, target: str) -> Settings:
-    """The profile's settings for this cluster, with single knobs over them."""
+def wanted(
+    profile: Optional[str],
+    sets: List[str],
+    cluster: Cluster,
+    target: str,
+    fleet: Optional[Path] = None,
+    older: bool = False,
+) -> Tuple[Settings, Optional[Portable]]:
+    """The profile's settings for this cluster, with single knobs over them, and the file that somebody vouches for."""
     settings: Settings = {}
+    portable = None
     if profile is not None:
-        translation = profiles.for_cluster(profiles.read(profile, cluster.version), cluster, target)
+        vouched = profiles.read_vouched(profile, cluster.version, fleet)
+        portable = vouched.portable
+        if portable is not None:
+            check_newest(cluster.store, portable, older)
+        translation = profiles.for_cluster(vouched.profile, cluster, target)
         say(translation.notes)
         settings.update(translation.settings)
     for text in sets:
@@ -101,7 +130,7 @@ def wanted(profile: Optional[str], sets: List[str], cluster: Cluster, target: st
         if not equals:
             raise InputError("--set", f"`{text}`", "KNOB=VALUE")
         settings[name.strip()] = knob(name.strip(), "--set").read(value, f"--set {name.strip()}")
-    return completed(settings, cluster, target)
+    return settings, portable
 
 
 def completed(settings: Settings, cluster: Cluster, target: str) -> Settings:

@@ -13,6 +13,7 @@ import typer
 
 from ceph_tuner.errors import TunerError
 from ceph_tuner.knobs import KNOBS
+from ceph_tuner.lab.drives.presets import NAMES
 from ceph_tuner.lab.state import lab_names
 from ceph_tuner.releases import RELEASES
 from ceph_tuner_profiles import catalogue
@@ -27,6 +28,11 @@ def labs() -> Offered:
     with suppress(OSError):
         return [(name, "lab") for name in lab_names()]
     return []
+
+
+def drives(incomplete: str) -> Offered:
+    """What a lab's OSDs can stand on."""
+    return [] if os.path.sep in incomplete else [(name, "drive") for name in NAMES]
 
 
 def clusters(incomplete: str) -> Offered:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import List, Optional, Sequence
 
+from ceph_tuner.bounded import read_json
 from ceph_tuner.errors import InputError
 from ceph_tuner.files import profile_file
 from ceph_tuner.ports import Store
@@ -25,7 +26,7 @@ def gathered(files: Sequence[Path], store: Optional[Store] = None) -> List[Profi
     if store is not None:
         for text in map(store.get, store.keys(PREFIX)):
             with suppress(ValueError, InputError):
-                found.append(Profile.from_dict(json.loads(text or "")))
+                found.append(Profile.from_dict(read_json(text or "", PREFIX)))
     return found + catalogue.tuned()
 
 

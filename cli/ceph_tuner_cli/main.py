@@ -11,6 +11,7 @@ import typer
 
 from ceph_tuner import __version__
 from ceph_tuner.errors import TunerError
+from ceph_tuner.printable import printable
 from ceph_tuner_cli.ending import INTERRUPTED, ending_in_order
 from ceph_tuner_cli.render import ReaderLeft, begin, errors, fail
 from ceph_tuner_cli.tree import DEBUG, group_of
@@ -30,6 +31,7 @@ COMMANDS: Dict[str, Tuple[str, str, str]] = {
     "apply": ("apply", "apply", "Set a profile or single knobs, so that they can be taken back."),
     "rollback": ("rollback", "rollback", "Take changes back."),
     "history": ("history", "history", "What was changed, by whom, and whether it is in force."),
+    "lock": ("lock", "app", "Who is at work on a cluster; break a lock that is stuck."),
     "profile": ("profile", "app", "Named settings: built-in ones, files, and what a cluster has."),
     "slo": ("slo", "app", "Objectives: check a file, hold a cluster against it."),
     "knobs": ("knobs", "knobs", "What each Ceph release does with each option."),
@@ -100,7 +102,7 @@ def _run() -> int:
                 fail(words)
         else:
             if os.environ.get(DEBUG):
-                traceback.print_exc()
+                errors.print(printable(traceback.format_exc(), lines=True), markup=False, soft_wrap=True)
             fail(_unexpected(error))
             code = UNEXPECTED
     return code if isinstance(code, int) else 0

@@ -15,10 +15,10 @@ from ceph_tuner.report.words import shown
 from ceph_tuner.settings import format_settings
 from ceph_tuner.translate import Translation, translate
 from ceph_tuner_cli import complete
-from ceph_tuner_cli.apply import apply
+from ceph_tuner_cli.apply import OlderOption, PolicyOption, apply
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, ReleaseOption, TargetOption, YesOption, at_work
 from ceph_tuner_cli.profile_page import nine_as_text, page
-from ceph_tuner_cli.profiles import can_translate, differences, era_of, in_force, notes, read
+from ceph_tuner_cli.profiles import can_translate, differences, era_of, in_force, notes, read, read_vouched
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines
 from ceph_tuner_cli.tables import Columns, columns
 from ceph_tuner_profiles import catalogue
@@ -130,9 +130,12 @@ def import_profile(
     target: str = TargetOption,
     yes: bool = YesOption,
     form: Format = FormatOption,
+    fleet: Optional[Path] = PolicyOption,
+    older: bool = OlderOption,
 ) -> None:
     """Bring a profile to a cluster, translated to its release: the difference and the commands, then --yes."""
-    apply(profile, [], cluster, target, yes, f"profile {read(profile).name}", form)
+    name = read_vouched(profile, fleet=fleet).profile.name
+    apply(profile, [], cluster, target, yes, f"profile {name}", form, fleet, older)
 
 
 def _as_name(cluster: str) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterable, List, Optional
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional
 
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.errors import InputError
-from ceph_tuner.files import profile_file
+from ceph_tuner.files import fleet_file, portable_file, profile_file, yaml_document
+from ceph_tuner.fleet.portable import Portable
 from ceph_tuner.in_force import hardware_on, kinds_of, profile_in_force
 from ceph_tuner.knobs import KNOBS
 from ceph_tuner.profile import Profile
@@ -18,6 +21,13 @@ from ceph_tuner_cli.render import say
 from ceph_tuner_profiles import catalogue
 
 
+class Vouched(NamedTuple):
+    """A profile, and the file under a digest that it comes from, if it does."""
+
+    profile: Profile
+    portable: Optional[Portable] = None
+
+
 def read(text: str, release: Optional[str] = None) -> Profile:
     """Read a file, or a profile that comes along (`balanced` alone where the release is known)."""
     if os.path.sep not in text and not text.endswith((".yaml", ".yml")) and not os.path.isfile(text):
@@ -25,6 +35,23 @@ def read(text: str, release: Optional[str] = None) -> Profile:
     if text in catalogue.names():
         return catalogue.load(text)
     return profile_file.read(text)
+
+
+def read_vouched(text: str, release: Optional[str] = None, fleet: Optional[Path] = None) -> Vouched:
+    """Read a profile to be written to a cluster, as `read` does, or a file that `fleet export` wrote.
+
+    Where the fleet file has a policy, a file is taken only in that form and as it says. Raises InputError.
+    """
+    trust = None if fleet is None else fleet_file.read(fleet).trust
+    if not os.path.isfile(text) or text in catalogue.names():
+        return Vouched(read(text, release))
+    document = yaml_document.load(text)
+    if trust is None and not (isinstance(document.data, dict) and "digest" in document.data):
+        return Vouched(read(text, release))
+    portable = portable_file.read(text)
+    if trust is not None:
+        trust.check(portable, text, time.time())
+    return Vouched(portable.profile, portable)
 
 
 def differences(one: Profile, other: Profile) -> List[Dict[str, Any]]:

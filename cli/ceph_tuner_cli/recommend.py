@@ -10,11 +10,12 @@ from typing import List, Optional
 import typer
 from rich.console import Group
 
-from ceph_tuner.files import cluster_file, profile_file, slo_file
+from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.files.writing import check_free
 from ceph_tuner.recommendation import Effort
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ForceOption, knobs_in_a_row
+from ceph_tuner_cli.description import read_description
 from ceph_tuner_cli.ending import INTERRUPTED
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
 
@@ -59,7 +60,7 @@ def recommend(
     from ceph_tuner_cli.elsewhere import gathered
     from ceph_tuner_cli.recommend_page import RecommendProgress, page, what_to_do
 
-    described = cluster_file.read(cluster)
+    described = read_description(cluster)
     wanted = slo_file.read(slo).slo
     if output is not None:
         check_free(output, force)

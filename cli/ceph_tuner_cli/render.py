@@ -14,10 +14,13 @@ from enum import Enum
 from typing import Any, Callable, Iterable, Iterator, List, Optional
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
 from rich.table import Column
 from ruamel.yaml import YAML
+
+from ceph_tuner.printable import escaped, printable
 
 
 class Format(str, Enum):
@@ -35,12 +38,20 @@ class ReaderLeft(Exception):
     """Who reads the result (head, less) wants no more of it. As BrokenPipeError, click would take it for a failure."""
 
 
-class _Console(Console):
+class _Printable(Console):
+    """Shows what others wrote, and obeys none of it: rich's own styles are apart from the text."""
+
+    def render(self, renderable: RenderableType, options: Optional[ConsoleOptions] = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text, lines=True), segment.style)
+
+
+class _Console(_Printable):
     def on_broken_pipe(self) -> None:
         raise ReaderLeft
 
 
-class _Aside(Console):
+class _Aside(_Printable):
     """Says no more once nobody is there to hear it, as after a dropped ssh: what is under way must come to its end."""
 
     def _check_buffer(self) -> None:
@@ -94,18 +105,20 @@ def emit(document: Any, form: Format, table: Optional[Callable[[], RenderableTyp
     if form is Format.table and table is not None:
         drawn = table()
         if isinstance(drawn, str):
-            show_lines([drawn])
+            show_lines(drawn.split("\n"))
         else:
             console.print(drawn)
         return
     try:
         if form is Format.json:
-            json.dump(document, sys.stdout, indent=2, ensure_ascii=False)
-            sys.stdout.write("\n")
+            sys.stdout.write(escaped(json.dumps(document, indent=2, ensure_ascii=False)) + "\n")
         else:
             yaml = YAML(typ="safe", pure=True)
             # commands stay on one line, each on its own
             yaml.width, yaml.default_flow_style = 1 << 16, False
+            text = json.dumps(document, ensure_ascii=False)
+            # what is not shown stands there as an escape
+            yaml.allow_unicode = escaped(text) == text
             yaml.dump(document, sys.stdout)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -115,24 +128,24 @@ def emit(document: Any, form: Format, table: Optional[Callable[[], RenderableTyp
 def show_lines(lines: Iterable[str]) -> None:
     """Print a part of the result that is copied or searched: each line stays one, however long."""
     for line in lines:
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(printable(line), markup=False, soft_wrap=True)
 
 
 def say(lines: Iterable[str]) -> None:
     """Tell what to know beside the result."""
     for line in lines:
-        messages.print(line, markup=False, soft_wrap=True)
+        messages.print(printable(line), markup=False, soft_wrap=True)
 
 
 def warn(lines: Iterable[str]) -> None:
     """Tell what ended otherwise than it should have, without an end to the command; heard with --quiet as well."""
     for line in lines:
-        errors.print(f"warning: {line}", markup=False, soft_wrap=True)
+        errors.print(f"warning: {printable(line)}", markup=False, soft_wrap=True)
 
 
 def fail(line: str) -> None:
     """Tell what ended the command."""
-    errors.print(f"error: {line}", markup=False, soft_wrap=True)
+    errors.print(f"error: {printable(line)}", markup=False, soft_wrap=True)
 
 
 Tell = Callable[..., None]

@@ -12,6 +12,7 @@ import typer
 from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.errors import InputError
 from ceph_tuner.files.writing import check_free, write_text
+from ceph_tuner.printable import printable
 from ceph_tuner.report import Findings, answer_file
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ForceOption, at_work
@@ -98,4 +99,4 @@ def _past(cluster: str, hours: float) -> Findings:
 def _named(source: Optional[str], cluster: Optional[str]) -> str:
     answer = {None: "", answer_file.STDIN: "standard input"}.get(source, Path(source or "").name)
     past = f"the memory of cluster {cluster}" if cluster is not None else ""
-    return str(answer_file.cleaned(" and ".join(part for part in (answer, past) if part)))
+    return printable(" and ".join(part for part in (answer, past) if part))

@@ -53,6 +53,8 @@ def rollback(
             found = _previewed(applier, to, everything, claim)
         else:
             undone = applier.undo(to, everything)
+        set_aside = applier.set_aside()
+    warn(map(str, set_aside))
     if dry_run:
         _show(found, form, claim)
         return 0

@@ -13,7 +13,10 @@ from ceph_tuner.spreading import Spread
 
 ProcessesOption = typer.Option(None, "--processes", min=1, help="Twins side by side; else one a core.")
 DaskOption = typer.Option(
-    None, "--dask", metavar="ADDRESS", help="Run twins on the workers of this Dask scheduler (tcp://HOST:8786)."
+    None, "--dask", metavar="ADDRESS", help="Run twins on the workers of this Dask scheduler (tls://HOST:8786)."
+)
+InsecureOption = typer.Option(
+    False, "--insecure", help="A Dask scheduler without TLS (tcp://): whoever reaches it can run code on this machine."
 )
 
 
@@ -27,7 +30,7 @@ def check_spread(processes: Optional[int], dask: Optional[str]) -> None:
         raise InputError("--dask", "no Dask here", "the Python package `distributed` (docs/fleet.md)")
 
 
-def spread_over(processes: Optional[int], dask: Optional[str], module: ModuleType) -> Spread:
+def spread_over(processes: Optional[int], dask: Optional[str], module: ModuleType, insecure: bool = False) -> Spread:
     """Workers for calls of `module`: of a Dask cluster, else processes of this machine (None: one a core).
 
     Raises InputError, RetryLater where no Dask answers.
@@ -41,4 +44,4 @@ def spread_over(processes: Optional[int], dask: Optional[str], module: ModuleTyp
         return Processes(processes, prepare=warm, preload=[module.__name__])
     from ceph_tuner.spreading.on_dask import OnDask  # brings Dask, which nothing else needs
 
-    return OnDask(dask)
+    return OnDask(dask, insecure=insecure)

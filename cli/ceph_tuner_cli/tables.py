@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ceph_tuner.columns import GAP, fitting
+from ceph_tuner.printable import printable
 
 Cell = Union[str, Text]
 """A string is shown as it is: what comes from a cluster is no markup."""
@@ -27,7 +28,7 @@ class Columns:
 
     def add_row(self, *cells: Cell, style: Optional[str] = None) -> None:
         """Add a row; cells that are not given are empty."""
-        row = [cell.copy() if isinstance(cell, Text) else Text(cell) for cell in cells]
+        row = [cell.copy() if isinstance(cell, Text) else Text(printable(cell)) for cell in cells]
         for cell in row:
             cell.stylize_before(style or "")
         self._rows.append(row + [Text("")] * (len(self._headings) - len(row)))

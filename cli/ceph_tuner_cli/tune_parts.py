@@ -92,4 +92,4 @@ def commands_of(
     if not outcome.choice.better or not outcome.settings:
         return [], []
     plan = applier.plan(target, to_release_units(outcome.settings, opened.release, now.hardware))
-    return plan.commands, list(way_back(opened.config.dump(), plan, opened.config.places()))
+    return plan.commands, list(way_back(opened.config.dump(), plan, opened.config.places(), opened.release))

@@ -13,7 +13,7 @@ from typing import List, Optional
 from ceph_tuner.bayesian import Prior
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.errors import InputError
-from ceph_tuner.files import cluster_file, fit_file, slo_file
+from ceph_tuner.files import fit_file, slo_file
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.lab.recipes import options_for_window
 from ceph_tuner.lab.twin_model import SCENARIOS, lab_model
@@ -27,6 +27,7 @@ from ceph_tuner.tuning.on_cluster import InForce
 from ceph_tuner.tuning.twin_prior import TwinPrior
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.running import Runner
+from ceph_tuner_cli.description import read_description
 
 NOTHING, RULES = "", "mClock's rules"
 
@@ -61,7 +62,7 @@ def believed(
     Raises InputError for a description of another release.
     """
     if model is not None:
-        described = cluster_file.read(model)
+        described = read_description(model)
         if described.model.release.name != opened.release.name:
             raise InputError(str(model), f"a cluster of {described.model.release.title}", opened.release.title)
         fitted = described.model

@@ -29,6 +29,7 @@ from ceph_tuner.twin.past import past_of
 from ceph_tuner.twin.running import Runner
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import AnyClusterOption, ForceOption
+from ceph_tuner_cli.description import read_description
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, working
 from ceph_tuner_cli.tables import columns
 
@@ -125,7 +126,7 @@ def _given(
 ) -> Given:
     if windows is not None and cluster is not None:
         raise InputError("twin fit", "--windows and --cluster", "one of them")
-    described = None if description is None else cluster_file.read(description)
+    described = None if description is None else read_description(description)
     if windows is not None:
         release = None if described is None else described.model.release
         read = windows_file.read(windows, release)

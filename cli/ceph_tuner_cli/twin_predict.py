@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import typer
 
 from ceph_tuner.errors import InputError
-from ceph_tuner.files import cluster_file, fit_file, profile_file
+from ceph_tuner.files import fit_file, profile_file
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE, knob
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.releases import Release, Settings, Value
@@ -20,6 +20,7 @@ from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.running import Runner
 from ceph_tuner_cli import complete
+from ceph_tuner_cli.description import read_description
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, working
 from ceph_tuner_cli.tables import Columns, columns
 from ceph_tuner_profiles import catalogue
@@ -67,7 +68,7 @@ def predict(
 
 
 def _known(fit: Optional[Path], description: Optional[Path], scenario: Optional[str]) -> Tuple[Fit, ClusterModel]:
-    described = None if description is None else cluster_file.read(description)
+    described = None if description is None else read_description(description)
     if fit is not None:
         known = fit_file.read(fit)
         return known, known.model(scenario) if described is None else described.model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
@@ -14,8 +13,9 @@ from rich.console import RenderableType
 from rich.live import Live
 
 from ceph_tuner.clusters import Cluster, open_cluster
+from ceph_tuner.clusters.commands import parsed
 from ceph_tuner.clusters.sampler import ClusterSampler
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, InputError, JournalDamaged, RetryLater, TunerError
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, InputError, RetryLater, TunerError
 from ceph_tuner.files import slo_file
 from ceph_tuner.journal import APPLIED, APPLYING, Entry, Journal
 from ceph_tuner.moments import utc
@@ -62,13 +62,13 @@ def watch(
 
 def _first_look(opened: Cluster, slo: Optional[Slo], window: float) -> View:
     """Wait for a cluster that cannot be looked at just now, as in a failover of its mgr. Raises TunerError."""
-    end, said = opened.clock.now() + PATIENCE_S, ""
+    end, said = opened.clock.monotonic() + PATIENCE_S, ""
     with working(f"{opened.name}: first look") as tell:
         while True:
             found = _tried(opened, slo, window)
             if isinstance(found, View):
                 return found
-            left = end - opened.clock.now()
+            left = end - opened.clock.monotonic()
             if left <= 0:
                 break
             tell(f"{opened.name}: waiting until it can be looked at")
@@ -164,17 +164,13 @@ class View:
             return None
 
     def _on_trial(self) -> Tuple[Entry, ...]:
-        try:
-            entries = Journal(self._opened.store).entries()
-        except JournalDamaged:
-            # whoever would write is told; here it would stand in the way of all else
-            return ()
+        entries = Journal(self._opened.store).entries()
         return tuple(entry for entry in entries if entry.trial and entry.state in (APPLYING, APPLIED))
 
     def _automatic(self) -> Optional[Dict[str, Any]]:
         """What the plugin says of itself; None where it is not loaded."""
         try:
-            answer = json.loads(self._opened.commander.mon("tuner auto explain", {}))
+            answer = parsed(self._opened.commander.mon("tuner auto explain", {}), "tuner auto explain")
         except (ClusterTimeout, CommandFailed, ValueError):
             return None
         return answer if isinstance(answer, dict) else None

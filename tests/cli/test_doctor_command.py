@@ -15,7 +15,7 @@ Program = Callable[..., Tuple[int, str, str]]
 
 READS = (
     "balancer status, config dump, config get, config-key dump, df, health, log last, osd df, osd dump, osd metadata, "
-    "osd tree, pg ls, status, versions, config diff, config show, perf dump"
+    "osd tree, pg ls, status, versions, config diff, config show, dump_op_pq_state, perf dump"
 )
 """Commands that change nothing, of the monitors and of the OSDs."""
 

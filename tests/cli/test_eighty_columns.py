@@ -124,7 +124,16 @@ def test_a_fleet_with_long_names() -> None:
 
 
 def test_labs_and_their_loads() -> None:
-    options = {"osds": 12, "iops": 1234567, "bandwidth": 1 << 40, "device_size": 1 << 40}
+    options = {
+        "groups": "3xnvme,3xhdd",
+        "storage": "ram",
+        "iops": 1234567,
+        "bandwidth": 1 << 40,
+        "device_size": 1 << 40,
+        "shards": 0,
+        "osds": 6,
+        "drives": {},
+    }
     found = {"name": CLUSTER, "release": "tentacle", "phase": "running", "health": "HEALTH_WARN", "options": options}
     assert CLUSTER in drawn(lab._many([found, {**found, "name": "b"}]))
     daemons = [{"name": f"osd.{osd}", "pid": 1234567, "device": "/dev/loop123"} for osd in range(3)]

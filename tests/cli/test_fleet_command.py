@@ -288,7 +288,7 @@ def test_twins_of_many_clusters_say_in_other_processes_what_they_would_say_here(
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=":0", silence_logs=50
     ) as cluster:
-        assert said("--dask", cluster.scheduler_address) == here
+        assert said("--dask", cluster.scheduler_address, "--insecure") == here
 
 
 @pytest.mark.parametrize("command", ["import", "apply"])
@@ -307,7 +307,9 @@ def test_workers_that_are_not_there_or_not_needed_are_an_error(
 ) -> None:
     monkeypatch.setattr(on_dask, "OnDask", partial(on_dask.OnDask, connect_s=0.5))
     before = [monitor.dump() for monitor in monitors.values()]
-    code, _, err = run("fleet", command, large_chunks, *two, "--yes", "--dask", "tcp://127.0.0.1:1", *more)
+    code, _, err = run(
+        "fleet", command, large_chunks, *two, "--yes", "--dask", "tcp://127.0.0.1:1", "--insecure", *more
+    )
     assert (code, words in err) == (2, True), err
     assert [monitor.dump() for monitor in monitors.values()] == before
 

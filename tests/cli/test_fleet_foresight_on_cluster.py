@@ -65,7 +65,7 @@ def test_a_profile_comes_to_a_cluster_only_where_its_own_twin_has_nothing_agains
     assert Pool("rbd", 32, 3) in model.pools
     capacity = cluster.config.effective(0)["osd_mclock_max_capacity_iops_ssd"]
     assert model.osd.capacity_iops == pytest.approx(float(capacity))
-    assert (model.osd.shards, model.osd.throttle_bytes) == (1, 256 * KIB)
+    assert (model.osd.shards, model.osd.throttle_bytes) == (8, 256 * KIB)
     written = [stream for stream in model.clients if stream.pool == "rbd"]
     assert [round(stream.block_bytes / KIB) for stream in written] == pytest.approx([64], rel=0.1)
     assert (written[0].rate or 0) > 20

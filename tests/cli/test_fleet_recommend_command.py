@@ -143,13 +143,14 @@ def test_over_dask_the_answers_are_the_same(run: Run, fleet: List[str]) -> None:
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=":0", silence_logs=50
     ) as cluster:
-        assert run(*command, "--dask", cluster.scheduler_address)[:2] == here[:2]
+        assert run(*command, "--dask", cluster.scheduler_address, "--insecure")[:2] == here[:2]
 
 
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--dask", "tcp://127.0.0.1:1"], "no scheduler"),
+        (["--dask", "tcp://127.0.0.1:1", "--insecure"], "no scheduler"),
+        (["--dask", "tcp://127.0.0.1:1"], "without TLS"),
         (["--dask", "tcp://127.0.0.1:1", "--processes", "2"], "one of them"),
         (["--slo", "nothing.yaml"], "nothing.yaml"),
         (["--output", "/dev/null"], "/dev/null"),

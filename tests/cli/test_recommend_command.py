@@ -58,6 +58,12 @@ def few(arguments: List[str], trials: int = 6) -> List[str]:
     return [*arguments, "--trials", str(trials), "--processes", "1", "--live-only"]
 
 
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what is said and not of how well it was found: short runs, and few of them."""
+    monkeypatch.setattr("ceph_tuner_cli.recommend.Effort", lambda: Effort(seeds=2, fresh=4, events=1e5, shortest_s=1.0))
+
+
 def by_label(document: Dict[str, Any]) -> Dict[str, Any]:
     return {entry["label"]: entry for entry in document["predictions"]}
 
@@ -88,9 +94,13 @@ def test_the_answer_has_what_a_decision_needs(files: Callable[..., List[str]], r
     # it is written by what takes effect first, and taken back with the profile last
     assert document["commands"][0] == "ceph config set osd osd_mclock_profile custom"
     assert len([command for command in document["commands"] if "osd_mclock_scheduler" in command]) == 9
-    assert document["undo"][-1] == "ceph config rm osd osd_mclock_profile"
-    names = [re.sub(r"^ceph config (set|rm) osd (\S+).*", r"\2", command) for command in document["commands"]]
-    assert set(names) == {command.split()[-1] for command in document["undo"]}
+    bandwidth = "osd_mclock_max_sequential_bandwidth_hdd"
+    assert document["undo"][-2:] == [f"ceph config rm osd {name}" for name in ("osd_mclock_profile", bandwidth)]
+    done, undone = (
+        {re.sub(r"^ceph config (set|rm) osd (\S+).*", r"\2", command) for command in document[way]}
+        for way in ("commands", "undo")
+    )
+    assert undone == done | {bandwidth}
     profile = profile_file.read(output)
     settings = {name: value for name, value in document["recommended"]["settings"].items() if "profile" not in name}
     assert settings == profile.settings
@@ -113,6 +123,7 @@ def test_the_page_fits_80_columns_and_ends_with_the_commands(
     assert re.search(r"^best so far +client.p95_ms  recovery.finish_s\n(.*\n)*trial \d+ +[0-9.]+ ms", err)
 
 
+@pytest.mark.usefixtures("quick")
 def test_the_same_seed_gives_the_same_answer(files: Callable[..., List[str]], run: Run) -> None:
     arguments = [*files(), "--trials", "3", "--format", "json"]
     first = json.loads(run(*arguments, "--processes", "1")[1])
@@ -138,6 +149,7 @@ def test_what_cannot_be_met_is_explained(files: Callable[..., List[str]], run: R
     assert "of the capacity that mClock believes" in " ".join(page.split())
 
 
+@pytest.mark.usefixtures("quick")
 def test_only_the_chosen_knobs_are_moved(files: Callable[..., List[str]], run: Run) -> None:
     knob = "osd_mclock_scheduler_background_recovery_lim"
     _, out, err = run(*few(files(), 4), "--knobs", knob, "--format", "json")
@@ -151,6 +163,7 @@ def test_only_the_chosen_knobs_are_moved(files: Callable[..., List[str]], run: R
             assert own == [0.47, 0.47, 0.04]
 
 
+@pytest.mark.usefixtures("quick")
 def test_what_is_in_force_is_where_the_way_back_leads(files: Callable[..., List[str]], run: Run) -> None:
     nine = dict(zip(MCLOCK_NINE, (0.2, 1, 0.0, 0.6, 4, 0.0, 0.1, 1, 0.0)))
     lines = "".join(f"  {name}: {value}\n" for name, value in nine.items())
@@ -271,6 +284,7 @@ def test_ctrl_c_shows_the_best_so_far_and_exits_130(files: Callable[..., List[st
 
 
 @pytest.mark.parametrize("late", ["recommendation.limits.missed_objectives", "search.explaining.explained"])
+@pytest.mark.usefixtures("quick")
 def test_ctrl_c_after_the_search_still_shows_the_whole_answer_and_exits_130(
     files: Callable[..., List[str]], run: Run, monkeypatch: pytest.MonkeyPatch, late: str
 ) -> None:
@@ -291,6 +305,7 @@ def test_nothing_of_the_lab_is_needed() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.usefixtures("quick")
 def test_what_lies_beyond_live_knobs_is_planned_and_never_among_the_commands(
     files: Callable[..., List[str]], run: Run, tmp_path: Path
 ) -> None:

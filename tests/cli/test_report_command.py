@@ -81,8 +81,8 @@ def test_a_page_is_replaced_only_by_force_and_only_by_a_whole_one(answer: str, r
     ("arguments", "words"),
     [
         (["-o", "{tmp}/x.html"], "neither an answer nor --cluster"),
-        (["{tmp}/missing.json", "-o", "{tmp}/x.html"], "No such file"),
-        (["{tmp}", "-o", "{tmp}/x.html"], "Is a directory"),
+        (["{tmp}/missing.json", "-o", "{tmp}/x.html"], "no such file"),
+        (["{tmp}", "-o", "{tmp}/x.html"], "a directory"),
         (["{tmp}/answer.json", "-o", "{tmp}/nowhere/x.html"], "no directory"),
         (["-", "--slo", "x.yaml", "-o", "{tmp}/x.html"], "no described cluster"),
         (["{tmp}/answer.json"], "--output"),

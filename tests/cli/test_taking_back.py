@@ -187,3 +187,19 @@ def test_a_dry_run_tells_a_trial_left_behind_from_the_work_of_who_came_later(run
         _, _, err = run(*DRY)
     assert "was left behind: it is taken back first\n" in err
     assert "refused while another tuner is at work, bob, since" in err
+
+
+@pytest.mark.parametrize("wrong", [["--set", "osd_max_scrubs"], ["--set", "osd_max_scrub=1"], ["nowhere.yaml"]])
+def test_apply_reads_what_it_was_given_before_it_takes_anything_back(
+    wrong: List[str], monitors: Monitors, run: Run
+) -> None:
+    applier = opened(monitors).applier()
+    trial = applier.apply(applier.plan("osd", {"osd_scrub_chunk_max": 5}), trial=True)
+    assert trial is not None
+    before = dict(monitors.table)
+    code, _, _ = run("apply", *wrong, "--cluster", "a", "--yes")
+    assert code == 2
+    assert monitors.table == before
+    code, _, _ = run("apply", "--set", "osd_max_scrubs=3", "--cluster", "a", "--yes")
+    assert code == 0
+    assert monitors.table == {("osd", "osd_max_scrubs"): "3"}

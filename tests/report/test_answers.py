@@ -93,7 +93,7 @@ BAD: List[Tuple[bytes, str]] = [
     (b"\xff\xfe", "text in UTF-8"),
     (b"[]", "JSON of another kind"),
     (b'{"cluster": "x"}', "JSON of another kind"),
-    (b"[" * 100_000, "endless nesting"),
+    (b"[" * 100_000, "more than 64 levels"),
     (b'{"recommended": NaN}', "the number NaN"),
     (b'{"recommended": 1e999}', "the number 1e999"),
     (b'{"recommended": ' + b"9" * 400 + b"}", "digits"),
@@ -121,9 +121,35 @@ def test_what_no_command_printed_is_refused_with_its_place(content: bytes, words
 
 @pytest.mark.parametrize(
     "command",
-    ["rm -rf /", "ceph config set osd a b; reboot", "ceph $(reboot)", "ceph config set osd a `reboot`", "ceph 'x", ""],
+    [
+        "",
+        "rm -rf /",
+        "ceph 'x",
+        "ceph $(reboot)",
+        "ceph config set osd osd_max_scrubs 1; reboot",
+        "ceph config set osd osd_max_scrubs `reboot`",
+        "ceph osd pool delete rbd rbd --yes-i-really-really-mean-it",
+        "ceph --out-file /etc/shadow config set osd osd_max_scrubs 1",
+        "ceph config set osd osd_max_scrubs --out-file=/etc/shadow",
+        "ceph config set --id=x osd_max_scrubs 1",
+        "ceph config set global osd_max_scrubs 1",
+        "ceph config set mon osd_max_scrubs 1",
+        "ceph config set osd osd_max_scrubs 1 --force",
+        "ceph config set osd auth_cluster_required none",
+        "ceph config rm osd auth_cluster_required",
+        "ceph config set osd osd_mclock_profile nonsense",
+        "ceph config set osd osd_max_scrubs ١",
+        "ceph osd pool set rbd size 1",
+        "ceph osd pool set --force pg_num 8",
+        "ceph osd pool set rbd pg_num 99999999",
+        "ceph osd set pause",
+        "systemctl restart sshd",
+        "systemctl stop ceph-osd.target",
+        "ceph-tuner lab exec reboot",
+        "ceph-tuner rollback --cluster --all",
+    ],
 )
-def test_a_command_that_a_shell_would_take_for_more_is_refused(command: str) -> None:
+def test_a_command_that_the_product_never_writes_is_refused(command: str) -> None:
     with pytest.raises(InputError, match=r"commands\.0"):
         read(recommendation(commands=[command]))
     with pytest.raises(InputError, match=r"undo\.0"):
@@ -135,8 +161,8 @@ def test_a_command_that_a_shell_would_take_for_more_is_refused(command: str) -> 
 
 
 def test_characters_that_hide_or_turn_round_text_are_replaced() -> None:
-    found = read(recommendation(cluster="a\u202eb\x1b[2J\ud800c\n"))
-    assert found.cluster == "a\ufffdb\ufffd[2J\ufffdc\ufffd"
+    found = read(recommendation(cluster="a\u202eb\x1b[2Jc\n"))
+    assert found.cluster == "a\ufffdb\ufffd[2Jc\ufffd"
 
 
 def test_metrics_and_knobs_of_another_version_are_no_reason_to_refuse() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any, Dict, Iterator
 
@@ -22,12 +23,20 @@ from cryptography.x509.oid import NameOID
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.spreading import Began, Ended, GivenUp, Lost, Told, WorkersGone
-from ceph_tuner.spreading.on_dask import OnDask
+from ceph_tuner.spreading.on_dask import OnDask as SecureOnDask
+
+OnDask = partial(SecureOnDask, insecure=True)
 
 
 def cluster(**given: Any) -> Any:
     settings: Dict[str, Any] = {"dashboard_address": ":0", "host": "127.0.0.1", "silence_logs": 50, "protocol": "tcp"}
     return distributed.LocalCluster(processes=False, **{**settings, "n_workers": 1, "threads_per_worker": 1, **given})
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "127.0.0.1:1", "ws://127.0.0.1:1", "TLS://127.0.0.1:1"])
+def test_an_address_without_tls_is_refused_unless_asked_for(address: str) -> None:
+    with pytest.raises(InputError, match=r"found an address without TLS, expected tls://.* or --insecure"):
+        SecureOnDask(address, connect_s=0.5)
 
 
 def test_nobody_at_the_address_is_told_with_the_next_step() -> None:
@@ -183,7 +192,7 @@ def test_tls_is_as_dask_is_configured(tmp_path: Path) -> None:
     with dask.config.set({"distributed.comm.tls": files}):
         # the cluster takes it from there as well
         started = cluster(protocol="tls", security=distributed.Security())
-        with started, OnDask(started.scheduler_address) as spread:
+        with started, SecureOnDask(started.scheduler_address) as spread:
             assert started.scheduler_address.startswith("tls://")
             spread.start("d", double, 4)
             assert [event.result for event in spread.events() if isinstance(event, Ended)] == [8]

@@ -50,6 +50,9 @@ class FakeCluster:
     def now(self) -> float:
         return self.time
 
+    def monotonic(self) -> float:
+        return self.time
+
     def sleep(self, seconds: float) -> None:
         self.time += max(seconds, 0.001)
 

@@ -438,3 +438,15 @@ def test_bounds_relative_to_the_baseline_stay_where_it_put_them() -> None:
     ]
     assert outcome.written
     assert all(verdict.met for verdict in outcome.choice.verdicts)
+
+
+def test_a_latency_that_the_load_does_not_show_any_more_is_not_the_last_one_for_ever() -> None:
+    """One second of its stretch was grossly slow; then its clients were not seen, and the cluster shows them well."""
+    cluster = FakeCluster()
+    slow = [{"client.p95_ms": 1000.0}]
+    cluster.observe = lambda: slow.pop() if cluster.working and slow else {}  # type: ignore[method-assign]
+    measuring = Measuring(SLO, cluster, cluster, cluster, cluster, cluster, no_interrupts, Timing(0.0, 60.0))
+    baseline = {"client.p95_ms": 80.0, "recovery.bytes_s": 20e6}
+    trial = measuring.run(Run("trial", "one", PROFILES["balanced"], ""), 1, 1, baseline)
+    assert trial.failed is None
+    assert not slow

@@ -2,6 +2,7 @@
 
 TunerError
 ├── InputError            fix what was given: file, flag, name, permission        exit 2
+│   ├── Malformed         what was read is no document of bounded size, depth and numbers
 │   ├── ClusterNotFound   no such cluster, or nothing answers at its address
 │   └── PermissionRefused the cluster or the machine refuses the caller
 ├── RetryLater            nothing is wrong with the request; try again            exit 3
@@ -52,6 +53,10 @@ class InputError(TunerError):
         self.place, self.found, self.expected = place, found, expected
 
 
+class Malformed(InputError, ValueError):
+    """Something that was read is no document, or too large or too deep for one."""
+
+
 class ClusterNotFound(InputError):
     """There is no cluster of that name, or none answers there."""
 
@@ -70,7 +75,7 @@ class RetryLater(TunerError):
 class Locked(RetryLater):
     """Another tuner holds the cluster's lock."""
 
-    next_step = "try again when it is done; what died frees it by itself"
+    next_step = "try again when it is done; what died frees it by itself (`ceph-tuner lock show`)"
 
 
 class ClusterTimeout(RetryLater):

@@ -35,7 +35,12 @@ _ALL = [
     Metric("client.write_p95_ms", "ms", True, "95th percentile of client write latency"),
     Metric("client.write_p99_ms", "ms", True, "99th percentile of client write latency"),
     Metric("recovery.objects_s", "1/s", False, "object copies recovered, degraded and misplaced together"),
-    Metric("recovery.bytes_s", "B/s", False, "bytes recovered, degraded and misplaced together"),
+    Metric(
+        "recovery.bytes_s",
+        "B/s",
+        False,
+        "bytes of copies pushed; of erasure-coded objects their size, once for all shards",
+    ),
     Metric("recovery.objects_left", "1", True, "degraded object copies still to recover"),
     Metric("recovery.finish_s", "s", True, "time to recover the degraded copies at the present rate"),
     Metric("backfill.objects_s", "1/s", False, "decrease of misplaced object copies"),

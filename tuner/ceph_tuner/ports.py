@@ -82,7 +82,10 @@ class Clock(Protocol):
     """Time as an argument."""
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Seconds since the epoch. Somebody may set it, also back: not for how long something took."""
+
+    def monotonic(self) -> float:
+        """Seconds since some moment, which nobody sets: for how long something took, and time limits."""
 
     def sleep(self, seconds: float) -> None:
         """Returns after the given time, or raises what interrupts it."""

@@ -198,6 +198,18 @@ def at_work(seen: Mapping[str, float]) -> Dict[str, float]:
     }
 
 
+def clients_wait(seen: Mapping[str, float], usual: Mapping[str, float]) -> bool:
+    """Whether clients, who worked before (`usual`), have operations under way and none of them ends.
+
+    Then no latency is seen, and nothing is well. What waits for its turn stands in the mClock queues; where these are
+    not seen, operations that Ceph calls slow tell.
+    """
+    if seen.get("client.iops") != 0 or not usual.get("client.iops"):
+        return False
+    queue = seen.get("queue.client")
+    return queue > 0 if queue is not None else seen.get("ops.slow", 0.0) > usual.get("ops.slow", 0.0)
+
+
 def _check(values: Mapping[str, float]) -> None:
     for name, value in values.items():
         if name not in METRICS:

@@ -39,6 +39,7 @@ class Sampling:
         self._histograms: Dict[Tuple[int, str], Tuple[int, Histogram]] = {}
         self._pgs = Episodes()
         self._misplaced, self._clones, self._snaptrim_queue = Trend(), Trend(), Trend(60.0)
+        self._coded = Trend()
 
     def take(self, reading: Reading) -> Optional[Sample]:
         """The sample up to this reading; None for the first one, and after a gap or a step of the clock."""
@@ -51,12 +52,13 @@ class Sampling:
         self._misplaced.add(reading.at, reading.totals.get("num_objects_misplaced"))
         self._clones.add(reading.at, reading.totals.get("num_object_clones"))
         self._snaptrim_queue.add(reading.at, reading.snaptrim_queue)
+        self._coded.add(reading.at, reading.coded_recovered)
         if before is None or not 0 < reading.at - before <= 120:
             return None
         values: Dict[str, float] = {}
         values.update(_client(work))
         values.update(percentiles(latency))
-        values.update(_recovery(work, reading, self._misplaced.falling()))
+        values.update(_recovery(work, reading, self._misplaced.falling(), self._coded.rising()))
         values.update(_scrub(work, scrub_rates, reading))
         values.update(_snaptrim(reading, self._clones.falling(), self._snaptrim_queue.falling()))
         values.update(_states(reading))
@@ -147,11 +149,14 @@ def _client(work: Optional[Work]) -> Dict[str, float]:
     return values
 
 
-def _recovery(work: Optional[Work], reading: Reading, backfill: Optional[float]) -> Dict[str, float]:
+def _recovery(
+    work: Optional[Work], reading: Reading, backfill: Optional[float], coded: Optional[float]
+) -> Dict[str, float]:
     values = {}
     if work:
         values["recovery.objects_s"] = work.rates.get("recovery_ops", 0.0)
-        values["recovery.bytes_s"] = work.rates.get("recovery_bytes", 0.0)
+        # the OSDs count what they push of copies, and nothing of erasure-coded objects
+        values["recovery.bytes_s"] = work.rates.get("recovery_bytes", 0.0) + (coded or 0.0)
     degraded = reading.totals.get("num_objects_degraded")
     if degraded is not None:
         values["recovery.objects_left"] = degraded

@@ -52,12 +52,14 @@ def answer(found: Found) -> Answer:
     return Answer(
         checked,
         tuple(plan.commands),
-        way_back(current, plan, places),
+        way_back(current, plan, places, release),
         (*told(model), *notes_on(whole, release), *plan.warnings),
     )
 
 
-def way_back(current: Sequence[ConfigEntry], plan: ChangePlan, places: Sequence[Place]) -> Tuple[str, ...]:
+def way_back(
+    current: Sequence[ConfigEntry], plan: ChangePlan, places: Sequence[Place], release: Release
+) -> Tuple[str, ...]:
     """Commands that take a plan back once it is carried out on what is `current`, in a safe order."""
     after = {(entry.who, entry.name): entry.value for entry in current}
     for step in plan.steps:
@@ -66,7 +68,7 @@ def way_back(current: Sequence[ConfigEntry], plan: ChangePlan, places: Sequence[
         else:
             after[step.key] = step.new
     entries = [ConfigEntry(who, name, text) for (who, name), text in after.items()]
-    return tuple(step.command for step in plan_restore(entries, plan.restores(), places).steps)
+    return tuple(step.command for step in plan_restore(entries, plan.standing(), places, release).steps)
 
 
 def profile(found: Found, name: str) -> Profile:

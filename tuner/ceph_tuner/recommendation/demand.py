@@ -11,7 +11,15 @@ from typing import Dict, Mapping, Optional, Sequence
 from ceph_tuner.releases import CLASSES
 from ceph_tuner.settings import Settings
 from ceph_tuner.slo import Slo
-from ceph_tuner.twin.knobs_in_force import class_of, client_costs, limits_of, recovery_costs, scrub_cost, trim_cost
+from ceph_tuner.twin.knobs_in_force import (
+    class_of,
+    client_costs,
+    limits_of,
+    recovery_costs,
+    recovery_parts,
+    scrub_cost,
+    trim_cost,
+)
 from ceph_tuner.twin.model import ClusterModel, RecoveryWork
 
 
@@ -26,9 +34,8 @@ def demand(
     }
     costs_s = [("client", _client(model, bounds, seen))]
     for kind, degraded in (("recovery", True), ("backfill", False)):
-        costs_s.append(
-            (kind, _recovery(kind, [w for w in model.recovery if w.degraded == degraded], model, bounds, seen))
-        )
+        works = [work for work in model.recovery if work.degraded == degraded]
+        costs_s.append((kind, _recovery(kind, works, model, settings, bounds, seen)))
     costs_s += [
         ("scrub", _scrub(model, settings, bounds, seen)),
         ("snaptrim", _snaptrim(model, settings, bounds, seen)),
@@ -61,6 +68,7 @@ def _recovery(
     kind: str,
     works: Sequence[RecoveryWork],
     model: ClusterModel,
+    settings: Settings,
     bounds: Mapping[str, Optional[float]],
     seen: Mapping[str, float],
 ) -> float:
@@ -75,7 +83,7 @@ def _recovery(
         bounds.get(f"{kind}.objects_s"),
         (bounds.get(f"{kind}.bytes_s") or 0.0) / size,
     )
-    one = sum(work.objects * _recovered_object(work, model) for work in works) / objects
+    one = sum(work.objects * _recovered_object(work, model, settings) for work in works) / objects
     went = seen.get(f"{kind}.objects_s", 0.0)
     if kind == "recovery":
         # what is counted as recovered has what was only moved in it
@@ -83,13 +91,15 @@ def _recovery(
     return (rate or went) * one
 
 
-def _recovered_object(work: RecoveryWork, model: ClusterModel) -> float:
+def _recovered_object(work: RecoveryWork, model: ClusterModel, settings: Settings) -> float:
     """Cost of everything that is queued for an object, on all its OSDs."""
     pool = model.pool(work.pool)
-    start, push, pull = recovery_costs(work.object_bytes / (pool.k or 1), model)
+    parts = recovery_parts(work.object_bytes, settings, model)
+    start, push, pull = recovery_costs(work.object_bytes / (pool.k or 1), parts, settings, model)
     # an OSD that came back empty leads its part of the PGs, and pulls what it lacks; others are pushed to
     pulled = 1 / pool.size if work.degraded and work.target is not None and not pool.k else 0.0
-    return start + push + pulled * (pull + start) + (1 - pulled) * client_costs(0, model).least
+    answer = client_costs(0, model).least
+    return start + parts * push + pulled * (parts * pull + start) + (1 - pulled) * parts * answer
 
 
 def _scrub(

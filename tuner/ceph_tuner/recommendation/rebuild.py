@@ -7,6 +7,7 @@ Step        one command of a plan
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from typing import Dict, List, Mapping, Optional, Tuple
 
@@ -68,12 +69,13 @@ class Change:
     def _steps(self, settings: Settings, values: Mapping[str, Value]) -> Tuple[Step, ...]:
         if self.pool is not None:
             (number,) = values.values()
+            pool = shlex.quote(self.pool)
             return (
-                Step(f"ceph osd pool set {self.pool} pg_autoscale_mode off"),
+                Step(f"ceph osd pool set {pool} pg_autoscale_mode off"),
                 # from Nautilus on the mgr splits or merges, and pgp_num follows by itself
                 Step(
-                    f"ceph osd pool set {self.pool} pg_num {number}",
-                    until=f"`ceph osd pool get {self.pool} pgp_num` says {number} and nothing is misplaced",
+                    f"ceph osd pool set {pool} pg_num {number}",
+                    until=f"`ceph osd pool get {pool} pgp_num` says {number} and nothing is misplaced",
                 ),
             )
         model = self.model

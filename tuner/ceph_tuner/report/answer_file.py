@@ -7,17 +7,14 @@ on is there, before anything else looks at it.
 from __future__ import annotations
 
 import json
-import math
 import sys
-import unicodedata
-from pathlib import Path
 from typing import Any, Dict
 
-from ceph_tuner.errors import InputError, PermissionRefused
+from ceph_tuner.bounded import DOCUMENT, read_file, read_json
+from ceph_tuner.errors import InputError
 from ceph_tuner.files import schema
 from ceph_tuner.files.yaml_document import Document
-
-MAX_BYTES = 32 << 20
+from ceph_tuner.printable import printable_document
 
 STDIN = "-"
 
@@ -223,11 +220,7 @@ class _Answer(Document):
 def parse_learnt(data: Any, name: str) -> Document:
     """Check an answer's `explanation` and `capacity` alone, as a cluster keeps them. Raises InputError."""
     plain = json.dumps({key: data.get(key) for key in ("explanation", "capacity")})
-    try:
-        read = json.loads(plain, parse_float=_finite, parse_int=_whole, parse_constant=_refused)
-    except ValueError as error:
-        raise InputError(name, str(error)[:100], "finite numbers") from None
-    document = _Answer(name, cleaned(read))
+    document = _Answer(name, printable_document(read_json(plain, name)))
     schema.check(document, _object({name: _COMMON[name] for name in ("explanation", "capacity")}))
     return document
 
@@ -239,18 +232,9 @@ def load(name: str) -> Document:
 
 def parse(content: bytes, name: str) -> Document:
     """Read and check an answer's bytes."""
-    try:
-        data = json.loads(content.decode("utf-8-sig"), parse_float=_finite, parse_int=_whole, parse_constant=_refused)
-    except UnicodeDecodeError as error:
-        raise InputError(name, f"the byte 0x{content[error.start]:02x}", "text in UTF-8") from None
-    except json.JSONDecodeError as error:
-        found = "nothing" if not content.strip() else f"{error.msg} at line {error.lineno}"
-        raise InputError(name, found, EXPECTED) from None
-    except ValueError as error:
-        raise InputError(name, str(error)[:100], "finite numbers") from None
-    except RecursionError:
-        raise InputError(name, "endless nesting", EXPECTED) from None
-    document = _Answer(name, cleaned(data))
+    if not content.strip():
+        raise InputError(name, "nothing", EXPECTED)
+    document = _Answer(name, printable_document(read_json(content, name, DOCUMENT)))
     kind = document.data if isinstance(document.data, dict) else {}
     if "recommended" not in kind and "trials" not in kind:
         raise InputError(name, "JSON of another kind", EXPECTED)
@@ -258,45 +242,5 @@ def parse(content: bytes, name: str) -> Document:
     return document
 
 
-def cleaned(data: Any) -> Any:
-    """Replace characters that no font shows: they end lines, turn texts round, or cannot be written at all."""
-    if isinstance(data, str):
-        # C: control, format (writing direction), lone surrogates, private use, not assigned
-        return "".join("\ufffd" if unicodedata.category(one)[0] == "C" else one for one in data)
-    if isinstance(data, dict):
-        return {cleaned(key): cleaned(value) for key, value in data.items()}
-    return [cleaned(item) for item in data] if isinstance(data, list) else data
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"the number {text[:40]}")
-    return value
-
-
-def _whole(text: str) -> int:
-    # no float is larger
-    if len(text) > 300:
-        raise ValueError(f"a number of {len(text)} digits")
-    return int(text)
-
-
-def _refused(text: str) -> float:
-    raise ValueError(f"the number {text}")
-
-
 def _content(name: str) -> bytes:
-    if name == STDIN:
-        content = sys.stdin.buffer.read(MAX_BYTES + 1)
-    else:
-        try:
-            with Path(name).open("rb") as stream:
-                content = stream.read(MAX_BYTES + 1)
-        except PermissionError:
-            raise PermissionRefused(name, "no permission to read it", "a readable file") from None
-        except (OSError, ValueError) as error:
-            raise InputError(name, getattr(error, "strerror", None) or str(error), EXPECTED) from None
-    if len(content) > MAX_BYTES:
-        raise InputError(name, f"more than {MAX_BYTES >> 20} MiB", "at most that")
-    return content
+    return sys.stdin.buffer.read(DOCUMENT + 1) if name == STDIN else read_file(name, EXPECTED)

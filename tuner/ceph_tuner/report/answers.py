@@ -6,6 +6,7 @@ import shlex
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.bayesian.explaining import Dependence, Importance, Influence, Progress
+from ceph_tuner.bounded import MISREAD
 from ceph_tuner.errors import InputError
 from ceph_tuner.files.yaml_document import Document
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
@@ -14,6 +15,7 @@ from ceph_tuner.recommendation import COVERAGE
 from ceph_tuner.recommendation.accounts import Account
 from ceph_tuner.releases import Release, Settings, release_named
 from ceph_tuner.report import RECOMMENDATION, TUNING, Findings, Learnt, Option, Seen, answer_file, unknown
+from ceph_tuner.report.commands import all_rewritten, rewritten
 from ceph_tuner.report.measured import custom, headline, measured_options
 from ceph_tuner.search.explaining import InTheWay, Kept
 from ceph_tuner.slo import Slo, parse_slo
@@ -30,7 +32,7 @@ def findings_of(document: Document) -> Findings:
     """Take a checked document apart. Raises InputError where its parts do not fit together."""
     try:
         return _recommended(document) if "recommended" in document.data else _tuned(document)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except MISREAD as error:
         words = f"{type(error).__name__}: {error}"
         raise InputError(document.place(), words[:200], answer_file.EXPECTED) from error
 
@@ -153,7 +155,7 @@ def kept_learnt(record: Optional[Mapping[str, Any]], slo: Slo) -> Optional[Tuple
     try:
         document = answer_file.parse_learnt(record, "the cluster's history")
         return _learnt(document, slo), _capacity(document.data)
-    except (InputError, KeyError):
+    except (InputError, *MISREAD):
         # of another version: the past is not worth an error
         return None
 
@@ -220,29 +222,23 @@ def _in_the_way(told: Optional[Mapping[str, Any]], slo: Slo) -> Optional[InTheWa
 
 
 def _commands(document: Document, key: str) -> Tuple[str, ...]:
-    listed = document.data.get(key, [])
-    for place, command in enumerate(listed):
-        _check_command(command, document.place(key, place))
-    return tuple(listed)
-
-
-def _check_command(command: str, place: str) -> None:
-    """Refuse what no version of ours printed: people copy these into a shell."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        words = []
-    if words[:1] not in (["ceph"], ["ceph-tuner"], ["systemctl"]) or shlex.join(words) != command:
-        raise InputError(place, repr(command)[:80], "one call of ceph, ceph-tuner or systemctl, quoted for the shell")
+    return all_rewritten(document.data.get(key, []), lambda number: document.place(key, number))
 
 
 def _plans(document: Document) -> Tuple[Mapping[str, Any], ...]:
     changes: Sequence[Mapping[str, Any]] = (document.data.get("beyond_live_knobs") or {}).get("changes", [])
-    for place, change in enumerate(changes):
-        for key in ("steps", "undo"):
-            for number, step in enumerate(change[key]):
-                _check_command(step["command"], document.place("beyond_live_knobs", "changes", place, key, number))
-    return tuple(changes)
+    return tuple(
+        {**change, **{key: _steps(document, place, key, change[key]) for key in ("steps", "undo")}}
+        for place, change in enumerate(changes)
+    )
+
+
+def _steps(document: Document, change: int, key: str, steps: Sequence[Mapping[str, Any]]) -> List[Mapping[str, Any]]:
+    place = ("beyond_live_knobs", "changes", change, key)
+    return [
+        {**step, "command": rewritten(step["command"], document.place(*place, number))}
+        for number, step in enumerate(steps)
+    ]
 
 
 def _elsewhere(data: Mapping[str, Any]) -> List[str]:

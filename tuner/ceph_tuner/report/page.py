@@ -13,6 +13,7 @@ from ceph_tuner.bayesian.explaining import Dependence
 from ceph_tuner.knobs import KNOBS, PROFILE
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.moments import utc_minute
+from ceph_tuner.printable import printable
 from ceph_tuner.releases import Value
 from ceph_tuner.report import Findings, Option, plots, plots_in_time, plots_of_search
 from ceph_tuner.report.words import amount, in_the_way, shown, spoken
@@ -26,6 +27,10 @@ _HARDLY = 0.02
 """Variation of a metric below which no knob matters for it."""
 
 
+def _printable(value: Any) -> Any:
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
 def page(found: Findings, made_at: float, source: str) -> str:
     """Write the page. `made_at` is seconds since the epoch, `source` where the findings are from."""
     environment = Environment(
@@ -34,6 +39,7 @@ def page(found: Findings, made_at: float, source: str) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_printable,
     )
     environment.filters.update(day=utc_minute, percent=_percent, amount=lambda value, metric: amount(metric, value)[0])
     return environment.get_template("page.html.j2").render(

@@ -13,9 +13,9 @@ from ceph_tuner.history import RECENT_S, History
 from ceph_tuner.journal import APPLIED, UNDONE, Entry
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.ports import Store
+from ceph_tuner.printable import printable
 from ceph_tuner.releases import Release, Settings
 from ceph_tuner.report import HISTORY, TUNING, Findings, Mark, unknown
-from ceph_tuner.report.answer_file import cleaned
 from ceph_tuner.report.answers import kept_learnt
 from ceph_tuner.report.measured import custom, headline, measured_options
 from ceph_tuner.report.words import spoken
@@ -176,5 +176,5 @@ def _marks(store: Store, entries: Sequence[Entry], trials: Sequence[Trial], sinc
             found.append(Mark(entry.at, words, entry.why, entry.who, f"{entry.state}. {entry.note}".rstrip(". ")))
     kept = sorted((mark for mark in found if mark.at >= since), key=lambda mark: mark.at)[-MOST_MARKS:]
     return tuple(
-        Mark(mark.at, *(cleaned(text) for text in (mark.what, mark.why, mark.who, mark.outcome))) for mark in kept
+        Mark(mark.at, *(printable(text) for text in (mark.what, mark.why, mark.who, mark.outcome))) for mark in kept
     )

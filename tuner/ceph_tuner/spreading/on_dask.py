@@ -24,13 +24,14 @@ from distributed import get_worker
 from distributed.scheduler import KilledWorker
 
 from ceph_tuner.errors import InputError
-from ceph_tuner.spreading import Began, Call, Ended, Event, Given, GivenUp, Lost, Told, WorkersGone
+from ceph_tuner.spreading import Began, Call, Ended, Event, Given, GivenUp, Lost, Told, WorkersGone, plain
 from ceph_tuner.spreading.carrying import EDITION, Condition, Refused, carried_out, condition
 
 CONNECT_S = 10.0
 NO_WORKERS_S = 120.0
 """How long a cluster may be without any worker before nothing more is expected of it."""
 
+_SECURE = ("tls://", "wss://")
 _LOOK_S = 2.0
 _SETTLE_S = 3.0
 """How long after a loss what may be to blame waits: a worker that is brought down before its nanny takes it for started
@@ -64,8 +65,17 @@ class OnDask:
     """
 
     def __init__(
-        self, address: str, connect_s: float = CONNECT_S, no_workers_s: float = NO_WORKERS_S, security: Any = None
+        self,
+        address: str,
+        connect_s: float = CONNECT_S,
+        no_workers_s: float = NO_WORKERS_S,
+        security: Any = None,
+        insecure: bool = False,
     ) -> None:
+        """`insecure`: also without TLS, where everybody who reaches the scheduler can run code here."""
+        if not (insecure or address.startswith(_SECURE)):
+            expected = "tls:// with Dask's TLS settings (docs/fleet.md), or --insecure on a network of their own"
+            raise InputError(f"--dask {address}", "an address without TLS", expected)
         # what it would log is told in the command's own words
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         self._address, self._no_workers_s = address, no_workers_s
@@ -83,7 +93,11 @@ class OnDask:
         """Those of them that were told of."""
         try:
             self._client: Any = distributed.Client(
-                address, timeout=connect_s, set_as_default=False, name=self._name, security=security
+                address,
+                timeout=connect_s,
+                set_as_default=False,
+                name=self._name,
+                security=security,
             )
         except (OSError, ValueError, TypeError, RuntimeError) as error:
             words = " ".join(str(error).split())[:160] or type(error).__name__
@@ -183,7 +197,9 @@ class OnDask:
 
     def _done(self, name: str, work: _Work) -> Iterator[Event]:
         try:
-            result = work.future.result(timeout=None if work.future.status == "finished" else CONNECT_S)
+            text = work.future.result(timeout=None if work.future.status == "finished" else CONNECT_S)
+            # another edition may answer so
+            result = text if isinstance(text, _Strange) else plain.from_text(text)
         except KilledWorker:
             del self._under_way[name]
             if work.alone:
@@ -271,12 +287,12 @@ def _note(workers: Sequence[str], what: str) -> List[str]:
     return [f"{workers[0]}{more}: {what}"] if workers else []
 
 
-def _carried_out(call: Call[Given], given: Given, name: str, topic: str, wanted: str) -> Any:
+def _carried_out(call: Call[Given], given: Given, name: str, topic: str, wanted: str) -> str:
     """In the worker."""
     worker: Any = get_worker()
     if wanted != EDITION:
         # it came after the others were asked
-        return _Strange(worker.address, f"ceph-tuner {EDITION}")
+        return plain.to_text(_Strange(worker.address, f"ceph-tuner {EDITION}"))
     worker.log_event(topic, {"name": name, "began": f"worker {worker.name}"})
 
     def tell(message: Any) -> None:
@@ -285,7 +301,10 @@ def _carried_out(call: Call[Given], given: Given, name: str, topic: str, wanted:
             raise _NobodyWaits
         worker.log_event(topic, {"name": name, "message": message})
 
-    return carried_out(call, given, tell)
+    try:
+        return plain.to_text(carried_out(call, given, tell))
+    except TypeError as error:
+        return plain.to_text(Refused(f"it answers what is no result: {error}"))
 
 
 class _NobodyWaits(Exception):

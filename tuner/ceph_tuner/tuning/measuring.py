@@ -153,13 +153,14 @@ class Measuring:
         self, seconds: float, guard: Optional[Guard], seen: Dict[str, float], hopeless: Optional[Hopeless] = None
     ) -> None:
         start = stretch = self._clock.now()
-        end = start + seconds
-        look_at = self._clock.now()
-        at_the_load: Dict[str, float] = {}
-        while self._clock.now() < end:
-            at_the_load.update(self._work.observe())
-            if self._clock.now() >= look_at:
-                look_at = self._clock.now() + LOOK_S
+        look_at = self._clock.monotonic()
+        end = look_at + seconds
+        at_the_load: Mapping[str, float] = {}
+        while self._clock.monotonic() < end:
+            # anew each time: a latency that it does not see any more is none, and not the last one
+            at_the_load = self._work.observe()
+            if self._clock.monotonic() >= look_at:
+                look_at = self._clock.monotonic() + LOOK_S
                 sight = self._lookout.look()
                 if sight is not None:
                     # what the load itself measures at its clients is nearer to the truth than what the cluster tells
@@ -173,10 +174,10 @@ class Measuring:
                 if breach is not None:
                     raise _StoppedError(breach)
             now = self._clock.now()
-            if hopeless is not None and now - stretch >= STRETCH_S and now < end:
+            if hopeless is not None and now - stretch >= STRETCH_S and self._clock.monotonic() < end:
                 self._ask(hopeless, start, stretch, now)
                 stretch = now
-            self._clock.sleep(max(0.0, min(OBSERVE_S, end - self._clock.now())))
+            self._clock.sleep(max(0.0, min(OBSERVE_S, end - self._clock.monotonic())))
 
     def _so_far(self, start: float, seen: Mapping[str, float]) -> Mapping[str, Measure]:
         try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional
 
 from ceph_tuner.applier import Applier
+from ceph_tuner.clusters.commands import parsed
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.cost import Hardware
 from ceph_tuner.errors import InputError, TunerError
@@ -95,7 +95,7 @@ class ClusterLookout:
     def look(self) -> Optional[Sight]:
         """Give health, OSDs down, inactive PGs and slow operations."""
         try:
-            status = json.loads(self._commander.mon("status", {"format": "json"}))
+            status = parsed(self._commander.mon("status", {"format": "json"}), "status")
             return Sight(self._clock.now(), _health(status), _values(status), _words(status))
         except (TunerError, ValueError, KeyError, TypeError):
             return None

@@ -1,0 +1,16 @@
+"""A cluster's description, for the commands that take one: what is unlikely in it is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ceph_tuner.files import cluster_file
+from ceph_tuner.files.cluster_file import ClusterFile
+from ceph_tuner_cli.render import warn
+
+
+def read_description(path: Path) -> ClusterFile:
+    """Read and check the file. Raises InputError with the file, the line and the key."""
+    described = cluster_file.read(path)
+    warn(described.unlikely)
+    return described

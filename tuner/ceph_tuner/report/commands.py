@@ -1,0 +1,106 @@
+"""Commands of an answer that nobody vouches for, parsed and written anew: people copy them from the page into a shell.
+
+What the product writes has few forms. Anything else is refused, whatever program it calls.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Callable, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.errors import InputError
+from ceph_tuner.knobs import KNOBS
+from ceph_tuner.plan import Step
+from ceph_tuner.target import Target
+
+EXPECTED = "a command as `recommend` and `tune` write them: an option of a knob set or removed, a pool's pg_num, noout"
+
+_NAME = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_. -]{0,127}")
+"""Of a pool, or of a cluster: nothing that a program would take for an option."""
+_PGS = re.compile(r"[1-9][0-9]{0,5}")
+
+
+def rewritten(command: str, place: str) -> str:
+    """The same command as this program writes it. Raises InputError for what it never writes."""
+    try:
+        words = shlex.split(command) if len(command) <= 400 else []
+    except ValueError:
+        words = []
+    for prefix, write in _FORMS.items():
+        if tuple(words[: len(prefix)]) == prefix:
+            written = write(words[len(prefix) :])
+            if written is not None:
+                return written
+    raise InputError(place, repr(command)[:80], EXPECTED)
+
+
+def _set(words: Sequence[str]) -> Optional[str]:
+    return _step(words[0], words[1], words[2]) if len(words) == 3 else None
+
+
+def _remove(words: Sequence[str]) -> Optional[str]:
+    return _step(words[0], words[1], None) if len(words) == 2 else None
+
+
+def _step(who: str, name: str, value: Optional[str]) -> Optional[str]:
+    knob = KNOBS.get(name)
+    try:
+        target = str(Target.parse(who))
+        if knob is None or knob.scope == "pool":
+            return None
+        if value is not None:
+            read = knob.read(value)
+            if knob.choices and read not in knob.choices:
+                return None
+            # as it is, where it is written as Ceph or this program would
+            value = value if value in (knob.format(read), f"{read}", f"{read:.0f}" if _number(read) else "") else None
+            if value is None:
+                return None
+    except InputError:
+        return None
+    return Step(target, name, None, value).command
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _pool(words: Sequence[str]) -> Optional[str]:
+    if len(words) != 3 or not _NAME.fullmatch(words[0]):
+        return None
+    pool, name, value = words
+    if (name == "pg_num" and _PGS.fullmatch(value)) or (name == "pg_autoscale_mode" and value in ("on", "off", "warn")):
+        return shlex.join(["ceph", "osd", "pool", "set", pool, name, value])
+    return None
+
+
+def _noout(verb: str) -> Callable[[Sequence[str]], Optional[str]]:
+    return lambda words: f"ceph osd {verb} noout" if list(words) == ["noout"] else None
+
+
+def _restart(words: Sequence[str]) -> Optional[str]:
+    return f"systemctl restart {words[0]}" if list(words) in (["ceph-osd.target"], ["ceph-osd@ID"]) else None
+
+
+def _rollback(words: Sequence[str]) -> Optional[str]:
+    named = len(words) == 2 and words[0] == "--cluster" and _NAME.fullmatch(words[1])
+    return shlex.join(["ceph-tuner", "rollback", *words]) if named else None
+
+
+_Form = Callable[[Sequence[str]], Optional[str]]
+_FORMS: Mapping[Tuple[str, ...], _Form] = {
+    ("ceph", "config", "set"): _set,
+    ("ceph", "config", "rm"): _remove,
+    ("ceph", "osd", "pool", "set"): _pool,
+    ("ceph", "osd", "set"): _noout("set"),
+    ("ceph", "osd", "unset"): _noout("unset"),
+    ("systemctl", "restart"): _restart,
+    ("ceph-tuner", "rollback"): _rollback,
+}
+
+
+def all_rewritten(commands: Sequence[str], place: Callable[[int], str]) -> Tuple[str, ...]:
+    """Every one of them, each with its place in the error."""
+    found: List[str] = [rewritten(command, place(number)) for number, command in enumerate(commands)]
+    return tuple(found)
