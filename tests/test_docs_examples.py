@@ -14,7 +14,7 @@ import typer
 from ruamel.yaml import YAML
 
 import documented
-from ceph_tuner.files import cluster_file, fleet_file, profile_file, slo_file
+from ceph_tuner.files import cluster_file, drive_file, fleet_file, pools_file, profile_file, slo_file
 from ceph_tuner_cli.main import app
 from documented import DOCS, ROOT, Block
 
@@ -33,6 +33,8 @@ READERS: Dict[str, Callable[[Path], Any]] = {
     "objectives": slo_file.read,
     "settings": profile_file.read,
     "osd": cluster_file.read,
+    "data": drive_file.read,
+    "pools": pools_file.read,
 }
 """A key of a file's top level -> who reads such files."""
 
