@@ -2,8 +2,12 @@
 # make lab     a real Ceph cluster on this machine, with the plugin loaded (root on Debian or Ubuntu)
 # make tune    the main job on that lab: SLO in, tuned profile written back
 # make validate-twin   the twin against a lab: measures for two hours; with WINDOWS=file it only predicts
+# make repeatability  how far windows of the same settings differ on each drive: hours, on a machine that does nothing else
 # make test    every test: unit, contract, real clusters
+# make quiet   the automatic mode finds settings beside scrub: on a machine that does nothing else
+# make bare    `make recommend` and `make test` from a fresh clone on a Debian that nobody has used
 # make laws    the property tests with new, and many more, random examples: takes ten minutes
+# make fuzz    hostile input for MINUTES=10, by SEED: files, the store, answers, command lines
 # make coverage  the same, and which lines they run, in build/coverage: takes longer
 # make check   style, types, rules between the parts
 # make docs    the documentation as HTML, in build/docs
@@ -16,7 +20,7 @@ BIN := $(VENV)/bin
 export PYTHONPATH := $(CURDIR)/mgr_module
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup recommend lab tune validate-twin test laws coverage test-unit check format reference docs clean
+.PHONY: help setup recommend lab tune validate-twin repeatability test quiet bare laws fuzz coverage test-unit check format reference docs clean
 help:
 	@sed -n 's/^# make /make /p' Makefile
 
@@ -29,9 +33,8 @@ $(VENV)/.ready: $(VENV)/.runs
 # what the program itself needs; a bare Debian has no ensurepip: as root it is installed, otherwise the message says
 # what is missing
 $(VENV)/.runs: setup.py pyproject.toml
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
-	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -q && apt-get install -y -q python3-venv; } || { \
-	  echo "error: $(PYTHON): found no venv module, expected python3-venv to be installed" >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  PYTHONPATH=$(CURDIR)/tuner $(PYTHON) -m ceph_tuner.lab.host_packages python3-venv
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e .
 	@touch $@
@@ -48,8 +51,11 @@ CLUSTER ?= nvme-node
 recommend: $(VENV)/.runs
 	$(BIN)/ceph-tuner recommend examples/cluster-$(CLUSTER).yaml --slo examples/slo-$(CLUSTER).yaml
 
+# DRIVE=hdd is another drive under the OSDs
+DRIVE ?=
+
 lab: setup
-	$(BIN)/ceph-tuner lab up
+	$(BIN)/ceph-tuner lab up $(if $(DRIVE),--drive $(DRIVE))
 	$(BIN)/ceph-tuner mgr install --cluster lab
 	$(LINK)
 
@@ -69,15 +75,40 @@ endif
 	$(BIN)/python benchmarks/twin_on_lab.py --windows $(MEASURED) \
 	  --output docs/results/twin.json --plot docs/results/twin.png
 
+DRIVES ?= nvme sata-ssd hdd hybrid throttle
+
+repeatability: setup
+	for drive in $(DRIVES); do \
+	  $(BIN)/ceph-tuner lab up --name repeat-$$drive --drive $$drive && \
+	  $(BIN)/python benchmarks/repeatability.py --cluster repeat-$$drive; code=$$?; \
+	  $(BIN)/ceph-tuner lab down --name repeat-$$drive; [ $$code = 0 ] || exit $$code; done
+
+# TESTS=tests/lab runs a part of them
+TESTS ?=
+
 # three processes also on two cores: what tests a cluster mostly waits
 test: setup
-	$(BIN)/pytest -n 3 --dist loadgroup
+	$(BIN)/pytest -n 3 --dist loadgroup -m 'not quiet' $(TESTS)
+
+# what would judge the other tests' load in their company
+quiet: setup
+	$(BIN)/pytest -m quiet
+
+# on a machine that is fresh each time, of each of Debian's releases
+bare: setup
+	$(BIN)/pytest tests/bare_machine.py --durations=0
 
 laws: setup
 	CEPH_TUNER_EXAMPLES=1000 $(BIN)/pytest -n 2 -m 'hypothesis and not cluster' --hypothesis-profile=new
 
+MINUTES ?= 10
+SEED ?=
+
+fuzz: setup
+	$(BIN)/python tests/fuzz/campaign.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
 coverage: setup
-	$(BIN)/pytest -n 3 --dist loadgroup --cov --cov-report=html:build/coverage
+	$(BIN)/pytest -n 3 --dist loadgroup -m 'not quiet' --cov --cov-report=html:build/coverage
 	@echo "build/coverage/index.html"
 
 test-unit: setup

@@ -19,7 +19,7 @@ setup(
     package_dir={package: f"{role}/{package}" for role, package in FIRST.items()},
     packages=[name for role in ROLES for name in find_packages(role, include=["ceph_tuner*"])],
     package_data={
-        "ceph_tuner": ["py.typed", "report/page.*"],
+        "ceph_tuner": ["py.typed", "report/page.*", "lab/drives/*.c", "lab/drives/*.h"],
         "ceph_tuner_cli": ["py.typed"],
         "ceph_tuner_profiles": ["py.typed", "*.yaml", "**/*.yaml"],
     },
@@ -31,6 +31,8 @@ setup(
         "cryptography>=41",
         "jinja2>=3.1",
         "jsonschema>=4.17",
+        # what `jinja2` brings: pages are marked as safe with it
+        "markupsafe>=2.0",
         # inlined as SVG in what `ceph-tuner report` writes
         "matplotlib>=3.8",
         # without it the twin runs uncompiled: the same results, slower
@@ -44,6 +46,8 @@ setup(
         "scipy>=1.11",
         "threadpoolctl>=3.1",
         "typer>=0.12",
+        # what `requests` brings: its connections are ended when time is up
+        "urllib3>=1.26",
     ],
     extras_require={
         # peers of benchmarks/search.py; those that need torch and botorch are left out where these are not installed
@@ -57,7 +61,8 @@ setup(
             "import-linter>=2.0",
             "keyring>=24",
             "mypy>=1.10",
-            # drives a Chromium that is there; it is not asked to bring one
+            "optuna>=4.9",
+            # drives Debian's Chromium; it is not asked to bring one
             "playwright>=1.40",
             "prometheus-client>=0.20",
             # 9.2 keeps names of tests elsewhere, and xdist 3.8 no longer sees which belong into one process
