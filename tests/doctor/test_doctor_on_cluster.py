@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import closing
 from typing import Dict, Iterator, Tuple
@@ -33,14 +32,16 @@ def findings(cluster: Cluster) -> Tuple[Dict[str, Finding], Tuple[str, ...]]:
     return {finding.check: finding for finding in examine(facts)}, facts.notes
 
 
-def wait_stored(cluster: Cluster, pool: str, seconds: float = 60) -> None:
-    """What a pool stores is told every few seconds."""
+def wait_stored(cluster: Cluster, pool: str, seconds: float = 120) -> None:
+    """Bytes of a pool and of its PGs are told every few seconds, and not together."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        rows = json.loads(cluster.commander.mon("df", {"detail": "detail"}))["pools"]
-        if any(row["name"] == pool and row["stats"]["stored_raw"] for row in rows):
-            break
+        facts = gather(cluster.commander, cluster.release, cluster.version)
+        found = next((entry for entry in facts.pools if entry.name == pool), None)
+        if found and found.raw_bytes and any(pg.nbytes for pg in facts.pgs if pg.pool == found.number):
+            return
         time.sleep(1)
+    raise AssertionError(f"nothing is seen in pool {pool} after {seconds:g} s")
 
 
 def test_every_fact_is_seen_and_looking_changes_nothing(cluster: Cluster) -> None:
