@@ -21,7 +21,7 @@ from ceph_tuner.lab.loads.background import BackgroundLoad
 from ceph_tuner.lab.loads.client import ClientLoad
 from ceph_tuner.lab.loads.client_work import ClientWork
 from ceph_tuner.lab.loads.layout import PoolLayout
-from ceph_tuner.lab.loads.pools import LoadPool
+from ceph_tuner.lab.loads.pools import LoadPool, remove_pool
 from ceph_tuner.lab.loads.recovery import RecoveryLoad
 from ceph_tuner.lab.loads.scrub import ScrubLoad
 from ceph_tuner.lab.loads.session import Session
@@ -51,8 +51,7 @@ def without_what_another_test_left(request: pytest.FixtureRequest) -> Iterator[N
             for name in ("recovery", "backfill", "snaptrim"):
                 for pool in opened.mon("osd dump")["pools"]:
                     if pool["pool_name"].startswith(f"load-{name}"):
-                        given = {"pool": pool["pool_name"], "pool2": pool["pool_name"]}
-                        opened.mon("osd pool delete", yes_i_really_really_mean_it=True, **given)
+                        remove_pool(opened, pool["pool_name"])
             wait_until_quiet(lab, opened)
 
 

@@ -11,7 +11,7 @@ Sources: `src/osd/scheduler/mClockScheduler.cc` of ceph/ceph at 06a093ea (Quincy
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable, Dict, Mapping, Optional, Tuple, Union
 
 from ceph_tuner.errors import InputError
@@ -219,19 +219,8 @@ RELEASES: Dict[str, Release] = {
 }
 """Every supported release by its name, oldest first."""
 
-UMBRELLA = Release(
-    name="umbrella",
-    title="Umbrella (21.x)",
-    first=(21, 0, 0),
-    last=None,
-    newest=(21, 1, 0),
-    units="fraction",
-    cost_model="bytes",
-    profiles=_PROFILES_FROM_20_2_3,
-    default_profile="balanced",
-    service_classes=_CLASSES_FROM_20_2_3,
-    shared_client_queue=True,
-    verified=False,
+UMBRELLA = replace(
+    TENTACLE, name="umbrella", title="Umbrella (21.x)", first=(21, 0, 0), newest=(21, 1, 0), verified=False
 )
 """Not supported: built-in profiles no longer set the nine options there (PR 64978), and the strict queue is bounded
 (PR 71205). What stands here is Tentacle's, so that such a cluster can be looked at."""

@@ -81,10 +81,8 @@ def from_text(text: str, name: str = "cluster.yaml") -> ClusterFile:
 
 
 def _from(document: yaml_document.Document, path: Path) -> ClusterFile:
-    schema.check(document, CLUSTER)
+    schema.check(document, CLUSTER, SCHEMA_VERSION)
     data, place = document.data, document.place
-    if data["schema"] != SCHEMA_VERSION or isinstance(data["schema"], bool):
-        raise InputError(place("schema"), repr(data["schema"]), f"{SCHEMA_VERSION}")
     release = release_of(data["release"], place("release"))
     version = None if data["release"].strip() == release.name else parse_version(data["release"], place("release"))
     reader = _Reader(document, release, version)

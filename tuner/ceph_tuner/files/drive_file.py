@@ -53,10 +53,8 @@ DRIVE_SCHEMA: Dict[str, Any] = {
 def read(path: Union[str, Path]) -> Tuple[str, DriveSet]:
     """The name and the drive of a file. Raises InputError with the file, the line and the key."""
     document = yaml_document.load(path)
-    schema.check(document, DRIVE_SCHEMA)
+    schema.check(document, DRIVE_SCHEMA, SCHEMA_VERSION)
     data = document.data
-    if data["schema"] != SCHEMA_VERSION or isinstance(data["schema"], bool):
-        raise InputError(document.place("schema"), repr(data["schema"]), f"{SCHEMA_VERSION}")
     parts = {part: _plain(document, part) for part in ("data", "database") if part in data}
     try:
         name = checked_drive_name(str(data.get("name", Path(path).stem)))

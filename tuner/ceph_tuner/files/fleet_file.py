@@ -107,9 +107,7 @@ def from_text(text: str, name: str = "fleet.yaml") -> Fleet:
 
 def _from(document: yaml_document.Document, directory: Path) -> Fleet:
     _refuse_written_passwords(document)
-    schema.check(document, FLEET)
-    if document.data["schema"] != SCHEMA_VERSION or isinstance(document.data["schema"], bool):
-        raise InputError(document.place("schema"), repr(document.data["schema"]), f"{SCHEMA_VERSION}")
+    schema.check(document, FLEET, SCHEMA_VERSION)
     clusters = document.data["clusters"]
     if not clusters:
         raise InputError(document.place("clusters"), "no cluster", "at least one")

@@ -38,7 +38,7 @@ POOLS_SCHEMA: Dict[str, Any] = {
     "title": "ceph-tuner pools",
     "type": "object",
     "properties": {
-        "schema": {"type": "integer", "enum": [SCHEMA_VERSION]},
+        "schema": {"type": "integer"},
         "pools": {"type": "array", "items": _POOL, "minItems": 1, "maxItems": 32},
     },
     "required": ["schema", "pools"],
@@ -49,7 +49,7 @@ POOLS_SCHEMA: Dict[str, Any] = {
 def read(path: Union[str, Path]) -> Tuple[NamedPool, ...]:
     """The pools of a file. Raises InputError with the file, the line and the key."""
     document = yaml_document.load(path)
-    schema.check(document, POOLS_SCHEMA)
+    schema.check(document, POOLS_SCHEMA, SCHEMA_VERSION)
     found = []
     for number, entry in enumerate(document.data["pools"]):
         try:

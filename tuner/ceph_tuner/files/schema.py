@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from jsonschema import Draft7Validator
 from jsonschema.validators import extend
@@ -35,8 +35,15 @@ _extend: Any = extend
 _Validator = _extend(Draft7Validator, type_checker=Draft7Validator.TYPE_CHECKER.redefine("integer", _is_whole))
 
 
-def check(document: Document, schema: Mapping[str, Any]) -> None:
-    """Raise InputError for the first fault of a document in the order of its lines, out of the first MOST_FAULTS."""
+def check(document: Document, schema: Mapping[str, Any], version: Optional[int] = None) -> None:
+    """Raise InputError for the first fault of a document in the order of its lines, out of the first MOST_FAULTS.
+
+    Where a version is given, another one under the key `schema` is said first: its keys may be others.
+    """
+    if version is not None and isinstance(document.data, dict):
+        found_version = document.data.get("schema", version)
+        if _is_whole(None, found_version) and found_version != version:
+            raise InputError(document.place("schema"), repr(found_version), str(version))
     found = islice(_Validator(schema).iter_errors(document.data), MOST_FAULTS)
     faults = [_fault(document, error) for error in found]
     if faults:

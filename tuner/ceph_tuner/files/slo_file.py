@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Mapping, Union
 
-from ceph_tuner.errors import InputError
 from ceph_tuner.files import schema, yaml_document
 from ceph_tuner.slo import Slo, parse_slo
 
@@ -67,10 +66,8 @@ def from_text(text: str, name: str = "slo.yaml") -> SloFile:
 
 
 def _from(document: yaml_document.Document, name: str) -> SloFile:
-    schema.check(document, SLO_SCHEMA)
+    schema.check(document, SLO_SCHEMA, SCHEMA_VERSION)
     data = document.data
-    if data["schema"] != SCHEMA_VERSION or isinstance(data["schema"], bool):
-        raise InputError(document.place("schema"), repr(data["schema"]), f"{SCHEMA_VERSION}")
     # a file's name need not be a name of ours: an SLO without one is called by what the file allows
     slo = parse_slo(data, _named(name), document.place)
     lab = data.get("lab", {})

@@ -130,8 +130,7 @@ def _build(places: LabPlaces, options: LabOptions, mirror: str, report: Report) 
     capacities = measured_capacities(lab, report)
     _store_capacities(lab, capacities)
     version = lab.run(["ceph-osd", "--version"]).split()[2]
-    first = capacities[options.groups[0].drive]
-    state = state.with_changes(phase=UP, ceph_version=version, capacity_iops=first, capacities=capacities)
+    state = state.with_changes(phase=UP, ceph_version=version, capacities=capacities)
     state.write(places)
     report(f"lab {places.name} is up: Ceph {version} ({time.monotonic() - began:.0f} s)")
     return Lab(places, state)
@@ -227,20 +226,19 @@ def _devices(places: LabPlaces, options: LabOptions, throttle: Optional[Throttle
     blocks: Dict[int, Blocks] = {}
     for osd in range(options.osds):
         drives = options.drive_of(osd)
-        parts = [("data", options.device_size)]
-        if drives is not None and drives.database is not None:
-            parts = [("data", options.device_size * 3 // 4), ("database", options.device_size // 4)]
+        emulated = {} if drives is None else drives.parts
+        sizes = {"data": options.device_size}
+        if "database" in emulated:
+            sizes = {"data": options.device_size * 3 // 4, "database": options.device_size // 4}
         attached: Dict[str, str] = {}
-        for part, size in parts:
+        for part, size in sizes.items():
             image = places.devices / (f"osd.{osd}.img" if part == "data" else f"osd.{osd}.{part}.img")
-            drive = None if drives is None else drives.data if part == "data" else drives.database
-            rotational = drive is not None and drive.rotational
-            attached[part] = devices.attach(image, size, environment, rotational, cached=drive is not None)
+            rotational = part in emulated and emulated[part].rotational
+            attached[part] = devices.attach(image, size, environment, rotational, cached=part in emulated)
         numbers = [devices.number(block) for block in attached.values()]
         blocks[osd] = attached
-        if drives is not None:
-            emulated = [drives.data, *([drives.database] if drives.database is not None else [])]
-            preload.describe(places, osd, numbers, emulated, [size for _, size in parts])
+        if emulated:
+            preload.describe(places, osd, numbers, list(emulated.values()), list(sizes.values()))
         elif throttle is not None:
             throttle.limit(places.name, osd, numbers[0], Limit(options.iops, options.bandwidth))
     return blocks

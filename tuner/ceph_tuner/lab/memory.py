@@ -57,8 +57,7 @@ def placed(options: LabOptions, need: Need) -> LabOptions:
     if options.throttled:
         if options.storage == RAM:
             raise InputError("--storage", RAM, "disk: the kernel throttles no device that lies in memory")
-        return replace(options, storage=DISK, device_size=options.device_size or DISK_DEVICE)
-    if options.storage != DISK:
+    elif options.storage != DISK:
         if need.fits:
             return replace(options, storage=RAM, device_size=options.device_size or RAM_DEVICE)
         if options.storage == RAM:

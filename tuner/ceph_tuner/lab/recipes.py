@@ -30,9 +30,6 @@ RANDOM, SEQUENTIAL = "random", "sequential"
 PATTERNS = (RANDOM, SEQUENTIAL)
 """How clients choose offsets."""
 
-RECOVERY_SHARE = 1.0
-"""Of a drive's bandwidth, what recovery gets at most: 0.57 was measured beside clients, 0.86 without them."""
-
 MARGIN_S = 2.0
 """Loads begin before the settling does."""
 
@@ -56,7 +53,7 @@ class Bench:
     def moved(self, seconds: float, layout: PoolLayout, object_bytes: int) -> int:
         """So many objects that recovery or backfill lasts that long, whatever the settings."""
         drive = slowest_drive(self.session, layout.osds(self.lab))
-        return objects_for(seconds, RECOVERY_SHARE * drive.moved_objects_s(layout, object_bytes))
+        return objects_for(seconds, drive.moved_objects_s(layout, object_bytes))
 
     def clones(self, seconds: float, layout: PoolLayout) -> int:
         """So many clones that trimming lasts that long."""

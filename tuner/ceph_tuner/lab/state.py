@@ -36,10 +36,13 @@ class LabState:
     created: float
     ceph_version: str = ""
     keeper: Optional[ProcessId] = None
-    capacity_iops: float = 0.0
-    """What one OSD does on the first drive."""
     capacities: Mapping[str, float] = field(default_factory=dict)
-    """The same for each drive, by name."""
+    """IOPS of one OSD by Ceph's bench, by its drive's name; empty until they are measured."""
+
+    @property
+    def capacity_iops(self) -> float:
+        """The same for the first drive; 0 until it is measured."""
+        return self.capacities.get(self.options.groups[0].drive, 0.0)
 
     def to_dict(self) -> Dict[str, Any]:
         """Plain values for JSON."""
@@ -64,6 +67,8 @@ def read_state(places: LabPlaces) -> Optional[LabState]:
         values = json.loads(places.state.read_text(encoding="utf-8"))
         keeper = values.pop("keeper")
         values.pop("version")
+        # written by versions that knew one drive; it is among `capacities` now
+        values.pop("capacity_iops", None)
         options = LabOptions.from_dict(values.pop("options"))
         return LabState(options=options, keeper=ProcessId(**keeper) if keeper else None, **values)
     except FileNotFoundError:

@@ -151,15 +151,15 @@ class DriveSet:
         """The suffix of the options that the OSD goes by, and its device class where no other is asked for."""
         return "hdd" if self.rotational else "ssd"
 
+    @property
+    def parts(self) -> Dict[str, Drive]:
+        """Its drives by what they hold: `data`, and `database` where that has a drive of its own."""
+        return {"data": self.data} if self.database is None else {"data": self.data, "database": self.database}
+
     def to_dict(self) -> Dict[str, Any]:
         """Plain values; `from_dict` reads them."""
-        found: Dict[str, Any] = {
-            "data": {"kind": self.data.kind, **asdict(self.data)},
-            "bench_iops": dict(self.bench_iops),
-        }
-        if self.database is not None:
-            found["database"] = {"kind": self.database.kind, **asdict(self.database)}
-        return found
+        parts = {part: {"kind": drive.kind, **asdict(drive)} for part, drive in self.parts.items()}
+        return {**parts, "bench_iops": dict(self.bench_iops)}
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> DriveSet:
