@@ -208,7 +208,7 @@ def works_of(model: ClusterModel) -> List[str]:
 
 
 def space_of(model: ClusterModel, in_force: Settings) -> Space:
-    return space_for(model.release, ["client", *works_of(model)], in_force)
+    return space_for(model.release, ["client", *works_of(model)], in_force, shards=model.osd.shards)
 
 
 def profiles_of(model: ClusterModel) -> Dict[str, Settings]:

@@ -56,7 +56,8 @@ class Asked:
 
     def space(self, opened: Cluster, now: InForce) -> Space:
         """Give what is searched."""
-        return space_for(opened.release, self.wanted.slo.work, fitting_reservations(now.settings), self.knobs)
+        settings, work = fitting_reservations(now.settings), self.wanted.slo.work
+        return space_for(opened.release, work, settings, self.knobs, now.hardware.shards)
 
     def task(self, opened: Cluster, now: InForce) -> Task:
         """Give what the loop is asked."""

@@ -12,6 +12,7 @@ from ceph_tuner.bounded import read_json
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore, osd_versions, parsed
 from ceph_tuner.errors import InputError, RetryLater
 from ceph_tuner.history import History
+from ceph_tuner.in_force import hardware_of
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
 from ceph_tuner.profile import Profile
 from ceph_tuner.reading import spread
@@ -141,14 +142,24 @@ class Service:
 
     def in_force(self) -> Dict[str, Any]:
         """Profile and nine values that OSDs say they have, and whether those asked agree."""
+        shown = self._shown()
+        found = [settings_in_force(options) for options in shown.values()]
+        if not found:
+            return {"settings": {}, "osds": [], "agree": True}
+        names = [f"osd.{osd}" for osd in shown]
+        return {"settings": found[0], "osds": names, "agree": all(other == found[0] for other in found)}
+
+    def _shown(self) -> Dict[int, Dict[str, str]]:
+        """Options of some OSDs, of those that answer in time."""
         osds = spread(self.inventory.running(), 3)
         asked: List[Tuple[str, str, Mapping[str, str]]] = [(f"osd.{osd}", "config show", {}) for osd in osds]
         answers = self.commander.tell_many(asked, 2.0)
-        found = [settings_in_force(parsed(text, "config show")) for text in answers.values()]
-        if not found:
-            return {"settings": {}, "osds": [], "agree": True}
-        names = [daemon for daemon, _ in answers]
-        return {"settings": found[0], "osds": names, "agree": all(other == found[0] for other in found)}
+        return {int(daemon[len("osd.") :]): parsed(text, "config show") for (daemon, _), text in answers.items()}
+
+    def _shards(self) -> int:
+        """Shards of an OSD; of the one with the fewest of some that are asked, 1 where none answers."""
+        found = (hardware_of(options, kind=self.inventory.kind(osd)) for osd, options in self._shown().items())
+        return min((hardware.shards for hardware in found), default=1)
 
     def capacities(self, osds: Optional[Sequence[int]] = None) -> List[Capacity]:
         """Capacity in force and its source, for these OSDs or for some of all."""
@@ -260,6 +271,7 @@ class Service:
             "baseline": baseline,
             "told": _told(trials),
             "knobs": None,
+            "shards": self._shards(),
             "seed": seed,
             "ask": 1,
             "elsewhere": self.shelf().elsewhere(lambda: self.changes().in_force("osd", "here")),

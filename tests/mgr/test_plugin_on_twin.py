@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import Any, Callable, List, Tuple
 
 import pytest
@@ -27,7 +28,7 @@ from tuner.options import DEFAULTS
 from tuner.proto import Mgr
 from tuner.sampler import Sampler
 from tuner.service import Service
-from twins import small_twin
+from twins import OSD, small_twin
 
 WORK = {"recovery": (RecoveryWork("other", 20_000, MIB),)}
 
@@ -189,3 +190,17 @@ def test_recommend_and_status_hold_relative_bounds_against_the_same(monkeypatch:
     assert found == made.status()["slo"]
     assert [(verdict["bound"], verdict["met"]) for verdict in found] == [(pytest.approx(0.6), False)]
     assert [objective.bound.resolve(None) for objective in asked[0].objectives] == [pytest.approx(0.6)]
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+def test_the_optimiser_is_told_how_many_shards_an_osd_has(monkeypatch: pytest.MonkeyPatch, shards: int) -> None:
+    twin = small_twin(osd=replace(OSD, shards=shards), **WORK)
+    made, sampler = service(twin)
+    made.slo_set("client.p95_ms<=80", False, 1.0, "")
+    for _ in range(13):
+        sampler.tick()
+        twin.clock.sleep(5)
+    asked: List[Any] = []
+    monkeypatch.setattr("tuner.service.ask_worker", lambda request, *_: asked.append(request) or {"proposals": []})
+    made.recommend()
+    assert asked[0]["shards"] == shards

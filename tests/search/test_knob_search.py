@@ -113,6 +113,15 @@ def test_a_prior_saves_trials_even_where_it_is_wrong_by_two(factor: float) -> No
     assert cluster(going.safe_optimiser.best().settings)["client.p95_ms"] <= 80
 
 
+def test_designs_bound_the_wait_by_the_chunk_where_a_limit_is_divided_among_shards() -> None:
+    here = informed_designs(space_for(TENTACLE, ["recovery"], IN_FORCE, shards=8), ["recovery"])
+    assert here[0].settings["osd_recovery_max_chunk"] == 256 << 10
+    assert here[0].settings["osd_mclock_scheduler_background_recovery_lim"] == 0
+    one = informed_designs(SPACE, ["recovery"])
+    assert all("osd_recovery_max_chunk" not in proposal.settings for proposal in one)
+    assert one[0].settings["osd_mclock_scheduler_background_recovery_lim"] > 0
+
+
 def test_an_opening_is_tried_in_its_order() -> None:
     designs = informed_designs(SPACE, ["recovery"])
     going = search(opening=designs, options=Options(safe_probability=0.0))

@@ -78,6 +78,19 @@ def test_a_recovery_objective_brings_no_scrub_knob() -> None:
     assert space.free == MCLOCK_NINE
 
 
+@pytest.mark.parametrize("kind", ["recovery", "backfill"])
+def test_on_several_shards_recovery_brings_its_chunk(kind: str) -> None:
+    balanced = TENTACLE.profiles["balanced"]
+    space = space_for(TENTACLE, ["client", kind], balanced, shards=8)
+    assert space.free == (*MCLOCK_NINE, "osd_recovery_max_chunk")
+    # what is in force is the release's default until it is changed
+    assert space.decode(space.encode({}))["osd_recovery_max_chunk"] == 8 << 20
+    assert (
+        space_for(TENTACLE, ["client", "scrub"], balanced, shards=8).free
+        == space_for(TENTACLE, ["client", "scrub"], balanced).free
+    )
+
+
 @given(st.floats(0, 1))
 def test_recovery_chunks_are_whole_blocks_of_64_kib(u: float) -> None:
     space = space_for(TENTACLE, ["recovery"], TENTACLE.profiles["balanced"], ["osd_recovery_max_chunk"])

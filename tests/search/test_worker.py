@@ -76,6 +76,8 @@ def test_as_a_process_it_tells_errors_as_json_too() -> None:
         ({"knobs": "all"}, "request.knobs"),
         ({"seed": -1}, "request.seed"),
         ({"ask": 100}, "request.ask"),
+        ({"shards": 0}, "request.shards"),
+        ({"shards": 2.5}, "request.shards"),
     ],
 )
 def test_a_wrong_request_is_answered_with_its_place(changes: dict, words: str) -> None:
@@ -89,6 +91,10 @@ def test_a_wrong_request_is_answered_with_its_place(changes: dict, words: str) -
 def test_what_is_no_request_is_answered_too(text: str) -> None:
     result, code = serve(text)
     assert (result["kind"], code) == ("request", 2)
+
+
+def test_on_several_shards_the_chunk_of_recovery_is_searched() -> None:
+    assert answer(request(shards=8))["searched"] == [*MCLOCK_NINE, "osd_recovery_max_chunk"]
 
 
 def test_the_same_request_gives_the_same_answer_and_another_seed_another_one() -> None:

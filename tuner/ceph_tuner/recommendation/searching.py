@@ -96,8 +96,9 @@ def search(
     Raises InputError for an objective that the twin has nothing to say about, and for knobs that cannot be searched.
     """
     _check(question)
-    space = space_for(question.model.release, question.work, fitting_reservations(question.before), question.knobs)
     profiles, model = profiles_of(question), question.model
+    before, shards = fitting_reservations(question.before), model.osd.hardware.shards
+    space = space_for(model.release, question.work, before, question.knobs, shards)
     here = Here(model.release, model.osd.hardware, model.osds, question.slo.work)
     transfer = Elsewhere(profiles_elsewhere, here, space)
     total = effort.seeds * (len(profiles) + effort.trials) + effort.fresh * (len(profiles) + effort.finalists)

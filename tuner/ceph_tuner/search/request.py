@@ -18,6 +18,7 @@ from ceph_tuner.slo import Slo, parse_slo
 
 VERSION = 1
 ASK_MAX = 16
+SHARDS_MAX = 1024
 
 Told = Tuple[Settings, Result]
 
@@ -33,6 +34,7 @@ class Request:
     baseline: Optional[Mapping[str, float]]
     told: List[Told]
     knobs: Optional[List[str]]
+    shards: int
     seed: int
     ask: int
     safe_probability: float
@@ -58,8 +60,9 @@ def parse_request(data: object) -> Request:
         _values(document["baseline"], "request.baseline") if document.get("baseline") is not None else None,
         _told(document.get("told", []), release),
         knobs,
-        _seed(document),
-        _count(document),
+        _whole(document, "shards", 1, 1, SHARDS_MAX),
+        _whole(document, "seed", 0, 0, 2**63 - 1),
+        _whole(document, "ask", 1, 0, ASK_MAX),
         _share(document, "safe_probability", 0.95),
         _share(document, "step_limit", 1.0),
         _elsewhere(document.get("elsewhere")),
@@ -158,11 +161,11 @@ def _text(document: Mapping[str, Any], key: str) -> str:
     return value
 
 
-def _seed(document: Mapping[str, Any]) -> int:
-    seed = document.get("seed", 0)
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-        raise InputError("request.seed", repr(seed), "a whole number from 0 to 2**63 - 1")
-    return seed
+def _whole(document: Mapping[str, Any], key: str, default: int, low: int, high: int) -> int:
+    value = document.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InputError(f"request.{key}", repr(value), f"a whole number from {low} to {high}")
+    return value
 
 
 def _share(document: Mapping[str, Any], key: str, default: float) -> float:
@@ -170,13 +173,6 @@ def _share(document: Mapping[str, Any], key: str, default: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
         raise InputError(f"request.{key}", repr(value), "a number above 0 and at most 1")
     return float(value)
-
-
-def _count(document: Mapping[str, Any]) -> int:
-    count = document.get("ask", 1)
-    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= ASK_MAX:
-        raise InputError("request.ask", repr(count), f"0 to {ASK_MAX}")
-    return count
 
 
 def _placer(stem: str) -> Any:

@@ -68,6 +68,12 @@ WORK_OF: Dict[str, Tuple[str, ...]] = {
 }
 """Kind of work -> knobs searched for it beside the nine, where the release honours them, unless others are chosen."""
 
+CHUNK = "osd_recovery_max_chunk"
+
+WORK_ON_SHARDS: Dict[str, Tuple[str, ...]] = {"recovery": (CHUNK,), "backfill": (CHUNK,)}
+"""The same for OSDs with several shards. A limit is divided among the shards, and a pull costs a whole chunk of it: one
+of the default size holds a shard back for seconds, so that the chunk does what the limit does with one shard."""
+
 OVERRIDE = "osd_mclock_override_recovery_settings"
 
 
@@ -176,15 +182,18 @@ def space_for(
     work: Iterable[str],
     in_force: Mapping[str, Value],
     chosen: Optional[Sequence[str]] = None,
+    shards: int = 1,
 ) -> Space:
     """Give the space for the kinds of work that the objectives are about, or of the `chosen` knobs.
 
-    `in_force` holds at least the nine values; knobs that it lacks have the release's default.
+    `in_force` holds at least the nine values; knobs that it lacks have the release's default. `shards`: of an OSD; of
+    the one with the fewest where they differ.
     Raises InputError for a chosen knob that the release ignores, or that may not be tried on a live cluster.
     """
     # the recovery knobs work only with the override, so choosing one chooses that too
     possible = [entry.name for entry in searchable(release, {**in_force, OVERRIDE: True})]
-    wanted = [*MCLOCK_NINE, *(name for kind in sorted(work) for name in WORK_OF.get(kind, ()))]
+    tables = (WORK_OF, WORK_ON_SHARDS) if shards > 1 else (WORK_OF,)
+    wanted = [*MCLOCK_NINE, *(name for kind in sorted(work) for table in tables for name in table.get(kind, ()))]
     for name in chosen or ():
         if name in KNOBS and not KNOBS[name].effective(release).works:
             effect = KNOBS[name].effective(release)

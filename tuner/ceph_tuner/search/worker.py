@@ -17,6 +17,7 @@ Request
     told      list of what was tried: {"settings": {…} or "profile": NAME, and "values": {metric: mean} or
               "failed": REASON (with the "values" seen until then)}
     knobs     names of the knobs to search, or null for those that the objectives are about
+    shards    of an OSD, of the one with the fewest where they differ (default 1)
     seed      an integer; the same request gives the same answer
     ask       how many proposals, to be tried side by side (0 to 16, default 1)
     safe_probability, step_limit
@@ -63,7 +64,7 @@ TOLD_MAX = 200
 def answer(data: object) -> Dict[str, Any]:
     """Answer a request that was read from JSON. Raises InputError."""
     request = parse_request(data)
-    space = space_for(request.release, request.slo.work, request.in_force, request.knobs)
+    space = space_for(request.release, request.slo.work, request.in_force, request.knobs, request.shards)
     best = _best(request.told, request.slo, request.baseline)
     return {
         "version": VERSION,
