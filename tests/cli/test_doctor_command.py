@@ -8,7 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from ceph_tuner.clusters.twin import TwinCluster
-from ceph_tuner_cli import doctor, render
+from ceph_tuner_cli import cluster_option, doctor, render
 from twins import small_twin
 
 Program = Callable[..., Tuple[int, str, str]]
@@ -90,3 +90,42 @@ def test_neither_cluster_nor_host_is_an_error(run: Program) -> None:
     code, _, err = run("doctor")
     assert code == 2
     assert "--host" in err
+
+
+@pytest.fixture
+def reached(twin: TwinCluster, monkeypatch: pytest.MonkeyPatch) -> TwinCluster:
+    """The same, where a command writes."""
+    monkeypatch.setattr(cluster_option, "open_cluster", lambda name: twin)
+    return twin
+
+
+def test_the_cure_of_stale_shards_is_shown_and_then_run(reached: TwinCluster, run: Program) -> None:
+    before = reached.commander.mon("config dump", {})
+    code, out, err = run("doctor", "--cluster", "twin", "--cure", "stale-shards")
+    assert code == 0
+    assert "osd_mclock_max_sequential_bandwidth" in out
+    assert "nothing is changed: add --yes to write it" in err
+    assert reached.commander.mon("config dump", {}) == before
+    code, out, err = run("doctor", "--cluster", "twin", "--cure", "stale-shards", "--yes", "--format", "json")
+    assert code == 0
+    document = json.loads(out)
+    assert (document["written"], document["osds"]) == (True, [0, 1, 2, 3])
+    assert len(document["steps"]) == 2
+    assert "every shard of 4 OSDs has read its values again" in err
+    assert reached.commander.mon("config dump", {}) == before
+    (entry,) = reached.applier().history()
+    assert entry.why == "doctor --cure stale-shards"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--cluster", "twin", "--cure", "everything"), "--cure: found 'everything'"),
+        (("--cure", "stale-shards"), "doctor --cure: found no --cluster"),
+        (("--cluster", "twin", "--cure", "stale-shards", "--target", "osd/host:nowhere"), "nowhere"),
+    ],
+)
+def test_what_cannot_be_cured_is_refused(reached: TwinCluster, run: Program, words: Tuple[str, ...], said: str) -> None:
+    code, _, err = run("doctor", *words)
+    assert code == 2
+    assert said in " ".join(err.split())
