@@ -20,7 +20,8 @@ from ceph_tuner.errors import TunerError
 from ceph_tuner.lab.bringup import up
 from ceph_tuner.lab.chroot import check_host
 from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.state import lab_names
+from ceph_tuner.lab.places import LabPlaces
+from ceph_tuner.lab.state import lab_names, readable_state
 from ceph_tuner.lab.teardown import down
 from ceph_tuner.lab.throttle import host_throttle
 
@@ -75,14 +76,36 @@ def _lab_of(item: pytest.Item) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """On Debian as root a test that is skipped has failed: what it needs is installed there."""
+    """A failed test's labs are described in its report: they are gone when it is read.
+
+    On Debian as root a test that is skipped has failed: what it needs is installed there.
+    """
     report = yield
+    if report.failed and item.get_closest_marker("cluster"):
+        for name in lab_names():
+            if name.startswith(f"test-{os.getpid()}-"):
+                report.sections.append((f"lab {name}", _described(LabPlaces(name))))
     if report.skipped and not hasattr(report, "wasxfail") and debian_packages.on_debian_as_root():
         reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else str(report.longrepr)
         if _ON_PURPOSE not in reason:
             report.outcome = "failed"
             report.longrepr = f"{item.nodeid} was left out, which no test is on Debian as root: {reason}"
     return report
+
+
+def _described(places: LabPlaces, lines: int = 25) -> str:
+    """Which of a lab's daemons run, and how the logs of its mgrs and of its supervision end."""
+    state = readable_state(places)
+    if state is None:
+        return "its state cannot be read"
+    lab = Lab(places, state)
+    running = lab.daemons()
+    found = [f"not running: {', '.join(sorted(set(lab.daemon_names) - set(running))) or 'none'}"]
+    for name in ("supervision", *(f"mgr.{mgr}" for mgr in lab.mgrs)):
+        log = places.shared / "log" / f"{name}.log"
+        tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:] if log.exists() else []
+        found += ["", f"{log.name}:", *(line[:240] for line in tail)]
+    return "\n".join(found)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
