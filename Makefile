@@ -60,7 +60,7 @@ lab: setup
 	$(LINK)
 
 tune: lab
-	$(BIN)/ceph-tuner tune --cluster lab --slo examples/slo-recovery.yaml --trials 8 --profiles
+	$(BIN)/ceph-tuner tune --cluster lab --slo examples/slo-recovery.yaml --trials 8 --window 10 --profiles
 
 # what is measured is kept after every window: run it again to go on where it stopped
 WINDOWS ?=

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import socket
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence
 
 from ceph_tuner.clusters.dashboard_api import DashboardApi
 from ceph_tuner.clusters.machine import SystemClock
+from ceph_tuner.errors import ClusterTimeout, CommandFailed
 from ceph_tuner.lab.cluster import Lab
 from fake_dashboard import PASSWORD, USER, certificates
 
@@ -48,10 +49,34 @@ def dashboards(lab: Lab, directory: Path) -> Iterator[Served]:
         ceph(lab, "config", "set", "mgr", f"mgr/dashboard/{mgr}/{'ssl_' * tls}server_port", str(port))
         urls.append(f"http{'s' * tls}://127.0.0.1:{port}")
     ceph(lab, "mgr", "module", "enable", "dashboard")
+    try:
+        _wait_served(lab, urls)
+        try:
+            _make_reader(lab)
+        except ClusterTimeout:
+            # seen once on Reef: the active mgr answered no command any more, on a machine with much else to do
+            for mgr in lab.mgrs:
+                lab.stop_daemon(f"mgr.{mgr}", wait=10)
+                lab.start_daemon(f"mgr.{mgr}")
+            _wait_served(lab, urls)
+            _make_reader(lab)
+        yield Served(urls, trust)
+        _remove_reader(lab)
+    finally:
+        ceph(lab, "mgr", "module", "disable", "dashboard")
+        ceph(lab, "config", "set", "mgr", "mgr/dashboard/ssl", "false")
+
+
+def _wait_served(lab: Lab, urls: Sequence[str]) -> None:
     end_s = time.monotonic() + 120
     while not json.loads(ceph(lab, "mgr", "services")).get("dashboard", "").startswith(tuple(urls)):
         assert time.monotonic() < end_s, ceph(lab, "health", "detail")
         time.sleep(1)
+
+
+def _make_reader(lab: Lab) -> None:
+    # an attempt that was given up may have made them
+    _remove_reader(lab)
     for words in (
         ["ac-role-create", ROLE],
         ["ac-role-add-scope-perms", ROLE, "config-opt", "read"],
@@ -59,13 +84,12 @@ def dashboards(lab: Lab, directory: Path) -> Iterator[Served]:
         ["ac-user-create", USER, ROLE, "-i", "-", "--force-password"],
     ):
         ceph(lab, "dashboard", *words, payload=PASSWORD if "-i" in words else "")
-    try:
-        yield Served(urls, trust)
-    finally:
-        ceph(lab, "dashboard", "ac-user-delete", USER)
-        ceph(lab, "dashboard", "ac-role-delete", ROLE)
-        ceph(lab, "mgr", "module", "disable", "dashboard")
-        ceph(lab, "config", "set", "mgr", "mgr/dashboard/ssl", "false")
+
+
+def _remove_reader(lab: Lab) -> None:
+    for words in (["ac-user-delete", USER], ["ac-role-delete", ROLE]):
+        with suppress(CommandFailed):
+            ceph(lab, "dashboard", *words)
 
 
 def _with_tls(lab: Lab, directory: Path) -> Dict[str, Any]:
