@@ -71,7 +71,8 @@ def _lab_of(item: pytest.Item) -> str:
     names = set(getattr(item, "fixturenames", ()))
     if {"tentacle_lab", "reef_lab"} <= names:
         return "both"
-    return "tentacle" if "tentacle_lab" in names else "reef" if "reef_lab" in names else "own"
+    # with those that need both: else the tests of one lab would last longer than all others
+    return "both" if "tentacle_lab" in names else "reef" if "reef_lab" in names else "own"
 
 
 @pytest.hookimpl(wrapper=True)

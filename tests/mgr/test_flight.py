@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from flight import Flight
 
-HOURS = 2.0
+HOURS = 1.0
 
 
 @pytest.mark.parametrize(("seed", "copies"), [(1, 2), (2, 3)], ids=["canaries of hosts", "canaries of OSDs"])
