@@ -35,8 +35,8 @@ _RECOVERY: Tuple[Tuple[str, Shares, Shares, Shares, Dict[str, int]], ...] = (
     ("no limit, clients weighted high", (0.7, 48, 0), (0.1, 1, 0), (0.05, 1, 0), _MIDDLE),
     ("recovery limited to a third", (0.6, 24, 0), (0.1, 1, 0.33), (0.05, 1, 0.2), _SMALLEST),
 )
-# On several shards small chunks did what a limit does on one: p95 17 to 22 ms at 25 MB/s where the default chunk gave
-# 46 ms at 33 MB/s, and a limit at the default chunk 3 MB/s (docs/loads.md).
+# On several shards small chunks did what a limit does on one: p95 16 ms at 26 MB/s where the default chunk gave
+# 46 ms at 34 MB/s, and a limit at the default chunk 3 MB/s (docs/loads.md).
 _RECOVERY_ON_SHARDS: Tuple[Tuple[str, Shares, Shares, Shares, Dict[str, int]], ...] = (
     ("recovery in small chunks", (0.6, 8, 0), (0.3, 1, 0), (0.05, 1, 0.7), {**_SMALLEST, CHUNK: 256 * KIB}),
     (

@@ -38,7 +38,7 @@ class _Exponents(NamedTuple):
 
 
 _CONCURRENCY: Mapping[str, Mapping[str, _Exponents]] = {
-    # 256 KiB in place of 8 MiB: p95 from 46 to 20 ms, recovery from 33 to 26 MB/s
+    # 256 KiB in place of 8 MiB: p95 from 46 to 16 ms, recovery from 34 to 26 MB/s
     "recovery": {CHUNK: _Exponents(0.075, 0.25)},
     # docs/ceph-behaviour.md: a third of the chunk took 40% off the clients' p95 at the same scrub rate
     "scrub": {"osd_max_scrubs": _Exponents(0.1, 0.1), "osd_scrub_chunk_max": _Exponents(0.0, 0.45)},
