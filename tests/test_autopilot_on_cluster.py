@@ -44,7 +44,7 @@ QUICK = {
     "auto_changes_per_day": 1000,
     "guard_windows": GUARD_WINDOWS,
 }
-P95 = "client.p95_ms"
+P95, P99 = "client.p95_ms", "client.p99_ms"
 
 PLANTED = """#!/usr/bin/python3
 import json
@@ -164,6 +164,18 @@ def flown(lab: Lab) -> Iterator[Flown]:
         yield found
 
 
+@pytest.fixture
+def flown_alone(needs_lab: None) -> Iterator[Flown]:
+    """On the default drive: on a slower one scrub outlasts the turns, which cannot be told then."""
+    name = f"test-{os.getpid()}-alone"
+    try:
+        lab = up(name, {}, lambda line: None)
+        with closing(Flown(lab, open_cluster(name))) as found:
+            yield found
+    finally:
+        down(name, lambda line: None)
+
+
 def done(flown: Flown, what: str, after: int) -> List[Record]:
     """Records of that kind with an outcome, after that number."""
     return [record for record in flown.records(what) if record.number > after and record.refers]
@@ -171,12 +183,13 @@ def done(flown: Flown, what: str, after: int) -> List[Record]:
 
 @pytest.mark.quiet
 @pytest.mark.timeout(1800)
-def test_it_holds_the_objectives_adapts_to_another_load_and_takes_a_planted_proposal_back(flown: Flown) -> None:
+def test_it_holds_the_objectives_adapts_to_another_load_and_takes_a_planted_proposal_back(flown_alone: Flown) -> None:
+    flown = flown_alone
     # clients alone: the objectives are met, and nothing is touched
     before = flown.settings()
-    flown.wants(f"{P95} <= 60 ms", "scrub.bytes_s >= 12 MB/s")
-    flown.load("client", rate=120)
-    flown.until(lambda: flown.seen("client.iops") > 80, 120)
+    flown.wants(f"{P99} <= 60 ms", "scrub.bytes_s >= 20 MB/s")
+    flown.load("client", rate=250)
+    flown.until(lambda: flown.seen("client.iops") > 200, 120)
     flown.mon("tuner auto on")
     time.sleep(6 * WINDOW_S)
     assert flown.explained()["missed"] == []
@@ -184,20 +197,20 @@ def test_it_holds_the_objectives_adapts_to_another_load_and_takes_a_planted_prop
     assert not flown.records(PROPOSAL)
 
     # scrub begins, and clients wait for its chunks: the real optimiser finds settings that are kept
-    flown.load("client-scrub", rate=120, scrub_objects=1200, scrub_object_bytes="1MiB")
-    flown.until(lambda: P95 in " ".join(flown.explained()["missed"]), 240)
+    flown.load("client-scrub", rate=250)
+    flown.until(lambda: P99 in " ".join(flown.explained()["missed"]), 240)
     # on a busy machine the first verdict may be that nothing can be told; it pauses, and another proposal follows
     flown.until(lambda: done(flown, KEPT, 0), 1000)
     kept = flown.settings()
     assert kept != before
-    flown.until(lambda: flown.seen("scrub.bytes_s") > 12e6 and flown.seen(P95) <= 60, 120)
+    flown.until(lambda: flown.seen("scrub.bytes_s") > 20e6 and flown.seen(P99) <= 60, 120)
     time.sleep(4 * WINDOW_S)
     assert flown.explained()["missed"] == []
 
     # a planted proposal starves the clients: taken back before the objective was broken for more than three windows
     flown.plant(STARVED)
     last = flown.records()[-1].number
-    flown.wants(f"{P95} <= 60 ms", "scrub.bytes_s >= 12 MB/s", soft=f"{P95} <= 1 ms")
+    flown.wants(f"{P99} <= 60 ms", "scrub.bytes_s >= 20 MB/s", soft=f"{P95} <= 1 ms")
     (applied, *_) = flown.until(lambda: done(flown, APPLY, last), 240)
     (back, *_) = flown.until(lambda: done(flown, TAKEN_BACK, last), 120)
     assert back.at - applied.at <= SETTLE_S + GUARD_WINDOWS * WINDOW_S + 3 * INTERVAL_S
