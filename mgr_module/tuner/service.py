@@ -142,12 +142,7 @@ class Service:
 
     def in_force(self) -> Dict[str, Any]:
         """Profile and nine values that OSDs say they have, and whether those asked agree."""
-        shown = self._shown()
-        found = [settings_in_force(options) for options in shown.values()]
-        if not found:
-            return {"settings": {}, "osds": [], "agree": True}
-        names = [f"osd.{osd}" for osd in shown]
-        return {"settings": found[0], "osds": names, "agree": all(other == found[0] for other in found)}
+        return _agreed(self._shown())
 
     def _shown(self) -> Dict[int, Dict[str, str]]:
         """Options of some OSDs, of those that answer in time."""
@@ -156,9 +151,9 @@ class Service:
         answers = self.commander.tell_many(asked, 2.0)
         return {int(daemon[len("osd.") :]): parsed(text, "config show") for (daemon, _), text in answers.items()}
 
-    def _shards(self) -> int:
-        """Shards of an OSD; of the one with the fewest of some that are asked, 1 where none answers."""
-        found = (hardware_of(options, kind=self.inventory.kind(osd)) for osd, options in self._shown().items())
+    def _shards(self, shown: Mapping[int, Mapping[str, str]]) -> int:
+        """Shards of an OSD; of the one with the fewest of these, 1 where there is none."""
+        found = (hardware_of(options, kind=self.inventory.kind(osd)) for osd, options in shown.items())
         return min((hardware.shards for hardware in found), default=1)
 
     def capacities(self, osds: Optional[Sequence[int]] = None) -> List[Capacity]:
@@ -230,10 +225,11 @@ class Service:
         trials, window = self._trials(), self.sampler.window(BASELINE_WINDOW_S)
         now = at_work(_means(window))
         baseline = self.baseline() or now or None
-        in_force = self.in_force()["settings"]
+        shown = self._shown()
+        in_force = _agreed(shown)["settings"]
         # relative bounds refer to what `status` holds them against
         fixed = absolute(slo, self.reference())
-        answer = self._ask(fixed, in_force, baseline, trials, len(trials), explain=True)
+        answer = self._ask(fixed, shown, baseline, trials, len(trials), explain=True)
         proposal = answer["proposals"][0] if answer["proposals"] else None
         return {
             "proposal": proposal,
@@ -251,12 +247,12 @@ class Service:
     def ask_for(self, slo: Slo, baseline: Mapping[str, float], begun: float, seed: int) -> Dict[str, Any]:
         """Have the optimiser propose for the cluster as it is since `begun`: older trials were under another load."""
         trials = [trial for trial in self._trials() if trial.at >= begun]
-        return self._ask(slo, self.in_force()["settings"], baseline, trials, seed)
+        return self._ask(slo, self._shown(), baseline, trials, seed)
 
     def _ask(
         self,
         slo: Slo,
-        in_force: Mapping[str, Any],
+        shown: Mapping[int, Mapping[str, str]],
         baseline: Optional[Mapping[str, float]],
         trials: List[Trial],
         seed: int,
@@ -267,11 +263,11 @@ class Service:
             "version": 1,
             "release": self.release_version(),
             "slo": slo.to_dict(),
-            "in_force": in_force,
+            "in_force": _agreed(shown)["settings"],
             "baseline": baseline,
             "told": _told(trials),
             "knobs": None,
-            "shards": self._shards(),
+            "shards": self._shards(shown),
             "seed": seed,
             "ask": 1,
             "elsewhere": self.shelf().elsewhere(lambda: self.changes().in_force("osd", "here")),
@@ -339,6 +335,15 @@ class Service:
             classes[name] = {"guaranteed_iops": reservation * total, "limit_iops": limit * total if limit else None}
         sources = sorted({capacity.source for capacity in asked})
         return {"total_iops": total, "sources": sources, "classes": classes, "client_iops": now.get("client.iops")}
+
+
+def _agreed(shown: Mapping[int, Mapping[str, str]]) -> Dict[str, Any]:
+    """What is in force by the options of some OSDs, and whether they agree; of the first where they do not."""
+    found = [settings_in_force(options) for options in shown.values()]
+    if not found:
+        return {"settings": {}, "osds": [], "agree": True}
+    names = [f"osd.{osd}" for osd in shown]
+    return {"settings": found[0], "osds": names, "agree": all(other == found[0] for other in found)}
 
 
 def _told(trials: List[Trial]) -> List[Dict[str, Any]]:
