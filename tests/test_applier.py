@@ -54,6 +54,21 @@ def test_killed_between_any_two_writes(at: int, landed: bool) -> None:
     assert [key for key in monitors.store.values if key.startswith("lock/")] == []
 
 
+def dying_in(
+    monitors: Monitors, late: List[Callable[[], None]], here: Callable[[str], bool]
+) -> Callable[[str, str, Optional[str]], bool]:
+    """For `refuse`: the process dies in the write of an option for which `here` holds; `late` lets that write land."""
+
+    def die(who: str, name: str, value: Optional[str]) -> bool:
+        if here(name):
+            late.append(lambda: monitors.someone_sets(who, name, value))
+            kill_at(monitors, 1)
+            raise Killed
+        return False
+
+    return die
+
+
 @pytest.mark.parametrize("at", range(11))
 def test_a_write_that_lands_after_its_process_died_is_taken_back_too(at: int) -> None:
     monitors = Monitors(table=BEFORE)
@@ -62,14 +77,7 @@ def test_a_write_that_lands_after_its_process_died_is_taken_back_too(at: int) ->
     assert at < len(plan.steps)
     held: List[Callable[[], None]] = []
 
-    def die(who: str, name: str, value: Optional[str]) -> bool:
-        if len(monitors.writes) == at:
-            held.append(lambda: monitors.someone_sets(who, name, value))
-            kill_at(monitors, 1)
-            raise Killed
-        return False
-
-    monitors.refuse = die
+    monitors.refuse = dying_in(monitors, held, lambda name: len(monitors.writes) == at)
     with pytest.raises(Killed):
         one.apply(plan)
     monitors.refuse = lambda who, name, value: False
@@ -411,14 +419,7 @@ def test_of_steps_that_touch_a_key_twice_the_one_under_way_is_known() -> None:
     wanted = {PROFILE: "high_client_ops", "osd_max_scrubs": 1}
     late: List[Callable[[], None]] = []
 
-    def die(who: str, name: str, value: Optional[str]) -> bool:
-        if name == "osd_max_scrubs":
-            late.append(lambda: monitors.someone_sets(who, name, value))
-            kill_at(monitors, 1)
-            raise Killed
-        return False
-
-    monitors.refuse = die
+    monitors.refuse = dying_in(monitors, late, lambda name: name == "osd_max_scrubs")
     with pytest.raises(Killed):
         one.apply(one.plan("osd", wanted))
     survive(monitors)

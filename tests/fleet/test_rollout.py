@@ -191,6 +191,12 @@ def test_a_lost_osd_goes_before_what_is_missed_because_of_it() -> None:
     assert breach_of(status(objectives=missed, up=2)) == "1 of its 3 OSDs are down"
 
 
+def take_claims_away(monitors: Monitors) -> None:
+    """Whoever holds the lock has lost it, as to another tuner that came and has gone."""
+    for key in monitors.store.keys("lock/"):
+        monitors.store.remove(key)
+
+
 def site(monitors: Monitors, label: str = "fleet x") -> MemberSite:
     cluster = Cluster("a", object(), monitors, monitors.store, TENTACLE, "20.2.4", clock=ManualClock())  # type: ignore[arg-type]
     return MemberSite(Member("a", ByLab("a")), lambda: cluster, label, "osd", lambda cluster: {"osd_max_scrubs": 2})
@@ -245,8 +251,7 @@ def test_a_trial_whose_lock_was_lost_meanwhile_is_taken_back_under_a_new_one(rec
     suspended = site(monitors)
     suspended.bring()
     # another tuner came while this one was asleep, and has gone
-    for key in monitors.store.keys("lock/"):
-        monitors.store.remove(key)
+    take_claims_away(monitors)
     if recovered:
         suspended._cluster.applier().recover()
     assert suspended.take_back() is not None
@@ -299,8 +304,7 @@ def test_a_full_journal_is_no_reason_to_lose_a_change(monkeypatch: pytest.Monkey
 def killed(monitors: Monitors, label: str = "fleet x") -> None:
     site(monitors, label).bring()
     # its process is gone, and with it its claim
-    for key in monitors.store.keys("lock/"):
-        monitors.store.remove(key)
+    take_claims_away(monitors)
 
 
 def test_a_rollback_takes_back_what_a_killed_rollout_left_on_trial() -> None:
@@ -321,8 +325,7 @@ def test_a_rollback_of_what_was_kept_is_not_undone_by_a_later_trial_that_is_take
     other = site(monitors, "fleet y")
     other._wanted = lambda cluster: {"osd_max_scrubs": 3}
     other.bring()
-    for key in monitors.store.keys("lock/"):
-        monitors.store.remove(key)
+    take_claims_away(monitors)
     assert scrubs(monitors) == "3"
     assert len(list(site(monitors).undo())) == 2
     assert scrubs(monitors) is None
@@ -527,8 +530,7 @@ def test_a_member_whose_lock_another_has_for_a_while_is_taken_back_once_it_is_fr
     before = monitors.dump()
     brought = site(monitors)
     brought.bring()
-    for key in monitors.store.keys("lock/"):
-        monitors.store.remove(key)
+    take_claims_away(monitors)
     other = Lock(monitors.store, brought._cluster.clock, Holder("another", "elsewhere"), heartbeat=False)
     other.__enter__()
     sleep = clock.sleep
