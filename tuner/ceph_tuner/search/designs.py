@@ -15,6 +15,8 @@ from ceph_tuner.search.optimiser import Proposal
 from ceph_tuner.search.space import CHUNK, Space
 
 Shares = Tuple[float, int, float]
+Designs = Tuple[Tuple[str, Shares, Shares, Shares, Dict[str, int]], ...]
+"""Why, then (reservation, weight, limit) of client, recovery and best effort, then counts."""
 
 _COUNTS: Tuple[Dict[str, int], ...] = (
     {"osd_max_scrubs": 1, "osd_scrub_chunk_max": 5, "osd_pg_max_concurrent_snap_trims": 1, "osd_max_trimming_pgs": 1},
@@ -25,10 +27,9 @@ _SMALLEST, _SMALL, _MIDDLE = _COUNTS
 
 KIB = 1024
 
-# client, recovery, best effort (reservation, weight, limit)
 # In the lab a limit on recovery of 0.65 to 0.75 did most for the clients' p95; lower ones slowed recovery and made p95
 # worse again (docs/loads.md).
-_RECOVERY: Tuple[Tuple[str, Shares, Shares, Shares, Dict[str, int]], ...] = (
+_RECOVERY: Designs = (
     ("recovery limited to 0.65", (0.5, 16, 0), (0.15, 1, 0.65), (0.05, 1, 0.3), _SMALL),
     ("recovery limited to 0.75", (0.5, 8, 0), (0.2, 1, 0.75), (0.05, 1, 0.3), _SMALL),
     ("recovery limited to half", (0.5, 8, 0), (0.2, 1, 0.5), (0.05, 1, 0.3), _SMALL),
@@ -37,7 +38,7 @@ _RECOVERY: Tuple[Tuple[str, Shares, Shares, Shares, Dict[str, int]], ...] = (
 )
 # On several shards small chunks did what a limit does on one: p95 16 ms at 26 MB/s where the default chunk gave
 # 46 ms at 34 MB/s, and a limit at the default chunk 3 MB/s (docs/loads.md).
-_RECOVERY_ON_SHARDS: Tuple[Tuple[str, Shares, Shares, Shares, Dict[str, int]], ...] = (
+_RECOVERY_ON_SHARDS: Designs = (
     ("recovery in small chunks", (0.6, 8, 0), (0.3, 1, 0), (0.05, 1, 0.7), {**_SMALLEST, CHUNK: 256 * KIB}),
     (
         "small chunks, clients weighted high",
@@ -57,7 +58,7 @@ _RECOVERY_ON_SHARDS: Tuple[Tuple[str, Shares, Shares, Shares, Dict[str, int]], .
     ("chunks of 1 MiB, clients weighted high", (0.7, 48, 0), (0.1, 1, 0), (0.05, 1, 0), {**_MIDDLE, CHUNK: 1024 * KIB}),
 )
 # scrub is held back by chunks and by how many run at once, hardly by a limit
-_BEST_EFFORT: Tuple[Tuple[str, Shares, Shares, Shares, Dict[str, int]], ...] = (
+_BEST_EFFORT: Designs = (
     ("small chunks, one at a time", (0.6, 8, 0), (0.2, 1, 0.75), (0.05, 1, 0.7), _SMALLEST),
     ("small chunks, one at a time, limit 0.4", (0.5, 16, 0), (0.2, 1, 0.75), (0.05, 1, 0.4), _SMALLEST),
     ("small chunks, two at a time, limit 0.5", (0.5, 8, 0), (0.2, 1, 0.5), (0.05, 1, 0.5), _SMALL),
