@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Iterator, List
+from typing import Callable, Iterator, List, Optional, Tuple
 
 import pytest
 
@@ -26,8 +26,10 @@ with open(folder + "/pids", "a") as file:
     file.write(f"{os.getpid()}\\n")
 for descriptor in (0, 1, 2):
     os.close(descriptor)
-time.sleep(60)
-os._exit(0)
+while not os.path.exists(folder + "/anew"):
+    time.sleep(0.02)
+os.remove(folder + "/anew")
+os.execv(sys.executable, [sys.executable, "-c", sys.orig_argv[2], folder, "0"])
 """
 
 
@@ -50,6 +52,12 @@ class Daemon:
     def end(self, number: int) -> None:
         eventually(lambda: bool(self.pids))
         os.kill(self.pids[-1], number)
+
+    def begin_anew(self) -> None:
+        """As a mgr does for a module that is enabled: it executes itself and goes into the background again."""
+        starts = len(self.pids)
+        (self.folder / "anew").touch()
+        eventually(lambda: len(self.pids) == starts + 1)
 
     @staticmethod
     def supervisors() -> List[int]:
@@ -88,6 +96,19 @@ def test_what_crashes_is_started_again_and_it_is_noted(daemon: Daemon, number: i
     assert command_line(daemon.pids[1]) != []
 
 
+def test_what_began_anew_by_itself_is_looked_after_as_before(daemon: Daemon) -> None:
+    assert daemon.start() == 0
+    for times in (2, 3):
+        eventually(lambda: bool(daemon.pids))
+        daemon.begin_anew()
+        assert len(daemon.pids) == times
+    daemon.end(signal.SIGABRT)
+    eventually(lambda: len(daemon.pids) == 4)
+    daemon.end(signal.SIGTERM)
+    eventually(lambda: gone(daemon))
+    assert len(daemon.pids) == 4
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_what_is_killed_on_purpose_stays_dead(daemon: Daemon, number: int) -> None:
     assert daemon.start() == 0
@@ -112,11 +133,20 @@ def test_a_start_that_fails_is_told_and_not_repeated(daemon: Daemon) -> None:
     assert daemon.pids == []
 
 
-@pytest.mark.timeout(180)
+def active_mgr(lab: Lab) -> Tuple[str, Optional[int]]:
+    """Its daemon and its process."""
+    daemon = f"mgr.{lab.json(['ceph', 'mgr', 'dump'])['active_name']}"
+    return daemon, lab.daemon_pid(daemon)
+
+
+@pytest.mark.timeout(300)
 def test_a_mgr_that_crashes_is_started_again_and_one_that_was_stopped_is_not(any_lab: Lab) -> None:
-    name = any_lab.json(["ceph", "mgr", "dump"])["active_name"]
-    daemon = f"mgr.{name}"
-    first = any_lab.daemon_pid(daemon)
+    daemon, first = active_mgr(any_lab)
+    # for a module it begins anew, in a process of its own making
+    any_lab.run(["ceph", "mgr", "module", "enable", "insights"])
+    eventually(lambda: active_mgr(any_lab)[1] not in (None, first), 60)
+    eventually(lambda: bool(any_lab.json(["ceph", "mgr", "dump"])["available"]), 60)
+    daemon, first = active_mgr(any_lab)
     assert first is not None
     os.kill(first, signal.SIGABRT)
     eventually(lambda: any_lab.daemon_pid(daemon) not in (None, first), 60)
@@ -129,4 +159,5 @@ def test_a_mgr_that_crashes_is_started_again_and_one_that_was_stopped_is_not(any
     time.sleep(12)
     assert any_lab.daemon_pid(daemon) is None
     any_lab.start_daemon(daemon)
+    any_lab.run(["ceph", "mgr", "module", "disable", "insights"])
     eventually(lambda: bool(any_lab.json(["ceph", "mgr", "dump"])["available"]), 60)

@@ -17,7 +17,7 @@ import sys
 import time
 from collections import deque
 from pathlib import Path
-from typing import Deque, List, Sequence
+from typing import Deque, Dict, List, Sequence
 
 DELAY_S = 10.0
 BURST, BURST_S = 3, 1800.0
@@ -57,7 +57,7 @@ def _supervise(daemon: str, log: Path, argv: Sequence[str], delay_s: float, read
         os.dup2(nowhere, descriptor)
     restarts: Deque[float] = deque(maxlen=BURST)
     while code == 0:
-        status = _end_of(_children())
+        status = _end_of_daemon()
         if not crashed(status):
             return
         end = f"{daemon} ended with {os.waitstatus_to_exitcode(status)}"
@@ -73,28 +73,37 @@ def _supervise(daemon: str, log: Path, argv: Sequence[str], delay_s: float, read
             _note(log, f"{end}; started again" + (f" in vain: {code}" if code else ""))
 
 
-def _children() -> List[int]:
-    """What the starter left in the background."""
-    found = []
+def _children() -> Dict[int, bytes]:
+    """What was left in the background: the name of each process."""
+    found = {}
     for entry in os.listdir("/proc"):
         try:
-            fields = Path(f"/proc/{entry}/stat").read_bytes().rpartition(b")")[2].split() if entry.isdigit() else []
+            line = Path(f"/proc/{entry}/stat").read_bytes() if entry.isdigit() else b""
         except OSError:
             continue
-        if fields and int(fields[1]) == os.getpid():
-            found.append(int(entry))
+        name, _, rest = line.partition(b"(")[2].rpartition(b")")
+        if rest and int(rest.split()[1]) == os.getpid():
+            found[int(entry)] = name
     return found
 
 
-def _end_of(daemons: Sequence[int]) -> int:
-    """Wait status of the first of these that ends; whatever else is adopted later is only waited for."""
-    while True:
+def _end_of_daemon() -> int:
+    """Wait status of what the starter left in the background.
+
+    A mgr that begins anew (for a module that is enabled) executes itself and goes into the background once more: its
+    process ends well, and leaves another of its name. Whatever else is adopted is only waited for.
+    """
+    daemons = _children()
+    status = 0
+    while daemons:
         try:
             pid, status = os.wait()
         except ChildProcessError:
-            return 0
-        if pid in daemons:
             return status
+        name = daemons.pop(pid, None)
+        if name is not None:
+            daemons = {} if status else {child: other for child, other in _children().items() if other == name}
+    return status
 
 
 def _note(log: Path, line: str) -> None:
