@@ -10,13 +10,12 @@ are not measured again. Run it on a machine that does nothing else: the machine'
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import statistics
 import time
-from pathlib import Path
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Mapping, Sequence
+
+import runs_file
 
 from ceph_tuner.lab import scenarios
 from ceph_tuner.lab.cluster import Lab
@@ -40,22 +39,18 @@ def shown(metric: str) -> bool:
     )
 
 
-def lines_of(path: Path) -> List[Dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def measure(arguments: argparse.Namespace) -> None:
     lab = Lab.open(arguments.cluster)
     drive = ",".join(map(str, lab.state.options.groups))
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}"
     for name in arguments.scenarios.split(","):
-        there = [each for each in lines_of(arguments.output) if (each["drive"], each["scenario"]) == (drive, name)]
+        lines = runs_file.lines_of(arguments.output)
+        there = [each for each in lines if (each["drive"], each["scenario"]) == (drive, name)]
         if len(there) >= arguments.windows:
             continue
         options = options_for_window(name, {}, arguments.seconds + SETTLE_S)
         with scenarios.scenario(name, lab, **options) as scenario:
             for number in range(len(there), arguments.windows):
-                if arguments.until is not None and time.strftime("%H:%M") >= arguments.until:
+                if runs_file.over(arguments):
                     return
                 began = time.time()
                 scenario.prepare()
@@ -68,7 +63,7 @@ def measure(arguments: argparse.Namespace) -> None:
                     "seconds": arguments.seconds,
                     "ceph": lab.state.ceph_version,
                     "release": lab.release,
-                    "machine": machine,
+                    "machine": runs_file.machine(),
                     "storage": lab.state.options.storage,
                     "shards": lab.state.options.shards or "Ceph's own",
                     "date": time.strftime("%Y-%m-%d"),
@@ -77,8 +72,7 @@ def measure(arguments: argparse.Namespace) -> None:
                     "means": {metric: measure.mean for metric, measure in measures.items()},
                     "remarks": list(scenario.remarks()),
                 }
-                with arguments.output.open("a") as output:
-                    output.write(json.dumps(line) + "\n")
+                runs_file.append(arguments.output, line)
                 print(
                     name, number, {metric: round(value, 2) for metric, value in line["means"].items() if shown(metric)}
                 )
@@ -105,18 +99,14 @@ def table(lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--cluster", default="lab")
+    parser = runs_file.parser(__doc__, "repeatability.jsonl")
     parser.add_argument("--scenarios", default=",".join(SCENARIOS))
     parser.add_argument("--windows", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--until", help="begin no window after this time of day, HH:MM")
-    parser.add_argument("--output", type=Path, default=Path("docs/results/repeatability.jsonl"))
-    parser.add_argument("--render", type=Path, help="print the table of an earlier run, measure nothing")
     arguments = parser.parse_args()
     if arguments.render is None:
         measure(arguments)
-    print(table(lines_of(arguments.render or arguments.output)))
+    print(table(runs_file.lines_of(arguments.render or arguments.output)))
 
 
 if __name__ == "__main__":

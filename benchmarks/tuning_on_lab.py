@@ -27,6 +27,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+import runs_file
 from scipy.stats import t as student
 
 from ceph_tuner.clusters import open_cluster
@@ -80,32 +81,25 @@ def run(arguments: argparse.Namespace, name: str, repeat: int, conditions: Mappi
     }
 
 
-def runs_of(path: Path) -> List[Dict[str, Any]]:
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def measure(arguments: argparse.Namespace) -> None:
     opened = open_cluster(arguments.cluster)
     try:
         conditions = {
             "ceph": opened.version,
             "python": platform.python_version(),
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}",
+            "machine": runs_file.machine(),
         }
     finally:
         opened.close()
-    done = {(entry["scenario"], entry["repeat"]) for entry in runs_of(arguments.output)}
+    done = {(entry["scenario"], entry["repeat"]) for entry in runs_file.lines_of(arguments.output)}
     for repeat in range(1, arguments.repeats + 1):
         for name in arguments.scenarios.split(","):
             if (name, repeat) in done:
                 continue
-            if arguments.until is not None and time.strftime("%H:%M") >= arguments.until:
+            if runs_file.over(arguments):
                 return
             entry = run(arguments, name, repeat, conditions)
-            with arguments.output.open("a", encoding="utf-8") as output:
-                output.write(json.dumps(entry) + "\n")
+            runs_file.append(arguments.output, entry)
 
 
 class Compared:
@@ -227,20 +221,16 @@ def tables(entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--cluster", default="lab")
+    parser = runs_file.parser(__doc__, "tuning-on-lab.jsonl")
     parser.add_argument("--scenarios", default=",".join(SCENARIOS))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--window", type=float, default=15.0)
     parser.add_argument("--settle", type=float, default=4.0)
-    parser.add_argument("--until", help="begin no run after this time of day, HH:MM")
-    parser.add_argument("--output", type=Path, default=Path("docs/results/tuning-on-lab.jsonl"))
-    parser.add_argument("--render", type=Path, help="print the tables of an earlier run, measure nothing")
     arguments = parser.parse_args()
     if arguments.render is None:
         measure(arguments)
-    print(tables(runs_of(arguments.render or arguments.output)))
+    print(tables(runs_file.lines_of(arguments.render or arguments.output)))
 
 
 if __name__ == "__main__":

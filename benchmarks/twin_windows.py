@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import sys
 import time
 from contextlib import ExitStack
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 import numpy as np
+import runs_file
 
 from ceph_tuner.applier import Applier
 from ceph_tuner.clusters import Cluster, open_cluster
@@ -201,7 +201,7 @@ def measure(arguments: argparse.Namespace) -> None:
             "seed": arguments.seed,
             "window_s": whole.window,
             "settle_s": whole.settle,
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}",
+            "machine": runs_file.machine(),
             "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
             "windows": [],
         }

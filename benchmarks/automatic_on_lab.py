@@ -1,0 +1,218 @@
+"""The automatic mode on a lab, several times from the start: when it keeps settings, and what they do afterwards.
+
+    ceph-tuner lab up
+    python benchmarks/automatic_on_lab.py --cluster lab --runs 10 --output automatic.jsonl
+    python benchmarks/automatic_on_lab.py --render automatic.jsonl
+
+A run puts clients beside background work, looks a minute, switches the mode on with the optimiser of the mgr's own
+worker, waits until settings are kept and held (`--within` minutes at most), and looks for another minute. Then all is
+taken back and the audit trail is emptied. One line of the output is one run, with its trail. Run it on a machine that
+does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
+
+import runs_file
+
+from ceph_tuner.autopilot.audit import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Audit, Record
+from ceph_tuner.clusters import open_cluster
+from ceph_tuner.clusters.machine import SystemClock
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.clusters.plugin import OPTION_PREFIX, Plugin
+from ceph_tuner.errors import TunerError
+from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.slo import evaluate, parse_slo
+
+OBJECTIVES = ("client.p99_ms <= 60 ms", "scrub.bytes_s >= 10 MB/s")
+LOOK_S = 60.0
+"""Length of the mean that `ceph tuner status` shows."""
+
+
+def plugin_options(window_s: float) -> Dict[str, Any]:
+    """Shorter than an operator would want: trials that last minutes."""
+    return {
+        "sample_interval": 2.0,
+        "auto_window": window_s,
+        "auto_settle": 3.0,
+        "auto_miss_windows": 5,
+        "auto_baseline_windows": 6,
+        "auto_most_windows": 20,
+        "auto_hold_windows": 3,
+        "auto_quiet": 5,
+        "auto_back_off": 15,
+        "auto_changes_per_day": 1000,
+    }
+
+
+@contextmanager
+def load(lab: str, scenario: str, options: Sequence[str]) -> Iterator[None]:
+    """Clients beside background work, while the block lasts."""
+    command = [str(Path(sys.executable).with_name("ceph-tuner")), "lab", "load", "scenario", scenario, "--name", lab]
+    command += ["--seconds", "7200", *(word for option in options for word in ("--option", option))]
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        running.send_signal(signal.SIGINT)
+        running.wait(120)
+
+
+class Mode:
+    """The plugin of a lab, put in for one run and taken out with all that it did."""
+
+    def __init__(self, cluster: Cluster, options: Mapping[str, Any]) -> None:
+        self._cluster = cluster
+        self._plugin = Plugin(cluster, SystemClock())
+        self._plugin.install()
+        for name, value in options.items():
+            self.mon("config set", who="mgr", name=OPTION_PREFIX + name, value=str(value))
+
+    def close(self) -> None:
+        with suppress(TunerError):
+            self.mon("tuner auto off")
+        self._cluster.applier().undo(everything=True)
+        self._plugin.uninstall(purge=True)
+
+    def mon(self, prefix: str, **arguments: str) -> str:
+        return self._cluster.commander.mon(prefix, arguments)
+
+    def means(self) -> Dict[str, float]:
+        """Of the last minute."""
+        measures = json.loads(self.mon("tuner status"))["window"]["measures"]
+        return {name: measure[0] for name, measure in measures.items()}
+
+    def records(self) -> List[Record]:
+        """Oldest first."""
+        return sorted(Audit(self._cluster.store).newest(), key=lambda record: record.number)
+
+    def until_done(self, what: str, seconds: float) -> Optional[Record]:
+        """First record of that kind that has an outcome; None where there is none in time."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            # a mgr that begins anew does not answer
+            with suppress(TunerError):
+                done = [record for record in self.records() if record.what == what and record.refers]
+                if done:
+                    return done[0]
+            time.sleep(1)
+        return None
+
+    def until_busy(self, seconds: float = 180) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            with suppress(TunerError, KeyError):
+                if self.means()["client.iops"] > 0:
+                    return
+            time.sleep(1)
+        raise SystemExit(f"no client was seen in {seconds:.0f} s")
+
+
+def run(arguments: argparse.Namespace, cluster: Cluster) -> Dict[str, Any]:
+    """One run, as a line of the output."""
+    options = {**plugin_options(arguments.window), "auto_canary": arguments.canary}
+    with closing(Mode(cluster, options)) as mode:
+        slo = {"name": "benchmark", "objectives": arguments.objectives.split(";")}
+        cluster.store.set("slo", json.dumps(slo))
+        with load(arguments.cluster, arguments.load, arguments.load_option):
+            mode.until_busy()
+            time.sleep(LOOK_S)
+            before = mode.means()
+            began = time.time()
+            mode.mon("tuner auto on")
+            kept = mode.until_done(KEPT, 60 * arguments.within)
+            time.sleep(LOOK_S)
+            after = mode.means()
+            records = mode.records()
+    verdicts = evaluate(parse_slo(slo), after, before)
+    return {
+        "objectives": slo["objectives"],
+        "load": [arguments.load, *arguments.load_option],
+        "canary": arguments.canary,
+        "window_s": arguments.window,
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": runs_file.machine(),
+        "kept_after_s": kept.at - began if kept else None,
+        "met": [verdict.met for verdict in verdicts],
+        "before": before,
+        "after": after,
+        "trail": [record.to_dict() for record in records],
+    }
+
+
+def measure(arguments: argparse.Namespace) -> None:
+    lab = Lab.open(arguments.cluster)
+    conditions = {"ceph": lab.state.ceph_version, "osds": list(map(str, lab.state.options.groups))}
+    with closing(open_cluster(arguments.cluster)) as cluster:
+        for number in range(len(runs_file.lines_of(arguments.output)), arguments.runs):
+            if runs_file.over(arguments):
+                return
+            line = run(arguments, cluster)
+            runs_file.append(arguments.output, {"run": number + 1, **conditions, **line})
+
+
+def table(lines: Sequence[Mapping[str, Any]]) -> str:
+    """A row for each run: what was kept when, and the objectives' metrics before and after."""
+    names = list(dict.fromkeys(o.metric for line in lines for o in parse_slo(slo_of(line)).objectives))
+    heads = ["run", "OSDs", "canary", "kept after", "proposals", "taken back", *names, "both met"]
+    rows = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
+    for line in lines:
+        trail = [Record.from_dict(entry) for entry in line["trail"]]
+        counts = [str(sum(r.what == kind and not r.refers for r in trail)) for kind in (PROPOSAL, TAKEN_BACK)]
+        after_s = line["kept_after_s"]
+        cells = [str(line["run"]), ",".join(line["osds"]), line["canary"]]
+        cells += ["never" if after_s is None else f"{after_s / 60:.1f} min", *counts]
+        cells += [" to ".join(quantity(name, line[side].get(name)) for side in ("before", "after")) for name in names]
+        rows.append(f"| {' | '.join([*cells, 'yes' if all(line['met']) else 'no'])} |")
+    kept = sum(line["kept_after_s"] is not None and all(line["met"]) for line in lines)
+    return "\n".join([*rows, "", f"Settings that meet the objectives were kept in {kept} of {len(lines)} runs."])
+
+
+def stages(lines: Sequence[Mapping[str, Any]]) -> str:
+    """What was said of each stage, from the trails."""
+    kinds = (PROPOSAL, APPLY, TAKEN_BACK, KEPT)
+    return "\n".join(
+        f"- run {line['run']}, {entry['what']}: {entry['why']}"
+        for line in lines
+        for entry in line["trail"]
+        if entry["what"] in kinds and not entry["refers"]
+    )
+
+
+def slo_of(line: Mapping[str, Any]) -> Dict[str, Any]:
+    return {"name": "benchmark", "objectives": line["objectives"]}
+
+
+def quantity(metric: str, value: Optional[float]) -> str:
+    if value is None:
+        return "unseen"
+    return f"{value / 1e6:.1f} MB/s" if metric.endswith("bytes_s") else f"{value:.3g}"
+
+
+def main() -> None:
+    parser = runs_file.parser(__doc__, "automatic-on-lab.jsonl")
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--objectives", default=";".join(OBJECTIVES), help="separated by semicolons")
+    parser.add_argument("--load", default="client-scrub")
+    parser.add_argument("--load-option", action="append", default=["rate=250"], metavar="NAME=VALUE")
+    parser.add_argument("--canary", default="auto")
+    parser.add_argument("--window", type=float, default=8.0)
+    parser.add_argument("--within", type=float, default=10.0, help="minutes that a run waits for settings to be kept")
+    arguments = parser.parse_args()
+    if arguments.render is None:
+        measure(arguments)
+    lines = runs_file.lines_of(arguments.render or arguments.output)
+    print(f"{table(lines)}\n\n{stages(lines)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Benchmarks that measure a lab for hours: one line of JSON a run, and what is there is not measured again."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Mapping
+
+
+def parser(document: str, output: str) -> argparse.ArgumentParser:
+    """Options that all of them have; the first line of `document` describes the benchmark."""
+    made = argparse.ArgumentParser(description=document.split("\n", maxsplit=1)[0])
+    made.add_argument("--cluster", default="lab")
+    made.add_argument("--until", help="begin no run after this time of day, HH:MM")
+    made.add_argument("--output", type=Path, default=Path("docs/results") / output)
+    made.add_argument("--render", type=Path, help="print the tables of an earlier run, measure nothing")
+    return made
+
+
+def over(arguments: argparse.Namespace) -> bool:
+    """Whether no further run is to begin."""
+    return arguments.until is not None and time.strftime("%H:%M") >= arguments.until
+
+
+def lines_of(path: Path) -> List[Dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def append(path: Path, line: Mapping[str, Any]) -> None:
+    with path.open("a", encoding="utf-8") as output:
+        output.write(json.dumps(line) + "\n")
+
+
+def machine() -> str:
+    """What a page says of the machine that was measured on."""
+    return f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}"
