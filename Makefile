@@ -112,7 +112,7 @@ coverage: setup
 	@echo "build/coverage/index.html"
 
 test-unit: setup
-	$(BIN)/pytest -n 2 -m 'not cluster'
+	$(BIN)/pytest -n 2 -m 'not cluster and not slow'
 
 check: setup
 	$(BIN)/ruff check .

@@ -41,6 +41,8 @@ settings.load_profile("same")
 _LAB_FIXTURES = {"tentacle_lab", "reef_lab", "any_lab", "needs_lab"}
 
 
+_CRASH = re.compile(r"Caught signal|FAILED ceph_assert|terminate called")
+
 _SKIPPED = "real cluster: "
 _ON_PURPOSE = "CEPH_TUNER_LAB is 0"
 
@@ -95,7 +97,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def _described(places: LabPlaces, lines: int = 25) -> str:
-    """Which of a lab's daemons run, and how the logs of its mgrs and of its supervision end."""
+    """Which of a lab's daemons run, how its mgrs crashed, and how their logs and that of its supervision end."""
     state = readable_state(places)
     if state is None:
         return "its state cannot be read"
@@ -104,8 +106,13 @@ def _described(places: LabPlaces, lines: int = 25) -> str:
     found = [f"not running: {', '.join(sorted(set(lab.daemon_names) - set(running))) or 'none'}"]
     for name in ("supervision", *(f"mgr.{mgr}" for mgr in lab.mgrs)):
         log = places.shared / "log" / f"{name}.log"
-        tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:] if log.exists() else []
-        found += ["", f"{log.name}:", *(line[:240] for line in tail)]
+        text = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+        parts = {f"{log.name}:": text[-lines:]}
+        crashes = [number for number, line in enumerate(text) if _CRASH.search(line)]
+        if crashes:
+            parts[f"{log.name}, how it crashed last:"] = text[crashes[-1] :][:lines]
+        for title, part in parts.items():
+            found += ["", title, *(line[:240] for line in part)]
     return "\n".join(found)
 
 

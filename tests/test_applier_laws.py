@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Dict, Mapping
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ from ceph_tuner.releases import Value, nine
 from ceph_tuner.settings import format_settings
 from ceph_tuner.target import covered
 from monitors import TENTACLE, Monitors, Table
+
+pytestmark = pytest.mark.slow
 
 _SECTIONS = [
     "global",

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def ceph_tuner(*words: str) -> subprocess.CompletedProcess:
     program = "from ceph_tuner_cli.main import main; main()"

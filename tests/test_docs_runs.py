@@ -31,6 +31,8 @@ from ceph_tuner_cli.main import main
 from documented import DOCS, ROOT, Command
 from lab_plugin import with_plugin
 
+pytestmark = pytest.mark.slow
+
 FILES = ROOT / "tests" / "data" / "docs"
 TUNED = ROOT / "profiles" / "ceph_tuner_profiles" / "tuned" / "lab-scrub.yaml"
 TUTORIAL = DOCS / "tutorial.md"

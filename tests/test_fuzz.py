@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 CAMPAIGN = Path(__file__).resolve().parent / "fuzz" / "campaign.py"
 
 

@@ -11,6 +11,8 @@ from typing import Dict, Iterator, List
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 PATH = [str(ROOT / part) for part in ("tuner", "cli", "profiles", "mgr_module", "tests/mgr")]
 

@@ -108,6 +108,7 @@ def test_a_foreign_key_stops_nothing_at_all(key: str) -> None:
     assert Journal(store).next_number() == 5
 
 
+@pytest.mark.slow
 def test_entries_that_restore_more_than_a_cluster_has_do_not_push_the_others_out() -> None:
     ours = frozenset({"custom"})
     many = tuple(Restore(f"osd.{osd}", "osd_mclock_profile", "balanced", ours) for osd in range(45_000))

@@ -8,12 +8,15 @@ import random
 import threading
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ceph_tuner.errors import ClusterTimeout, Locked
 from ceph_tuner.lock import Holder, Lock
 from monitors import MemoryStore
+
+pytestmark = pytest.mark.slow
 
 Result = TypeVar("Result")
 

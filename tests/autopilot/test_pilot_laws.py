@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
+import pytest
 from flights import P95, RECOVERY, Field, effect, seen
 from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
@@ -47,7 +48,9 @@ from ceph_tuner.settings import format_settings
 from monitors import TENTACLE, Monitors, Table
 from test_applier_laws import some_settings
 
-EXAMPLES = int(os.environ.get("CEPH_TUNER_EXAMPLES", "40"))
+pytestmark = pytest.mark.slow
+
+EXAMPLES = int(os.environ.get("CEPH_TUNER_EXAMPLES", "25"))
 
 _NINE = format_settings(nine((0.3, 1, 0), (0.2, 2, 0.5), (0.1, 3, 0.4)), TENTACLE)
 _TABLES: List[Table] = [

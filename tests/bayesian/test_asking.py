@@ -14,6 +14,8 @@ from small_problems import BOLD, BOWL, MIXED, SmallProblem, played
 from ceph_tuner.bayesian import Constraint, Measured, Options, SafeOptimiser
 from ceph_tuner.bayesian.contract import Array
 
+pytestmark = pytest.mark.slow
+
 GO_ON = """
 import json, sys
 from small_problems import BOWL, MIXED

@@ -13,6 +13,8 @@ from ceph_tuner.bayesian.explaining import Importance, Influence, convergence, i
 from ceph_tuner.bayesian.history import Trial, measured
 from ceph_tuner.bayesian.model import Model
 
+pytestmark = pytest.mark.slow
+
 CUBE = MixedSpace([Real(0.0, 1.0, name=name) for name in "abc"])
 
 

@@ -10,6 +10,8 @@ from skopt.space import Real
 from ceph_tuner.bayesian import Constraint, Measured, MixedSpace, Options, SafeOptimiser
 from ceph_tuner.bayesian.feasibility import limiting, nearest_feasible, reach
 
+pytestmark = pytest.mark.slow
+
 CUBE = MixedSpace([Real(0.0, 1.0, name=name) for name in "abcd"])
 
 # latency falls with a and cost rises with it; rate rises with b

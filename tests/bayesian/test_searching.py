@@ -11,6 +11,8 @@ from small_problems import BOWL, HOT, MIXED, SmallProblem, played, waves
 
 from ceph_tuner.bayesian import Constraint, MixedSpace, Options, Settings
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("seed", [1, 3])
 def test_the_best_of_a_bowl_with_a_bound_is_found(seed: int) -> None:

@@ -6,6 +6,8 @@ import pytest
 from false_alarms import NOISES, POLICY, TOLD, Case, alarm, share, student_radius, windows_until
 from scipy.stats import binom
 
+pytestmark = pytest.mark.slow
+
 RUNS = 200
 ALLOWED = binom.ppf(0.99, RUNS, 1.0 - POLICY.confidence) / RUNS
 """What a rate of exactly 5% stays below in 99 of 100 such simulations."""

@@ -11,6 +11,8 @@ from ceph_tuner.reading import PLAIN_COUNTERS, TIME_COUNTERS
 from tuner.collect import GROUP_SHARE, TURN_SHARE, Limits
 from tuner.sampler import Sampler
 
+pytestmark = pytest.mark.slow
+
 COUNTERS = len(PLAIN_COUNTERS) + len(TIME_COUNTERS)
 LIMITS = Limits()
 OF_EACH_OSD = ("osd_map", "osd_metadata", "pg_summary", "pg_stats", "pg_progress", "get_daemon_health_metrics")

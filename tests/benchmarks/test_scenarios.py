@@ -15,6 +15,9 @@ import scenarios
 from scenario_clusters import drawn_cluster, mistaken
 from scenario_problem import Scenario
 
+# what is drawn for one of them serves the others
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("scenarios")]
+
 SEED = 3
 """Whose runs are short."""
 

@@ -10,6 +10,8 @@ from typing import Dict, List
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 FLEET = """schema: 1
 clusters:
   paris:

@@ -25,6 +25,8 @@ from ceph_tuner_profiles import catalogue
 from fake_dashboard import PAGES, PASSWORD, USER, FakeDashboard, serving
 from monitors import ManualClock, Monitors
 
+pytestmark = pytest.mark.slow
+
 DESCRIPTION = """\
 schema: 1
 release: 20.2.4

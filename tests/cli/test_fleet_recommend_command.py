@@ -21,6 +21,8 @@ from ceph_tuner.recommendation import Effort
 from ceph_tuner.spreading import on_dask
 from ceph_tuner_cli import fleet_recommend, spread_option
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Tuple[int, str, str]]
 
 CLUSTER = """\

@@ -21,6 +21,8 @@ from ceph_tuner.files import profile_file
 from ceph_tuner.profile import Profile
 from ceph_tuner.releases import TENTACLE, nine
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = "from ceph_tuner_cli.main import main; main()"
 SLOW = """
 import time

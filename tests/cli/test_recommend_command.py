@@ -23,6 +23,8 @@ from ceph_tuner.releases import MCLOCK_NINE
 from ceph_tuner.twin.discrepancy import Discrepancy
 from ceph_tuner.twin.fit import Fit, Fitted
 
+pytestmark = pytest.mark.slow
+
 CLUSTER = """\
 schema: 1
 name: small
@@ -107,6 +109,7 @@ def test_the_answer_has_what_a_decision_needs(files: Callable[..., List[str]], r
     assert profile.slos[0]["name"] == "wanted"
 
 
+@pytest.mark.usefixtures("quick")
 def test_the_page_fits_80_columns_and_ends_with_the_commands(
     files: Callable[..., List[str]], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +136,7 @@ def test_the_same_seed_gives_the_same_answer(files: Callable[..., List[str]], ru
     assert other["predictions"][0]["means"] != first["predictions"][0]["means"]
 
 
+@pytest.mark.usefixtures("quick")
 def test_what_cannot_be_met_is_explained(files: Callable[..., List[str]], run: Run) -> None:
     code, out, _ = run(*few(files("10 us", "1 min"), 3), "--format", "json")
     document = json.loads(out)
@@ -174,6 +178,7 @@ def test_what_is_in_force_is_where_the_way_back_leads(files: Callable[..., List[
     assert "ceph config set osd osd_mclock_scheduler_client_res 0.200000" in document["undo"]
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_fit_of_the_cluster_replaces_what_was_described(
     files: Callable[..., List[str]], run: Run, tmp_path: Path
 ) -> None:

@@ -19,6 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "report"))
 
 from example_answers import recommendation, tuning
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Tuple[int, str, str]]
 
 CLUSTER = """\

@@ -20,6 +20,8 @@ from ceph_tuner_cli import tune, tune_prior
 from ceph_tuner_cli.tune_page import TuneProgress
 from twins import small_twin
 
+pytestmark = pytest.mark.slow
+
 Program = Callable[..., Tuple[int, str, str]]
 
 SLO = """\

@@ -16,6 +16,8 @@ from ceph_tuner.twin.model import MIB
 from ceph_tuner.twin.observations import Run, simulated
 from ceph_tuner_cli import main
 
+pytestmark = pytest.mark.slow
+
 LAB = {"release": "tentacle", "osds": 3, "iops": 1075, "bandwidth": 60 * MIB, "size": 3}
 HARDWARE = {"capacity_iops": 811.7, "bandwidth_bytes_s": 60.0 * MIB, "shards": 1, "device_class": "ssd"}
 

@@ -24,6 +24,8 @@ from ceph_tuner.clusters.transport import LARGEST_ANSWER, Response, Transport
 from ceph_tuner.errors import ClusterTimeout, CommandFailed, TunerError
 from fake_dashboard import certificates
 
+pytestmark = pytest.mark.slow
+
 LIMIT_S = 1.0
 Speak = Callable[[socket.socket], None]
 

@@ -177,6 +177,7 @@ def test_a_megabyte_of_digits_is_no_number(beginning: str) -> None:
     assert time.process_time() - began < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["[],", "{},", "- a\n", "a,", "? "])
 def test_a_megabyte_of_small_values_is_refused_within_seconds(unit: str) -> None:
     text = unit * ((yaml_document.MAX_BYTES - 2) // len(unit))

@@ -25,6 +25,8 @@ from ceph_tuner.spreading.processes import Processes
 from ceph_tuner.twin.workers import warm
 from monitors import ManualClock
 
+pytestmark = pytest.mark.slow
+
 CLUSTER = """\
 schema: 1
 release: {release}

@@ -24,6 +24,8 @@ from ceph_tuner.twin.model import MIB, RecoveryWork, ScrubWork
 from ceph_tuner.twin.workers import warm
 from twins import OSD, small_model
 
+pytestmark = pytest.mark.slow
+
 SCRUB = (ScrubWork("rbd", 200_000, 64 * 1024),)
 FEW = replace(EFFORT, fresh=4, events=1e5)
 LARGE_CHUNKS = {"osd_scrub_chunk_max": 50}

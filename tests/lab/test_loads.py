@@ -76,6 +76,7 @@ def test_an_agent_that_dies_is_named_with_its_last_words() -> None:
         session.ask({"do": "mon"})
 
 
+@pytest.mark.slow
 def test_an_agent_that_hangs_is_given_up_and_its_late_answer_not_taken_for_the_next() -> None:
     slow = (
         "import sys, time\nsys.stdin.readline()\ntime.sleep(0.6)\nprint('{\"result\": 1}', flush=True)\ntime.sleep(9)"

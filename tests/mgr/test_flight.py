@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from flight import Flight
 
+pytestmark = pytest.mark.slow
+
 HOURS = 1.0
 
 
@@ -27,7 +29,7 @@ def test_the_same_seed_is_the_same_flight(tmp_path: Path) -> None:
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
         flight = Flight(3, tmp_path / name)
-        flight.fly(0.25, 20.0, 10.0)
+        flight.fly(0.1, 20.0, 10.0)
         flight.land()
         both.append((flight.counts, flight.world.table()))
     assert both[0] == both[1]

@@ -18,6 +18,8 @@ from ceph_tuner.journal import UNDONE, Journal
 from monitors import ManualClock
 from tuner import changes, health
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> Loaded:

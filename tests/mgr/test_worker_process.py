@@ -12,6 +12,8 @@ import pytest
 
 from tuner.worker import WorkerError, ask_worker
 
+pytestmark = pytest.mark.slow
+
 GOOD = 'import json,sys; json.load(sys.stdin); print(json.dumps({"version":1,"ok":True,"proposals":[{"settings":{}}]}))'
 
 

@@ -15,6 +15,8 @@ from ceph_tuner.report.page import page
 from ceph_tuner.sample import Measure, Window
 from chromium import chromium, opened
 
+pytestmark = pytest.mark.slow
+
 LONG = "a-name-of-an-operator-or-a-cluster-that-has-no-place-to-break-it-" * 4
 
 

@@ -25,6 +25,8 @@ from ceph_tuner.errors import InputError
 from ceph_tuner.spreading import Began, Ended, GivenUp, Lost, Told, WorkersGone
 from ceph_tuner.spreading.on_dask import OnDask as SecureOnDask
 
+pytestmark = pytest.mark.slow
+
 OnDask = partial(SecureOnDask, insecure=True)
 
 

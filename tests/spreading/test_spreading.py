@@ -28,6 +28,8 @@ from ceph_tuner.spreading import Began, Ended, Event, GivenUp, Lost, Spread, Tol
 from ceph_tuner.spreading.on_dask import OnDask
 from ceph_tuner.spreading.processes import Processes
 
+pytestmark = pytest.mark.slow
+
 Place = Callable[[], Spread]
 
 

@@ -33,6 +33,8 @@ from ceph_tuner.tuning.twin_work import TwinWork
 from ceph_tuner.twin.model import KIB, MIB, ClientStream, ClusterModel, Device, OsdModel, Pool, RecoveryWork, ScrubWork
 from ceph_tuner_cli.tune_profile import tuned_profile
 
+pytestmark = pytest.mark.slow
+
 # as the lab's: three throttled drives with 250 small writes a second, and objects of 1 MiB to recover
 LAB = OsdModel(
     Device(iops=1075.0, bandwidth_bytes_s=60.0 * MIB, slice_s=0.1, shared=False),

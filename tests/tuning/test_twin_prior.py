@@ -21,6 +21,8 @@ from ceph_tuner.twin.model import (
     SnaptrimWork,
 )
 
+pytestmark = pytest.mark.slow
+
 METRICS = ("client.p95_ms", "recovery.bytes_s", "recovery.finish_s")
 POOL = Pool("rbd", 24, 3)
 OSD = OsdModel(Device(2000.0, 200e6), capacity_iops=2000.0, bandwidth_bytes_s=200e6, shards=2, throttle_bytes=256 * KIB)

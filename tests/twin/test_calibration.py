@@ -28,6 +28,9 @@ from ceph_tuner.twin.observations import RATES, Observation, Run, simulated
 from ceph_tuner.twin.parameters import Parameter, Prior, fittable, named, value_of, with_values
 from ceph_tuner.twin.running import Runner
 
+# what one of them has fitted serves the others
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("calibration")]
+
 LITTLE = Effort(scouts=8, starts=1, places_per_parameter=5, checks=2)
 
 
