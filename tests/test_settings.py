@@ -13,6 +13,7 @@ from ceph_tuner.settings import (
     check_settings,
     fitting_reservations,
     format_settings,
+    moved_knobs,
     notes_on,
     parse_settings,
     reservation_sum,
@@ -129,6 +130,14 @@ def test_the_place_of_a_fault_is_the_callers() -> None:
 def test_what_is_in_force_is_read_whatever_it_is() -> None:
     options: Dict[str, str] = {PROFILE: "custom", "osd_mclock_scheduler_client_wgt": "0", "other": "x"}
     assert settings_in_force(options) == {PROFILE: "custom", "osd_mclock_scheduler_client_wgt": 0}
+
+
+def test_a_knob_is_moved_where_its_value_is_another_one_and_a_profile_is_one() -> None:
+    in_force = {"osd_max_scrubs": 3, "osd_scrub_sleep": 0.0}
+    assert moved_knobs({}, in_force) == 0
+    assert moved_knobs({"osd_max_scrubs": 3.0, "osd_scrub_sleep": 0.1}, in_force) == 1
+    assert moved_knobs({"osd_max_scrubs": 1, "osd_max_backfills": 2, PROFILE: "custom"}, in_force) == 2
+    assert moved_knobs({PROFILE: "balanced"}, in_force) == 1
 
 
 def test_shares_are_in_the_order_of_the_table() -> None:

@@ -150,6 +150,18 @@ def test_of_those_that_are_alike_by_their_means_the_steadiest_wins_and_it_is_sai
     assert choose(SLO, {}, now, [windows("shaky", 30, 42), windows("steady", 70, 70)]).winner.label == "shaky"
 
 
+def test_of_those_that_are_as_good_and_as_steady_the_one_that_moves_least_wins_and_it_is_said() -> None:
+    now = windows("now", 98, 99)
+    alike = [windows("many", 60, 61), windows("few", 61, 62)]
+    choice = choose(SLO, {}, now, alike, {"many": 11, "few": 2})
+    assert choice.winner.label == "few"
+    assert "knobs moved: 2, by many, which is as good, 11" in choice.reason
+    assert choose(SLO, {}, now, alike, {"many": 2, "few": 11}).winner.label == "many"
+    # a gain that is worth a write is worth knobs as well
+    unlike = [windows("much", 30, 31), windows("few", 61, 62)]
+    assert choose(SLO, {}, now, unlike, {"much": 11, "few": 2}).winner.label == "much"
+
+
 def test_a_rate_far_above_its_floor_does_not_make_settings_the_steadier_ones() -> None:
     def entry_of(label: str, p95: float, rate: float) -> Candidate:
         return candidate(label, [{"client.p95_ms": p95, "recovery.bytes_s": rate, "client.p99_ms": 120.0}] * 2)

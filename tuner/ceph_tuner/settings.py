@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
+from ceph_tuner.deciding import same_value
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import CLASSES, KNOBS, MCLOCK_NINE, PROFILE, knob, unmet_needs
 from ceph_tuner.releases import Release, Settings, Value, Version
@@ -24,6 +25,7 @@ __all__ = [
     "check_settings",
     "fitting_reservations",
     "format_settings",
+    "moved_knobs",
     "notes_on",
     "parse_settings",
     "reservation_sum",
@@ -52,6 +54,17 @@ def shares(settings: Mapping[str, Value]) -> Dict[str, Tuple[float, int, float]]
         )
         found[service_class] = (float(reservation), int(weight), float(limit))
     return found
+
+
+def moved_knobs(settings: Mapping[str, Value], in_force: Mapping[str, Value]) -> int:
+    """How many knobs these settings move from what is in force; a built-in profile is one."""
+    if settings.get(PROFILE, "custom") != "custom":
+        return 1
+    return sum(
+        name not in in_force or not same_value(str(value), str(in_force[name]))
+        for name, value in settings.items()
+        if name != PROFILE
+    )
 
 
 def reservation_sum(settings: Mapping[str, Value]) -> float:

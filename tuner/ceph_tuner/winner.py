@@ -8,7 +8,7 @@ violation and headroom being the margin outside and inside the bound as a share 
 objectives and 1 for soft ones. It falls wherever a margin grows: first hard violations go, then soft ones, then
 headroom is gathered, each unit of it worth less than the one before.
 
-The choice among settings that were measured has three steps, none of which a single lucky window passes:
+The choice among settings that were measured has four steps, none of which a single lucky window passes:
 
 1. What was measured again comes before what was measured once.
 2. Each is ranked by its upper bound: its means over repeats, moved against it by what chance may have added to them
@@ -17,6 +17,8 @@ The choice among settings that were measured has three steps, none of which a si
 3. Of those whose means differ from the first one's by less than is worth a write (`LEAST_GAIN`), the steadiest wins:
    the one whose worst window, with the deviation inside of it, has the smallest loss. There headroom beyond half of
    the bound counts for nothing: that a rate is ten times its floor instead of five says nothing of steadiness.
+4. Of those that are as good as that one in each objective, but for what windows of the same settings differ by, the one
+   that moves the fewest knobs wins: what a knob does that shows nothing under this load may show under another.
 """
 
 from __future__ import annotations
@@ -158,8 +160,11 @@ def choose(
     baseline: Mapping[str, float],
     in_force: Candidate,
     candidates: Sequence[Candidate],
+    moved: Mapping[str, int] = {},
 ) -> Choice:
-    """Choose by the upper bounds over repeats, then by steadiness; never the luckiest window.
+    """Choose by the upper bounds over repeats, by steadiness, and by how little is moved; never the luckiest window.
+
+    `moved`: how many knobs the settings under a label move from what is in force.
 
     What is in force stays unless a hard objective more is kept, or the loss falls by more than noise makes it; and
     unless the winner's upper bound is still better than what is in force.
@@ -198,13 +203,18 @@ def choose(
     def unsteady(entry: Candidate) -> float:
         return _total(evaluate(slo, entry.worst(slo), baseline), HARD_WEIGHT, ENOUGH)
 
-    winner = min(alike, key=lambda entry: (unsteady(entry), by_bound(entry), entry.label))
+    steadiest = min(alike, key=lambda entry: (unsteady(entry), by_bound(entry), entry.label))
+    as_good = [entry for entry in alike if _as_good(slo, baseline, entry, steadiest, noise)]
+    winner = min(as_good, key=lambda entry: (moved.get(entry.label, 0), unsteady(entry), by_bound(entry), entry.label))
     best = by_mean(winner)[1]
     better = missed < missed_now or best + LEAST_GAIN[missed] < best_now
     better = better and by_bound(winner)[1] < best_now
     verdicts = evaluate(slo, winner.means, baseline)
     reason = _reason(verdicts, now) if better else "no better than the settings in force by more than the noise"
-    if better and winner is not first:
+    if better and winner is not steadiest:
+        counts = [moved.get(entry.label, 0) for entry in (winner, steadiest)]
+        reason += f"; knobs moved: {counts[0]}, by {steadiest.label}, which is as good, {counts[1]}"
+    elif better and winner is not first:
         reason += f"; {_steadier(slo, baseline, winner, first)}"
     return Choice(winner, tuple(verdicts), in_force, better, reason, bounded(winner))
 
@@ -248,6 +258,22 @@ def _bounds(slo: Slo, entry: Candidate, noise: Mapping[str, float], others: int)
             away = reach * noise.get(objective.metric, WINDOW_NOISE) * (1.0 if objective.comparison == "<=" else -1.0)
             found[objective.metric] = entry.means[objective.metric] * math.exp(away)
     return found
+
+
+def _as_good(
+    slo: Slo, baseline: Mapping[str, float], entry: Candidate, other: Candidate, noise: Mapping[str, float]
+) -> bool:
+    """Whether no objective's margin is smaller by more than the noise, in the means and in the worst windows."""
+
+    def margins(values: Mapping[str, float]) -> List[Tuple[str, float]]:
+        verdicts = evaluate(slo, values, baseline)
+        return [(verdict.objective.metric, min(verdict.margin or 0.0, ENOUGH)) for verdict in verdicts]
+
+    return all(
+        margin >= best - noise.get(metric, WINDOW_NOISE)
+        for values, of_other in ((entry.means, other.means), (entry.worst(slo), other.worst(slo)))
+        for (metric, margin), (_, best) in zip(margins(values), margins(of_other))
+    )
 
 
 def _steadier(slo: Slo, baseline: Mapping[str, float], winner: Candidate, first: Candidate) -> str:

@@ -23,7 +23,7 @@ from ceph_tuner.search.knob_search import KnobSearch
 from ceph_tuner.search.optimiser import Optimiser, Proposal
 from ceph_tuner.search.space import Space, space_for
 from ceph_tuner.search.transfer import Elsewhere, Here
-from ceph_tuner.settings import fitting_reservations
+from ceph_tuner.settings import fitting_reservations, moved_knobs
 from ceph_tuner.slo import evaluate
 from ceph_tuner.winner import Candidate, Choice, choose, finalists
 
@@ -183,7 +183,9 @@ class _Race:
             except KeyboardInterrupt:
                 interrupted = True
         entries = [entry.candidate for entry in compared]
-        choice = choose(self._question.slo, entries[0].means, entries[0], entries[1:])
+        in_force = self._told(compared[0].settings)
+        moved = {entry.label: moved_knobs(entry.settings, in_force) for entry in compared}
+        choice = choose(self._question.slo, entries[0].means, entries[0], entries[1:], moved)
         return Found(
             self._question,
             self._effort,

@@ -20,6 +20,7 @@ from ceph_tuner.report.answers import kept_learnt
 from ceph_tuner.report.measured import custom, headline, measured_options
 from ceph_tuner.report.words import spoken
 from ceph_tuner.sample import at_work
+from ceph_tuner.settings import moved_knobs
 from ceph_tuner.slo import all_met, evaluate, parse_slo
 from ceph_tuner.stored_slo import stored_baseline, stored_slo
 from ceph_tuner.trial import IN_FORCE, Trial, candidates_of
@@ -92,7 +93,9 @@ def _of_run(name: str, run: PastRun, release: Release) -> Findings:
     in_force = next((entry for entry in candidates if entry.label == IN_FORCE), None)
     if in_force is None:
         return Findings(HISTORY, name, "The last tuning run could not measure what was in force.", slo, release)
-    choice = choose(slo, first.means, in_force, [entry for entry in candidates if entry is not in_force])
+    others = [entry for entry in candidates if entry is not in_force]
+    moved = {trial.run.label: moved_knobs(trial.run.settings, run.heading.in_force) for trial in counted}
+    choice = choose(slo, first.means, in_force, others, moved)
     options, meaning = measured_options(run.trials, choice.winner.label)
     settings = next((trial.run.settings for trial in run.trials if trial.run.label == choice.winner.label), {})
     missed = [entry.objective.text for entry in choice.verdicts if entry.objective.hard and not entry.met]

@@ -10,6 +10,7 @@ from ceph_tuner.bayesian.contract import Verdict
 from ceph_tuner.errors import LabFailed, Locked, RetryLater
 from ceph_tuner.releases import Settings
 from ceph_tuner.search.optimiser import Failed
+from ceph_tuner.settings import moved_knobs
 from ceph_tuner.slo import Slo, evaluate
 from ceph_tuner.trial import (
     IN_FORCE,
@@ -84,7 +85,9 @@ class _Tuning:
             self._carry_out(run)
         candidates = candidates_of(self._trials)
         in_force = next(entry for entry in candidates if entry.label == IN_FORCE)
-        choice = choose(task.slo, self._baseline, in_force, [c for c in candidates if c is not in_force])
+        others = [entry for entry in candidates if entry is not in_force]
+        moved = {trial.run.label: moved_knobs(trial.run.settings, task.in_force) for trial in self._trials}
+        choice = choose(task.slo, self._baseline, in_force, others, moved)
         built_in = best_built_in(task.slo, self._baseline, self._trials)
         settings = next((t.run.settings for t in self._trials if t.run.label == choice.winner.label), {})
         outcome = Outcome(
