@@ -29,7 +29,7 @@ from ceph_tuner.clusters import open_cluster
 from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.clusters.plugin import OPTION_PREFIX, Plugin
-from ceph_tuner.errors import TunerError
+from ceph_tuner.errors import InputError, TunerError
 from ceph_tuner.lab.cluster import Lab
 from ceph_tuner.slo import evaluate, parse_slo
 
@@ -80,16 +80,18 @@ class Mode:
     def close(self) -> None:
         with suppress(TunerError):
             self.mon("tuner auto off")
-        self._cluster.applier().undo(everything=True)
+        # a run in which nothing was kept has nothing in force
+        with suppress(InputError):
+            self._cluster.applier().undo(everything=True)
         self._plugin.uninstall(purge=True)
 
     def mon(self, prefix: str, **arguments: str) -> str:
         return self._cluster.commander.mon(prefix, arguments)
 
     def means(self) -> Dict[str, float]:
-        """Of the last minute."""
-        measures = json.loads(self.mon("tuner status"))["window"]["measures"]
-        return {name: measure[0] for name, measure in measures.items()}
+        """Of the last minute; empty before the first window."""
+        window = json.loads(self.mon("tuner status"))["window"]
+        return {name: measure[0] for name, measure in window["measures"].items()} if window else {}
 
     def records(self) -> List[Record]:
         """Oldest first."""
@@ -110,8 +112,8 @@ class Mode:
     def until_busy(self, seconds: float = 180) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            with suppress(TunerError, KeyError):
-                if self.means()["client.iops"] > 0:
+            with suppress(TunerError):
+                if self.means().get("client.iops", 0.0) > 0:
                     return
             time.sleep(1)
         raise SystemExit(f"no client was seen in {seconds:.0f} s")
