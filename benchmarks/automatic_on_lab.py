@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import runs_file
+from measured_page import shown
 
 from ceph_tuner.autopilot.audit import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Audit, Record
 from ceph_tuner.clusters import open_cluster
@@ -123,7 +124,7 @@ def run(arguments: argparse.Namespace, cluster: Cluster) -> Dict[str, Any]:
     """One run, as a line of the output."""
     options = {**plugin_options(arguments.window), "auto_canary": arguments.canary}
     with closing(Mode(cluster, options)) as mode:
-        slo = {"name": "benchmark", "objectives": arguments.objectives.split(";")}
+        slo = slo_of({"objectives": arguments.objectives.split(";")})
         cluster.store.set("slo", json.dumps(slo))
         with load(arguments.cluster, arguments.load, arguments.load_option):
             mode.until_busy()
@@ -173,7 +174,9 @@ def table(lines: Sequence[Mapping[str, Any]]) -> str:
         after_s = line["kept_after_s"]
         cells = [str(line["run"]), ",".join(line["osds"]), line["canary"]]
         cells += ["never" if after_s is None else f"{after_s / 60:.1f} min", *counts]
-        cells += [" to ".join(quantity(name, line[side].get(name)) for side in ("before", "after")) for name in names]
+        for name in names:
+            seen = [line[side].get(name) for side in ("before", "after")]
+            cells.append(" to ".join("unseen" if value is None else shown(name, value) for value in seen))
         rows.append(f"| {' | '.join([*cells, 'yes' if all(line['met']) else 'no'])} |")
     kept = sum(line["kept_after_s"] is not None and all(line["met"]) for line in lines)
     return "\n".join([*rows, "", f"Settings that meet the objectives were kept in {kept} of {len(lines)} runs."])
@@ -192,12 +195,6 @@ def stages(lines: Sequence[Mapping[str, Any]]) -> str:
 
 def slo_of(line: Mapping[str, Any]) -> Dict[str, Any]:
     return {"name": "benchmark", "objectives": line["objectives"]}
-
-
-def quantity(metric: str, value: Optional[float]) -> str:
-    if value is None:
-        return "unseen"
-    return f"{value / 1e6:.1f} MB/s" if metric.endswith("bytes_s") else f"{value:.3g}"
 
 
 def main() -> None:

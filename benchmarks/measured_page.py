@@ -1,10 +1,15 @@
-"""The part of a page of results that a benchmark writes by itself."""
+"""The part of a page of results that a benchmark writes by itself, and how a value stands there."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 _BEGIN, _END = "<!-- measured -->", "<!-- end of measured -->"
+
+
+def shown(metric: str, value: float) -> str:
+    """Rates of bytes in MB/s, all else in the metric's own unit."""
+    return f"{value / 1e6:.1f} MB/s" if metric.endswith("bytes_s") else f"{value:.3g}"
 
 
 def put(text: str, path: Path) -> None:

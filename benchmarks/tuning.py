@@ -19,6 +19,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Dict, List
 
+from measured_page import shown
+
 from ceph_tuner.applier import Applier
 from ceph_tuner.clusters import open_cluster
 from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
@@ -81,10 +83,6 @@ def measure(arguments: argparse.Namespace) -> Dict[str, Any]:
         }
 
 
-def _shown(metric: str, value: float) -> str:
-    return f"{value / 1e6:.1f} MB/s" if metric.endswith("bytes_s") else f"{value:.3g}"
-
-
 def table(document: Dict[str, Any], slo_path: Path) -> str:
     slo = slo_file.read(slo_path).slo
     windows = document["windows"]
@@ -102,7 +100,7 @@ def table(document: Dict[str, Any], slo_path: Path) -> str:
         for metric in metrics:
             values = [window["measures"][metric][0] for window in own if metric in window["measures"]]
             mean = statistics.fmean(values) if values else float("nan")
-            cells.append(f"{_shown(metric, mean)} ({', '.join(_shown(metric, v).split()[0] for v in values)})")
+            cells.append(f"{shown(metric, mean)} ({', '.join(shown(metric, v).split()[0] for v in values)})")
         for place in range(len(objectives)):
             means = [{name: entry[0] for name, entry in window["measures"].items()} for window in own]
             met = sum(evaluate(slo, mean)[place].met is True for mean in means)

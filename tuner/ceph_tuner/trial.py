@@ -14,8 +14,9 @@ from ceph_tuner.bounded import MISREAD
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.releases import Settings
 from ceph_tuner.sample import Measure
+from ceph_tuner.settings import moved_knobs
 from ceph_tuner.slo import Slo, all_met, evaluate
-from ceph_tuner.winner import Candidate, best_of, candidate, finalists, rank
+from ceph_tuner.winner import Candidate, Choice, best_of, candidate, choose, finalists, rank
 
 KINDS = ("baseline", "profile", "trial", "repeat", "check")
 IN_FORCE = "settings in force"
@@ -151,6 +152,18 @@ def candidates_of(trials: Sequence[Trial], kinds: Sequence[str] = KINDS) -> List
         for label, group in groups.items()
         if group[0].run.kind in kinds and all(trial.failed is None for trial in group)
     ]
+
+
+def choice_among(
+    slo: Slo, baseline: Mapping[str, float], trials: Sequence[Trial], in_force: Settings
+) -> Optional[Choice]:
+    """Choose among all that was measured; None where what is in force was not. `in_force`: its settings."""
+    candidates = candidates_of(trials)
+    now = next((entry for entry in candidates if entry.label == IN_FORCE), None)
+    if now is None:
+        return None
+    moved = {trial.run.label: moved_knobs(trial.run.settings, in_force) for trial in trials}
+    return choose(slo, baseline, now, [entry for entry in candidates if entry is not now], moved)
 
 
 def repeat_runs(

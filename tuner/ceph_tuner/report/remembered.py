@@ -20,13 +20,11 @@ from ceph_tuner.report.answers import kept_learnt
 from ceph_tuner.report.measured import custom, headline, measured_options
 from ceph_tuner.report.words import spoken
 from ceph_tuner.sample import at_work
-from ceph_tuner.settings import moved_knobs
 from ceph_tuner.slo import all_met, evaluate, parse_slo
 from ceph_tuner.stored_slo import stored_baseline, stored_slo
-from ceph_tuner.trial import IN_FORCE, Trial, candidates_of
+from ceph_tuner.trial import Trial, choice_among
 from ceph_tuner.tuning.past import PastRun, learnt_of, past_runs
 from ceph_tuner.twin.knobs_in_force import completed
-from ceph_tuner.winner import choose
 
 MOST_MARKS, MOST_SETTINGS = 60, 3
 
@@ -89,13 +87,9 @@ def _of_run(name: str, run: PastRun, release: Release) -> Findings:
     first = next((trial for trial in counted if trial.run.kind == "baseline"), None)
     if first is None:
         return Findings(HISTORY, name, "The last tuning run ended before anything was measured.", slo, release)
-    candidates = candidates_of(counted)
-    in_force = next((entry for entry in candidates if entry.label == IN_FORCE), None)
-    if in_force is None:
+    choice = choice_among(slo, first.means, counted, run.heading.in_force)
+    if choice is None:
         return Findings(HISTORY, name, "The last tuning run could not measure what was in force.", slo, release)
-    others = [entry for entry in candidates if entry is not in_force]
-    moved = {trial.run.label: moved_knobs(trial.run.settings, run.heading.in_force) for trial in counted}
-    choice = choose(slo, first.means, in_force, others, moved)
     options, meaning = measured_options(run.trials, choice.winner.label)
     settings = next((trial.run.settings for trial in run.trials if trial.run.label == choice.winner.label), {})
     missed = [entry.objective.text for entry in choice.verdicts if entry.objective.hard and not entry.met]

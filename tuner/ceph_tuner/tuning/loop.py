@@ -10,15 +10,13 @@ from ceph_tuner.bayesian.contract import Verdict
 from ceph_tuner.errors import LabFailed, Locked, RetryLater
 from ceph_tuner.releases import Settings
 from ceph_tuner.search.optimiser import Failed
-from ceph_tuner.settings import moved_knobs
 from ceph_tuner.slo import Slo, evaluate
 from ceph_tuner.trial import (
-    IN_FORCE,
     NOT_MEASURED,
     Run,
     Trial,
     best_built_in,
-    candidates_of,
+    choice_among,
     repeat_runs,
     standing,
 )
@@ -26,7 +24,7 @@ from ceph_tuner.tuning import Search
 from ceph_tuner.tuning.measuring import Measuring
 from ceph_tuner.tuning.outcome import Outcome, Task
 from ceph_tuner.tuning.past import Lesson, Past, written_out
-from ceph_tuner.winner import Candidate, choose, rank
+from ceph_tuner.winner import Candidate, rank
 
 Lessons = Callable[[Mapping[str, float]], Sequence[Lesson]]
 """Gives what earlier runs measured, once the baseline's means are known."""
@@ -83,11 +81,9 @@ class _Tuning:
         trust = search.trust()
         for run in repeat_runs(task.slo, self._baseline, self._trials, task.budget, self._recommended()):
             self._carry_out(run)
-        candidates = candidates_of(self._trials)
-        in_force = next(entry for entry in candidates if entry.label == IN_FORCE)
-        others = [entry for entry in candidates if entry is not in_force]
-        moved = {trial.run.label: moved_knobs(trial.run.settings, task.in_force) for trial in self._trials}
-        choice = choose(task.slo, self._baseline, in_force, others, moved)
+        choice = choice_among(task.slo, self._baseline, self._trials, task.in_force)
+        if choice is None:
+            raise RetryLater("a repeat of the settings in force was ended early", "run it again with --resume")
         built_in = best_built_in(task.slo, self._baseline, self._trials)
         settings = next((t.run.settings for t in self._trials if t.run.label == choice.winner.label), {})
         outcome = Outcome(
