@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 import typer
 
@@ -218,7 +218,7 @@ def scenario(
     form: Format = FormatOption,
 ) -> None:
     """Run a named combination of loads."""
-    options = {"pool": pool, "device_class": device_class, **_options(which, option)}
+    options = {"pool": pool, "device_class": device_class, **scenario_options(which, option)}
     lab = Lab.open(name)
     run_scenario(
         lambda tell: scenarios.scenario(which, lab, tell, **options), lab, How(seconds, settle, repeat, remove, form)
@@ -252,7 +252,8 @@ def clean(name: str = _Name, form: Format = FormatOption) -> None:
     emit({"lab": name, "clean": True}, form, lambda: f"lab {name} has no pools and flags of loads")
 
 
-def _options(which: str, given: List[str]) -> Dict[str, Any]:
+def scenario_options(which: str, given: Sequence[str]) -> Dict[str, Any]:
+    """Options out of `NAME=VALUE`, with the types of the recipe's. Raises InputError."""
     recipe = {entry.name: entry.options for entry in scenarios.described()}.get(which)
     if recipe is None:
         raise InputError(f"scenario {which}", "no such scenario", f"one of {', '.join(scenarios.NAMES)}")

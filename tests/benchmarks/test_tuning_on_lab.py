@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 import tuning_on_lab
@@ -90,15 +91,11 @@ def test_a_run_that_is_there_is_not_made_again(tmp_path, monkeypatch):
         made.append((name, repeat))
         return entry(trials(), repeat=repeat)
 
-    class Opened:
-        version = "20.2.4"
-
-        def close(self): ...
-
+    lab = SimpleNamespace(state=SimpleNamespace(ceph_version="20.2.4", options=SimpleNamespace(groups=())))
     output = tmp_path / "runs.jsonl"
     output.write_text(json.dumps(entry(trials())) + "\n")
     monkeypatch.setattr(tuning_on_lab, "run", fake)
-    monkeypatch.setattr(tuning_on_lab, "open_cluster", lambda name: Opened())
+    monkeypatch.setattr(tuning_on_lab.Lab, "open", lambda name: lab)
     arguments = ["tuning_on_lab.py", "--scenarios", "client-recovery", "--repeats", "3", "--output", str(output)]
     monkeypatch.setattr("sys.argv", arguments)
     tuning_on_lab.main()
@@ -115,3 +112,9 @@ def test_the_objectives_are_of_metrics_that_the_scenario_can_give(name, tmp_path
     wanted = slo_file.read(path)
     kinds = {objective.metric.split(".")[0] for objective in wanted.slo.objectives}
     assert kinds == set(wanted.scenario.split("-"))
+
+
+def test_another_pool_or_another_drive_is_another_subject():
+    text = tables([entry(trials()), {**entry(trials()), "load_options": ["pool=ec:2+1"], "osds": ["3xhdd"]}])
+    assert "### client-recovery\n" in text
+    assert "### client-recovery, pool=ec:2+1, 3xhdd\n" in text
