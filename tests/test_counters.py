@@ -191,3 +191,17 @@ def test_work_that_is_too_old_or_of_another_number_of_turns_counts_no_more() -> 
     assert turns.together(5.0) == (Work(1, {"op": 5.0}), 0.5)
     turns.put(0, 3, 20.0, Work.of([Rise(0.0, 1.0, {"op": 7.0})]))
     assert turns.together(0.0) == (Work(1, {"op": 7.0}), 1 / 3)
+
+
+def test_the_oldest_episode_under_way_is_told_by_when_it_was_first_seen() -> None:
+    episodes = Episodes()
+    assert episodes.oldest() is None
+    for at, first, second in ((0.0, "monday", ""), (5.0, "monday", "monday"), (10.0, "tuesday", "monday")):
+        episodes.look("1.0", Progress(at, 0, True, first))
+        episodes.look("1.1", Progress(at, 0, bool(second), second))
+    # that of PG 1.0 ended, and another one began
+    assert episodes.oldest() == 5.0
+    episodes.look("1.1", Progress(15.0, 0, False, "tuesday"))
+    assert episodes.oldest() == 10.0
+    episodes.forget_before(20.0)
+    assert episodes.oldest() is None

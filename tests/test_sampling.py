@@ -255,3 +255,21 @@ def test_an_osd_that_is_gone_leaves_the_sum_in_its_next_turn() -> None:
         sample = sampling.take(replace(whole, osds=left, up=range(11)))
     assert sample is not None
     assert sample.values["client.iops"] == pytest.approx(sum(range(11)))
+
+
+def test_since_when_scrubs_go_on_is_told_by_the_oldest_one() -> None:
+    sampling, states = Sampling(), {"active+clean": 1, "active+clean+scrubbing+deep": 1}
+    for at in (5.0, 10.0):
+        sampling.take(Reading(at, pg_states=states, pgs={"1.0": detail(1, "active+clean"), "1.1": detail(1)}))
+    assert sampling.scrubs_since == 5.0
+    sampling.take(Reading(15.0, pg_states={"active+clean": 2}))
+    assert sampling.scrubs_since is None
+
+
+@pytest.mark.parametrize(("longest", "since"), [(600.0, 400.0), (None, None)])
+def test_where_some_pgs_are_looked_at_in_turn_the_longest_scrub_tells_it(
+    longest: Optional[float], since: Optional[float]
+) -> None:
+    sampling, states = Sampling(), {"active+clean+scrubbing+deep": 9000}
+    sampling.take(Reading(1000.0, pg_states=states, pgs={"1.0": detail(1)}, longest_scrub_s=longest))
+    assert sampling.scrubs_since == since

@@ -67,6 +67,10 @@ class PgDetails:
         """Snapshots waiting to be trimmed; None until each of so many PGs was looked at."""
         return float(sum(pg.snaptrim_queue for pg in self._pgs.values())) if self._complete(pgs) else None
 
+    def longest_scrub_s(self) -> Optional[float]:
+        """Of the last scrubs of the PGs that were looked at; None before any was."""
+        return max((pg.scrub_lasted_s for pg in self._pgs.values()), default=None)
+
     def late(self, pgs: int, now: float, own: Mapping[int, float]) -> Optional[float]:
         """PGs past their deep-scrub date; None until each of so many PGs was looked at. `own`: pools' own intervals."""
         if not self._complete(pgs):

@@ -100,6 +100,11 @@ class Sampler:
         return {name: mean for name, mean in found.means.items() if not (found.partial and name.endswith(PERCENTILES))}
 
     @property
+    def scrubs_since(self) -> Optional[float]:
+        """When the oldest scrub under way began; None where none is known to be."""
+        return self._sampling.scrubs_since
+
+    @property
     def tick_s(self) -> float:
         """How long the last tick took."""
         return self._tick_s

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.demand import asked_for, unseen_of
+from ceph_tuner.autopilot.demand import asked_for, dwindles, unseen_of
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.sample import clients_wait
 
@@ -109,3 +109,11 @@ def test_what_no_window_shows_of_clients_is_missing_unless_they_do_nothing_of_th
     windows: List[Dict[str, float]], unseen: Tuple[str, ...]
 ) -> None:
     assert unseen_of([P95, READS, WRITES, "recovery.objects_s"], windows) == unseen
+
+
+@pytest.mark.parametrize(("left", "dwindling"), [(60.0, False), (49.0, True), (0.0, True)])
+def test_work_of_which_less_than_half_is_left_dwindles(left: float, dwindling: bool) -> None:
+    usual = {"recovery.objects_left": 80.0, "backfill.objects_left": 20.0}
+    assert dwindles("recovery.bytes_s", {"recovery.objects_left": left}, usual) is dwindling
+    assert not dwindles("recovery.bytes_s", {}, {})
+    assert not dwindles("scrub.bytes_s", {}, usual)

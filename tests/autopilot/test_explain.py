@@ -217,3 +217,9 @@ def test_writing_says_since_when() -> None:
 def test_without_objectives_it_says_how_to_set_one() -> None:
     words = told(State(AUTO), wanted=False)
     assert words[-1] == "No objective is set, so there is nothing to do: `ceph tuner slo set 'client.p95_ms<=80'`."
+
+
+def test_probation_says_what_it_waits_for_and_what_is_broken() -> None:
+    lines = told(at(HOLDING, stage=2), windows=3, missed=(), outlived=True, broken=("scrub.bytes_s >= 3e+07 (seen 1)",))
+    assert "Windows count once the scrubs have ended that began under the old settings." in lines
+    assert "Broken by these windows on the whole: scrub.bytes_s >= 3e+07 (seen 1)." in lines

@@ -530,3 +530,17 @@ def test_what_another_mgr_left_and_cannot_be_taken_back_is_tried_again() -> None
 
 def test_a_first_start_is_no_failover() -> None:
     assert go(State(), Started(NOW)) == Decision(State(since=NOW))
+
+
+BROKEN = ("scrub.bytes_s >= 3e+07 (seen 1.5e+07)",)
+
+
+def test_settings_that_break_an_objective_on_the_whole_are_not_kept_and_go_back_after_a_while() -> None:
+    holding = at(HOLDING, stage=2, gain="client.p95_ms 20% lower")
+    assert deeds(look(holding, windows=2 * QUICK.hold_windows - 1, broken=BROKEN)) == []
+    assert deeds(look(holding, windows=2 * QUICK.hold_windows - 1)) == [Keep(5)]
+    decision = look(holding, windows=2 * QUICK.hold_windows, broken=BROKEN)
+    assert deeds(decision) == [TakeBack((5,), f"harm: {2 * QUICK.hold_windows} windows on all OSDs break {BROKEN[0]}")]
+    result = learned(decision)
+    assert result is not None
+    assert BROKEN[0] in result.failed

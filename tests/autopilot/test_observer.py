@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.autopilot.contract import BETTER, UNKNOWN, WORSE, Effect, Rollout
-from ceph_tuner.autopilot.observer import Closed, Observer, groups_of
+from ceph_tuner.autopilot.observer import OUTLIVED_S, Closed, Observer, groups_of
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import (
     ASKING,
@@ -47,6 +47,7 @@ class Seen:
         self.cluster, self.groups = cluster, dict(groups or {})
         self.asked: List[Tuple[float, float]] = []
         self.blind: Callable[[float], bool] = lambda end: False
+        self.scrubs_since: Optional[float] = None
 
     def between(self, start: float, end: float) -> Optional[Window]:
         self.asked.append((start, end))
@@ -499,3 +500,82 @@ def test_what_a_trial_did_is_no_miss_of_the_settings_that_are_in_force_again() -
     assert closed[0].start >= back.since + POLICY.settle
     found = observer.see(0.0, back, SLO, POLICY)
     assert (found.missed, found.means) == ((), {P95: 60.0})
+
+
+# on probation
+
+SCRUB = "scrub.bytes_s"
+SCRUBBED: Slo = parse_slo({"objectives": ["client.p95_ms<=80", "scrub.bytes_s >= 30 MB/s"]}, "cluster")
+
+
+def probation(began: Callable[[float], Optional[float]], slo: Slo = SCRUBBED, **settings: int) -> List[int]:
+    """Windows that count at each look in the first two minutes; `began` gives since when scrubs go on."""
+    eyes = Seen(steady())
+    state = State(AUTO, HOLDING, START, proposed=Proposed(1, settings or SETTINGS, "why", ROLLOUT))
+    observer, counted = Observer(eyes), []
+    for at in range(0, 121, 5):
+        eyes.scrubs_since = began(START + at)
+        observer.close(START + at, state, slo, {}, POLICY)
+        counted.append(observer.see(START + at, state, slo, POLICY).windows)
+    return counted
+
+
+def test_windows_count_once_the_scrubs_of_the_old_settings_have_ended() -> None:
+    at_once = probation(lambda at: None)
+    assert at_once[-1] == 3
+    # the new ones began later
+    assert probation(lambda at: START + 6.0) == at_once
+    later = probation(lambda at: START - 100.0 if at < START + 60.0 else START + 50.0)
+    # the window that was under way counts: it is the first to end afterwards
+    assert (later[11], later[-1]) == (0, 2)
+    # only the knob that is about new scrubs is waited for, and only where an objective shows it
+    old = probation(lambda at: START - 100.0, osd_scrub_chunk_max=5)
+    assert old == probation(lambda at: START - 100.0, slo=SLO) == at_once
+    assert probation(lambda at: START - 100.0)[-1] == 0
+
+
+def test_scrubs_that_never_end_are_not_waited_for_for_ever() -> None:
+    eyes, state = Seen(steady()), phase(HOLDING)
+    eyes.scrubs_since = START - 100.0
+    observer = Observer(eyes)
+    list(watch(observer, state, START, START + OUTLIVED_S, slo=SCRUBBED))
+    list(watch(observer, state, START + OUTLIVED_S, START + OUTLIVED_S + 35.0, slo=SCRUBBED))
+    assert observer.see(START, state, SCRUBBED, POLICY).windows > 0
+    assert not observer.see(START, state, SCRUBBED, POLICY).outlived
+
+
+def test_the_guard_sees_windows_that_do_not_count() -> None:
+    eyes = Seen(steady())
+    eyes.scrubs_since = START - 100.0
+    observer = Observer(eyes)
+    assert len(list(watch(observer, phase(HOLDING), START, START + 120.0, slo=SCRUBBED))) == 3
+    assert observer.see(START + 120.0, phase(HOLDING), SCRUBBED, POLICY).outlived
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "broken"),
+    [
+        (57e6, 15e6, ("scrub.bytes_s >= 30 MB/s (seen 1.5e+07)",)),
+        (57e6, 31e6, ()),
+        (20e6, 17e6, ()),
+        (20e6, 15e6, ("scrub.bytes_s >= 30 MB/s (seen 1.5e+07)",)),
+        (57e6, 0.0, ()),
+    ],
+    ids=["kept before", "kept", "missed before, within the tolerance", "missed before, and worse", "no scrub"],
+)
+def test_what_windows_on_probation_break_on_the_whole_is_told(before: float, now: float, broken: Any) -> None:
+    observer = Observer(Seen(steady(60.0, **{SCRUB: now, "scrub.objects_s": now / 1e6})))
+    state = phase(HOLDING, baseline={P95: 100.0, SCRUB: before})
+    list(watch(observer, state, START, START + 120.0, slo=SCRUBBED))
+    assert observer.see(START, state, SCRUBBED, POLICY).broken == broken
+    assert observer.see(START, replace(state, phase=OBSERVING), SCRUBBED, POLICY).broken == ()
+
+
+def test_recovery_that_comes_to_its_end_breaks_nothing() -> None:
+    slo = parse_slo({"objectives": ["recovery.objects_s>=50"]}, "cluster")
+    left = "recovery.objects_left"
+    state = phase(HOLDING, baseline={RECOVERY: 90.0, left: 1000.0})
+    for remains, told in ((900.0, 1), (100.0, 0)):
+        observer = Observer(Seen(steady(60.0, **{RECOVERY: 10.0, left: remains})))
+        list(watch(observer, state, START, START + 120.0, slo=slo))
+        assert len(observer.see(START, state, slo, POLICY).broken) == told

@@ -75,6 +75,8 @@ class Cabin:
             self.field.clock.now,
         )
 
+    scrubs_since = None
+
     def between(self, start: float, end: float) -> Window:
         return Window(start, end, {P95: Measure(self._latency(range(4)), 0.0, 2)})
 

@@ -192,11 +192,16 @@ class Episodes:
     def __init__(self, longest_s: float = 900.0) -> None:
         self._longest_s = longest_s
         self._seen: Dict[str, Progress] = {}
+        self._begun: Dict[str, float] = {}
 
     def look(self, name: str, progress: Progress) -> Optional[float]:
         """Done per second since the last look; None for the first look and after a long gap."""
         before = self._seen.get(name)
         self._seen[name] = progress
+        if not progress.running:
+            self._begun.pop(name, None)
+        elif before is None or not before.running or progress.episode != before.episode:
+            self._begun[name] = progress.at
         if before is None or not 0 < progress.at - before.at <= self._longest_s:
             return None
         began_again = progress.count < before.count or (progress.episode != before.episode and not before.running)
@@ -206,3 +211,8 @@ class Episodes:
     def forget_before(self, at: float) -> None:
         """Drop what was not looked at since."""
         self._seen = {name: progress for name, progress in self._seen.items() if progress.at >= at}
+        self._begun = {name: begun for name, begun in self._begun.items() if name in self._seen}
+
+    def oldest(self) -> Optional[float]:
+        """When the oldest episode under way was first seen; None where none is."""
+        return min(self._begun.values(), default=None)

@@ -63,6 +63,8 @@ class PgDetail:
     """Stamp of the last scrub's end, as Ceph writes it."""
     deep_scrubbed: str = ""
     """Stamp of the last deep scrub, as Ceph writes it."""
+    scrub_lasted_s: float = 0.0
+    """The last scrub, from its beginning to its end."""
 
     @property
     def deep(self) -> bool:
@@ -103,6 +105,8 @@ class Reading:
     pg_states: Mapping[str, int] = field(default_factory=dict)
     pgs: Mapping[str, PgDetail] = field(default_factory=dict)
     """Details of some PGs, or of all."""
+    longest_scrub_s: Optional[float] = None
+    """Of the last scrubs of the PGs whose details are known, where `pgs` are some of them only."""
     snaptrim_queue: Optional[float] = None
     slow_ops: Optional[float] = None
     osds_down: Optional[float] = None
@@ -250,6 +254,7 @@ def pg_detail(row: Mapping[str, Any], chunks: Mapping[int, int]) -> PgDetail:
         snaptrim_queue=int(row.get("snaptrimq_len", 0)),
         scrub_ended=str(row["last_scrub_stamp"]),
         deep_scrubbed=str(row["last_deep_scrub_stamp"]),
+        scrub_lasted_s=float(row.get("last_scrub_duration", 0)),
     )
 
 

@@ -40,6 +40,8 @@ class Sampling:
         self._pgs = Episodes()
         self._misplaced, self._clones, self._snaptrim_queue = Trend(), Trend(), Trend(60.0)
         self._coded = Trend()
+        self.scrubs_since: Optional[float] = None
+        """When the oldest scrub under way began, as far as that is known; None where none is known to be."""
 
     def take(self, reading: Reading) -> Optional[Sample]:
         """The sample up to this reading; None for the first one, and after a gap or a step of the clock."""
@@ -49,6 +51,7 @@ class Sampling:
         latency, counted = self._latency(reading)
         self.coverage = Coverage(work.daemons if work else 0, counted)
         scrub_rates = self._scrub_rates(reading)
+        self.scrubs_since = self._scrubs_since(reading)
         self._misplaced.add(reading.at, reading.totals.get("num_objects_misplaced"))
         self._clones.add(reading.at, reading.totals.get("num_object_clones"))
         self._snaptrim_queue.add(reading.at, reading.snaptrim_queue)
@@ -122,6 +125,14 @@ class Sampling:
                 rates[pgid] = rate
         self._pgs.forget_before(reading.at - 3600.0)
         return rates
+
+    def _scrubs_since(self, reading: Reading) -> Optional[float]:
+        if not _any_state(reading, "scrubbing"):
+            return None
+        if len(reading.pgs) >= sum(reading.pg_states.values()):
+            return self._pgs.oldest()
+        # of so many PGs some are looked at in turn: one that began long ago lasts no longer than others did
+        return None if reading.longest_scrub_s is None else reading.at - reading.longest_scrub_s
 
 
 def _client(work: Optional[Work]) -> Dict[str, float]:

@@ -36,6 +36,13 @@ def asked_for(
     return {name: value for name, value in values.items() if not _idle(name, present, usual, tolerance)}
 
 
+def dwindles(metric: str, values: Mapping[str, float], usual: Mapping[str, float]) -> bool:
+    """Whether less than half is left of the work: the last PGs are worked on by fewer OSDs, whatever the settings."""
+    left = LEFT.get(metric, ())
+    before = sum(usual.get(name, 0.0) for name in left)
+    return before > 0 and sum(values.get(name, 0.0) for name in left) < before / 2
+
+
 def _idle(metric: str, values: Mapping[str, float], usual: Mapping[str, float], tolerance: float) -> bool:
     if metric not in METRICS or METRICS[metric].unit not in ("1/s", "B/s"):
         return False

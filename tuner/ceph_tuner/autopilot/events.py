@@ -74,6 +74,10 @@ class Seen:
     """Of these, the ones in which both sides of a comparison were seen; before the first turn of a trial, all."""
     effects: Mapping[str, Effect] = field(default_factory=dict)
     """What the trial did so far, by metric."""
+    outlived: bool = False
+    """Whether scrubs that began under the old settings still go on, so that no window counts yet."""
+    broken: Tuple[str, ...] = ()
+    """Hard objectives that the windows on probation break on the whole, with what was seen."""
 
 
 @dataclass(frozen=True)

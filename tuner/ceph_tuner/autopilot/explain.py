@@ -166,6 +166,8 @@ def _holding(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
         f"The settings are on all {everyone} OSDs, on probation: {windows}.",
         *_why(state),
         *gain,
+        *(["Windows count once the scrubs have ended that began under the old settings."] if seen.outlived else []),
+        *(f"Broken by these windows on the whole: {objective}." for objective in seen.broken),
         *_missed(seen),
         "Next: they are kept if all stays well and they gained something, else taken back.",
         _STOPS,

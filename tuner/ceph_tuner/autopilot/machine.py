@@ -304,6 +304,12 @@ def _holding(state: State, event: Seen, policy: Policy) -> Decision:
     judgement = _judge(state, event, policy, event.windows)
     if judgement.verdict == judging.HARMFUL:
         return _unless_over(state, event, policy, judgement)
+    if event.broken:
+        # no window by itself was bad enough for the guard: scrub comes in bursts
+        if event.windows < min(2 * policy.hold_windows, policy.most_windows):
+            return Decision(state)
+        words = f"{event.windows} windows on all OSDs break {'; '.join(event.broken)}"
+        return _unless_over(state, event, policy, judging.Judgement(judging.HARMFUL, words))
     # the canary's gain was seen beside a control; what all OSDs show may be the load's doing
     less = "" if state.gain else lighter(state.baseline, event.means, event.idle_iops)
     gains = [] if less else judging.gained(event.effects, state.aims)

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Deque, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner.autopilot.contract import Effect, Pair
-from ceph_tuner.autopilot.demand import offered, unseen_of
+from ceph_tuner.autopilot.demand import asked_for, dwindles, offered, unseen_of
 from ceph_tuner.autopilot.effect import DIRECTIONS, effects
 from ceph_tuner.autopilot.events import Seen
 from ceph_tuner.autopilot.judging import STAND_INS, allowances
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import COMPARING, HOLDING, RETURNING, TRYING, WAITING, State
+from ceph_tuner.guard import beyond, must_hold
 from ceph_tuner.sample import Window, at_work
 from ceph_tuner.slo import Objective, Slo, Verdict, evaluate
 
@@ -27,6 +28,12 @@ EVERYWHERE = -1
 _KEPT_CLOSED = 50
 SPARED = 5
 """One window of so many may contradict the others about an objective: scrub comes in bursts."""
+STATS_LATE_S = 5.0
+"""The mgr hears of a scrub so long after it began (`mgr_stats_period`)."""
+OUTLIVED_S = 3600.0
+"""Scrubs that began under the old settings are waited for so long."""
+
+MAX_SCRUBS = "osd_max_scrubs"
 _LATE = 3
 """Windows that may be closed at once; after a longer gap a row goes on from now."""
 
@@ -39,6 +46,10 @@ class Eyes(Protocol):
 
     def group_between(self, name: str, start: float, end: float) -> Values:
         """Means of a group's OSDs in that stretch of time; empty where too few of them were seen."""
+
+    @property
+    def scrubs_since(self) -> Optional[float]:
+        """When the oldest scrub under way began, in seconds since the epoch; None where none is known to be."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,7 @@ class Observer:
         self._row: Tuple[str, float] = ("", 0.0)
         self._edge = self._sampled = 0.0
         self._windows = 0
+        self._outlived = False
         self._pairs: Dict[int, List[Pair]] = {}
         self._trial = 0
         self._turns: List[_Turn] = []
@@ -96,6 +108,7 @@ class Observer:
     def close(self, newest: float, state: State, slo: Optional[Slo], baseline: Values, policy: Policy) -> List[Closed]:
         """Close the windows that are over at `newest`, the time of the newest sample; give them, oldest first."""
         self._follow(newest, state, policy)
+        self._outlived = not self._windows and self._scrubs_outlived(newest, state, slo)
         found: List[Closed] = []
         while newest >= self._edge + policy.window:
             start, self._edge = self._edge, self._edge + policy.window
@@ -105,6 +118,9 @@ class Observer:
             means = at_work(window.means)
             verdicts = tuple(evaluate(slo, means, baseline)) if slo is not None else ()
             found.append(Closed(start, self._edge, means, verdicts))
+            if self._outlived:
+                # the guard takes it; of the settings it says nothing yet
+                continue
             self._windows += 1
             self._compare(start, self._edge, state, means)
         self._closed.extend(found)
@@ -128,7 +144,28 @@ class Observer:
             windows=self._windows,
             pairs=self._compared(state),
             effects=self._effects(state, [item.metric for item in objectives], policy),
+            outlived=self._outlived,
+            broken=self._broken(state, slo, policy),
         )
+
+    def _scrubs_outlived(self, newest: float, state: State, slo: Optional[Slo]) -> bool:
+        """Whether scrubs of the old settings go on that show in an objective: `osd_max_scrubs` is about new ones."""
+        if state.phase != HOLDING or state.proposed is None or MAX_SCRUBS not in state.proposed.settings:
+            return False
+        if slo is None or not any(item.metric.startswith("scrub.") for item in slo.objectives):
+            return False
+        began = self._eyes.scrubs_since
+        return began is not None and began < state.since + STATS_LATE_S and newest < state.since + OUTLIVED_S
+
+    def _broken(self, state: State, slo: Optional[Slo], policy: Policy) -> Tuple[str, ...]:
+        """Hard objectives that the windows on probation break on the whole, in words."""
+        if slo is None or state.phase != HOLDING or not self._windows:
+            return ()
+        held = must_hold(slo, state.baseline, policy.guard_tolerance)
+        means = self._means(state, policy)
+        asked = asked_for(means, state.baseline, policy.guard_tolerance, {})
+        judged = {name: mean for name, mean in asked.items() if not dwindles(name, means, state.baseline)}
+        return tuple(_seen_in_words(each, judged[each.metric]) for each in beyond(held, judged))
 
     def _rows(self, state: State, policy: Policy) -> List[Closed]:
         """Give the windows of this phase where it is about them (a turn: those of this turn), else the last ones."""
@@ -252,4 +289,8 @@ def _geometric_means(one: Values, other: Values) -> Dict[str, float]:
 
 
 def _in_words(verdict: Verdict) -> str:
-    return f"{verdict.objective.text} (seen {verdict.seen:.4g})"
+    return _seen_in_words(verdict.objective, verdict.seen)
+
+
+def _seen_in_words(objective: Objective, seen: Optional[float]) -> str:
+    return f"{objective.text} (seen {seen:.4g})"
