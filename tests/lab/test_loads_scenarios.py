@@ -27,12 +27,16 @@ class Noted:
     ) -> None:
         self.name, self.log, self.metrics = name, log, (metric,)
         self.idle, self.fails = idle, fails
+        self.pools = ()
         self.measured: Tuple[float, float] = (0, 0)
 
     def _note(self, what: str) -> None:
         self.log.append(f"{what} {self.name}")
         if what == self.fails:
             raise LabFailed(f"{self.name} cannot {what}")
+
+    def stores(self) -> Mapping[int, float]:
+        return {}
 
     def hold(self) -> None:
         self._note("hold")
@@ -312,3 +316,11 @@ def test_every_osd_has_its_share_of_pgs_and_of_primaries(layout: PoolLayout, osd
     for share, members in ((1, [pg[:1] for pg in placed]), (layout.size, placed)):
         counts = [sum(osd in pg for pg in members) for osd in osds]
         assert max(counts) - min(counts) <= share
+
+
+def test_the_osd_that_recovers_has_a_copy_of_every_object() -> None:
+    lab = HostLab("")
+    copies = RecoveryLoad(lab, Session(lab), 100, 1000).stores()
+    assert copies == {2: 100_000, 0: 50_000, 1: 50_000}
+    coded = RecoveryLoad(lab, Session(lab), 100, 1000, layout=PoolLayout(chunks=(2, 1))).stores()
+    assert coded == dict.fromkeys((0, 1, 2), 50_000)

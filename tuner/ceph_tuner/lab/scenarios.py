@@ -22,6 +22,7 @@ from ceph_tuner.lab.loads.client import ClientLoad
 from ceph_tuner.lab.loads.client_work import ClientWork
 from ceph_tuner.lab.loads.pools import Tell, remove_pools, silent
 from ceph_tuner.lab.loads.recovery import RecoveryLoad
+from ceph_tuner.lab.loads.room import check_room, make_room
 from ceph_tuner.lab.loads.scrub import ScrubLoad
 from ceph_tuner.lab.loads.session import Session
 from ceph_tuner.lab.loads.snaptrim import SnaptrimLoad
@@ -101,8 +102,10 @@ class Scenario:
             with self.lab.in_haste():
                 for load in self.loads:
                     load.hold()
+                make_room(self._session, self.loads, self._tell)
                 self.quiet = wait_until_quiet(self.lab, self._session, tell=self._tell)
                 self._tell(str(self.quiet))
+                check_room(self._session, self.loads)
                 for load in self.loads:
                     load.prepare()
                 compact(self.lab, self._session)

@@ -8,9 +8,12 @@ the primaries' own PG statistics, never from what the plugin samples, so that th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ContextManager, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, ContextManager, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner.sample import Measure
+
+if TYPE_CHECKING:
+    from ceph_tuner.lab.loads.pools import LoadPool
 
 
 class LabUnderLoad(Protocol):
@@ -86,6 +89,13 @@ class Load(Protocol):
     @property
     def metrics(self) -> Tuple[str, ...]:
         """Names out of `ceph_tuner.metrics` that `measure` can give."""
+
+    @property
+    def pools(self) -> Sequence[LoadPool]:
+        """Where its objects lie."""
+
+    def stores(self) -> Mapping[int, float]:
+        """Bytes that it has on each OSD once it is prepared."""
 
     def hold(self) -> None:
         """Hold back what an earlier run left to do, so that nobody has to wait until it is done."""

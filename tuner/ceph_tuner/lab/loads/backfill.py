@@ -57,6 +57,10 @@ class BackfillLoad(BackgroundLoad):
         self.lab = lab
         self.objects = objects
 
+    def stores(self) -> Dict[int, float]:
+        """The objects, and the copies that have been moved and not been deleted yet."""
+        return self.pool.spread(self.objects * self.object_bytes * (1 + 1 / self.pool.size))
+
     def prepare(self) -> None:
         """Write the objects once; then make nearly all misplaced, held by nobackfill."""
         self.pool.ensure()

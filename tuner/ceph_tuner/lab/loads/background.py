@@ -39,6 +39,7 @@ class BackgroundLoad(ABC):
     def __init__(self, session: Session, pool: LoadPool, object_bytes: int, tell: Tell = silent) -> None:
         self.session = session
         self.pool = pool
+        self.pools = (pool,)
         self.object_bytes = object_bytes
         self.tell = tell
         self.flags = Flags(session)
@@ -54,6 +55,10 @@ class BackgroundLoad(ABC):
     def metrics(self) -> Tuple[str, ...]:
         """What `measure` can give."""
         return tuple(self.rates)
+
+    @abstractmethod
+    def stores(self) -> Dict[int, float]:
+        """Bytes on each OSD."""
 
     def hold(self) -> None:
         """Set the flags that hold the work back."""

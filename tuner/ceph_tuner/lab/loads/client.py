@@ -54,6 +54,7 @@ class ClientLoad:
             # an image's header has key-value pairs, which erasure-coded pools do not keep
             few = PoolLayout(min(REPLICAS, len(osds)), device_class=chosen.device_class, pgs=HEADER_PGS)
             self.headers = LoadPool(session, f"client-headers-{chosen.name}", few, osds)
+        self.pools = tuple(dict.fromkeys((self.headers, self.pool)))
         self._process: Optional[ClientProcess] = None
         self._started: Optional[float] = None
 
@@ -68,13 +69,17 @@ class ClientLoad:
             kinds.append("write_")
         return tuple(f"client.{kind}{value}" for kind in kinds for value in values if not (kind and value == "p50_ms"))
 
+    def stores(self) -> Dict[int, float]:
+        """The image."""
+        return self.pool.spread(float(self.work.image_bytes))
+
     def hold(self) -> None:
         """Nothing goes on without clients."""
 
     def prepare(self) -> None:
         """Create the image and write it whole, once: reads hit data, writes are overwrites."""
         # each of them, also where the first is new
-        new = [pool.ensure() for pool in dict.fromkeys((self.headers, self.pool))]
+        new = [pool.ensure() for pool in self.pools]
         if not any(new) and self._filled():
             return
         self.lab.run(["rbd", "pool", "init", self.headers.name])
@@ -172,7 +177,7 @@ class ClientLoad:
         """Remove the image with its pools."""
         self._end()
         self._started = None
-        for pool in dict.fromkeys((self.headers, self.pool)):
+        for pool in self.pools:
             pool.remove()
 
     @property

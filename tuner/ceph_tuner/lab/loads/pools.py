@@ -91,6 +91,15 @@ class LoadPool:
         """What the primaries say of its PGs now."""
         return self.session.pgs(self.pgids)
 
+    def raw_bytes(self) -> float:
+        """Bytes of its objects, all copies and chunks; 0 where it is not there."""
+        stored = sum(pg["stats"]["stat_sum"]["num_bytes"] for pg in self.pgs())
+        return float(stored * self.size * self.layout.stored_share)
+
+    def spread(self, stored: float) -> Dict[int, float]:
+        """So many bytes of objects, as each OSD holds them: PGs lie evenly."""
+        return dict.fromkeys(self.osds, stored * self.size * self.layout.stored_share / len(self.osds))
+
     def without_strays(self, pgs: Sequence[Mapping[str, Any]]) -> bool:
         """Whether no OSD has a copy of any PG that is not its own any more; of this pool's PGs, as `pgs` knew them."""
         up = [entry["osd"] for entry in self.session.mon("osd dump")["osds"] if entry["up"]]

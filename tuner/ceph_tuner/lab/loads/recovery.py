@@ -67,6 +67,12 @@ class RecoveryLoad(BackgroundLoad):
         self._placed: Dict[str, List[str]] = {}
         """PG -> its objects, those that were written first to the front: in this order they are recovered."""
 
+    def stores(self) -> Dict[int, float]:
+        """The objects: all have a copy or a chunk on the OSD that recovers."""
+        share = self.objects * self.object_bytes * self.pool.layout.stored_share
+        others = [osd for osd in self.osds if osd != self.osd]
+        return {self.osd: share, **dict.fromkeys(others, share * (self.pool.size - 1) / len(others))}
+
     def hold(self) -> None:
         """Keep degraded what this load's own last window left; what somebody else left is recovered first."""
         if self._placed:

@@ -65,6 +65,10 @@ class ScrubLoad(BackgroundLoad):
         self._most = 0.0
         self._turn = 0
 
+    def stores(self) -> Dict[int, float]:
+        """The objects."""
+        return self.pool.spread(float(self.objects * self.object_bytes))
+
     def prepare(self) -> None:
         """Write the objects once."""
         self.pool.ensure()

@@ -48,6 +48,10 @@ class SnaptrimLoad(BackgroundLoad):
         self.clones = clones or objects
         self.overwritten_bytes = min(overwritten_bytes, object_bytes)
 
+    def stores(self) -> Dict[int, float]:
+        """The objects, and what each clone has of its own."""
+        return self.pool.spread(float(self.objects * self.object_bytes + self.clones * self.overwritten_bytes))
+
     def prepare(self) -> None:
         """Make clones and snapshots to trim, unless they are there."""
         self.pool.ensure()

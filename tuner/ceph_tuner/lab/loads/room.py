@@ -1,0 +1,56 @@
+"""Room on the OSDs for what loads write: where it is short, the pools of other loads go, before anything is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Counter as Bytes
+from typing import Dict, Sequence, Tuple
+
+from ceph_tuner.errors import LoadFailed
+from ceph_tuner.lab.loads import Load
+from ceph_tuner.lab.loads.pools import PREFIX, Tell, remove_pool
+from ceph_tuner.lab.loads.session import Session
+
+NEARLY_FULL = 0.85
+"""Share of an OSD up to which it may be filled: from there on Ceph warns, and a trial is ended for it."""
+
+
+def make_room(session: Session, loads: Sequence[Load], tell: Tell) -> None:
+    """Delete the pools of other loads where these would not fit beside them."""
+    if not _short(session, loads):
+        return
+    ours = {pool.name for load in loads for pool in load.pools}
+    names = [str(pool["pool_name"]) for pool in session.mon("osd dump")["pools"]]
+    others = [name for name in names if name.startswith(PREFIX) and name not in ours]
+    for name in others:
+        remove_pool(session, name)
+    if others:
+        tell(f"the OSDs have too little room: what other loads left there is removed ({', '.join(others)})")
+
+
+def check_room(session: Session, loads: Sequence[Load]) -> None:
+    """Raises LoadFailed where the loads would fill an OSD. Nothing has been written for them then."""
+    for osd, (missing, free) in _short(session, loads).items():
+        raise LoadFailed(
+            f"{' and '.join(load.name for load in loads)} would write {missing / 1e9:.1f} GB to osd.{osd}, which has "
+            f"{max(free, 0.0) / 1e9:.1f} GB up to {NEARLY_FULL:.0%} of its size",
+            "make OSDs larger (`lab up --device-size`), or take fewer objects or a shorter window",
+        )
+
+
+def _short(session: Session, loads: Sequence[Load]) -> Dict[int, Tuple[float, float]]:
+    """OSD -> bytes that are still to be written to it, and bytes that it may take; of those where they do not fit."""
+    missing: Bytes[int] = Counter()
+    for load in loads:
+        stored = load.stores()
+        there = sum(pool.raw_bytes() for pool in load.pools)
+        share = max(0.0, 1.0 - there / max(sum(stored.values()), 1.0))
+        missing.update({osd: int(share * amount) for osd, amount in stored.items()})
+    found = {}
+    for osd, amount in sorted(missing.items()):
+        counters = session.osd(osd, "perf dump", logger="osd")["osd"]
+        free = NEARLY_FULL * counters["stat_bytes"] - counters["stat_bytes_used"]
+        # what is nearly all there is not written again
+        if amount > max(free, 0.02 * counters["stat_bytes"]):
+            found[osd] = (float(amount), free)
+    return found
