@@ -75,14 +75,34 @@ def test_values_are_plain_python_numbers() -> None:
 
 def test_a_recovery_objective_brings_no_scrub_knob() -> None:
     space = space_for(TENTACLE, ["client", "recovery"], TENTACLE.profiles["balanced"])
-    assert space.free == MCLOCK_NINE
+    assert space.free == MCLOCK_NINE[:6]
+
+
+def test_what_serves_other_work_stays_as_it_is_in_force() -> None:
+    recovery, effort = MCLOCK_NINE[3:6], MCLOCK_NINE[6:]
+    scrub = space_for(TENTACLE, ["client", "scrub"], TENTACLE.profiles["balanced"])
+    assert not set(recovery) & set(scrub.free)
+    assert scrub.left_alone == recovery
+    settings = scrub.decode([1.0] * scrub.size)
+    assert {name: settings[name] for name in recovery} == dict(zip(recovery, (0.5, 1, 0)))
+    # the clients get no more than recovery leaves
+    assert settings["osd_mclock_scheduler_client_res"] == 0.5
+    # misplaced objects are moved in recovery's class up to 17.2.6
+    assert set(effort) <= set(space_for(TENTACLE, ["backfill"], TENTACLE.profiles["balanced"]).free)
+    early = space_for(QUINCY_EARLY, ["backfill"], QUINCY_EARLY.profiles["balanced"]).free
+    assert set(recovery) <= set(early)
+    assert not set(effort) & set(early)
+    # where no background work is meant, nobody knows which it will be; and what is chosen is chosen
+    assert space_for(TENTACLE, ["client"], TENTACLE.profiles["balanced"]).free == MCLOCK_NINE
+    assert space_for(TENTACLE, ["scrub"], TENTACLE.profiles["balanced"], recovery).free == recovery
+    assert space_for(TENTACLE, ["scrub"], TENTACLE.profiles["balanced"], ["osd_max_scrubs"]).left_alone == ()
 
 
 @pytest.mark.parametrize("kind", ["recovery", "backfill"])
 def test_on_several_shards_recovery_brings_its_chunk(kind: str) -> None:
     balanced = TENTACLE.profiles["balanced"]
     space = space_for(TENTACLE, ["client", kind], balanced, shards=8)
-    assert space.free == (*MCLOCK_NINE, "osd_recovery_max_chunk")
+    assert space.free == (*space_for(TENTACLE, ["client", kind], balanced).free, "osd_recovery_max_chunk")
     # what is in force is the release's default until it is changed
     assert space.decode(space.encode({}))["osd_recovery_max_chunk"] == 8 << 20
     assert (

@@ -11,7 +11,7 @@ import pytest
 from ceph_tuner.bayesian import Options
 from ceph_tuner.cost import Hardware
 from ceph_tuner.profile import Profile
-from ceph_tuner.releases import QUINCY_EARLY, REEF, TENTACLE, Release, Settings, nine
+from ceph_tuner.releases import MCLOCK_NINE, QUINCY_EARLY, REEF, TENTACLE, Release, Settings, nine
 from ceph_tuner.sample import Measure
 from ceph_tuner.search.knob_search import KnobSearch
 from ceph_tuner.search.optimiser import Failed, Proposal
@@ -24,7 +24,7 @@ from ceph_tuner.winner import rank
 HARDWARE = Hardware(800.0, 60e6, 1, "ssd")
 SLO = parse_slo({"objectives": ["client.p95_ms <= 62 ms", "recovery.bytes_s >= 8 MB/s"]})
 BALANCED = dict(TENTACLE.profiles["balanced"])
-SPACE = space_for(TENTACLE, SLO.work, BALANCED)
+SPACE = space_for(TENTACLE, SLO.work, BALANCED, MCLOCK_NINE)
 LIMITED = nine((0.6, 32, 0.0), (0.1, 1, 0.4), (0.05, 1, 0.3))
 BASELINE = {
     "client.p95_ms": 98.0,
@@ -61,6 +61,14 @@ def test_a_like_profile_is_suggested_as_the_space_has_it() -> None:
     found = judge(profile())
     assert found.settings == SPACE.nearest(LIMITED)
     assert found.text == "other is suggested: alike in hardware, work and load"
+
+
+def test_what_other_work_was_given_there_is_not_taken_over_and_no_reason_to_refuse() -> None:
+    space = space_for(TENTACLE, SLO.work, BALANCED)
+    found = judge(profile(), space=space)
+    assert found.settings is not None
+    assert found.settings["osd_mclock_scheduler_client_wgt"] == 32
+    assert found.settings["osd_mclock_scheduler_background_best_effort_lim"] == 0.9
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_as_a_process_it_answers_one_request_with_one_line_of_json() -> None:
     result = json.loads(line)
     assert result["ok"] is True
     check_settings(result["proposals"][0]["settings"], TENTACLE)
-    assert result["searched"] == list(MCLOCK_NINE)
+    assert result["searched"] == list(MCLOCK_NINE[:6])
 
 
 def test_as_a_process_it_tells_errors_as_json_too() -> None:
@@ -94,7 +94,7 @@ def test_what_is_no_request_is_answered_too(text: str) -> None:
 
 
 def test_on_several_shards_the_chunk_of_recovery_is_searched() -> None:
-    assert answer(request(shards=8))["searched"] == [*MCLOCK_NINE, "osd_recovery_max_chunk"]
+    assert answer(request(shards=8))["searched"] == [*MCLOCK_NINE[:6], "osd_recovery_max_chunk"]
 
 
 def test_the_same_request_gives_the_same_answer_and_another_seed_another_one() -> None:

@@ -58,13 +58,13 @@ def limited(share: float) -> list[float]:
 
 
 def test_metrics_come_for_every_point_above_0(made: TwinPrior) -> None:
-    found = made.predict(np.random.default_rng(0).random((7, 9)))
+    found = made.predict(np.random.default_rng(0).random((7, 6)))
     assert set(found) == set(METRICS)
     assert all(values.shape == (7,) and (values > 0).all() for values in found.values())
 
 
 def test_the_same_arguments_give_the_same_prior(made: TwinPrior) -> None:
-    points = np.random.default_rng(1).random((20, 9))
+    points = np.random.default_rng(1).random((20, 6))
     again = prior()
     assert all((again.predict(points)[name] == made.predict(points)[name]).all() for name in METRICS)
     other = prior(seed=4)
@@ -103,7 +103,7 @@ def test_the_settings_in_force_are_part_of_the_design(made: TwinPrior) -> None:
 
 def test_metrics_of_work_that_is_not_there_are_left_out() -> None:
     found = prior(metrics=("client.p95_ms", "scrub.bytes_s", "scrub.pgs_late", "ops.slow"), designs=4)
-    assert set(found.predict([[0.5] * 9])) == {"client.p95_ms"}
+    assert set(found.predict([[0.5] * 6])) == {"client.p95_ms"}
 
 
 def test_an_interval_is_long_where_nothing_is_scrubbed() -> None:

@@ -104,6 +104,14 @@ class Space:
         return len(self.free)
 
     @property
+    def left_alone(self) -> Tuple[str, ...]:
+        """Those of the nine that are of a class of which nothing is free, where others of the nine are."""
+        if not any(name in MCLOCK_NINE for name in self.free):
+            return ()
+        classes = (_names(service_class) for service_class in CLASSES)
+        return tuple(name for names in classes if not set(names) & set(self.free) for name in names)
+
+    @property
     def _read(self) -> Tuple[str, ...]:
         return tuple(dict.fromkeys((*MCLOCK_NINE, *self.free)))
 
@@ -165,6 +173,14 @@ class Space:
         """Give the settings of the space that are closest to these."""
         return self.decode(self.encode(settings))
 
+    def unsearched(self, settings: Mapping[str, object]) -> List[str]:
+        """Give the knobs by which settings differ from all of this space, so that none of it can stand for them.
+
+        Values of `left_alone` are no such difference: the work that is meant is not in their class.
+        """
+        same = {*self.free, *self.left_alone}
+        return [name for name, value in settings.items() if name not in same and self.origin.get(name) != value]
+
     def _free_stick(self, known: Mapping[str, float]) -> int:
         """Hundredths that fixed reservations leave."""
         fixed = [_names(service_class)[0] for service_class in CLASSES if _names(service_class)[0] not in self.free]
@@ -193,7 +209,8 @@ def space_for(
     # the recovery knobs work only with the override, so choosing one chooses that too
     possible = [entry.name for entry in searchable(release, {**in_force, OVERRIDE: True})]
     tables = (WORK_OF, WORK_ON_SHARDS) if shards > 1 else (WORK_OF,)
-    wanted = [*MCLOCK_NINE, *(name for kind in sorted(work) for table in tables for name in table.get(kind, ()))]
+    kinds = sorted(work)
+    wanted = [*_shares(release, kinds), *(name for kind in kinds for table in tables for name in table.get(kind, ()))]
     for name in chosen or ():
         if name in KNOBS and not KNOBS[name].effective(release).works:
             effect = KNOBS[name].effective(release)
@@ -209,6 +226,18 @@ def space_for(
         origin[name] = counts[name].low if value is None else _number(value)
     needs = {need: value for name in counts for need, value in KNOBS[name].effective(release).needs}
     return Space(free, origin, counts, needs)
+
+
+def _shares(release: Release, kinds: Sequence[str]) -> Sequence[str]:
+    """Those of the nine that are about the clients and this work; all of them where no background work is meant.
+
+    What serves other work stays as it is in force: no objective would show that recovery takes a day now, until a disk
+    fails.
+    """
+    background = {release.service_classes[kind] for kind in kinds if kind in release.service_classes} - {"client"}
+    if not background:
+        return MCLOCK_NINE
+    return [name for each in CLASSES if each == "client" or each in background for name in _names(each)]
 
 
 def _count(name: str, release: Release, in_force: Mapping[str, Value]) -> Count:

@@ -89,8 +89,7 @@ def judged(profile: Profile, here: Here, baseline: Mapping[str, float], space: S
         settings = _settings_here(profile, here)
     except InputError as refused:
         return Judged(profile, None, str(refused))
-    # what is not searched stays as it is
-    fixed = [name for name in settings if name not in space.free and settings[name] != space.origin.get(name)]
+    fixed = space.unsearched(settings)
     if fixed:
         return Judged(profile, None, f"it sets {fixed[0]}, which is not searched here")
     return Judged(profile, space.nearest(settings), "alike in hardware, work and load")

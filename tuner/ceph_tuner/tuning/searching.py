@@ -42,9 +42,8 @@ class TuningSearch:
 
     def nearest(self, settings: Settings) -> Optional[Settings]:
         """Give the settings of the space that stand for these; None where knobs differ that are not searched."""
-        fixed = {name: value for name, value in self._space.origin.items() if name not in self._space.free}
-        differing = any(settings.get(name, value) != value for name, value in fixed.items())
-        return None if differing else self._space.nearest(settings)
+        known = {name: value for name, value in settings.items() if name in self._space.origin}
+        return None if self._space.unsearched(known) else self._space.nearest(settings)
 
     def ask(self) -> Optional[Proposal]:
         """Give settings to try next; None where no more are safe."""
