@@ -490,10 +490,13 @@ def test_a_turn_that_goes_on_is_one_turn_with_what_all_its_windows_showed() -> N
     assert unseen[-1] == ()
 
 
-def test_what_a_trial_did_is_no_miss_of_the_settings_that_are_in_force_again() -> None:
+@pytest.mark.parametrize("attempts", [0, 1], ids=["taken back at once", "seen while it is taken back"])
+@pytest.mark.parametrize("name", [TRYING, HOLDING])
+def test_what_a_trial_did_is_no_miss_of_the_settings_that_are_in_force_again(name: str, attempts: int) -> None:
     observer = Observer(Seen(lambda end: {P95: 500.0 if end <= START + 95.0 else 60.0}))
-    list(watch(observer, phase(TRYING), START, START + 80.0))
-    list(watch(observer, phase(RETURNING, START + 81.0), START + 85.0, START + 90.0))
+    list(watch(observer, phase(name), START, START + 80.0))
+    for _ in range(attempts):
+        list(watch(observer, phase(RETURNING, START + 81.0), START + 85.0, START + 90.0))
     back = State(AUTO, OBSERVING, START + 91.0)
     closed = list(watch(observer, back, START + 95.0, START + 200.0))
     # as after every write, what settles is in no window

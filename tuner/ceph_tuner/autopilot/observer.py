@@ -16,7 +16,7 @@ from ceph_tuner.autopilot.effect import DIRECTIONS, effects
 from ceph_tuner.autopilot.events import Seen
 from ceph_tuner.autopilot.judging import STAND_INS, allowances
 from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import COMPARING, HOLDING, RETURNING, TRYING, WAITING, State
+from ceph_tuner.autopilot.state import COMPARING, HOLDING, RETURNING, TRYING, WAITING, WRITING, State
 from ceph_tuner.guard import beyond, must_hold
 from ceph_tuner.sample import Window, at_work
 from ceph_tuner.slo import Objective, Slo, Verdict, evaluate
@@ -34,6 +34,7 @@ OUTLIVED_S = 3600.0
 """Scrubs that began under the old settings are waited for so long."""
 
 MAX_SCRUBS = "osd_max_scrubs"
+_ON_TRIAL = (WRITING, TRYING, HOLDING, RETURNING)
 _LATE = 3
 """Windows that may be closed at once; after a longer gap a row goes on from now."""
 
@@ -195,7 +196,8 @@ class Observer:
         """Begin a new row of windows with each phase, and forget the pairs of the trial before."""
         row = (state.phase, state.since)
         if row != self._row:
-            if self._row[0] == RETURNING:
+            # a taking back that needs no second attempt is over before anybody looks
+            if self._row[0] in _ON_TRIAL and state.phase not in _ON_TRIAL:
                 # what the trial did says nothing of the settings in force, nor does what it left in the queues
                 self._closed.clear()
                 self._edge = max(self._edge, state.since + policy.settle)
