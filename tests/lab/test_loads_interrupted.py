@@ -32,6 +32,7 @@ STATS = {
     "num_objects_degraded": 25,
     "num_objects_misplaced": 25,
     "num_objects_recovered": 0,
+    "num_bytes": 25 << 20,
 }
 
 
@@ -85,7 +86,7 @@ class Cluster(Session):
         osds = [{"osd": osd, "up": 1} for osd in range(3)]
         known: Dict[str, Dict[str, Any]] = {
             "osd dump": {"flags_set": self.flags, "pools": pools, "osds": osds, "pg_upmap_items": []},
-            "perf dump": {"osd": {}},
+            "perf dump": {"osd": {"stat_bytes": 1 << 40, "stat_bytes_used": 0}},
             "schedule-deep-scrub": {"stamp": "then"},
         }
         return known.get(prefix, {})
