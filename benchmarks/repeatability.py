@@ -55,6 +55,7 @@ def measure(arguments: argparse.Namespace) -> None:
                 began = time.time()
                 scenario.prepare()
                 prepared = time.time() - began
+                processors = runs_file.Processors()
                 measures = scenario.run(arguments.seconds)
                 line = {
                     "drive": drive,
@@ -69,13 +70,13 @@ def measure(arguments: argparse.Namespace) -> None:
                     "date": time.strftime("%Y-%m-%d"),
                     "prepare_s": round(prepared, 1),
                     "load": os.getloadavg()[0],
+                    "processors_percent": processors.percent(),
                     "means": {metric: measure.mean for metric, measure in measures.items()},
                     "remarks": list(scenario.remarks()),
                 }
                 runs_file.append(arguments.output, line)
-                print(
-                    name, number, {metric: round(value, 2) for metric, value in line["means"].items() if shown(metric)}
-                )
+                seen = {metric: round(value, 2) for metric, value in line["means"].items() if shown(metric)}
+                print(name, number, seen, line["processors_percent"], flush=True)
 
 
 def spread(values: Sequence[float]) -> float:

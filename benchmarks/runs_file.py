@@ -35,6 +35,26 @@ def append(path: Path, line: Mapping[str, Any]) -> None:
         output.write(json.dumps(line) + "\n")
 
 
+class Processors:
+    """What the machine's processors did since this was made: latencies grow with both shares."""
+
+    def __init__(self) -> None:
+        self._before = self._ticks()
+
+    def percent(self) -> Dict[str, float]:
+        """`busy`: the work of all programs here; `stolen`: what the machine's host gave to other guests meanwhile."""
+        spent = [now - before for now, before in zip(self._ticks(), self._before)]
+        user, nice, system, _, _, irq, softirq, stolen = spent
+        whole = max(sum(spent), 1)
+        busy = user + nice + system + irq + softirq
+        return {"busy": round(100 * busy / whole, 1), "stolen": round(100 * stolen / whole, 1)}
+
+    @staticmethod
+    def _ticks() -> List[int]:
+        """First line of /proc/stat (proc(5)), without the guests' time, which is in the users'."""
+        return [int(word) for word in Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]]
+
+
 def machine() -> str:
     """What a page says of the machine that was measured on."""
     return f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}"
