@@ -49,6 +49,14 @@ _CONCURRENCY: Mapping[str, Mapping[str, _Exponents]] = {
 }
 """Knobs that a kind of work runs faster with, or that clients wait longer for."""
 
+_CONCURRENCY_ON_SHARDS: Mapping[str, Mapping[str, _Exponents]] = {
+    **_CONCURRENCY,
+    # a scrub has one chunk in one shard's queue, and a shard its part of the limit: one at a time in the place of five
+    # took the rate from 80 to 16 MB/s, and the p99 from 50 to 20 ms
+    "scrub": {**_CONCURRENCY["scrub"], "osd_max_scrubs": _Exponents(0.9, 0.4)},
+}
+"""The same for OSDs with several shards."""
+
 _SCRUBBED_ALWAYS = 0.3
 """Share of the device that scrub holds, as clients see it, whatever it is given: a limit bounds the rate of scrub,
 the chunk bounds the wait (limits of 0.9, 0.5 and 0.2 left the clients' latency where it was)."""
@@ -72,7 +80,7 @@ class SharesPrior:
         rates = {"client": got[CLIENT], "recovery": got[RECOVERY], **dict.fromkeys(_BEST_EFFORT_WORK, got[BEST_EFFORT])}
         # where clients get less than they ask for, they wait for their share
         wait = CLIENT_DEMAND / np.maximum(got[CLIENT], _LEAST) / (1.0 - busy)
-        for kind, exponents in _CONCURRENCY.items():
+        for kind, exponents in (_CONCURRENCY_ON_SHARDS if self._space.shards > 1 else _CONCURRENCY).items():
             for name in (name for name in exponents if name in knobs):
                 rates[kind] = rates[kind] * knobs[name] ** exponents[name].rate
                 wait = wait * (knobs[name] ** exponents[name].wait if kind in self._work else 1.0)

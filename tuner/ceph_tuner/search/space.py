@@ -86,6 +86,8 @@ class Space:
     counts: Mapping[str, Count] = field(default_factory=dict)
     always: Mapping[str, Value] = field(default_factory=dict)
     """Values that a free knob needs beside it to work."""
+    shards: int = 1
+    """Of an OSD."""
 
     def __post_init__(self) -> None:
         if not self.free:
@@ -225,7 +227,7 @@ def space_for(
         value = in_force.get(name, KNOBS[name].default(release))
         origin[name] = counts[name].low if value is None else _number(value)
     needs = {need: value for name in counts for need, value in KNOBS[name].effective(release).needs}
-    return Space(free, origin, counts, needs)
+    return Space(free, origin, counts, needs, shards)
 
 
 def _shares(release: Release, kinds: Sequence[str]) -> Sequence[str]:
