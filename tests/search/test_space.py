@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.errors import InputError
-from ceph_tuner.releases import CLASSES, MCLOCK_NINE, QUINCY_EARLY, REEF, RELEASES, TENTACLE, Release
+from ceph_tuner.releases import CLASSES, MCLOCK_NINE, QUINCY_EARLY, REEF, RELEASES, TENTACLE, Release, nine
 from ceph_tuner.search.space import OVERRIDE, Count, Space, space_for
 from ceph_tuner.settings import check_settings
 
@@ -85,8 +85,10 @@ def test_what_serves_other_work_stays_as_it_is_in_force() -> None:
     assert scrub.left_alone == recovery
     settings = scrub.decode([1.0] * scrub.size)
     assert {name: settings[name] for name in recovery} == dict(zip(recovery, (0.5, 1, 0)))
-    # the clients get no more than recovery leaves
+    # the clients get no more than recovery leaves, whatever it had where settings come from
     assert settings["osd_mclock_scheduler_client_res"] == 0.5
+    elsewhere = scrub.nearest(nine((0.6, 8, 0), (0.1, 1, 0.4), (0, 1, 0.7)))
+    assert {name: elsewhere[name] for name in MCLOCK_NINE} == nine((0.5, 8, 0), (0.5, 1, 0), (0, 1, 0.7))
     # misplaced objects are moved in recovery's class up to 17.2.6
     assert set(effort) <= set(space_for(TENTACLE, ["backfill"], TENTACLE.profiles["balanced"]).free)
     early = space_for(QUINCY_EARLY, ["backfill"], QUINCY_EARLY.profiles["balanced"]).free

@@ -113,10 +113,6 @@ class Space:
         classes = (_names(service_class) for service_class in CLASSES)
         return tuple(name for names in classes if not set(names) & set(self.free) for name in names)
 
-    @property
-    def _read(self) -> Tuple[str, ...]:
-        return tuple(dict.fromkeys((*MCLOCK_NINE, *self.free)))
-
     def decode(self, point: Sequence[float]) -> Settings:
         """Give the settings of a point: every free knob, and all nine mClock values where one of them is free."""
         settings: Settings = dict(self.always)
@@ -150,8 +146,8 @@ class Space:
         return found
 
     def encode(self, settings: Mapping[str, object]) -> Point:
-        """Give the nearest point; inverse of `decode` for whatever that gives. Absent knobs are as in `origin`."""
-        known = {**self.origin, **{name: _number(settings[name]) for name in self._read if name in settings}}
+        """Give the nearest point; inverse of `decode` for whatever that gives. Knobs not free are as in `origin`."""
+        known = {**self.origin, **{name: _number(settings[name]) for name in self.free if name in settings}}
         u: Dict[str, float] = {}
         left = float(self._free_stick(known))
         for service_class in CLASSES:
