@@ -34,7 +34,7 @@ from ceph_tuner.errors import InputError, TunerError
 from ceph_tuner.lab.cluster import Lab
 from ceph_tuner.slo import evaluate, parse_slo
 
-OBJECTIVES = ("client.p99_ms <= 60 ms", "scrub.bytes_s >= 10 MB/s")
+OBJECTIVES = ("client.p99_ms <= 60 ms", "scrub.bytes_s >= 30 MB/s")
 LOOK_S = 60.0
 """Length of the mean that `ceph tuner status` shows."""
 

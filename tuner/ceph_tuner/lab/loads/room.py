@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Counter as Bytes
 from typing import Dict, Sequence, Tuple
 
 from ceph_tuner.errors import LoadFailed
@@ -40,7 +39,7 @@ def check_room(session: Session, loads: Sequence[Load]) -> None:
 
 def _short(session: Session, loads: Sequence[Load]) -> Dict[int, Tuple[float, float]]:
     """OSD -> bytes that are still to be written to it, and bytes that it may take; of those where they do not fit."""
-    missing: Bytes[int] = Counter()
+    missing: Counter[int] = Counter()
     for load in loads:
         stored = load.stores()
         there = sum(pool.raw_bytes() for pool in load.pools)
