@@ -175,8 +175,8 @@ def table(lines: Sequence[Mapping[str, Any]]) -> str:
         cells = [str(line["run"]), ",".join(line["osds"]), line["canary"]]
         cells += ["never" if after_s is None else f"{after_s / 60:.1f} min", *counts]
         for name in names:
-            seen = [line[side].get(name) for side in ("before", "after")]
-            cells.append(" to ".join("unseen" if value is None else shown(name, value) for value in seen))
+            means = [line[side].get(name) for side in ("before", "after")]
+            cells.append(" to ".join("unseen" if value is None else shown(name, value) for value in means))
         rows.append(f"| {' | '.join([*cells, 'yes' if all(line['met']) else 'no'])} |")
     kept = sum(line["kept_after_s"] is not None and all(line["met"]) for line in lines)
     return "\n".join([*rows, "", f"Settings that meet the objectives were kept in {kept} of {len(lines)} runs."])

@@ -75,8 +75,8 @@ def measure(arguments: argparse.Namespace) -> None:
                     "remarks": list(scenario.remarks()),
                 }
                 runs_file.append(arguments.output, line)
-                seen = {metric: round(value, 2) for metric, value in line["means"].items() if shown(metric)}
-                print(name, number, seen, line["processors_percent"], flush=True)
+                rounded = {metric: round(value, 2) for metric, value in line["means"].items() if shown(metric)}
+                print(name, number, rounded, line["processors_percent"], flush=True)
 
 
 def spread(values: Sequence[float]) -> float:

@@ -130,7 +130,7 @@ class Collector:
             coded_recovered=coded_recovered(((int(pool["poolid"]), pool["stat_sum"]) for pool in sums.pools), chunks),
             pg_states=sums.states,
             pgs=fresh,
-            longest_scrub_s=self._pgs.longest_scrub_s() if len(fresh) < pgs else None,
+            longest_scrub_s=self._pgs.longest_scrub_s() if pgs > limits.pg_detail_limit else None,
             snaptrim_queue=self._pgs.snaptrim_queue(pgs),
             slow_ops=sums.slow_ops,
             osds_down=sums.down,

@@ -28,6 +28,8 @@ class Osds:
     def mon(self, prefix: str, **arguments: Any) -> Any:
         if prefix == "osd dump":
             return {"pools": [{"pool_name": name} for name in self.names]}
+        if prefix == "osd crush rule ls":
+            return []
         if prefix == "osd pool delete":
             self.removed.append(arguments["pool"])
         return None

@@ -16,7 +16,7 @@ from ceph_tuner.autopilot.effect import DIRECTIONS, effects
 from ceph_tuner.autopilot.events import Seen
 from ceph_tuner.autopilot.judging import STAND_INS, allowances
 from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import COMPARING, HOLDING, RETURNING, TRYING, WAITING, WRITING, State
+from ceph_tuner.autopilot.state import COMPARING, HOLDING, ON_CLUSTER, TRYING, WAITING, State
 from ceph_tuner.guard import beyond, must_hold
 from ceph_tuner.sample import Window, at_work
 from ceph_tuner.slo import Objective, Slo, Verdict, evaluate
@@ -34,7 +34,6 @@ OUTLIVED_S = 3600.0
 """Scrubs that began under the old settings are waited for so long."""
 
 MAX_SCRUBS = "osd_max_scrubs"
-_ON_TRIAL = (WRITING, TRYING, HOLDING, RETURNING)
 _LATE = 3
 """Windows that may be closed at once; after a longer gap a row goes on from now."""
 
@@ -131,12 +130,13 @@ class Observer:
         """Give what the windows say; whoever watches the cluster adds the rest."""
         objectives = slo.objectives if slo is not None else ()
         missed, met = self._missed(policy.miss_windows)
+        means = self._means(state, policy)
         hard = tuple(dict.fromkeys(item.metric for item in objectives if item.hard))
         return Seen(
             at,
-            means=self._means(state, policy),
+            means=means,
             wanted=slo is not None,
-            missed=tuple(_in_words(verdict) for verdict in missed),
+            missed=tuple(_in_words(verdict.objective, verdict.seen) for verdict in missed),
             metrics_missed=tuple(verdict.objective.metric for verdict in missed),
             met=met,
             allowed=allowances(slo, state.baseline, policy.tolerance) if slo is not None else {},
@@ -146,7 +146,7 @@ class Observer:
             pairs=self._compared(state),
             effects=self._effects(state, [item.metric for item in objectives], policy),
             outlived=self._outlived,
-            broken=self._broken(state, slo, policy),
+            broken=self._broken(state, slo, policy, means),
         )
 
     def _scrubs_outlived(self, newest: float, state: State, slo: Optional[Slo]) -> bool:
@@ -158,15 +158,14 @@ class Observer:
         began = self._eyes.scrubs_since
         return began is not None and began < state.since + STATS_LATE_S and newest < state.since + OUTLIVED_S
 
-    def _broken(self, state: State, slo: Optional[Slo], policy: Policy) -> Tuple[str, ...]:
-        """Hard objectives that the windows on probation break on the whole, in words."""
+    def _broken(self, state: State, slo: Optional[Slo], policy: Policy, means: Values) -> Tuple[str, ...]:
+        """Hard objectives that the windows on probation, of these means, break on the whole; in words."""
         if slo is None or state.phase != HOLDING or not self._windows:
             return ()
         held = must_hold(slo, state.baseline, policy.guard_tolerance)
-        means = self._means(state, policy)
-        asked = asked_for(means, state.baseline, policy.guard_tolerance, {})
-        judged = {name: mean for name, mean in asked.items() if not dwindles(name, means, state.baseline)}
-        return tuple(_seen_in_words(each, judged[each.metric]) for each in beyond(held, judged))
+        of_work_there = asked_for(means, state.baseline, policy.guard_tolerance, {})
+        judged = {name: mean for name, mean in of_work_there.items() if not dwindles(name, means, state.baseline)}
+        return tuple(_in_words(each, judged[each.metric]) for each in beyond(held, judged))
 
     def _rows(self, state: State, policy: Policy) -> List[Closed]:
         """Give the windows of this phase where it is about them (a turn: those of this turn), else the last ones."""
@@ -197,7 +196,7 @@ class Observer:
         row = (state.phase, state.since)
         if row != self._row:
             # a taking back that needs no second attempt is over before anybody looks
-            if self._row[0] in _ON_TRIAL and state.phase not in _ON_TRIAL:
+            if self._row[0] in ON_CLUSTER and state.phase not in ON_CLUSTER:
                 # what the trial did says nothing of the settings in force, nor does what it left in the queues
                 self._closed.clear()
                 self._edge = max(self._edge, state.since + policy.settle)
@@ -290,9 +289,5 @@ def _geometric_means(one: Values, other: Values) -> Dict[str, float]:
     return {name: math.sqrt(one[name] * other[name]) for name in one if name in other}
 
 
-def _in_words(verdict: Verdict) -> str:
-    return _seen_in_words(verdict.objective, verdict.seen)
-
-
-def _seen_in_words(objective: Objective, seen: Optional[float]) -> str:
-    return f"{objective.text} (seen {seen:.4g})"
+def _in_words(objective: Objective, value: Optional[float]) -> str:
+    return f"{objective.text} (seen {value:.4g})"

@@ -42,8 +42,8 @@ class TuningSearch:
 
     def nearest(self, settings: Settings) -> Optional[Settings]:
         """Give the settings of the space that stand for these; None where knobs differ that are not searched."""
-        known = {name: value for name, value in settings.items() if name in self._space.origin}
-        return None if self._space.unsearched(known) else self._space.nearest(settings)
+        of_space = {name: value for name, value in settings.items() if name in self._space.origin}
+        return None if self._space.unsearched(of_space) else self._space.nearest(settings)
 
     def ask(self) -> Optional[Proposal]:
         """Give settings to try next; None where no more are safe."""

@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Dict, List, Optional
 
 from ceph_tuner.errors import LoadFailed
 from ceph_tuner.lab.loads import LabUnderLoad
-from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, total, wait_for
+from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, wait_for
 from ceph_tuner.lab.loads.drive_speed import slowest_drive
 from ceph_tuner.lab.loads.layout import PoolLayout, layout_of
-from ceph_tuner.lab.loads.pools import LoadPool, Tell, silent, write_in_batches
+from ceph_tuner.lab.loads.pools import LoadPool, Tell, silent, total, write_in_batches
 from ceph_tuner.lab.loads.session import Session
 from ceph_tuner.uninterrupted import uninterrupted
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.errors import ClusterTimeout, CommandFailed, LoadFailed, TunerError
 from ceph_tuner.lab.loads import LoadResult, Progress
-from ceph_tuner.lab.loads.pools import Flags, LoadPool, Tell, silent, write_in_batches
+from ceph_tuner.lab.loads.pools import Flags, LoadPool, Tell, silent, total, write_in_batches
 from ceph_tuner.lab.loads.session import Session
 from ceph_tuner.lab.loads.trace import Trace
 from ceph_tuner.sample import Measure
@@ -182,11 +182,6 @@ class BackgroundLoad(ABC):
             if self._idle_since is None and reading.left_objects <= NEARLY_DONE * self._first_left:
                 self._idle_since = self._last or now
         self._last = now
-
-
-def total(pgs: List[Dict[str, Any]], key: str) -> float:
-    """Sum of one of the PGs' object statistics."""
-    return float(sum(pg["stats"]["stat_sum"].get(key, 0) for pg in pgs))
 
 
 def wait_for(what: str, reached: Any, timeout: float, pause: float = 0.5) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence
 
 from ceph_tuner.errors import CommandFailed, LoadFailed, TunerError
 from ceph_tuner.lab.loads.layout import PoolLayout, creation
@@ -93,8 +93,7 @@ class LoadPool:
 
     def raw_bytes(self) -> float:
         """Bytes of its objects, all copies and chunks; 0 where it is not there."""
-        stored = sum(pg["stats"]["stat_sum"]["num_bytes"] for pg in self.pgs())
-        return float(stored * self.size * self.layout.stored_share)
+        return total(self.pgs(), "num_bytes") * self.size * self.layout.stored_share
 
     def spread(self, stored: float) -> Dict[int, float]:
         """So many bytes of objects, as each OSD holds them: PGs lie evenly."""
@@ -124,6 +123,11 @@ class LoadPool:
             time.sleep(0.5)
 
 
+def total(pgs: List[Dict[str, Any]], key: str) -> float:
+    """Sum of one of the PGs' object statistics."""
+    return float(sum(pg["stats"]["stat_sum"].get(key, 0) for pg in pgs))
+
+
 def remove_pool(session: Session, name: str) -> None:
     """Delete a load's pool, with the rule and the profile that an erasure-coded one has of its own name."""
     session.mon("osd pool delete", pool=name, pool2=name, yes_i_really_really_mean_it=True)
@@ -132,14 +136,19 @@ def remove_pool(session: Session, name: str) -> None:
     ignore_refusal(lambda: session.mon("osd erasure-code-profile rm", name=name))
 
 
-def remove_pools(session: Session) -> None:
-    """Delete the pools of every load and layout, whoever left them behind, and the rules of their classes."""
-    for pool in session.mon("osd dump")["pools"]:
-        if str(pool["pool_name"]).startswith(PREFIX):
-            remove_pool(session, str(pool["pool_name"]))
+def remove_pools(session: Session, keep: Collection[str] = ()) -> List[str]:
+    """Delete the pools of every load and layout, whoever left them behind, and the rules of their classes.
+
+    Gives the pools' names. Of those to `keep` the rules stay, too: Ceph refuses to delete a rule that is in use.
+    """
+    names = [str(pool["pool_name"]) for pool in session.mon("osd dump")["pools"]]
+    removed = [name for name in names if name.startswith(PREFIX) and name not in keep]
+    for name in removed:
+        remove_pool(session, name)
     for rule in session.mon("osd crush rule ls"):
         if str(rule).startswith(PREFIX):
             ignore_refusal(partial(session.mon, "osd crush rule rm", name=rule))
+    return removed
 
 
 class Flags:

@@ -7,24 +7,21 @@ from typing import Dict, Sequence, Tuple
 
 from ceph_tuner.errors import LoadFailed
 from ceph_tuner.lab.loads import Load
-from ceph_tuner.lab.loads.pools import PREFIX, Tell, remove_pool
+from ceph_tuner.lab.loads.pools import Tell, remove_pools
 from ceph_tuner.lab.loads.session import Session
 
 NEARLY_FULL = 0.85
 """Share of an OSD up to which it may be filled: from there on Ceph warns, and a trial is ended for it."""
 
 
-def make_room(session: Session, loads: Sequence[Load], tell: Tell) -> None:
-    """Delete the pools of other loads where these would not fit beside them."""
+def make_room(session: Session, loads: Sequence[Load], tell: Tell) -> bool:
+    """Delete the pools of other loads where these would not fit beside them; give whether they would not have."""
     if not _short(session, loads):
-        return
-    ours = {pool.name for load in loads for pool in load.pools}
-    names = [str(pool["pool_name"]) for pool in session.mon("osd dump")["pools"]]
-    others = [name for name in names if name.startswith(PREFIX) and name not in ours]
-    for name in others:
-        remove_pool(session, name)
-    if others:
-        tell(f"the OSDs have too little room: what other loads left there is removed ({', '.join(others)})")
+        return False
+    removed = remove_pools(session, keep={pool.name for load in loads for pool in load.pools})
+    if removed:
+        tell(f"the OSDs have too little room: what other loads left there is removed ({', '.join(removed)})")
+    return True
 
 
 def check_room(session: Session, loads: Sequence[Load]) -> None:
@@ -45,11 +42,11 @@ def _short(session: Session, loads: Sequence[Load]) -> Dict[int, Tuple[float, fl
         there = sum(pool.raw_bytes() for pool in load.pools)
         share = max(0.0, 1.0 - there / max(sum(stored.values()), 1.0))
         missing.update({osd: int(share * amount) for osd, amount in stored.items()})
-    found = {}
+    short = {}
     for osd, amount in sorted(missing.items()):
         counters = session.osd(osd, "perf dump", logger="osd")["osd"]
         free = NEARLY_FULL * counters["stat_bytes"] - counters["stat_bytes_used"]
         # what is nearly all there is not written again
         if amount > max(free, 0.02 * counters["stat_bytes"]):
-            found[osd] = (float(amount), free)
-    return found
+            short[osd] = (float(amount), free)
+    return short

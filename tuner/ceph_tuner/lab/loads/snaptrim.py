@@ -12,10 +12,10 @@ import time
 from typing import ClassVar, Dict, List, Optional
 
 from ceph_tuner.lab.loads import LabUnderLoad
-from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, total, wait_for
+from ceph_tuner.lab.loads.background import BackgroundLoad, Reading, wait_for
 from ceph_tuner.lab.loads.drive_speed import slowest_drive
 from ceph_tuner.lab.loads.layout import PoolLayout, layout_of
-from ceph_tuner.lab.loads.pools import LoadPool, Tell, silent, write_in_batches
+from ceph_tuner.lab.loads.pools import LoadPool, Tell, silent, total, write_in_batches
 from ceph_tuner.lab.loads.session import Session
 
 REPLICAS = 3
