@@ -17,7 +17,7 @@ from ceph_tuner.lab import scenarios
 from ceph_tuner.lab.cluster import Lab
 from ceph_tuner.lab.loads import Load
 from ceph_tuner.lab.loads.backfill import BackfillLoad
-from ceph_tuner.lab.loads.background import BackgroundLoad
+from ceph_tuner.lab.loads.background import BackgroundLoad, wait_for
 from ceph_tuner.lab.loads.client import ClientLoad
 from ceph_tuner.lab.loads.client_work import ClientWork
 from ceph_tuner.lab.loads.layout import PoolLayout
@@ -102,6 +102,23 @@ def test_pools_lie_as_the_layout_says(any_lab: Lab, session: Session) -> None:
         homes = {pgid: pool.home(pgid) for pgid in pool.pgids}
         assert {pg["pgid"]: pg["acting"] for pg in pool.pgs()} == homes
         assert len({tuple(home) for home in homes.values()}) == 6
+    finally:
+        pool.remove()
+
+
+def test_an_idle_session_finds_the_primaries_that_have_moved(any_lab: Lab, session: Session) -> None:
+    pool = LoadPool(session, "moved", PoolLayout(chunks=(2, 1), pgs=4), any_lab.osds)
+    pool.ensure()
+    try:
+        # several steps: of one an idle client may still hear
+        for step in (1, 2, 3, 4):
+            primaries = {}
+            for pgid in pool.pgids:
+                home = pool.home(pgid)
+                moved = home[step % 3 :] + home[: step % 3]
+                primaries[pgid] = moved[0]
+                any_lab.run(["ceph", "osd", "pg-upmap", pgid, *map(str, moved)])
+            wait_for("primaries", lambda: {pg["pgid"]: pg["acting"][0] for pg in pool.pgs()} == primaries, timeout=20)  # noqa: B023
     finally:
         pool.remove()
 

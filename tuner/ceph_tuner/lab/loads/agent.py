@@ -58,10 +58,12 @@ class Agent:
 
     def pg(self, target: str, command: Dict[str, Any]) -> str:
         """A command to a PG's primary."""
+        self._look_at_latest_osdmap()
         return _checked(command, self.cluster.pg_command(target, json.dumps(command), b"", timeout=30))
 
     def pgs(self, pgids: List[str]) -> List[Dict[str, Any]]:
         """State and statistics of PGs as their primaries know them."""
+        self._look_at_latest_osdmap()
         found = []
         for pgid in pgids:
             # a short limit: a PG without a primary answers nobody, and the others must not wait for it
@@ -108,8 +110,8 @@ class Agent:
 
     def write(self, pool: str, names: List[str], size: int, offset: Optional[int], depth: int) -> int:
         """Write objects, `depth` of them at a time."""
-        # a snapshot made just now is in a map that this client may not have: its writes would make no clones
-        self.cluster.wait_for_latest_osdmap()
+        # a snapshot made just now may be in a later map than this client's: its writes would make no clones
+        self._look_at_latest_osdmap()
         data = os.urandom(size)
         free, failures, pending = threading.Semaphore(depth), [], []
 
@@ -133,6 +135,10 @@ class Agent:
         if failures:
             raise RefusedError(f"write to {pool}", failures[0], f"{len(failures)} of {len(names)} writes failed")
         return len(names)
+
+    def _look_at_latest_osdmap(self) -> None:
+        # an idle client's map gets old, and the former primary of an erasure-coded PG answers for good with ENOENT
+        self.cluster.wait_for_latest_osdmap()
 
 
 def serve() -> None:
