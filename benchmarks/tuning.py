@@ -34,7 +34,7 @@ from ceph_tuner.slo import evaluate
 from ceph_tuner.trial import Run
 from ceph_tuner.tuning.interrupts import Interrupts
 from ceph_tuner.tuning.measuring import Measuring, Timing
-from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter, in_force
+from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter
 from ceph_tuner_cli.tune_page import TuneProgress
 
 ALSO = ("client.iops", "client.mean_ms", "client.p95_ms", "client.p99_ms", "recovery.bytes_s", "scrub.bytes_s")
@@ -48,7 +48,7 @@ def measure(arguments: argparse.Namespace) -> Dict[str, Any]:
         opened = open_cluster(arguments.cluster)
         stack.callback(opened.close)
         assert opened.lab is not None, "the load is a lab's scenario"
-        now = in_force(opened, "osd")
+        now = opened.in_force("osd")
         clock, timing = SystemClock(), Timing(arguments.settle, arguments.window)
         lock = stack.enter_context(Lock(opened.store, clock, this_process(), may_live))
         applier = Applier(opened.config, opened.store, clock, lock, opened.release, "benchmarks/tuning.py")

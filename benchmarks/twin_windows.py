@@ -42,7 +42,7 @@ from ceph_tuner.slo import parse_slo
 from ceph_tuner.trial import Run
 from ceph_tuner.tuning.interrupts import Interrupts
 from ceph_tuner.tuning.measuring import Measuring, Timing
-from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter, in_force
+from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter
 from ceph_tuner_cli.tune_page import TuneProgress
 
 MIXES = ("client-recovery", "client-scrub", "client-snaptrim", "mixed")
@@ -157,7 +157,7 @@ class Watched:
 
 def drawn(cluster: Cluster, seed: int, to_fit: int, to_predict: int) -> List[Tuple[str, Settings]]:
     """Name -> settings, uniform over the unit cube of the whole space: every knob that the mixes' work has."""
-    now = in_force(cluster, "osd")
+    now = cluster.in_force("osd")
     space = space_for(cluster.release, ("recovery", "scrub", "snaptrim"), now.settings)
     points = np.random.default_rng(seed).random((to_fit + to_predict, space.size))
     labels = [f"fit-{n + 1}" for n in range(to_fit)] + [f"random-{n + 1:02d}" for n in range(to_predict)]
@@ -184,7 +184,7 @@ def measure(arguments: argparse.Namespace) -> None:
         stack.callback(opened.close)
         lab = opened.lab
         assert lab is not None, "the load is a lab's scenario"
-        now = in_force(opened, "osd")
+        now = opened.in_force("osd")
         clock, whole = SystemClock(), Timing(arguments.settle, arguments.window)
         lock = stack.enter_context(Lock(opened.store, clock, this_process(), may_live))
         applier = Applier(opened.config, opened.store, clock, lock, opened.release, "benchmarks/twin_windows.py")

@@ -7,6 +7,7 @@ from typing import Dict, Mapping, Optional
 
 from ceph_tuner.applier import Applier
 from ceph_tuner.lock import Holder, Lock
+from ceph_tuner.osd_poll import Progress, silent
 from ceph_tuner.releases import Value, nine
 from monitors import TENTACLE, ManualClock, Monitors
 
@@ -20,11 +21,13 @@ class Killed(BaseException):
     """kill -9: whatever the process still wants to do does not happen."""
 
 
-def applier(monitors: Monitors, name: str = "one", clock: Optional[ManualClock] = None) -> Applier:
+def applier(
+    monitors: Monitors, name: str = "one", clock: Optional[ManualClock] = None, progress: Progress = silent
+) -> Applier:
     clock = clock or ManualClock()
     # nobody but the process that asks is alive: what another left was left by a dead one
     lock = Lock(monitors.store, clock, Holder(name), lambda holder: holder.name == name, heartbeat=False)
-    return Applier(monitors, monitors.store, clock, lock, TENTACLE, name)
+    return Applier(monitors, monitors.store, clock, lock, TENTACLE, name, progress=progress)
 
 
 @dataclass

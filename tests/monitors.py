@@ -18,13 +18,14 @@ from __future__ import annotations
 import errno
 from collections import deque
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Callable, Deque, Dict, List, Optional, Tuple
+from functools import cache, partial
+from typing import Callable, Collection, Deque, Dict, Iterable, Iterator, List, Optional, Tuple
 
+from ceph_tuner.clusters.tell_each import outcome
 from ceph_tuner.deciding import winner
 from ceph_tuner.errors import CommandFailed, InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
-from ceph_tuner.ports import ConfigEntry
+from ceph_tuner.ports import ConfigEntry, OsdOptions, OsdSources
 from ceph_tuner.releases import RELEASES, Release, format_version
 from ceph_tuner.rereading import BANDWIDTHS
 from ceph_tuner.settings import format_settings
@@ -207,6 +208,14 @@ class Monitors:
         for name, value in self.osd[osd].local.items():
             found.setdefault(name, {})["file"] = value
         return found
+
+    def effective_on(self, osds: Iterable[int], names: Collection[str] = ()) -> Iterator[OsdOptions]:
+        for osd in osds:
+            yield osd, outcome(partial(self.effective, osd))
+
+    def sources_on(self, osds: Iterable[int]) -> Iterator[OsdSources]:
+        for osd in osds:
+            yield osd, outcome(partial(self.sources, osd))
 
     # what tests look at
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Collection, Dict, List, Optional, Tuple
 
 import pytest
 
@@ -507,6 +507,59 @@ def test_an_osd_that_goes_down_after_the_plan_is_told_and_does_not_fail_the_chan
     entry = one.apply(plan)
     assert entry is not None
     assert entry.note == "osd.1 went down: it follows when it starts, unchecked"
+
+
+def hanging(monitors: Monitors, osds: Collection[int]) -> None:
+    real = monitors.effective, monitors.sources
+
+    def effective(osd: int) -> Dict[str, str]:
+        if osd in osds:
+            raise ClusterTimeout(f"osd.{osd} did not answer in time")
+        return real[0](osd)
+
+    def sources(osd: int) -> Dict[str, Dict[str, str]]:
+        if osd in osds:
+            raise ClusterTimeout(f"osd.{osd} did not answer in time")
+        return real[1](osd)
+
+    monitors.effective, monitors.sources = effective, sources  # type: ignore[method-assign]
+
+
+def test_few_of_many_osds_may_hang_and_are_named() -> None:
+    monitors = Monitors(osds=40)
+    one = applier(monitors)
+    plan = one.plan("osd", CUSTOM)
+    hanging(monitors, {7, 31})
+    entry = one.apply(plan)
+    assert entry is not None
+    assert entry.state == APPLIED
+    assert "osd.7 does not answer" in entry.note
+    assert "osd.31 does not answer" in entry.note
+    assert monitors.schedulers()[0] == monitors.schedulers()[7]
+    (undone,) = one.undo()
+    assert any("osd.7 does not answer" in words for words in undone.unseen)
+    assert monitors.table == {}
+
+
+@pytest.mark.parametrize(("osds", "hang"), [(40, {1, 2, 3}), (3, {1}), (1, {0})])
+def test_a_change_that_is_not_seen_where_it_should_be_is_taken_back(osds: int, hang: Collection[int]) -> None:
+    monitors = Monitors(osds=osds)
+    one = applier(monitors)
+    plan = one.plan("osd", CUSTOM)
+    hanging(monitors, hang)
+    with pytest.raises(EffectNotSeen, match=rf"osd.\d+ does not answer .*; {len(hang)} of {osds} OSDs do not"):
+        one.apply(plan)
+    assert monitors.table == {}
+
+
+def test_progress_is_told_where_many_osds_are_asked() -> None:
+    told: List[Tuple[str, int, int]] = []
+    monitors = Monitors(osds=250)
+    one = applier(monitors, progress=lambda *words: told.append(words))
+    one.apply(one.plan("osd", {"osd_max_scrubs": 1}))
+    assert [done for words, done, total in told if "read" in words] == [0, 100, 200]
+    assert {total for *_, total in told} == {250}
+    assert len({words for words, *_ in told}) >= 2
 
 
 def test_an_osd_that_hangs_fails_no_dry_run() -> None:

@@ -9,7 +9,7 @@ import typer
 
 from ceph_tuner.clusters import Cluster
 from ceph_tuner.clusters.holder import holder_of
-from ceph_tuner.errors import InputError
+from ceph_tuner.errors import InputError, TunerError
 from ceph_tuner.fleet.portable import Portable
 from ceph_tuner.fleet.trust import check_newest, remember
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE, knob
@@ -68,7 +68,7 @@ def apply(
             claim = holder_of(opened)
             say_leftover(applier.leftover(), claim)
             plan = applier.plan(target, completed(settings, opened, target))
-            number = None
+            entry = None
         else:
             # under one lock, so that nobody comes between the plan and its steps
             with opened.lock() as lock:
@@ -81,8 +81,9 @@ def apply(
                 entry = applier.apply(plan, reason)
                 if portable is not None:
                     remember(opened.store, portable)
-                number = None if entry is None else entry.number
-    warn(plan.warnings)
+    number = None if entry is None else entry.number
+    unchecked = [] if entry is None or not entry.note else [entry.note]
+    warn([*plan.warnings, *unchecked])
     document: Dict[str, Any] = {
         "cluster": cluster,
         "target": plan.target,
@@ -90,6 +91,7 @@ def apply(
         "steps": step_documents(plan.steps),
         "written": number is not None,
         "change": number,
+        "unchecked": unchecked,
     }
     if form is Format.table and not plan.steps:
         show_lines([f"{plan.target} of {cluster} has these values already: nothing to write"])
@@ -101,9 +103,8 @@ def apply(
         say(["nothing is changed: add --yes to write it"])
     elif number is not None:
         count = f"{len(plan.osds)} OSD{'s' if len(plan.osds) != 1 else ''}"
-        say(
-            [f"written as change {number} and seen at {count}; `ceph-tuner rollback --cluster {cluster}` takes it back"]
-        )
+        seen = "seen at the OSDs but for those that are named" if unchecked else f"seen at {count}"
+        say([f"written as change {number} and {seen}; `ceph-tuner rollback --cluster {cluster}` takes it back"])
 
 
 def wanted(
@@ -139,8 +140,10 @@ def completed(settings: Settings, cluster: Cluster, target: str) -> Settings:
     if len(missing) in (0, len(MCLOCK_NINE)):
         return settings
     values: Settings = {}
-    for osd in cluster.config.osds(target):
-        own = settings_in_force(cluster.config.effective(osd), tuple(missing))
+    for _, options in cluster.config.effective_on(cluster.config.osds(target), missing):
+        if isinstance(options, TunerError):
+            raise options
+        own = settings_in_force(options, tuple(missing))
         for name in missing:
             if values.setdefault(name, own[name]) != own[name]:
                 raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import typer
@@ -57,8 +57,8 @@ def knobs_in_a_row(text: Optional[str]) -> Optional[Tuple[str, ...]]:
 @contextmanager
 def at_work(cluster: str, text: str) -> Iterator[Cluster]:
     """Open a cluster, and say what is done there for as long as it takes."""
-    with working(f"{cluster}: {text}"), closing(open_cluster(cluster)) as opened:
-        yield opened
+    with working(f"{cluster}: {text}") as tell, closing(open_cluster(cluster)) as opened:
+        yield replace(opened, progress=lambda words, done, total: tell(f"{cluster}: {words}", done, total))
 
 
 def show_commands(commands: Sequence[str]) -> None:

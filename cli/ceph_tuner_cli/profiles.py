@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional
 
 from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.errors import InputError
 from ceph_tuner.files import fleet_file, portable_file, profile_file, yaml_document
 from ceph_tuner.fleet.portable import Portable
-from ceph_tuner.in_force import hardware_on, kinds_of, profile_in_force
+from ceph_tuner.in_force import hardware_on
 from ceph_tuner.knobs import KNOBS
 from ceph_tuner.profile import Profile
 from ceph_tuner.releases import Release, release_of
@@ -67,29 +66,10 @@ def differences(one: Profile, other: Profile) -> List[Dict[str, Any]]:
 
 
 def in_force(cluster: Cluster, target: str, name: str) -> Profile:
-    """Make a profile of what a target's OSDs have. Raises InputError where they do not agree."""
-    places = running(target, cluster.config.places())
-    osds = [place.osd for place in places]
-    kinds = kinds_of(cluster.commander, places)
-    found = {
-        place.osd: profile_in_force(
-            name,
-            cluster.config.effective(place.osd),
-            cluster.release,
-            cluster.version,
-            place.device_class,
-            kinds[place.osd],
-            osds=len(osds),
-        )
-        for place in places
-    }
-    first = found[osds[0]]
-    for osd in osds[1:]:
-        if found[osd].profile.settings != first.profile.settings:
-            differing = ", ".join(row["knob"] for row in differences(first.profile, found[osd].profile))
-            raise InputError("--target", f"osd.{osds[0]} and osd.{osd} that differ in {differing}", "OSDs that agree")
-    say(notes(first.notes))
-    return first.profile
+    """Make a profile of what a target's OSDs have, and say what it leaves out. Raises InputError."""
+    found = cluster.in_force(target, name)
+    say(notes(found.notes))
+    return found.profile
 
 
 def for_cluster(profile: Profile, cluster: Cluster, target: str) -> Translation:

@@ -78,7 +78,6 @@ def tune(
     """
     # a second of imports, which --help and completion do not wait for
     from ceph_tuner.tuning.measuring import Timing
-    from ceph_tuner.tuning.on_cluster import in_force
     from ceph_tuner.tuning.past import keep_learnt
     from ceph_tuner_cli.tune_page import announcement, page, what_to_do
     from ceph_tuner_cli.tune_parts import Asked, classes_of
@@ -110,7 +109,7 @@ def tune(
         opened = open_cluster(cluster)
     with closing(opened):
         with working(f"{cluster}: reading what {target} has"):
-            now = in_force(opened, target)
+            now = opened.in_force(target)
         # knobs that the release ignores are refused before anybody has to wait for the lock
         space = asked.space(opened, now)
         if opened.lab is None and not yes:
@@ -134,7 +133,7 @@ def tune(
         "cluster": cluster,
         "target": target,
         "release": opened.release.name,
-        "before": {"profile": now.profile, "settings": dict(now.settings)},
+        "before": {"profile": now.built_in, "settings": dict(now.settings)},
         "commands": ran.commands,
         "undo": ran.undo,
         "capacity": [asdict(entry) for entry in classes],

@@ -11,6 +11,7 @@ from rich.text import Text
 from ceph_tuner.bayesian import Options
 from ceph_tuner.cost import allocation
 from ceph_tuner.guard import TOLERANCE
+from ceph_tuner.in_force import InForce
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.recommendation.accounts import Account
@@ -21,7 +22,6 @@ from ceph_tuner.search.transfer import Elsewhere
 from ceph_tuner.slo import Slo, Verdict, evaluate
 from ceph_tuner.trial import Run, Trial
 from ceph_tuner.tuning.measuring import Timing
-from ceph_tuner.tuning.on_cluster import InForce
 from ceph_tuner.tuning.outcome import Outcome, Task
 from ceph_tuner.winner import Choice
 from ceph_tuner_cli.elsewhere import said_of
@@ -238,7 +238,7 @@ def _settings(outcome: Outcome, release: Release, now: InForce) -> Columns:
     for name in KNOBS:
         if name not in outcome.settings:
             continue
-        before = now.profile or "custom" if name == PROFILE else now.settings.get(name, KNOBS[name].default(release))
+        before = now.built_in or "custom" if name == PROFILE else now.settings.get(name, KNOBS[name].default(release))
         if before != outcome.settings[name]:
             old = "-" if before is None else shown(KNOBS[name], before)
             table.add_row(name, old, shown(KNOBS[name], outcome.settings[name]))

@@ -13,6 +13,7 @@ from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.clusters.sampler import ClusterSampler
 from ceph_tuner.files import slo_file
 from ceph_tuner.guard import Limits
+from ceph_tuner.in_force import InForce
 from ceph_tuner.lab.recipes import options_for_window
 from ceph_tuner.lab.scenarios import scenario as make_scenario
 from ceph_tuner.recommendation.accounts import Account, accounts
@@ -24,7 +25,6 @@ from ceph_tuner.trial import Budget
 from ceph_tuner.tuning import Work
 from ceph_tuner.tuning.live_work import LiveWork
 from ceph_tuner.tuning.measuring import Timing
-from ceph_tuner.tuning.on_cluster import InForce
 from ceph_tuner.tuning.outcome import Outcome, Task
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.render import say
@@ -62,7 +62,7 @@ class Asked:
     def task(self, opened: Cluster, now: InForce) -> Task:
         """Give what the loop is asked."""
         settings, profiles = fitting_reservations(now.settings), opened.release.profiles
-        return Task(self.wanted.slo, profiles, settings, now.profile, self.budget, self.write_back, self.compare)
+        return Task(self.wanted.slo, profiles, settings, now.built_in, self.budget, self.write_back, self.compare)
 
 
 def work_of(opened: Cluster, wanted: slo_file.SloFile, timing: Timing) -> ContextManager[Work]:

@@ -14,6 +14,7 @@ from ceph_tuner.bayesian import Prior
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.errors import InputError
 from ceph_tuner.files import fit_file, slo_file
+from ceph_tuner.in_force import InForce
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.lab.recipes import options_for_window
 from ceph_tuner.lab.twin_model import SCENARIOS, lab_model
@@ -23,7 +24,6 @@ from ceph_tuner.search.shares_prior import SharesPrior
 from ceph_tuner.search.space import Space
 from ceph_tuner.slo import Slo
 from ceph_tuner.tuning.measuring import Timing
-from ceph_tuner.tuning.on_cluster import InForce
 from ceph_tuner.tuning.twin_prior import TwinPrior
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.running import Runner

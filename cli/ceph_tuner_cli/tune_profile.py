@@ -6,9 +6,9 @@ from typing import Any, Dict, Mapping
 
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.files import slo_file
+from ceph_tuner.in_force import InForce
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.profile import Profile
-from ceph_tuner.tuning.on_cluster import InForce
 from ceph_tuner.tuning.outcome import Outcome
 
 

@@ -7,12 +7,13 @@ from typing import List, Mapping, Sequence
 
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.history import History
+from ceph_tuner.in_force import InForce
 from ceph_tuner.search.transfer import Elsewhere, Here
 from ceph_tuner.trial import Trial
 from ceph_tuner.tuning.interrupts import Interrupts
 from ceph_tuner.tuning.loop import tune
 from ceph_tuner.tuning.measuring import Measuring
-from ceph_tuner.tuning.on_cluster import ClusterLookout, InForce, JournalledWriter, in_force
+from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter
 from ceph_tuner.tuning.outcome import Outcome
 from ceph_tuner.tuning.past import Heading, Lesson, lessons, past_runs, to_resume
 from ceph_tuner.tuning.searching import TuningSearch
@@ -49,7 +50,7 @@ def run_locked(opened: Cluster, asked: Asked) -> Ran:
         for undone in applier.recover():
             say([f"taken back what an interrupted run left: change {undone.entry.number}"])
         # now that no trial of an interrupted run is in force any more
-        now = in_force(opened, target)
+        now = opened.in_force(target)
         writer = JournalledWriter(applier, target, opened.release, now.hardware, f"tune {wanted.slo.name}")
         writer.check()
         space, task = asked.space(opened, now), asked.task(opened, now)

@@ -19,7 +19,6 @@ from ceph_tuner.history import History
 from ceph_tuner.journal import APPLIED
 from ceph_tuner.lab.twin_model import KNOWN, lab_model
 from ceph_tuner.releases import Settings, parse_version
-from ceph_tuner.tuning.on_cluster import in_force
 from ceph_tuner.twin.calibration import Effort, Fitting
 from ceph_tuner.twin.fit import Fit
 from ceph_tuner.twin.model import ClusterModel
@@ -144,7 +143,7 @@ def _given(
 
 def _from_cluster(cluster: str, described: Optional[cluster_file.ClusterFile], scenario: Optional[str]) -> Given:
     with closing(open_cluster(cluster)) as opened:
-        now = in_force(opened, "osd")
+        now = opened.in_force("osd")
         known: Tuple[str, ...] = ()
         if described is not None:
             name, model = scenario or described.name, described.model

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional
 
 from ceph_tuner.applier import Applier, Undone
 from ceph_tuner.clusters.commands import CommandConfig
 from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
 from ceph_tuner.errors import InputError
-from ceph_tuner.in_force import hardware_on, kinds_of, profile_in_force
+from ceph_tuner.in_force import hardware_on, in_force
 from ceph_tuner.lock import Lock
 from ceph_tuner.plan import ChangePlan
 from ceph_tuner.ports import Clock, Commander, Store
@@ -70,12 +71,10 @@ class Changes:
         return translate(profile, self._release, hardware_on(self._commander, self._config, place))
 
     def in_force(self, target: str, name: str) -> Profile:
-        """What a target's first OSD has in force, as a profile."""
+        """What a target's first OSD has in force, as a profile: to read all of a large cluster's would hold the mgr."""
         places = running(target, self._config.places())
-        osd, device_class = places[0].osd, places[0].device_class
-        options, kind = self._config.effective(osd), kinds_of(self._commander, places[:1])[osd]
-        count = len(places)
-        return profile_in_force(name, options, self._release, self._version, device_class, kind, osds=count).profile
+        found = in_force(self._commander, self._config, self._release, self._version, places[:1], name)
+        return replace(found.profile, osds=len(places))
 
     def rollback(self, really: bool, to: Optional[int], everything: bool) -> Dict[str, Any]:
         """Take back the newest change, or more; without `really`, say what that would do."""

@@ -5,18 +5,28 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
+from collections import OrderedDict
+from functools import partial
+from itertools import islice
+from typing import Any, Callable, Collection, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.bounded import ANSWER, read_json
 from ceph_tuner.clusters.commands import answered
+from ceph_tuner.clusters.tell_each import outcome
 from ceph_tuner.errors import ClusterTimeout, TunerError
+from ceph_tuner.ports import Told
 
 from .courier import Courier
 from .proto import Mgr, Pending
 
+AT_ONCE = 128
+"""Commands of `tell_each` under way."""
+LOOK_S = 0.005
+"""How often it is seen which of them are done: a CommandResult tells nobody but who waits for that one."""
+
 
 class MgrCommander:
-    """`ports.Commander` over `MgrModule.send_command`.
+    """`ports.ManyCommander` over `MgrModule.send_command`.
 
     `new_result` makes Ceph's CommandResult. Waits on its event and not on `wait()`, which has no time limit: a stopped
     OSD answers never.
@@ -35,6 +45,29 @@ class MgrCommander:
         kind, _, name = daemon.partition(".")
         pending = self._send(kind, name, prefix, arguments, "")
         return self._answer(f"tell {daemon} {prefix}", pending, time.monotonic() + self._timeout)
+
+    def tell_each(
+        self,
+        daemons: Iterable[str],
+        prefix: str,
+        arguments: Mapping[str, str],
+        within: float,
+        keep: Collection[str] = (),
+    ) -> Iterator[Tuple[str, Told]]:
+        """As `ports.ManyCommander` says."""
+        left = iter(daemons)
+        waiting: OrderedDict[str, Tuple[Pending, float]] = OrderedDict()
+        while True:
+            for daemon in islice(left, AT_ONCE - len(waiting)):
+                kind, _, name = daemon.partition(".")
+                waiting[daemon] = (self._send(kind, name, prefix, arguments, ""), time.monotonic() + within)
+            if not waiting:
+                return
+            next(iter(waiting.values()))[0].ev.wait(LOOK_S)
+            now = time.monotonic()
+            over = [daemon for daemon, (sent, until) in waiting.items() if sent.ev.is_set() or now >= until]
+            for daemon in over:
+                yield daemon, outcome(partial(self._answer, f"tell {daemon} {prefix}", *waiting.pop(daemon)))
 
     def tell_many(
         self, asked: Sequence[Tuple[str, str, Mapping[str, Any]]], timeout: float

@@ -139,7 +139,7 @@ def test_osds_that_differ_are_no_profile(run: Run, restored: Cluster, any_lab: L
     restored.config.set("osd.0", PROFILE, "high_client_ops")
     code, _, err = run("export", "--cluster", any_lab.name)
     assert code == 2
-    assert "osd.0 and osd.1 that differ in osd_mclock_scheduler_client_res" in err
+    assert "osd.0 and osd.1 that differ in osd_mclock_profile" in err
 
 
 def test_a_profile_is_made_and_translated_by_the_drives_kind_whatever_their_class() -> None:

@@ -8,7 +8,8 @@ from typing import Any, Tuple
 import pytest
 
 from ceph_tuner.clusters.commands import CommandConfig
-from ceph_tuner.errors import CommandFailed
+from ceph_tuner.clusters.tell_each import tell_each
+from ceph_tuner.errors import ClusterTimeout, CommandFailed
 from ceph_tuner.ports import Commander, ConfigEntry, Store
 from ceph_tuner.reading import osd_latency, osd_values
 from ceph_tuner.sample import READ, WRITE
@@ -28,6 +29,13 @@ class CommanderContract:
 
     def test_an_osd_answers_in_json(self, commander: Commander) -> None:
         assert json.loads(commander.tell("osd.0", "config show", {}))["name"] == "osd.0"
+
+    def test_many_osds_answer_and_one_that_is_not_there_fails_itself_alone(self, commander: Commander) -> None:
+        answers = dict(tell_each(commander, ["osd.0", "osd.77", "osd.1", "osd.2"], "config show", {}, within=10.0))
+        assert isinstance(answers.pop("osd.77"), (CommandFailed, ClusterTimeout))
+        assert {osd: json.loads(str(told))["name"] for osd, told in answers.items()} == {
+            osd: osd for osd in ("osd.0", "osd.1", "osd.2")
+        }
 
     def test_arguments_go_in_their_order_and_numbers_as_numbers(self, commander: Commander) -> None:
         commander.mon("osd pool create", {"pool": "contract", "pg_num": "1"})

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable, Iterator, List, Sequence
 
 import pytest
-from contract import CommanderContract, ConfigurationContract, StoreContract
+from contract import NAME, CommanderContract, ConfigurationContract, StoreContract
 
 from ceph_tuner.clusters import connect, open_cluster
 from ceph_tuner.clusters.cephcli import CephCli, failure
@@ -90,10 +92,29 @@ class TestSession(CommanderContract, ConfigurationContract, StoreContract):
         with Session(any_lab.argv) as session:
             child = session._child
             assert child is not None
-            child.kill()
-            with pytest.raises(ClusterTimeout, match="has ended"):
+            child._process.kill()
+            with suppress(ClusterTimeout):
+                # as it was just then under way, or not
                 session.mon("status", {})
             assert "fsid" in session.mon("status", {})
+            assert session._child is not child
+
+    def test_an_osd_that_hangs_costs_its_own_time_and_no_monitors(self, any_lab: Lab, session: Session) -> None:
+        pid = any_lab.daemons()["osd.1"].pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            asked = session.tell_each(["osd.1", "osd.0", "osd.2"] * 40, "config get", {"var": NAME}, within=2.0)
+            first = [next(asked) for _ in range(80)]
+            assert {daemon for daemon, _ in first} == {"osd.0", "osd.2"}
+            assert time.monotonic() - began < 1.5
+            assert "fsid" in session.mon("status", {})
+            assert time.monotonic() - began < 2.0
+            last = list(asked)
+            assert [type(told) for _, told in last] == [ClusterTimeout] * 40
+            assert time.monotonic() - began < 6.0
+        finally:
+            os.kill(pid, signal.SIGCONT)
 
 
 def test_a_cluster_is_opened_by_its_labs_name(any_lab: Lab) -> None:

@@ -18,7 +18,6 @@ from ceph_tuner.in_force import hardware_of
 from ceph_tuner.knobs import KNOBS, PROFILE
 from ceph_tuner.releases import QUINCY_EARLY, REEF, RELEASES, TENTACLE, Release
 from ceph_tuner.settings import settings_in_force
-from ceph_tuner.tuning.on_cluster import in_force
 from ceph_tuner.twin.model import (
     MIB,
     ClientStream,
@@ -83,15 +82,15 @@ class TestTwinThatLagsBehind(ConfigurationContract):
 def test_a_twin_of_any_release_has_its_defaults_and_knows_its_hardware(release: Release) -> None:
     twin = small_twin(release=release)
     shown = twin.config.effective(0)
-    found = in_force(twin, "osd")
-    assert found.profile == release.default_profile == shown[PROFILE]
+    found = twin.in_force("osd")
+    assert found.built_in == release.default_profile == shown[PROFILE]
     assert found.osds == 4
     hardware = hardware_of(shown)
     assert (hardware.capacity_iops, hardware.shards) == (OSD.capacity_iops, OSD.shards)
     assert twin.release is release
     if release.units == "fraction":
         assert found.settings.items() >= release.profiles[release.default_profile].items()
-        assert settings_in_force(shown) == {PROFILE: release.default_profile, **release.profiles[found.profile]}
+        assert settings_in_force(shown) == {PROFILE: release.default_profile, **release.profiles[found.built_in]}
     else:
         # whole IOPS per shard, as such OSDs have them
         assert shown["osd_mclock_scheduler_client_res"] == str(round(0.5 * 935))

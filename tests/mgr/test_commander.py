@@ -54,6 +54,24 @@ def test_a_daemon_that_hangs_costs_the_time_limit_and_no_more() -> None:
     assert time.monotonic() - started < 1.0
 
 
+def test_one_that_hangs_keeps_no_other_waiting() -> None:
+    fine = {f"osd.{osd}": (0, str(osd), "") for osd in range(1000)}
+    daemons = Daemons({**fine, "osd.5": (-errno.ENOENT, "", "none")}, silent=("osd.0", "osd.500"))
+    started = time.monotonic()
+    answers = list(commander(daemons).tell_each(fine, "config show", {}, 2.0))
+    assert time.monotonic() - started < 4.0
+    # those that hang come last, each when its own time is over
+    assert [daemon for daemon, _ in answers[-2:]] == ["osd.0", "osd.500"]
+    told = dict(answers)
+    assert [type(told.pop(daemon)) for daemon in ("osd.0", "osd.5", "osd.500")] == [
+        ClusterTimeout,
+        CommandFailed,
+        ClusterTimeout,
+    ]
+    assert told == {daemon: answer[1] for daemon, answer in fine.items() if daemon in told}
+    assert len(told) == 997
+
+
 def test_many_are_asked_at_once_and_share_one_time_limit() -> None:
     daemons = Daemons({"osd.0": (0, "zero", ""), "osd.3": (-errno.ENXIO, "", "down")}, silent=("osd.1", "osd.2"))
     started = time.monotonic()

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Optional
 
 import pytest
 
 from ceph_tuner.applier import Applier
+from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.cost import Hardware
 from ceph_tuner.errors import ClusterTimeout, InputError
 from ceph_tuner.knobs import PROFILE
@@ -15,8 +15,8 @@ from ceph_tuner.lock import Holder, Lock
 from ceph_tuner.releases import MCLOCK_NINE, QUINCY_EARLY, TENTACLE, nine
 from ceph_tuner.sample import Sample
 from ceph_tuner.tuning.live_work import LiveWork
-from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter, in_force
-from monitors import ManualClock, Monitors
+from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter
+from monitors import ManualClock, MemoryStore, Monitors
 from twins import DISK, archive_twin
 
 TUNED = {**nine((0.5, 8, 0.0), (0.2, 1, 0.5), (0.05, 1, 0.3)), "osd_max_scrubs": 1}
@@ -68,8 +68,8 @@ def test_undoing_nothing_and_keeping_nothing_are_no_errors() -> None:
     tuner.undo()
 
 
-def opened(monitors: Monitors) -> SimpleNamespace:
-    return SimpleNamespace(config=monitors, commander=Status("[]"), release=TENTACLE, version="20.2.4")
+def opened(monitors: Monitors) -> Cluster:
+    return Cluster("fake", Status("[]"), monitors, MemoryStore(), TENTACLE, "20.2.4")  # type: ignore[arg-type]
 
 
 def test_what_is_in_force_is_asked_of_the_osds() -> None:
@@ -78,22 +78,22 @@ def test_what_is_in_force_is_asked_of_the_osds() -> None:
     for osd in monitors.osds("osd"):
         shown = monitors.effective
         monitors.effective = lambda osd, shown=shown: {**shown(osd), **facts}  # type: ignore[method-assign]
-    found = in_force(opened(monitors), "osd")  # type: ignore[arg-type]
-    assert found.profile == "balanced"
+    found = opened(monitors).in_force("osd")
+    assert found.built_in == "balanced"
     assert {name: found.settings[name] for name in TENTACLE.profiles["balanced"]} == TENTACLE.profiles["balanced"]
     assert found.hardware.capacity_iops == 935
     monitors.set("osd.1", PROFILE, "high_client_ops")
     with pytest.raises(InputError, match="differ in osd_mclock_profile"):
-        in_force(opened(monitors), "osd")  # type: ignore[arg-type]
+        opened(monitors).in_force("osd")
     with pytest.raises(InputError, match="covers no running OSD"):
-        in_force(opened(monitors), "osd/host:nowhere")  # type: ignore[arg-type]
+        opened(monitors).in_force("osd/host:nowhere")
 
 
 def test_the_hardware_in_force_is_that_of_the_drives_whatever_their_class() -> None:
-    hardware = in_force(archive_twin(), "osd").hardware
+    hardware = archive_twin().in_force("osd").hardware
     assert hardware == replace(DISK.hardware, device_class="archive")
     early = archive_twin(release=QUINCY_EARLY)
-    assert {name: in_force(early, "osd").settings[name] for name in MCLOCK_NINE} == pytest.approx(
+    assert {name: early.in_force("osd").settings[name] for name in MCLOCK_NINE} == pytest.approx(
         dict(QUINCY_EARLY.profiles["high_client_ops"]), abs=0.002
     )
 

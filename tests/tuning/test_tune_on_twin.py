@@ -25,7 +25,7 @@ from ceph_tuner.trial import Budget, Run, Trial
 from ceph_tuner.tuning.live_work import LiveWork
 from ceph_tuner.tuning.loop import tune
 from ceph_tuner.tuning.measuring import Measuring, Timing
-from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter, in_force
+from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter
 from ceph_tuner.tuning.outcome import Outcome, Task
 from ceph_tuner.tuning.searching import TuningSearch
 from ceph_tuner.tuning.twin_prior import TwinPrior
@@ -83,7 +83,7 @@ def tuned(
     priors: Sequence[Prior] = (),
     profiles_elsewhere: Sequence[Profile] = (),
 ) -> Outcome:
-    now = in_force(cluster, "osd")
+    now = cluster.in_force("osd")
     applier = cluster.applier(who="the test")
     writer = JournalledWriter(applier, "osd", cluster.release, now.hardware, "tune")
     lookout = ClusterLookout(cluster.commander, cluster.clock)
@@ -99,12 +99,12 @@ def tuned(
         history.add_trial(trial.to_dict())
 
     profiles = cluster.release.profiles
-    task = Task(slo, profiles, now.settings, now.profile, Budget(trials=trials), write_back, compare)
+    task = Task(slo, profiles, now.settings, now.built_in, Budget(trials=trials), write_back, compare)
     return tune(task, measuring, search, record)
 
 
 def prior_of(work: ClusterModel, cluster: TwinCluster, slo: Slo = SLO) -> TwinPrior:
-    now = in_force(cluster, "osd")
+    now = cluster.in_force("osd")
     space = space_for(cluster.release, slo.work, now.settings)
     return TwinPrior(work, space, now.settings, [o.metric for o in slo.objectives], seed=1, designs=64)
 
@@ -159,7 +159,7 @@ def met(outcome: Outcome) -> int:
 def test_a_profile_of_a_like_cluster_shortens_the_search_and_one_of_an_unlike_cluster_costs_nothing() -> None:
     there, wanted = model(), SloFile(SLO)
     elsewhere = twin_cluster(there)
-    before = in_force(elsewhere, "osd")
+    before = elsewhere.in_force("osd")
     found = tuned(elsewhere, TwinWork(elsewhere, there, seed=3), trials=3, priors=[prior_of(there, elsewhere)])
     assert found.written, found.withdrawn
     profile = tuned_profile(found, wanted, elsewhere, before)

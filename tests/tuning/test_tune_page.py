@@ -12,17 +12,20 @@ from test_loop import SLO, run, task
 from ceph_tuner.bayesian import Options
 from ceph_tuner.cost import Hardware
 from ceph_tuner.files import profile_file, slo_file
+from ceph_tuner.in_force import InForce
+from ceph_tuner.profile import Profile
 from ceph_tuner.releases import TENTACLE
 from ceph_tuner.search.space import space_for
 from ceph_tuner.slo import parse_slo
 from ceph_tuner.trial import Budget, Run
 from ceph_tuner.tuning.measuring import Timing
-from ceph_tuner.tuning.on_cluster import InForce
 from ceph_tuner.tuning.outcome import Outcome
 from ceph_tuner_cli.tune_page import announcement, page, quantity, what_to_do
 from ceph_tuner_cli.tune_profile import tuned_profile
 
-NOW = InForce(dict(TENTACLE.profiles["balanced"]), "balanced", Hardware(935.0, 62914560.0, 1), 3)
+NOW = InForce(
+    Profile.make("in-force", TENTACLE, TENTACLE.profiles["balanced"]), (), "balanced", Hardware(935.0, 62914560.0, 1), 3
+)
 
 
 def printed(outcome: Outcome, commands: list, saved: str = "") -> str:

@@ -7,13 +7,25 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Set, Tuple
+from functools import partial
+from typing import (
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Protocol,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from ceph_tuner.deciding import Database, same, same_value
 from ceph_tuner.errors import (
     ClusterTimeout,
     CommandFailed,
-    EffectNotSeen,
     InputError,
     Locked,
     RetryLater,
@@ -23,16 +35,14 @@ from ceph_tuner.errors import (
 from ceph_tuner.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal, SetAside
 from ceph_tuner.knobs import KNOBS
 from ceph_tuner.lock import Lock
+from ceph_tuner.osd_poll import EFFECT_S, Late, OsdPoll, Progress, silent, unhindered
 from ceph_tuner.plan import ChangePlan, Drift, Step, plan_change, plan_rereading, plan_restore
-from ceph_tuner.ports import Clock, ConfigDatabase, Store
+from ceph_tuner.ports import Clock, ConfigDatabase, OsdSources, Store
 from ceph_tuner.refusing import refuse_versions
 from ceph_tuner.releases import Release, parse_version
 from ceph_tuner.rereading import Key
 from ceph_tuner.target import Place, covered
 
-EFFECT_S = 5.0
-"""How long the OSDs have to show a value that the database took, counted from when each was asked once."""
-POLL_S = 0.2
 _ROUNDS = 3
 _NOTE_MAX = 4000
 """Characters of an entry's note: the monitors keep 64 KiB of it all, and a cluster may have thousands of drifts."""
@@ -47,8 +57,8 @@ class Configuration(ConfigDatabase, Protocol):
     def versions(self) -> List[str]:
         """Versions that the OSDs run."""
 
-    def sources(self, osd: int) -> Mapping[str, Mapping[str, str]]:
-        """Of one OSD's options that are not at their default: source -> value."""
+    def sources_on(self, osds: Iterable[int]) -> Iterator[OsdSources]:
+        """Of many OSDs' options that are not at their default: source -> value, as they answer."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +89,11 @@ class Applier:
         release: Release,
         who: str,
         effect_s: float = EFFECT_S,
+        progress: Progress = silent,
     ) -> None:
         self._config, self._clock, self._lock = config, clock, lock
-        self._release, self._who, self._effect_s = release, who, effect_s
+        self._release, self._who = release, who
+        self._poll = OsdPoll(config.places, clock, effect_s, progress)
         self._journal = Journal(store, osds=lambda: 1 + max((place.osd for place in config.places()), default=0))
         self._trials: Set[int] = set()
 
@@ -90,32 +102,34 @@ class Applier:
         versions = self._config.versions()
         refuse_versions(versions, settings)
         places = self._config.places()
-        sources, silent = self._sources(covered(target, places))
+        sources, unlooked = self._sources(covered(target, places))
         oldest = min(map(parse_version, versions))
         plan = plan_change(self._config.dump(), target, settings, self._release, places, sources, oldest)
-        return replace(plan, warnings=(*plan.warnings, *silent))
+        return replace(plan, warnings=(*plan.warnings, *unlooked))
 
-    def _sources(self, osds: Iterable[int]) -> Tuple[Dict[int, Mapping[str, Mapping[str, str]]], List[str]]:
-        """What each OSD says of its options, and which do not answer: a plan does not hang on one that hangs."""
-        found: Dict[int, Mapping[str, Mapping[str, str]]] = {}
-        silent = []
-        for osd in osds:
-            found[osd] = {}
-            try:
-                found[osd] = self._config.sources(osd)
-            except (CommandFailed, ClusterTimeout) as error:
-                silent.append(f"osd.{osd} does not answer ({error}): what its own ceph.conf says was not looked at")
-        return found, silent
+    def _sources(self, osds: Sequence[int]) -> Tuple[Dict[int, Mapping[str, Mapping[str, str]]], List[str]]:
+        """What each OSD says of its knobs, and which do not answer: a plan does not hang on one that hangs."""
+        found: Dict[int, Mapping[str, Mapping[str, str]]] = {osd: {} for osd in osds}
+        unlooked = []
+        for osd, answer in self._poll.once("the OSDs' own settings are read", osds, self._config.sources_on):
+            if isinstance(answer, (CommandFailed, ClusterTimeout)):
+                unlooked.append(f"osd.{osd} does not answer ({answer}): what its own ceph.conf says was not looked at")
+            else:
+                found[osd] = {name: levels for name, levels in answer.items() if name in KNOBS}
+        return found, unlooked
 
     def plan_rereading(self, target: str) -> ChangePlan:
         """Decide how every shard of a target's OSDs reads its values again. Writes nothing. Raises InputError."""
         refuse_versions(self._config.versions(), {})
         return plan_rereading(self._config.dump(), target, self._release, self._config.places())
 
-    def apply(self, plan: ChangePlan, why: str = "", trial: bool = False) -> Optional[Entry]:
+    def apply(
+        self, plan: ChangePlan, why: str = "", trial: bool = False, check: Callable[[], None] = unhindered
+    ) -> Optional[Entry]:
         """Write the plan and see its effect, or leave everything as it was. None where nothing had to be written.
 
-        A trial is taken back by the next run if this one dies; `keep` makes it permanent.
+        A trial is taken back by the next run if this one dies; `keep` makes it permanent. `check` is called before each
+        write and at each answer of an OSD: what it raises ends the change.
         Raises Locked, RetryLater (the database is no longer as planned upon), EffectNotSeen, CommandFailed.
         """
         with self._lock:
@@ -147,13 +161,12 @@ class Applier:
             doubtful: Set[Key] = set()
             try:
                 for step in plan.steps:
-                    late = self._await_settled(step, plan.steps)
-                    if late:
-                        raise EffectNotSeen(f"{late[0]}, {self._effect_s:g} s after the monitors took it")
+                    self._await_settled(step, plan.steps, check).check()
+                    check()
                     doubtful = {step.key}
                     self._write(step)
                 doubtful = set()
-                gone = self._await_effect(plan)
+                gone = self._await_effect(plan, check)
                 # what was only held or touched meanwhile is as before: not ours any more
                 standing = plan.standing()
                 entry = replace(entry, restores=standing, note="; ".join(gone)[:_NOTE_MAX])
@@ -274,7 +287,7 @@ class Applier:
                 break
             for step in plan.steps:
                 # it goes on: to stop half-way would be worse, and it is told
-                late.update(dict.fromkeys(self._await_settled(step, plan.steps)))
+                late.update(dict.fromkeys(self._await_settled(step, plan.steps).words))
                 self._write(step)
             doubtful, repair = set(), False
         left = plan_restore(self._config.dump(), entry.restores, self._config.places(), self._release)
@@ -285,7 +298,8 @@ class Applier:
                 "stop what writes it, then `ceph-tuner rollback`",
             )
         drift.update({(item.who, item.name): item for item in left.drift})
-        late.update(dict.fromkeys(self._await_sources({restore.key for restore in entry.restores} | set(drift))))
+        keys = {restore.key for restore in entry.restores} | set(drift)
+        late.update(dict.fromkeys(self._await_sources(keys, last=True).words))
         unseen = tuple(late)
         told = "; ".join([part for part in (note or entry.note, *map(str, drift.values())) if part])
         entry = self._moved(replace(entry, trial=False, note=told[:_NOTE_MAX]), UNDONE)
@@ -308,9 +322,11 @@ class Applier:
             shown[step.key] = step.new
         return {step.key for step, count in zip(entry.steps, unlike) if count == min(unlike)}
 
-    def _await_settled(self, step: Step, steps: Sequence[Step]) -> Tuple[str, ...]:
+    def _await_settled(self, step: Step, steps: Sequence[Step], check: Callable[[], None] = unhindered) -> Late:
         """Where a step ends the state that the earlier ones needed: the OSDs that are late to show those."""
-        return self._await_sources({item.key for item in steps[: steps.index(step)]}) if step.settled else ()
+        if not step.settled:
+            return Late()
+        return self._await_sources({item.key for item in steps[: steps.index(step)]}, check=check)
 
     def _write(self, step: Step) -> None:
         self._lock.check()
@@ -325,25 +341,27 @@ class Applier:
             if now.get(restore.key) != restore.value:
                 raise RetryLater(f"{restore.who} {restore.name} has changed since the plan was made: plan again", "")
 
-    def _await_effect(self, plan: ChangePlan) -> List[str]:
+    def _await_effect(self, plan: ChangePlan, check: Callable[[], None] = unhindered) -> List[str]:
         """Raise EffectNotSeen unless every covered OSD comes to show what was planned; name those that went down."""
 
-        def wrong(osd: int) -> Optional[str]:
-            shown = self._config.effective(osd)
+        def wrong(osd: int, shown: Mapping[str, str]) -> Optional[str]:
             for name, value in plan.expected.items():
                 found = shown.get(name, "no such option")
                 if not same_value(found, value):
                     return f"osd.{osd} shows {name} = {found}, expected {value}"
             return None
 
-        missing = self._poll(plan.osds, wrong)
-        if missing:
-            raise EffectNotSeen(f"{next(iter(missing.values()))}, {self._effect_s:g} s after the monitors took it")
+        ask = partial(self._config.effective_on, names=tuple(plan.expected))
+        late = self._poll.until_right("the OSDs are asked whether they follow", plan.osds, ask, wrong, True, check)
+        late.check()
         running = set(covered(plan.target, self._config.places()))
-        return [f"osd.{osd} went down: it follows when it starts, unchecked" for osd in plan.osds if osd not in running]
+        return [
+            *(f"osd.{osd} went down: it follows when it starts, unchecked" for osd in plan.osds if osd not in running),
+            *(f"{words}: unchecked" for words in late.silent),
+        ]
 
-    def _await_sources(self, keys: Set[Key]) -> Tuple[str, ...]:
-        """Wait until the OSDs have what the database now says for these keys; return those that do not."""
+    def _await_sources(self, keys: Set[Key], last: bool = False, check: Callable[[], None] = unhindered) -> Late:
+        """Wait until the OSDs have what the database now says for these keys."""
         options = {name for _, name in keys}
         entries = Database(entry for entry in self._config.dump() if entry.name in options)
         places = self._config.places()
@@ -355,8 +373,7 @@ class Applier:
                 names.setdefault(osd, set()).add(name)
         where = {place.osd: place for place in places}
 
-        def wrong(osd: int) -> Optional[str]:
-            sources = self._config.sources(osd)
+        def wrong(osd: int, sources: Mapping[str, Mapping[str, str]]) -> Optional[str]:
             for name in sorted(names[osd]):
                 decides = entries.winner(name, where[osd])
                 found = sources.get(name, {}).get("mon")
@@ -366,33 +383,8 @@ class Applier:
                 return f"osd.{osd} has {name} = {found or 'its default'} from the monitors, not yet {wanted}"
             return None
 
-        return tuple(self._poll(sorted(names), wrong).values())
-
-    def _poll(self, osds: Iterable[int], wrong: Callable[[int], Optional[str]]) -> Dict[int, str]:
-        """Ask each OSD until it is right or time is up, which begins when every one was asked: that may take longer.
-
-        Returns what those lack that are up. One that went down meanwhile follows when it starts.
-        """
-        deadline: Optional[float] = None
-        pending: Dict[int, str] = dict.fromkeys(osds, "")
-        while pending:
-            for osd in list(pending):
-                try:
-                    answer = wrong(osd)
-                except (CommandFailed, ClusterTimeout) as error:
-                    answer = f"osd.{osd} does not answer ({error})"
-                if answer is None:
-                    del pending[osd]
-                else:
-                    pending[osd] = answer
-            now = self._clock.monotonic()
-            deadline = now + self._effect_s if deadline is None else deadline
-            if pending:
-                if now >= deadline:
-                    break
-                self._clock.sleep(POLL_S)
-        up = {place.osd for place in self._config.places() if place.up} if pending else set()
-        return {osd: words for osd, words in pending.items() if osd in up}
+        words = "the OSDs take over what is written"
+        return self._poll.until_right(words, sorted(names), self._config.sources_on, wrong, last, check)
 
     def _entry(self, number: int) -> Entry:
         for entry in self._journal.entries():

@@ -1,4 +1,4 @@
-"""What an OSD says of itself, as a profile: its hardware and the settings in force.
+"""What OSDs say of themselves, as a profile: their hardware and the settings in force.
 
 `options` are what `ports.ConfigDatabase.effective` gives: every option of one OSD, defaults included.
 """
@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.bounded import ANSWER, read_json
 from ceph_tuner.cost import Hardware
-from ceph_tuner.errors import CommandFailed, InputError
+from ceph_tuner.errors import ClusterTimeout, CommandFailed, InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
 from ceph_tuner.ports import Commander, ConfigDatabase
 from ceph_tuner.profile import Profile
@@ -29,6 +29,55 @@ class Found:
 
     profile: Profile
     notes: Tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class InForce(Found):
+    """What the OSDs of a target have, all alike, and on which hardware."""
+
+    built_in: Optional[str]
+    """Name of the built-in profile; None for custom."""
+    hardware: Hardware
+    """Of one of them."""
+    osds: int
+
+    @property
+    def settings(self) -> Settings:
+        """As fractions whatever the release, without facts of a device."""
+        return self.profile.settings
+
+
+def in_force(
+    commander: Commander,
+    config: ConfigDatabase,
+    release: Release,
+    version: str,
+    places: Sequence[Place],
+    name: str = "in-force",
+) -> InForce:
+    """Ask OSDs. Raises InputError where they do not agree, TunerError where one does not answer."""
+    kinds, where = kinds_of(commander, places), {place.osd: place for place in places}
+    first: Optional[Tuple[int, InForce]] = None
+    for osd, options in config.effective_on(sorted(where)):
+        if isinstance(options, (CommandFailed, ClusterTimeout)):
+            raise options
+        device_class, kind = where[osd].device_class, kinds[osd]
+        found = profile_in_force(name, options, release, version, device_class, kind, osds=len(places))
+        stated = settings_in_force(options)[PROFILE]
+        built_in = str(stated) if stated in release.profiles else None
+        if first is None:
+            hardware = hardware_of(options, device_class, f"osd.{osd}", kind)
+            first = osd, InForce(found.profile, found.notes, built_in, hardware, len(places))
+            continue
+        ours = {PROFILE: first[1].built_in, **first[1].settings}
+        theirs = {PROFILE: built_in, **found.profile.settings}
+        differing = sorted(knob for knob in {*ours, *theirs} if ours.get(knob) != theirs.get(knob))
+        if differing:
+            which = " and ".join(f"osd.{number}" for number in sorted((first[0], osd)))
+            raise InputError("--target", f"{which} that differ in {', '.join(differing)}", "OSDs that agree")
+    if first is None:
+        raise InputError("--target", "no OSD", "one that runs")
+    return first[1]
 
 
 def kind_of(metadata: Mapping[str, Any], device_class: str = "") -> str:

@@ -6,7 +6,25 @@ module) gets the configuration database, the store and the OSDs' view from `clus
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, NamedTuple, Optional, Protocol, runtime_checkable
+from typing import (
+    Collection,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Protocol,
+    Tuple,
+    Union,
+    runtime_checkable,
+)
+
+from ceph_tuner.errors import ClusterTimeout, CommandFailed
+
+Told = Union[str, CommandFailed, ClusterTimeout]
+"""What one of many daemons answered, or why it did not."""
 
 
 class ConfigEntry(NamedTuple):
@@ -27,6 +45,32 @@ class Commander(Protocol):
         """Answer of `ceph tell DAEMON …` (`osd.3`). Raises CommandFailed, ClusterTimeout."""
 
 
+@runtime_checkable
+class ManyCommander(Commander, Protocol):
+    """A commander that has many commands under way at a time."""
+
+    def tell_each(
+        self,
+        daemons: Iterable[str],
+        prefix: str,
+        arguments: Mapping[str, str],
+        within: float,
+        keep: Collection[str] = (),
+    ) -> Iterator[Tuple[str, Told]]:
+        """Answers of many daemons to one command, in the order in which they come; each has `within` seconds.
+
+        Where `keep` names keys of the object that is answered, others may be left out where that saves the way.
+        How many are under way is bounded, and so is what is held of their answers. Raises PermissionRefused, and
+        ClusterTimeout where nobody can be asked any more.
+        """
+
+
+OsdOptions = Tuple[int, Union[Dict[str, str], CommandFailed, ClusterTimeout]]
+"""An OSD's id and its options by name, or why it did not say them."""
+OsdSources = Tuple[int, Union[Dict[str, Dict[str, str]], CommandFailed, ClusterTimeout]]
+"""The same with the options that are not at their default: source -> value."""
+
+
 class ConfigDatabase(Protocol):
     """The monitors' configuration database and what the OSDs make of it."""
 
@@ -43,7 +87,13 @@ class ConfigDatabase(Protocol):
         """Ids of the running OSDs that a target (`osd`, `osd/host:h0`, `osd.3`) covers."""
 
     def effective(self, osd: int) -> Dict[str, str]:
-        """What one OSD says its options are, defaults included."""
+        """What one OSD says its options are, defaults included. Raises CommandFailed, ClusterTimeout."""
+
+    def effective_on(self, osds: Iterable[int], names: Collection[str] = ()) -> Iterator[OsdOptions]:
+        """Say the same of many OSDs, in any order: as they answer, and never all answers at a time.
+
+        Of the options at least those that are named; all where none is.
+        """
 
 
 class Store(Protocol):

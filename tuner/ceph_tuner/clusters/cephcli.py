@@ -5,13 +5,17 @@ from __future__ import annotations
 import errno
 import re
 import subprocess
-from typing import Callable, List, Mapping, Sequence
+from typing import Callable, Collection, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
+from ceph_tuner.clusters.tell_each import by_threads
 from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, CommandFailed, InputError, PermissionRefused, TunerError
+from ceph_tuner.ports import Told
 
 Launcher = Callable[[Sequence[str]], List[str]]
 """Turns a command into the argv that runs it where the cluster's configuration is (here, in a lab's chroot)."""
 
+AT_ONCE = 8
+"""Programs that run at a time."""
 _NUMBER = re.compile(r"-[0-9.]{1,30}")
 _ERROR = re.compile(r"Error (E[A-Z0-9]+):?\s*(.*)")
 
@@ -29,6 +33,19 @@ class CephCli:
     def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
         """Answer of a daemon's command. Raises as `mon` does."""
         return self._run(["tell", daemon, *prefix.split()], arguments)
+
+    def tell_each(
+        self,
+        daemons: Iterable[str],
+        prefix: str,
+        arguments: Mapping[str, str],
+        within: float,
+        keep: Collection[str] = (),
+    ) -> Iterator[Tuple[str, Told]]:
+        """As `ports.ManyCommander` says."""
+        # beside the daemon's time the program takes its own
+        brief = CephCli(self._launch, min(self._timeout, within + 5))
+        return by_threads(lambda daemon: brief.tell(daemon, prefix, arguments), daemons, AT_ONCE)
 
     def _run(self, words: List[str], arguments: Mapping[str, str], payload: str = "") -> str:
         values = _positional(arguments)

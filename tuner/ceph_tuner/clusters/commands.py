@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import errno
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from functools import partial
+from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
 
 from ceph_tuner.bounded import ANSWER, MISREAD, read_json
+from ceph_tuner.clusters.tell_each import outcome, tell_each
 from ceph_tuner.errors import ClusterTimeout, CommandFailed, Malformed, PermissionRefused
-from ceph_tuner.ports import Commander, ConfigEntry
+from ceph_tuner.ports import Commander, ConfigEntry, OsdOptions, OsdSources
 from ceph_tuner.target import Place, covered
 
 STORE_PREFIX = "mgr/tuner/"
@@ -19,6 +21,11 @@ STORE_PREFIX = "mgr/tuner/"
 
 SOURCES = ("mon", "file", "env", "cmdline", "override")
 """Where an option's value can come from, as `config diff` names them; the later outranks the earlier."""
+
+OSD_ANSWER_S = 10.0
+"""How long each of many OSDs has to say its options, which it has in memory."""
+
+T = TypeVar("T")
 
 
 class CommandConfig:
@@ -57,22 +64,29 @@ class CommandConfig:
 
     def effective(self, osd: int) -> Dict[str, str]:
         """What one OSD uses, defaults included (`ceph tell osd.N config show`)."""
-        answer = parsed(self._commander.tell(f"osd.{osd}", "config show", {}), "config show")
-        return {str(name): str(value) for name, value in answer.items()}
+        return _shown_options(self._commander.tell(f"osd.{osd}", "config show", {}))
+
+    def effective_on(self, osds: Iterable[int], names: Collection[str] = ()) -> Iterator[OsdOptions]:
+        """Say the same of many OSDs, as they answer; at least those options that are named."""
+        return self._each(osds, "config show", _shown_options, names)
 
     def sources(self, osd: int) -> Dict[str, Dict[str, str]]:
         """Of options that are not at their default: source -> value, as the OSD itself sees it (`config diff`).
 
         `mon` is the monitors' database; what outranks it is `file`, `env`, `cmdline` and `override`.
         """
-        answer = parsed(self._commander.tell(f"osd.{osd}", "config diff", {}), "config diff")
-        found: Dict[str, Dict[str, str]] = {}
-        for name, levels in answer.get("diff", {}).items():
-            if isinstance(levels, dict):
-                kept = {source: _text(levels[source]) for source in SOURCES if source in levels}
-                if kept:
-                    found[str(name)] = kept
-        return found
+        return _sources(self._commander.tell(f"osd.{osd}", "config diff", {}))
+
+    def sources_on(self, osds: Iterable[int]) -> Iterator[OsdSources]:
+        """Say the same of many OSDs, as they answer."""
+        return self._each(osds, "config diff", _sources)
+
+    def _each(
+        self, osds: Iterable[int], prefix: str, read: Callable[[str], T], names: Collection[str] = ()
+    ) -> Iterator[Tuple[int, Union[T, CommandFailed, ClusterTimeout]]]:
+        daemons = {f"osd.{osd}": osd for osd in osds}
+        for daemon, told in tell_each(self._commander, daemons, prefix, {}, OSD_ANSWER_S, names):
+            yield daemons[daemon], outcome(partial(read, told)) if isinstance(told, str) else told
 
 
 class CommandStore:
@@ -146,6 +160,22 @@ def _place(node: Dict[str, Any], parent: Mapping[Any, Dict[str, Any]]) -> Place:
         locations[str(above["type"])] = str(above["name"])
         above = parent.get(above["id"])
     return Place(int(node["id"]), str(node.get("device_class", "")), locations, node.get("status") == "up")
+
+
+def _shown_options(text: str) -> Dict[str, str]:
+    with shaped("config show"):
+        return {str(name): str(value) for name, value in parsed(text, "config show").items()}
+
+
+def _sources(text: str) -> Dict[str, Dict[str, str]]:
+    found: Dict[str, Dict[str, str]] = {}
+    with shaped("config diff"):
+        for name, levels in parsed(text, "config diff").get("diff", {}).items():
+            if isinstance(levels, dict):
+                kept = {source: _text(levels[source]) for source in SOURCES if source in levels}
+                if kept:
+                    found[str(name)] = kept
+    return found
 
 
 def _who(row: Dict[str, Any]) -> str:

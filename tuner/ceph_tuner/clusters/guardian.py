@@ -15,15 +15,16 @@ import os
 import select
 import signal
 import time
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from ceph_tuner.applier import Applier, Undone
 from ceph_tuner.bounded import read_json
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore, answered, osd_versions
 from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
+from ceph_tuner.clusters.tell_each import by_threads
 from ceph_tuner.errors import TunerError
 from ceph_tuner.lock import Lock, claims, generation_of
-from ceph_tuner.ports import Clock, Commander, Store
+from ceph_tuner.ports import Clock, Commander, Store, Told
 from ceph_tuner.printable import one_line
 from ceph_tuner.releases import parse_version, release_of
 
@@ -39,6 +40,8 @@ ATTEMPTS_S = 300.0
 LOOK_S = 30.0
 """How often it looks whether the mgr's process is there, beside the pipe."""
 
+AT_ONCE = 64
+"""OSDs that are asked at a time."""
 DONE = "done"
 
 
@@ -78,6 +81,17 @@ class RadosCommander:
         command = json.dumps({"prefix": prefix, **arguments, "format": "json"})
         osd = int(daemon.partition(".")[2])
         return _answer(f"tell {daemon} {prefix}", self._cluster.osd_command, osd, command, b"")
+
+    def tell_each(
+        self,
+        daemons: Iterable[str],
+        prefix: str,
+        arguments: Mapping[str, str],
+        within: float,
+        keep: Collection[str] = (),
+    ) -> Iterator[Tuple[str, Told]]:
+        """As `ports.ManyCommander` says; the time limit is the connection's."""
+        return by_threads(lambda daemon: self.tell(daemon, prefix, arguments), daemons, AT_ONCE)
 
     def close(self) -> None:
         """Leave the cluster."""

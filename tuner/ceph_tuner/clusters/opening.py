@@ -13,9 +13,12 @@ from ceph_tuner.clusters.commands import CommandConfig, CommandStore, osd_versio
 from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
 from ceph_tuner.clusters.session import NoLibradosError, Session
 from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, PermissionRefused
+from ceph_tuner.in_force import InForce, in_force
 from ceph_tuner.lock import Lock
+from ceph_tuner.osd_poll import Progress, silent
 from ceph_tuner.ports import Clock, Commander
 from ceph_tuner.releases import Release, parse_version, release_of
+from ceph_tuner.target import running
 
 if TYPE_CHECKING:
     from ceph_tuner.lab.cluster import Lab
@@ -37,6 +40,8 @@ class Cluster:
     lab: Optional[Lab] = None
     clock: Clock = field(default_factory=SystemClock)
     """The cluster's time: a twin has its own."""
+    progress: Progress = silent
+    """Told of what takes long on many OSDs."""
 
     @classmethod
     def of(cls, name: str, commander: Commander, release: Release, version: str, **rest: Any) -> Cluster:
@@ -55,7 +60,13 @@ class Cluster:
     def applier(self, lock: Optional[Lock] = None, who: str = "") -> Applier:
         """What writes settings and takes them back."""
         held = lock or self.lock(who)
-        return Applier(self.config, self.store, self.clock, held, self.release, this_process(who, self.entity).name)
+        name = this_process(who, self.entity).name
+        return Applier(self.config, self.store, self.clock, held, self.release, name, progress=self.progress)
+
+    def in_force(self, target: str, name: str = "in-force") -> InForce:
+        """What a target's running OSDs have. Raises InputError where there are none, or they do not agree."""
+        places = running(target, self.config.places())
+        return in_force(self.commander, self.config, self.release, self.version, places, name)
 
     def close(self) -> None:
         """End the connection."""

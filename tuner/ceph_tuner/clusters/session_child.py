@@ -1,6 +1,7 @@
-"""The other end of `Session`: runs under the Python of the machine that has librados, one JSON line in, one out.
+"""The other end of `Session`, under the Python of the machine that has librados: a JSON line for each command.
 
-It is handed over as text (`python3 -c`), so it imports nothing of this project.
+Commands run at the same time, each in a thread, which is where librados waits. It is handed over as text
+(`python3 -c`), so it imports nothing of this project.
 """
 
 from __future__ import annotations
@@ -9,15 +10,23 @@ import json
 import os
 import shlex
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, Tuple
 
 Answer = Tuple[int, bytes, str]
 Run = Callable[[str, str, Dict[str, Any], bytes], Answer]
 
+THREADS = 160
+"""What `Session` sends at a time, and some more for who is not one of many."""
+_speaking = threading.Lock()
+
 
 def _answer(document: Dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(document) + "\n")
-    sys.stdout.flush()
+    line = json.dumps(document) + "\n"
+    with _speaking:
+        sys.stdout.write(line)
+        sys.stdout.flush()
 
 
 def _who(ceph_args: str) -> str:
@@ -32,28 +41,51 @@ def _who(ceph_args: str) -> str:
     return found
 
 
-def _connect(timeout: int) -> Any:
+class _Connections:
+    """One for each time limit: librados has one for all commands of a connection."""
+
+    def __init__(self, timeout: float) -> None:
+        self.usual = timeout
+        self._opening = threading.Lock()
+        self._open: Dict[float, Any] = {}
+
+    def within(self, seconds: float) -> Any:
+        """A connection whose commands end after so long. Raises rados.Error."""
+        with self._opening:
+            if seconds not in self._open:
+                self._open[seconds] = _connected(seconds, self.usual)
+            return self._open[seconds]
+
+
+def _connected(limit: float, timeout: float) -> Any:
+    import rados
+
+    # conffile=None reads CEPH_CONF or the usual places, as the ceph program does
+    path = sys.argv[1] if len(sys.argv) > 1 and sys.argv[1] else None
+    cluster = rados.Rados(
+        name=_who(os.environ.get("CEPH_ARGS", "")),
+        conffile=rados.Rados.DEFAULT_CONF_FILES if path is None else path,
+    )
+    cluster.conf_parse_env("CEPH_ARGS")
+    for option in ("rados_mon_op_timeout", "rados_osd_op_timeout", "client_mount_timeout"):
+        cluster.conf_set(option, str(limit if option == "rados_osd_op_timeout" else timeout))
+    cluster.connect(timeout=int(timeout))
+    return cluster
+
+
+def _open(timeout: float) -> _Connections:
     try:
         import rados
     except ImportError as error:
         _answer({"ready": False, "reason": str(error)})
         sys.exit(0)
-    cluster = None
+    connections = _Connections(timeout)
     try:
-        # conffile=None reads CEPH_CONF or the usual places, as the ceph program does
-        path = sys.argv[1] if len(sys.argv) > 1 and sys.argv[1] else None
-        cluster = rados.Rados(
-            name=_who(os.environ.get("CEPH_ARGS", "")),
-            conffile=rados.Rados.DEFAULT_CONF_FILES if path is None else path,
-        )
-        cluster.conf_parse_env("CEPH_ARGS")
-        for option in ("rados_mon_op_timeout", "rados_osd_op_timeout", "client_mount_timeout"):
-            cluster.conf_set(option, str(timeout))
-        cluster.connect(timeout=timeout)
+        connections.within(timeout)
     except rados.Error as error:
         _answer({"ready": False, "code": -abs(getattr(error, "errno", 0) or 0), "reason": str(error)})
         sys.exit(0)
-    return cluster
+    return connections
 
 
 class _Types:
@@ -61,15 +93,23 @@ class _Types:
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._reading = threading.Lock()
         self._known: Dict[Tuple[str, str], Dict[str, Dict[str, str]]] = {}
 
     def typed(self, kind: str, daemon: str, prefix: str, arguments: Dict[str, str]) -> Dict[str, Any]:
-        family = (kind, daemon.split(".")[0])
-        if family not in self._known:
-            code, out, _ = self._run(kind, daemon, {"prefix": "get_command_descriptions", "format": "json"}, b"")
-            self._known[family] = self._table(json.loads(out)) if code == 0 else {}
-        types = self._known[family].get(prefix, {})
+        # where there is nothing to convert nobody is asked, least of all a daemon that may hang
+        types = self._of((kind, daemon.split(".")[0]), daemon).get(prefix, {}) if arguments else {}
         return {name: self._convert(types.get(name, ""), value) for name, value in arguments.items()}
+
+    def _of(self, family: Tuple[str, str], daemon: str) -> Dict[str, Dict[str, str]]:
+        with self._reading:
+            if family not in self._known:
+                asked = {"prefix": "get_command_descriptions", "format": "json"}
+                code, out, _ = self._run(family[0], daemon, asked, b"")
+                if code:
+                    return {}
+                self._known[family] = self._table(json.loads(out))
+            return self._known[family]
 
     @staticmethod
     def _table(descriptions: Dict[str, Any]) -> Dict[str, Dict[str, str]]:
@@ -102,11 +142,12 @@ class _Types:
 
 
 def _serve() -> None:
-    cluster = _connect(max(1, int(float(sys.argv[2]))) if len(sys.argv) > 2 else 30)
+    connections = _open(max(1.0, float(sys.argv[2])) if len(sys.argv) > 2 else 30.0)
 
-    def run(kind: str, daemon: str, command: Dict[str, Any], payload: bytes) -> Any:
+    def run(kind: str, daemon: str, command: Dict[str, Any], payload: bytes, within: float = connections.usual) -> Any:
         text = json.dumps(command)
         role, _, name = daemon.partition(".")
+        cluster = connections.within(within)
         if kind == "mon":
             return cluster.mon_command(text, payload)
         if role == "osd":
@@ -116,18 +157,27 @@ def _serve() -> None:
         return cluster.mon_command(text, payload, target=name)
 
     types = _Types(run)
-    _answer({"ready": True, "entity": _who(os.environ.get("CEPH_ARGS", ""))})
-    for line in sys.stdin:
-        request = json.loads(line)
+
+    def respond(request: Dict[str, Any]) -> None:
         try:
             kind, daemon, prefix = request["kind"], request.get("daemon", "mon"), request["prefix"]
             command = types.typed(kind, daemon, prefix, request["arguments"])
             command.update(prefix=prefix, format="json")
-            code, out, words = run(kind, daemon, command, request.get("payload", "").encode())
+            payload, within = request.get("payload", "").encode(), request.get("within", connections.usual)
+            code, out, words = run(kind, daemon, command, payload, within)
+            if request.get("keep") and not code:
+                # to read and write the other thousands of options twice takes most of the time otherwise
+                found = json.loads(out)
+                out = json.dumps({key: found[key] for key in request["keep"] if key in found}).encode()
             answer = {"code": code, "out": out.decode(errors="replace"), "words": words}
         except Exception as error:  # whatever librados raises becomes an answer: the process must not end
             answer = {"code": -abs(getattr(error, "errno", None) or 5), "out": "", "words": str(error)}
         _answer(dict(answer, id=request["id"]))
+
+    _answer({"ready": True, "entity": _who(os.environ.get("CEPH_ARGS", ""))})
+    with ThreadPoolExecutor(THREADS) as threads:
+        for line in sys.stdin:
+            threads.submit(respond, json.loads(line))
 
 
 if __name__ == "__main__":

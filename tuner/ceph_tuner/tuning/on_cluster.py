@@ -2,58 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional
 
 from ceph_tuner.applier import Applier
 from ceph_tuner.clusters.commands import parsed
-from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.cost import Hardware
-from ceph_tuner.errors import InputError, TunerError
+from ceph_tuner.errors import TunerError
 from ceph_tuner.guard import Sight
-from ceph_tuner.in_force import hardware_of, kinds_of, profile_in_force
 from ceph_tuner.journal import Entry
-from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
+from ceph_tuner.knobs import PROFILE
 from ceph_tuner.ports import Clock, Commander
 from ceph_tuner.reading import slow_ops
 from ceph_tuner.releases import Release, Settings, nine
-from ceph_tuner.settings import settings_in_force
-from ceph_tuner.target import running
 from ceph_tuner.translate import to_release_units
 
 _ANY: Settings = {PROFILE: "custom", **nine((0.4, 2, 0), (0.3, 1, 0), (0.1, 1, 0))}
-
-
-@dataclass(frozen=True)
-class InForce:
-    """What the OSDs of a target have now: settings as fractions whatever the release, and on which hardware."""
-
-    settings: Settings
-    profile: Optional[str]
-    """Name of the built-in profile; None for custom."""
-    hardware: Hardware
-    osds: int
-
-
-def in_force(cluster: Cluster, target: str) -> InForce:
-    """Ask the OSDs of a target. Raises InputError where there are none, or where they do not agree."""
-    places = running(target, cluster.config.places())
-    options = {place.osd: cluster.config.effective(place.osd) for place in places}
-    first, device_class = places[0].osd, places[0].device_class
-    names = (PROFILE, *MCLOCK_NINE)
-    for osd in options:
-        differing = [name for name in names if options[osd].get(name) != options[first].get(name)]
-        if differing:
-            raise InputError("--target", f"osd.{first} and osd.{osd} that differ in {differing[0]}", "OSDs that agree")
-    kind = kinds_of(cluster.commander, places[:1])[first]
-    found = profile_in_force("in-force", options[first], cluster.release, cluster.version, device_class, kind)
-    named = settings_in_force(options[first]).get(PROFILE)
-    return InForce(
-        dict(found.profile.settings),
-        str(named) if named in cluster.release.profiles else None,
-        hardware_of(options[first], device_class, f"osd.{first}", kind),
-        len(places),
-    )
 
 
 class JournalledWriter:
