@@ -1,7 +1,8 @@
 """Drives the automatic mode: a thread that looks at each sample, has the pilot decide, and takes operators' words.
 
-Everything happens in that one thread, so that nothing is decided while something is being written. A command puts its
-words into the inbox and waits for a moment.
+Everything is decided in that one thread, and nothing is while something is being written, which a second thread does:
+on a large cluster that takes as long as several samples, and the guard looks at each of them. A command puts its words
+into the inbox and waits for a moment.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
+from concurrent.futures import Future, wait
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from ceph_tuner.autopilot.events import Answered, Event, Seen, Told
@@ -24,6 +26,8 @@ from ceph_tuner.guard import Breach
 
 from .surroundings import Surroundings
 
+LOOK_S = 0.2
+"""How often it is seen whether a sample has come while something is written."""
 BLIND_TURNS = 5
 """Turns in a row that fail, one or more a sample, after which what is on trial is taken back unseen."""
 LONGEST_WHY = 1000
@@ -144,7 +148,7 @@ class Driver:
             return
         try:
             breach = Breach("blind", f"the guard cannot look: {problem}"[:LONGEST_WHY])
-            self._pilot.handle(Seen(self._now(), breach=breach))
+            self._handle(Seen(self._now(), breach=breach))
         except Exception:
             self._log.exception("and nothing can be taken back now")
 
@@ -157,7 +161,7 @@ class Driver:
         while self._inbox:
             event, done = self._inbox[0]
             try:
-                self._pilot.handle(event)
+                self._handle(event)
             except TunerError:
                 # nothing was remembered of it: the next turn tries again
                 raise
@@ -168,11 +172,51 @@ class Driver:
                 raise
             self._inbox.popleft()
             done.set()
-        # a sampling thread that hangs must not keep the guard from noticing that samples are missing
-        if self._sampled or time.monotonic() - self._looked > self._around.overdue_s():
-            self._sampled, self._looked = False, time.monotonic()
+        if self._due():
             self._look()
             self.beat()
+
+    def _due(self) -> bool:
+        """Whether it is time to look: at a sample, or as one is missing, so that a hanging sampler is noticed."""
+        if not self._sampled and time.monotonic() - self._looked <= self._around.overdue_s():
+            return False
+        self._sampled, self._looked = False, time.monotonic()
+        return True
+
+    def _handle(self, event: Event) -> None:
+        """Have the pilot take an event; the guard goes on meanwhile."""
+        done: Future[None] = Future()
+
+        def work() -> None:
+            try:
+                self._pilot.handle(event)
+            except BaseException as error:
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+        threading.Thread(target=work, name="tuner-writing", daemon=True).start()
+        breach = None
+        while not wait([done], LOOK_S).done:
+            breach = breach or self._guarded()
+            if breach is not None:
+                self._pilot.end_write(breach)
+        done.result()
+        if breach is not None and self._pilot.state.on_cluster:
+            # all was written before its end was seen
+            self._handle(Seen(self._now(), breach=breach))
+
+    def _guarded(self) -> Optional[Breach]:
+        """Look at what is due while something is written."""
+        if not self._due():
+            return None
+        try:
+            breach = self._around.guard(self._pilot.state)
+        except Exception:
+            self._log.exception("the guard could not look while something is written")
+            return None
+        self.beat()
+        return breach
 
     def _look(self) -> None:
         state = self._pilot.state
@@ -190,7 +234,7 @@ class Driver:
             breach = breach or self._around.close(window, state, policy)
         seen = self._observer.see(self._now(), state, view.slo, policy)
         self._seen = self._around.complete(seen, view, breach, policy)
-        self._pilot.handle(self._seen)
+        self._handle(self._seen)
         if self._pilot.state.begun != state.begun:
             self._around.begun_again()
 

@@ -54,7 +54,7 @@ class View:
 
 
 class Surroundings:
-    """Called by the driver's thread alone.
+    """Called by the driver's thread alone, `on_trial` also by the one that writes.
 
     `running` gives the OSDs that are up with the map since which each is; `interval` the sampling interval in seconds.
     """
@@ -87,9 +87,7 @@ class Surroundings:
 
     def look(self, state: State, policy: Policy) -> View:
         """Look once, after a sample was taken or missed."""
-        now, sample = self._now(), self._sampler.latest()
-        fresh = sample is not None and now - sample.at < LATE * self._interval()
-        sight = self._sight_of(sample) if sample is not None and fresh else None
+        now, sample, sight = self._now(), self._sampler.latest(), self._newest_sight()
         if sight is not None:
             self.sight = sight
             self._calm = self._calm.after(sight, self._running())
@@ -107,6 +105,11 @@ class Surroundings:
             self._upset(state),
             self._breach(sight, state, policy),
         )
+
+    def guard(self, state: State) -> Optional[Breach]:
+        """Look at the newest sample alone, while settings are being written: what is ours among the writes is open."""
+        watch = self._watch
+        return watch.look(self._newest_sight(), in_force=not state.old_turn) if watch is not None else None
 
     def keep_up(self) -> None:
         """Keep what is exported as it is, while nobody looks around."""
@@ -172,6 +175,12 @@ class Surroundings:
                 slo = absolute(slo, self._reference)
             self._slo = slo
         return self._slo, self._reference
+
+    def _newest_sight(self) -> Optional[Sight]:
+        """By the newest sample; None where that is missing."""
+        sample = self._sampler.latest()
+        fresh = sample is not None and self._now() - sample.at < LATE * self._interval()
+        return self._sight_of(sample) if sample is not None and fresh else None
 
     def _sight_of(self, sample: Sample) -> Sight:
         health = read_json(self._mgr.get("health")["json"], "health", ANSWER)

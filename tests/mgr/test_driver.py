@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
@@ -36,7 +37,7 @@ class Around:
         self.breach: Optional[Breach] = None
         self.of_window: Optional[Breach] = None
         self.closed: List[Closed] = []
-        self.looks = self.begun = 0
+        self.looks = self.begun = self.guarded = 0
         self.trouble: List[Exception] = []
 
     def look(self, state: State, policy: Policy) -> View:
@@ -44,6 +45,12 @@ class Around:
         if self.trouble:
             raise self.trouble.pop(0)
         return View(self._field.clock.now(), SLO, {}, self.wait, breach=self.breach)
+
+    def guard(self, state: State) -> Optional[Breach]:
+        self.guarded += 1
+        if self.trouble:
+            raise self.trouble.pop(0)
+        return self.breach
 
     def close(self, closed: Closed, state: State, policy: Policy) -> Optional[Breach]:
         self.closed.append(closed)
@@ -252,6 +259,87 @@ def test_a_command_waits_until_what_is_being_written_is_written(monkeypatch: pyt
     assert order == ["written"]
     assert cabin.driver.state.paused == "paused lunch"
     assert cabin.field.on_trial() == []
+
+
+class SlowWrite:
+    """The stage that follows on the canary is written for as long as a test wants."""
+
+    def __init__(self, cabin: Cabin) -> None:
+        self.writing, self.go_on = threading.Event(), threading.Event()
+        self.cabin = cabin
+        cabin.field.monitors.before_write = self.wait
+        self.flying = threading.Thread(target=self._fly, daemon=True)
+        self.flying.start()
+        assert self.writing.wait(60.0)
+
+    def wait(self) -> None:
+        if self.cabin.pilot.state.phase == "writing" and not self.go_on.is_set():
+            self.writing.set()
+            self.go_on.wait()
+
+    def _fly(self) -> None:
+        while not self.writing.is_set():
+            self.cabin.sample()
+
+    def samples(self, count: int) -> None:
+        for _ in range(count):
+            before = self.cabin.around.guarded
+            self.cabin.driver.sampled()
+            end = time.monotonic() + 10
+            while self.cabin.around.guarded == before and time.monotonic() < end:
+                time.sleep(0.01)
+
+    def finish(self) -> None:
+        self.go_on.set()
+        self.flying.join()
+
+
+def test_the_guard_looks_at_every_sample_while_a_stage_is_written() -> None:
+    cabin, beats = Cabin().on_trial(), []
+    cabin.driver.beat = lambda: beats.append(1)
+    slow = SlowWrite(cabin)
+    guarded, seen = cabin.around.guarded, len(beats)
+    slow.samples(5)
+    assert cabin.around.guarded == guarded + 5
+    assert len(beats) == seen + 5
+    # one that fails costs itself
+    cabin.around.trouble = [ValueError("no sample"), ClusterTimeout("no answer")]
+    slow.samples(3)
+    assert cabin.around.guarded == guarded + 8
+    slow.finish()
+    cabin.until(OBSERVING)
+    assert cabin.driver.state.kept is not None
+
+
+def test_a_breach_while_a_stage_is_written_ends_the_write_and_takes_everything_back() -> None:
+    cabin = Cabin().on_trial()
+    slow = SlowWrite(cabin)
+    cabin.around.breach = Breach("osds.down", "1 OSD more is down")
+    slow.samples(1)
+    time.sleep(0.3)
+    cabin.around.breach = None
+    slow.finish()
+    assert cabin.field.monitors.table == {}
+    assert cabin.field.on_trial() == []
+    assert not cabin.driver.state.on_cluster
+    (note,) = [note for note in cabin.field.crew.notes if note.what == "taken back"]
+    assert note.detail["rule"] == "osds.down"
+    assert "1 OSD more is down" in note.why
+    assert "while it was written" in note.why
+
+
+def test_a_breach_that_is_seen_when_all_is_written_takes_it_back_all_the_same() -> None:
+    cabin = Cabin().on_trial()
+    real = cabin.pilot.end_write
+    cabin.pilot.end_write = lambda breach: None  # type: ignore[method-assign]
+    slow = SlowWrite(cabin)
+    cabin.around.breach = Breach("health", "the cluster went to HEALTH_ERR")
+    slow.samples(1)
+    time.sleep(0.3)
+    cabin.around.breach, cabin.pilot.end_write = None, real  # type: ignore[method-assign]
+    slow.finish()
+    assert cabin.field.monitors.table == {}
+    assert not cabin.driver.state.on_cluster
 
 
 def test_words_are_taken_in_the_order_in_which_they_were_said() -> None:

@@ -109,6 +109,8 @@ class WriteFailed:
     numbers: Tuple[int, ...] = ()
     busy: bool = False
     """Whether another tuner is at work, which says nothing about the settings."""
+    rule: str = ""
+    """Of the guard, where it ended the write."""
 
 
 @dataclass(frozen=True)

@@ -345,7 +345,8 @@ def _write_failed(state: State, event: WriteFailed, policy: Policy) -> Decision:
     failed = replace(state, changes=tuple(dict.fromkeys((*state.changes, *event.numbers))))
     if event.busy and not failed.changes:
         return Decision(_idle(state, event.at), (Note("proposal", f"dropped: {event.words}"),))
-    return _back(failed, Seen(event.at), f"a write failed: {event.words}", failure=True, rule="write failed")
+    why = event.words if event.rule else f"a write failed: {event.words}"
+    return _back(failed, Seen(event.at), why, failure=True, rule=event.rule or "write failed")
 
 
 def _took_back(state: State, event: TookBack, policy: Policy) -> Decision:

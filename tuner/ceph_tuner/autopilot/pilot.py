@@ -32,7 +32,8 @@ from ceph_tuner.autopilot.machine import decide
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import OFF, State
 from ceph_tuner.bounded import MISREAD, read_json
-from ceph_tuner.errors import Locked, TunerError
+from ceph_tuner.errors import Locked, Stopped, TunerError
+from ceph_tuner.guard import Breach
 from ceph_tuner.journal import APPLIED, UNDONE, Entry
 from ceph_tuner.lock import Lock
 from ceph_tuner.ports import Clock, Store
@@ -81,6 +82,7 @@ class Pilot:
         self._hands: Optional[Tuple[Applier, Lock]] = None
         self._guarded = False
         self._untold: List[Callable[[], None]] = []
+        self._end_write: Optional[Breach] = None
 
     def start(self) -> None:
         """Read the state and take back what a mgr that is gone left. Raises TunerError; call it again then."""
@@ -105,9 +107,18 @@ class Pilot:
         if taken_back or problem or kept is not None or self.state.phase != State().phase:
             self.handle(Started(self._clock.now(), tuple(taken_back), kept, problem))
 
+    def end_write(self, breach: Breach) -> None:
+        """End what `handle` writes just now, and take back what it did. Any thread may call it."""
+        self._end_write = breach
+
+    def _check(self) -> None:
+        if self._end_write is not None:
+            raise Stopped(f"{self._end_write.reason} (while it was written)", "")
+
     def handle(self, event: Event) -> None:
         """Decide, remember, act, and go on with what came of it."""
         pending: List[Event] = [event]
+        self._end_write = None
         self._tell()
         while pending:
             decision = decide(self.state, pending.pop(0), self._policy())
@@ -160,7 +171,7 @@ class Pilot:
         try:
             applier = self._take_hold()
             for target in act.targets:
-                entry = applier.apply(applier.plan(target, act.settings), act.why, trial=True)
+                entry = applier.apply(applier.plan(target, act.settings), act.why, True, self._check)
                 if entry is not None:
                     numbers.append(entry.number)
             self._undo(applier, act.replaces)
@@ -169,7 +180,8 @@ class Pilot:
                 for target in act.targets:
                     applier.plan(target, act.settings)
         except TunerError as error:
-            return WriteFailed(self._clock.now(), str(error), tuple(numbers), isinstance(error, Locked))
+            rule = self._end_write.rule if self._end_write is not None else ""
+            return WriteFailed(self._clock.now(), str(error), tuple(numbers), isinstance(error, Locked), rule)
         return Wrote(self._clock.now(), tuple(numbers))
 
     def _take_back(self, act: TakeBack) -> Event:
