@@ -94,7 +94,7 @@ def test_the_finish_time_of_a_window_is_what_is_left_over_the_mean_rate() -> Non
             5.0 * place,
             values={
                 "recovery.objects_left": left,
-                "recovery.objects_s": rate,
+                "recovery.copies_s": rate,
                 "recovery.finish_s": finish_s(left, rate),
             },
         )

@@ -101,12 +101,13 @@ def test_a_gap_gives_no_sample() -> None:
     assert sampling.take(reading(100.0)) is None
 
 
-def test_degraded_work_is_done_by_what_recovery_does_beside_backfill() -> None:
+def test_what_is_left_and_when_it_is_done_are_of_copies_and_the_osds_count_objects() -> None:
+    """Of objects that lack two copies each, while others move."""
     looks = [
         reading(
             at,
             osds={0: Report(at, {"recovery_ops": 30.0 * at}, 1)},
-            totals={"num_objects_degraded": 200.0, "num_objects_misplaced": 1000.0 - 10.0 * at},
+            totals={"num_objects_degraded": 600.0 - 40.0 * at, "num_objects_misplaced": 1000.0 - 10.0 * at},
         )
         for at in (5.0, 10.0)
     ]
@@ -114,7 +115,9 @@ def test_degraded_work_is_done_by_what_recovery_does_beside_backfill() -> None:
     assert seen["backfill.objects_s"] == 10.0
     assert seen["backfill.finish_s"] == 90.0
     assert seen["recovery.objects_s"] == 30.0
-    assert seen["recovery.finish_s"] == 10.0
+    assert seen["recovery.copies_s"] == 40.0
+    assert seen["recovery.objects_left"] == 200.0
+    assert seen["recovery.finish_s"] == 5.0
 
 
 def test_work_that_stands_still_never_ends() -> None:

@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, nullcontext
-from typing import Dict, Iterator, List, Tuple
+from typing import Callable, Dict, Iterator, List, Tuple
 
 import pytest
 
 from ceph_tuner.clusters import Cluster, open_cluster
+from ceph_tuner.deciding import winner
 from ceph_tuner.errors import CommandFailed, InputError, JournalDamaged, Locked
 from ceph_tuner.journal import UNDONE
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
@@ -270,6 +271,47 @@ def test_osds_remove_a_changed_key_from_osd_and_not_from_masks_under_a_built_in_
         time.sleep(0.1)
     assert (mask, LIMIT, "0.900000") in cluster.config.dump()
     cluster.config.remove(mask, LIMIT)
+
+
+def test_a_mask_outranks_an_osds_own_entry_unless_another_option_stands_between_them(cluster: Cluster) -> None:
+    name, config = "osd_target_pg_log_entries_per_osd", cluster.config
+    place = config.places()[1]
+    mask, own = f"osd/host:{place.locations['host']}", f"osd.{place.osd}"
+    others = [entry for entry in config.dump() if entry.who == own]
+    for entry in others:
+        config.remove(own, entry.name)
+
+    def decided_by(who: str, value: str) -> bool:
+        entry = winner(config.dump(), name, place)
+        assert entry is not None
+        assert (entry.who, entry.value) == (who, value)
+        return config.effective(place.osd)[name] == value
+
+    def until(holds: Callable[[], bool]) -> None:
+        end = time.monotonic() + 10
+        while not holds():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+    try:
+        config.set(mask, name, "250000")
+        config.set(own, name, "260000")
+        until(lambda: decided_by(mask, "250000"))
+        config.set(own, "osd_client_message_cap", "300")
+        until(lambda: decided_by(own, "260000"))
+        config.remove(own, "osd_client_message_cap")
+        until(lambda: decided_by(mask, "250000"))
+        # what would not take effect is refused
+        config.remove(own, name)
+        config.remove(mask, name)
+        config.set(mask, "osd_max_scrubs", "5")
+        with pytest.raises(InputError, match=rf"an entry that would still decide: `{mask}` = 5"):
+            cluster.applier().plan(own, {"osd_max_scrubs": 1})
+    finally:
+        for who, option in ((mask, name), (own, name), (own, "osd_client_message_cap"), (mask, "osd_max_scrubs")):
+            config.remove(who, option)
+        for entry in others:
+            config.set(own, entry.name, entry.value)
 
 
 def test_what_somebody_changed_meanwhile_stays_and_is_reported(any_lab: Lab, cluster: Cluster, before: Dump) -> None:

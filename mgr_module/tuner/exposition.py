@@ -65,6 +65,7 @@ _ALL = [
     Family("bytes_per_second", "gauge", "class", "Bandwidth by class of work."),
     Family("client_bytes_per_second", "gauge", "direction", "Client bandwidth, reads and writes."),
     Family("objects_per_second", "gauge", "class", "Objects or copies worked on by class of background work."),
+    Family("copies_per_second", "gauge", "class", "Degraded object copies mended."),
     Family("objects_left", "gauge", "class", "Copies still to recover or to move."),
     Family(
         "finish_seconds", "gauge", "class", "Time until background work is done at the present rate; ten years: never."

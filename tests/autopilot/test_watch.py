@@ -19,7 +19,7 @@ BASELINE = {
     "client.iops": 250.0,
     "client.mean_ms": 20.0,
     "recovery.bytes_s": 26e6,
-    "recovery.objects_s": 26.0,
+    "recovery.copies_s": 26.0,
     "recovery.objects_left": 1000.0,
 }
 BEFORE = Sight(0.0, "HEALTH_WARN", checks=frozenset({"PG_DEGRADED"}))
@@ -152,7 +152,7 @@ def test_degraded_objects_that_become_more_and_more_end_it() -> None:
 
 
 def slow_recovery(rate: float, left: float, **more: float) -> Dict[str, float]:
-    return window(recovery__objects_s=rate, recovery__objects_left=left, **more)
+    return window(recovery__copies_s=rate, recovery__objects_left=left, **more)
 
 
 def test_recovery_that_falls_below_its_share_ends_it_unless_it_is_nearly_done() -> None:
@@ -162,20 +162,20 @@ def test_recovery_that_falls_below_its_share_ends_it_unless_it_is_nearly_done() 
     assert rules([above.close(slow_recovery(14.0, 900.0 - n)) for n in range(9)]) == [""] * 9
     nearly = watch()
     assert rules([nearly.close(slow_recovery(5.0, 100.0 - n)) for n in range(9)]) == [""] * 9
-    # what moves misplaced copies does not mend degraded ones
+    # objects that begin to move mend no degraded copies
     moving = watch()
-    found = [moving.close(slow_recovery(26.0, 900.0 - n, backfill__objects_s=20.0)) for n in range(3)]
+    found = [moving.close(slow_recovery(6.0, 900.0 - n, recovery__objects_s=46.0)) for n in range(3)]
     assert rules(found) == ["", "", "recovery"]
 
 
 def test_where_nothing_was_mended_before_recovery_is_nobody_s_fault() -> None:
-    stuck = {**BASELINE, "recovery.objects_s": 0.0, "recovery.bytes_s": 0.0}
+    stuck = {**BASELINE, "recovery.copies_s": 0.0, "recovery.bytes_s": 0.0}
     guard = watch(stuck)
     lefts = [1000.0 + 10 * n for n in range(9)]
     assert rules([guard.close({**stuck, "recovery.objects_left": left}) for left in lefts]) == [""] * 9
 
 
-FEW = ["client.p95_ms", "client.mean_ms", "client.iops", "recovery.bytes_s", "recovery.objects_s", "scrub.interval_s"]
+FEW = ["client.p95_ms", "client.mean_ms", "client.iops", "recovery.bytes_s", "recovery.copies_s", "scrub.interval_s"]
 STATES = ["recovery.objects_left", "backfill.objects_s", "ops.slow", "osds.down", "pgs.laggy", "pgs.inactive"]
 values = st.dictionaries(st.sampled_from(FEW + STATES), st.sampled_from([0.0, 1.0, 7.5, 40.0, 1e6]) | st.floats(0, 1e9))
 
@@ -254,6 +254,6 @@ def test_what_the_old_settings_do_in_their_turn_is_not_held_against_the_new_ones
 
 def test_a_window_without_the_rate_of_recovery_does_not_clear_it() -> None:
     guard = watch()
-    unseen = {name: value for name, value in slow_recovery(12.0, 900.0).items() if name != "recovery.objects_s"}
+    unseen = {name: value for name, value in slow_recovery(12.0, 900.0).items() if name != "recovery.copies_s"}
     rows = [slow_recovery(12.0, 900.0), slow_recovery(12.0, 899.0), unseen, slow_recovery(12.0, 898.0)]
     assert rules([guard.close(row) for row in rows]) == ["", "", "", "recovery"]

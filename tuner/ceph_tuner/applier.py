@@ -362,8 +362,7 @@ class Applier:
 
     def _await_sources(self, keys: Set[Key], last: bool = False, check: Callable[[], None] = unhindered) -> Late:
         """Wait until the OSDs have what the database now says for these keys."""
-        options = {name for _, name in keys}
-        entries = Database(entry for entry in self._config.dump() if entry.name in options)
+        entries = Database(self._config.dump())
         places = self._config.places()
         names: Dict[int, Set[str]] = {}
         for who, name in keys:

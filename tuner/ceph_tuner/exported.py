@@ -41,6 +41,7 @@ EXPORTED: Dict[str, Exported] = {
     "client.bytes_s": Exported("bytes_per_second", labelled(class_="client")),
     "client.read_bytes_s": Exported("client_bytes_per_second", labelled(direction="read")),
     "client.write_bytes_s": Exported("client_bytes_per_second", labelled(direction="write")),
+    "recovery.copies_s": Exported("copies_per_second", labelled(class_="recovery")),
     "recovery.bytes_s": Exported("bytes_per_second", labelled(class_="recovery")),
     "scrub.bytes_s": Exported("bytes_per_second", labelled(class_="scrub")),
     "recovery.objects_left": Exported("objects_left", labelled(class_="recovery")),

@@ -34,7 +34,8 @@ _ALL = [
     Metric("client.write_mean_ms", "ms", True, "mean client write latency"),
     Metric("client.write_p95_ms", "ms", True, "95th percentile of client write latency"),
     Metric("client.write_p99_ms", "ms", True, "99th percentile of client write latency"),
-    Metric("recovery.objects_s", "1/s", False, "object copies recovered, degraded and misplaced together"),
+    Metric("recovery.objects_s", "1/s", False, "objects whose recovery begins, degraded and misplaced together"),
+    Metric("recovery.copies_s", "1/s", False, "decrease of degraded object copies"),
     Metric(
         "recovery.bytes_s",
         "B/s",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, replace
-from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.deciding import Database, same
 from ceph_tuner.errors import InputError
@@ -153,8 +153,6 @@ def plan_change(
         raise InputError("target", f"`{target}`, which covers no running OSD", "a target that covers one")
     wanted = _wanted(settings, release, version)
     refuse_late(where, wanted)
-    # of 10 000 OSDs with a capacity each, few entries concern these knobs
-    current = _about(current, {*MCLOCK_NINE, PROFILE, *BANDWIDTHS, *wanted})
     warnings = [f"osd.{place.osd} is down: it follows when it starts, unchecked" for place in over if not place.up]
     warnings += [f"{name} takes effect when the OSD restarts" for name in wanted if KNOBS[name].change == "restart"]
     now = Database(current)
@@ -197,7 +195,7 @@ def plan_rereading(
     running = [place for place in over if place.up]
     if not running:
         raise InputError("target", f"`{target}`, which covers no running OSD", "a target that covers one")
-    now = Database(_about(current, {*MCLOCK_NINE, PROFILE, *BANDWIDTHS}))
+    now = Database(current)
     refuse_asleep(now, release, over)
     touched = touches(now, [who], places, release)
     steps = [Step(*touch.key, touch.old, touch.new) for touch in touched]
@@ -219,7 +217,6 @@ def plan_restore(
     values are taken back, and then put back as it was found. With `repair` this is done even if all nine values are
     gone already: who removed them by hand, profile first, left the schedulers with them.
     """
-    current = _about(current, {PROFILE, *BANDWIDTHS, *(restore.name for restore in restores)})
     found: Dict[Key, Optional[str]] = {(entry.who, entry.name): entry.value for entry in current}
     doubtful = set(doubtful)
     kept, drift = [], []
@@ -264,10 +261,6 @@ def plan_restore(
     last = {**profiles, **capacities}
     rest = [item for item in kept if item.key not in last]
     return RestorePlan(tuple(steps), (*last.values(), *rest), tuple(drift))
-
-
-def _about(entries: Iterable[ConfigEntry], names: Set[str]) -> List[ConfigEntry]:
-    return [entry for entry in entries if entry.name in names]
 
 
 def _wanted(settings: Mapping[str, object], release: Release, version: Optional[Version]) -> Dict[str, str]:

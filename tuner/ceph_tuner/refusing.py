@@ -57,7 +57,7 @@ def refuse_outranked(
                 raise InputError(
                     f"{name} on osd.{place.osd}",
                     f"an entry that would still decide: `{decides.who}` = {decides.value}",
-                    f"{value}: {_way_out(decides, target)}",
+                    f"{value}: {_way_out(decides, target, after)}",
                 )
             local = {
                 source: text for source, text in sources.get(place.osd, {}).get(name, {}).items() if source != "mon"
@@ -71,9 +71,9 @@ def refuse_outranked(
                     )
 
 
-def _way_out(decides: ConfigEntry, target: Target) -> str:
+def _way_out(decides: ConfigEntry, target: Target, after: Database) -> str:
     section = section_of(decides.who)
-    if section is not None and section.rank < target.rank:
+    if section is not None and section.rank < target.rank and not after.states(str(target), decides.name):
         return (
             "a built-in profile has no entries to outrank it with, so give that profile's values as a custom one, "
             f"or take `{decides.who}` as the target"
@@ -103,7 +103,7 @@ def refuse_false_start(
                 raise InputError(
                     f"{PROFILE} on osd.{place.osd}, which is down",
                     f"`{decides.who}` = {decides.value}, under which it would start, and go by our values",
-                    f"{expected[PROFILE]}: {_way_out(decides, target)}",
+                    f"{expected[PROFILE]}: {_way_out(decides, target, after)}",
                 )
         if others:
             first = others[0]

@@ -21,10 +21,10 @@ READ, WRITE = "read", "write"
 """The keys of `Sample.latency`."""
 
 _LEFT_AND_RATE = {
-    "recovery.finish_s": ("recovery.objects_left", "recovery.objects_s", "backfill.objects_s"),
-    "backfill.finish_s": ("backfill.objects_left", "backfill.objects_s", None),
+    "recovery.finish_s": ("recovery.objects_left", "recovery.copies_s"),
+    "backfill.finish_s": ("backfill.objects_left", "backfill.objects_s"),
 }
-"""Finish time -> the work left, the rate, and what of that rate did other work."""
+"""Finish time -> the work left, and its rate: both in copies."""
 
 _OPERATIONS = {
     "client.mean_ms": "client.iops",
@@ -245,13 +245,11 @@ def _pool_percentiles(samples: Sequence[Sample], measures: Dict[str, Measure]) -
 
 def _finish_times(samples: Sequence[Sample], measures: Dict[str, Measure]) -> None:
     """Times to finish from the rates of the whole window: one sample that stood still would make their mean "never"."""
-    for name, (left, rate, other) in _LEFT_AND_RATE.items():
+    for name, (left, rate) in _LEFT_AND_RATE.items():
         last: List[float] = [sample.values[left] for sample in samples if left in sample.values][-1:]
         if last and rate in measures:
-            elsewhere = measures[other].mean if other in measures else 0.0
             known = measures.get(name, Measure(0.0, 0.0, 1))
-            mean = finish_s(last[0], measures[rate].mean - elsewhere)
-            measures[name] = Measure(mean, known.deviation, known.count)
+            measures[name] = Measure(finish_s(last[0], measures[rate].mean), known.deviation, known.count)
     queues = [(sample.at, sample.values["snaptrim.queue"]) for sample in samples if "snaptrim.queue" in sample.values]
     if len(queues) > 1 and "snaptrim.drain_s" in measures:
         fallen = (queues[0][1] - queues[-1][1]) / (queues[-1][0] - queues[0][0])

@@ -38,7 +38,8 @@ class Sampling:
         self._up: Optional[Collection[int]] = None
         self._histograms: Dict[Tuple[int, str], Tuple[int, Histogram]] = {}
         self._pgs = Episodes()
-        self._misplaced, self._clones, self._snaptrim_queue = Trend(), Trend(), Trend(60.0)
+        self._degraded, self._misplaced = Trend(), Trend()
+        self._clones, self._snaptrim_queue = Trend(), Trend(60.0)
         self._coded = Trend()
         self.scrubs_since: Optional[float] = None
         """When the oldest scrub under way began, as far as that is known; None where none is known to be."""
@@ -52,6 +53,7 @@ class Sampling:
         self.coverage = Coverage(work.daemons if work else 0, counted)
         scrub_rates = self._scrub_rates(reading)
         self.scrubs_since = self._scrubs_since(reading)
+        self._degraded.add(reading.at, reading.totals.get("num_objects_degraded"))
         self._misplaced.add(reading.at, reading.totals.get("num_objects_misplaced"))
         self._clones.add(reading.at, reading.totals.get("num_object_clones"))
         self._snaptrim_queue.add(reading.at, reading.snaptrim_queue)
@@ -61,7 +63,9 @@ class Sampling:
         values: Dict[str, float] = {}
         values.update(_client(work))
         values.update(percentiles(latency))
-        values.update(_recovery(work, reading, self._misplaced.falling(), self._coded.rising()))
+        values.update(
+            _recovery(work, reading, self._degraded.falling(), self._misplaced.falling(), self._coded.rising())
+        )
         values.update(_scrub(work, scrub_rates, reading))
         values.update(_snaptrim(reading, self._clones.falling(), self._snaptrim_queue.falling()))
         values.update(_states(reading))
@@ -161,8 +165,13 @@ def _client(work: Optional[Work]) -> Dict[str, float]:
 
 
 def _recovery(
-    work: Optional[Work], reading: Reading, backfill: Optional[float], coded: Optional[float]
+    work: Optional[Work],
+    reading: Reading,
+    mended: Optional[float],
+    backfill: Optional[float],
+    coded: Optional[float],
 ) -> Dict[str, float]:
+    """An OSD counts an object once as its recovery begins, however many copies it lacks; what is left counts copies."""
     values = {}
     if work:
         values["recovery.objects_s"] = work.rates.get("recovery_ops", 0.0)
@@ -171,10 +180,9 @@ def _recovery(
     degraded = reading.totals.get("num_objects_degraded")
     if degraded is not None:
         values["recovery.objects_left"] = degraded
-        if "recovery.objects_s" in values:
-            # what moves misplaced copies does not mend degraded ones
-            rate = max(values["recovery.objects_s"] - (backfill or 0.0), 0.0)
-            values["recovery.finish_s"] = finish_s(degraded, rate)
+        if mended is not None:
+            values["recovery.copies_s"] = mended
+            values["recovery.finish_s"] = finish_s(degraded, mended)
     misplaced = reading.totals.get("num_objects_misplaced")
     if misplaced is not None:
         values["backfill.objects_left"] = misplaced

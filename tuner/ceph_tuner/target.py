@@ -1,8 +1,9 @@
 """What a section of the configuration database covers, and which of two sections wins.
 
-Ceph's rule (`ConfigMap::generate_entity_map`): a later section beats an earlier one (`global`, `osd`, `osd.N`). Within
-a section the most precise mask wins: a CRUSH location by its level (host before rack before root), then a device
-class, then no mask. A location with a class ties with the plain location: the check of the effect decides there.
+Ceph's rule (`ConfigMap::generate_entity_map`): a later section beats an earlier one (`global`, `osd`, `osd.N`), but for
+one case (`deciding.Database.winner`). Within a section the most precise mask wins: a CRUSH location by its level (host
+before rack before root), then a device class, then no mask. A location with a class ties with the plain location: the
+later one in the monitors' order wins, and the check of the effect decides.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ LOCATION_TYPES = ("host", "chassis", "rack", "row", "pdu", "pod", "room", "datac
 
 _EXPECTED = "`osd`, `osd.N`, `osd/class:CLASS`, `osd/host:HOST` or `osd/rack:RACK`"
 _NAME = re.compile(r"[A-Za-z0-9_.~-]+\Z")
-_UNMASKED = len(LOCATION_TYPES) + 2
 
 
 @dataclass(frozen=True)
@@ -66,16 +66,21 @@ class Target:
         return bool(self.location_type or self.device_class)
 
     @property
+    def osd(self) -> Optional[int]:
+        """Id of the one OSD whose section it is; None for `global` and `osd`."""
+        return int(self.section[len("osd.") :]) if "." in self.section else None
+
+    @property
     def rank(self) -> Tuple[int, int]:
-        """The higher rank wins where two sections cover the same OSD."""
-        section = {"global": 0, "osd": 1}.get(self.section, 2)
-        precision = _UNMASKED
-        if self.location_type:
-            known = self.location_type in LOCATION_TYPES
-            precision = LOCATION_TYPES.index(self.location_type) if known else len(LOCATION_TYPES)
-        elif self.device_class:
-            precision = _UNMASKED - 1
-        return section, -precision
+        """The higher one wins where two sections cover the same OSD."""
+        return {"global": 0, "osd": 1}.get(self.section, 2), self.precision
+
+    @property
+    def precision(self) -> int:
+        """The higher one wins where two masks of a section cover the same OSD."""
+        if self.location_type in LOCATION_TYPES:
+            return -LOCATION_TYPES.index(self.location_type)
+        return -len(LOCATION_TYPES) - (0 if self.device_class else 1)
 
     def covers(self, place: Place) -> bool:
         """Whether an OSD at that place takes its values from this section."""

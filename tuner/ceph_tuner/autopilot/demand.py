@@ -13,6 +13,7 @@ from ceph_tuner.metrics import METRICS
 from ceph_tuner.sample import clients_wait
 
 LEFT = {
+    "recovery.copies_s": ("recovery.objects_left",),
     "recovery.objects_s": ("recovery.objects_left", "backfill.objects_left"),
     "recovery.bytes_s": ("recovery.objects_left", "backfill.objects_left"),
     "backfill.objects_s": ("backfill.objects_left",),

@@ -15,6 +15,7 @@ GO_ON, PASSED, HARMFUL, INCONCLUSIVE = "go on", "passed", "harmful", "inconclusi
 
 STAND_INS = {
     "recovery.finish_s": "recovery.objects_s",
+    "recovery.copies_s": "recovery.objects_s",
     "backfill.finish_s": "recovery.objects_s",
     "backfill.objects_s": "recovery.objects_s",
     "scrub.interval_s": "scrub.bytes_s",

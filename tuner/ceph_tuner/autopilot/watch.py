@@ -40,7 +40,7 @@ RULES = {
 NAMED = 5
 """Changes by others that a reason names."""
 
-_DEGRADED = "recovery.objects_left"
+_DEGRADED, _MENDED = "recovery.objects_left", "recovery.copies_s"
 _WORK_LEFT = tuple(sorted({name for names in LEFT.values() for name in names}))
 
 
@@ -136,11 +136,11 @@ class Watch:
         if left is None:
             return None
         last, self._degraded = self._degraded, left
-        left_before, rate_before = self._baseline.get(_DEGRADED, 0.0), _mended(self._baseline)
+        left_before, rate_before = self._baseline.get(_DEGRADED, 0.0), self._baseline.get(_MENDED)
         # where nothing was mended before, the settings are not what keeps it from being mended now
         judged = left > 0 and (left_before == 0 or bool(rate_before))
         grows = self._streaks.count("recovery grows", judged and last is not None and left > max(last, left_before))
-        rate, slow = _mended(means), False
+        rate, slow = means.get(_MENDED), False
         if judged and left_before > 0 and rate is not None and rate_before:
             # the last PGs recover at a lower rate, having fewer OSDs to do it: what is left must also take long
             longer = finish_s(left, rate) > finish_s(left_before, rate_before)
@@ -149,14 +149,14 @@ class Watch:
         if grows >= self._policy.guard_windows:
             return Breach(
                 "recovery",
-                f"{left:.6g} degraded objects, {left_before:.6g} before the trial, and more of them in each of "
+                f"{left:.6g} degraded object copies, {left_before:.6g} before the trial, and more of them in each of "
                 f"{grows} windows in a row",
             )
         if slowed >= self._policy.guard_windows:
             return Breach(
                 "recovery",
-                f"recovery at {rate:.4g} objects/s, below {self._policy.guard_recovery:.0%} of the {rate_before:.4g} "
-                f"before the trial for {slowed} windows in a row, with {left:.6g} objects degraded",
+                f"recovery at {rate:.4g} copies/s, below {self._policy.guard_recovery:.0%} of the {rate_before:.4g} "
+                f"before the trial for {slowed} windows in a row, with {left:.6g} copies left",
             )
         return None
 
@@ -181,10 +181,3 @@ def _limits(policy: Policy) -> Limits:
         blind=policy.guard_blind,
         slow_ops=float(policy.guard_slow_ops),
     )
-
-
-def _mended(means: Mapping[str, float]) -> Optional[float]:
-    """Degraded objects mended a second: what moves misplaced ones does not mend any."""
-    if "recovery.objects_s" not in means:
-        return None
-    return max(means["recovery.objects_s"] - means.get("backfill.objects_s", 0.0), 0.0)

@@ -190,8 +190,8 @@ class TwinMonitors:
 
     def _decided(self, place: Place, names: Set[str]) -> Dict[str, str]:
         """What the database says for an OSD at that place."""
-        entries = sorted(self._table.items())
-        database = Database(ConfigEntry(who, name, value) for (who, name), value in entries if name in names)
+        rows = sorted(self._table.items(), key=_dump_order)
+        database = Database(ConfigEntry(who, name, value) for (who, name), value in rows)
         found = {name: database.value(name, place) for name in sorted(names)}
         return {name: value for name, value in found.items() if value is not None}
 

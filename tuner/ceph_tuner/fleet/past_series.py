@@ -118,6 +118,7 @@ _OF_CEPH: Dict[str, Tuple[Expression, ...]] = {
         _osds("recovery_bytes"),
         _state("recovery.bytes_s", "pool_recovering_bytes_per_sec", "pool_id"),
     ),
+    "recovery.copies_s": (Expression(POOLS, "max(clamp_min(-deriv(ceph_num_objects_degraded{$sel}[$rate]), 0))"),),
     "recovery.objects_left": (_state("recovery.objects_left", "num_objects_degraded"),),
     "backfill.objects_left": (_state("backfill.objects_left", "num_objects_misplaced"),),
     "backfill.objects_s": (Expression(POOLS, "max(clamp_min(-deriv(ceph_num_objects_misplaced{$sel}[$rate]), 0))"),),

@@ -92,7 +92,8 @@ def _background(
         values["recovery.objects_s"], values["recovery.bytes_s"] = rate("recovery_ops"), rate("recovery_bytes")
         if any(work.degraded for work in model.recovery):
             left = values["recovery.objects_left"] = after.degraded_left / share
-            values["recovery.finish_s"] = finish_s(left, values["recovery.objects_s"] - backfilled)
+            values["recovery.copies_s"] = max(before.degraded_left - after.degraded_left, 0.0) / share / seconds
+            values["recovery.finish_s"] = finish_s(left, values["recovery.copies_s"])
         if any(not work.degraded for work in model.recovery):
             values["backfill.objects_s"] = backfilled
             left = values["backfill.objects_left"] = after.misplaced_left / share
