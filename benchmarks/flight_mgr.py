@@ -268,9 +268,7 @@ class MgrProcess:
         self.clock = MgrClock(world)
         self._locks: List[Lock] = []
         self.service: _Service
-        collector = Collector(
-            self.mgr, self._commander, lambda osd, counter: compat.latest_counter(self.mgr, osd, counter)
-        )
+        collector = Collector(self.mgr, self._commander, compat.counters(self.mgr))
         self.sampler = Sampler(collector, lambda: self.service.history(), self.clock.now, world.now)
         self.service = _Service(
             self._commander, self.sampler, MgrInventory(self.mgr), option, f"ceph tuner in mgr.m{number}"

@@ -105,12 +105,8 @@ def collection_times() -> List[float]:
 
 def plugin_on(mgr: SyntheticMgr) -> Sampler:
     """The plugin's sampler as `module.py` puts it together."""
-
-    def latest(osd: int, counter: str) -> Tuple[float, ...]:
-        return compat.latest_counter(mgr, osd, counter)
-
     history = History(MemoryStore())
-    collector = Collector(mgr, MgrCommander(mgr, CommandResult), latest)  # type: ignore[arg-type]
+    collector = Collector(mgr, MgrCommander(mgr, CommandResult), compat.counters(mgr))  # type: ignore[arg-type]
     return Sampler(collector, lambda: history, lambda: mgr.now)
 
 

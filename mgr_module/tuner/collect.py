@@ -36,12 +36,16 @@ from ceph_tuner.reading import (
 )
 
 from .commander import MgrCommander
+from .compat import Counters
 from .erasure_codes import ErasureCodes
 from .osds import Osds
 from .pg_details import TELL_S, PgDetails
 from .proto import Mgr
 
 PERF, HISTOGRAM = "perf dump", "perf histogram dump"
+
+_PLAIN = tuple((name, f"osd.{name}") for name in PLAIN_COUNTERS)
+_TIMES = tuple((f"osd.{name}", f"{name}.sum", f"{name}.count") for name in TIME_COUNTERS)
 
 TURN_SHARE, GROUP_SHARE = 0.4, 0.16
 """Shares of `osds_per_tick` for those whose turn it is and for the groups, where not all are read each tick."""
@@ -69,16 +73,16 @@ class _Sums:
 
 
 class Collector:
-    """Takes readings. `latest_counter(osd, name)` is `compat.latest_counter` bound to the module."""
+    """Takes readings. `counters` is what `compat.counters` gives of the module."""
 
     def __init__(
         self,
         mgr: Mgr,
         commander: MgrCommander,
-        latest_counter: Callable[[int, str], Tuple[float, ...]],
+        counters: Counters,
         limits: Callable[[], Limits] = Limits,
     ) -> None:
-        self._mgr, self._commander, self._latest, self._limits = mgr, commander, latest_counter, limits
+        self._mgr, self._commander, self._counters, self._limits = mgr, commander, counters, limits
         self._osds, self._pgs = Osds(mgr, commander), PgDetails(mgr, commander)
         self._codes = ErasureCodes(commander)
         self._turn, self._turn_at = Turn(), 0.0
@@ -196,14 +200,15 @@ class Collector:
 
     def _report(self, osd: int, born: int) -> Report:
         at, values = 0.0, {}
-        for name in PLAIN_COUNTERS:
-            point = self._latest(osd, f"osd.{name}")
+        read, number = self._counters, str(osd)
+        for name, path in _PLAIN:
+            point = read("osd", number, path)[path]
             if point:
                 at, values[name] = point[0], float(point[1])
-        for name in TIME_COUNTERS:
-            point = self._latest(osd, f"osd.{name}")
-            if len(point) == 3:
-                values[f"{name}.sum"], values[f"{name}.count"] = point[1] / 1e9, float(point[2])
+        for path, seconds, count in _TIMES:
+            point = read("osd", number, path)[path]
+            if point and len(point) == 3:
+                values[seconds], values[count] = point[1] / 1e9, float(point[2])
         return Report(at, values, born)
 
     def _ask(

@@ -8,7 +8,7 @@ counter getters that know no labels were renamed.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, Callable, List, Tuple, TypeVar
+from typing import Any, Callable, Mapping, Sequence, Tuple, TypeVar
 
 framework: Any = import_module("mgr_module")
 """Ceph's own module of that name; imported by name, as this project has a folder called so."""
@@ -27,8 +27,19 @@ else:
     write_command = framework.CLIWriteCommand
 
 
+Counters = Callable[[str, str, str], Mapping[str, Sequence[float]]]
+"""`("osd", id, counter)` -> the counter's name with `(stamp, value)` or `(stamp, nanoseconds, count)`.
+
+As the OSD last reported it; nothing where it has none. One question takes 1 us, and a tick asks thousands of them.
+"""
+
+
+def counters(module: Any) -> Counters:
+    """What a module asks for the counters of daemons."""
+    found: Counters = getattr(module, "get_latest_unlabeled_counter", None) or module.get_latest_counter
+    return found
+
+
 def latest_counter(module: Any, osd: int, counter: str) -> Tuple[float, ...]:
-    """`(stamp, value)` or `(stamp, nanoseconds, count)` as the OSD last reported it; empty where it has none."""
-    getter = getattr(module, "get_latest_unlabeled_counter", None) or module.get_latest_counter
-    points: List[float] = getter("osd", str(osd), counter)[counter]
-    return tuple(points or ())
+    """One counter of an OSD; empty where it has none."""
+    return tuple(counters(module)("osd", str(osd), counter)[counter] or ())

@@ -47,9 +47,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         self._jobs = Jobs()
         self._checks: Dict[str, Any] = {}
         commander = MgrCommander(self, framework.CommandResult)
-        collector = Collector(
-            self, commander, lambda osd, counter: compat.latest_counter(self, osd, counter), self._limits
-        )
+        collector = Collector(self, commander, compat.counters(self), self._limits)
         self._sampler = Sampler(collector, lambda: self._service.history())
         self._service = Service(
             commander,

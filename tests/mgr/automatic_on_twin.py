@@ -84,7 +84,7 @@ class OnTwin:
         self.options = {**DEFAULTS, **QUICK, **options}
         self.mgr = RunningMgr(self.twin)
         self.commander = MgrCommander(self.mgr, CommandResult)
-        self.collector = Collector(self.mgr, self.commander, lambda osd, name: self._counter(osd, name))
+        self.collector = Collector(self.mgr, self.commander, compat.counters(self.mgr))
         self.blind = False
         self.sampler = Sampler(self.collector, lambda: self.service.history(), self.twin.clock.now)
         self.service = Service(
@@ -99,15 +99,12 @@ class OnTwin:
             self.service,
             self.sampler,
             lambda: self.collector.born,
-            lambda osd: self._counter(osd, "osd.op_w"),
+            lambda osd: compat.latest_counter(self.mgr, osd, "osd.op_w"),
             self.options.__getitem__,
             self.twin.clock,
             new_lock,
         )
         self.driver = self.automatic.driver
-
-    def _counter(self, osd: int, name: str) -> Any:
-        return compat.latest_counter(self.mgr, osd, name)
 
     def sample(self, count: int = 1) -> None:
         """Samples, each with the turn that follows it; missed ones while it is blind."""

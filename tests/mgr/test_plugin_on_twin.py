@@ -37,10 +37,7 @@ def plugin(twin: TwinCluster, **limits: int) -> Tuple[Collector, MgrCommander, M
     mgr: Mgr = TwinMgr(twin.twin)
     commander = MgrCommander(mgr, CommandResult)
 
-    def latest(osd: int, counter: str) -> Tuple[float, ...]:
-        return compat.latest_counter(mgr, osd, counter)
-
-    return Collector(mgr, commander, latest, lambda: Limits(**limits)), commander, mgr
+    return Collector(mgr, commander, compat.counters(mgr), lambda: Limits(**limits)), commander, mgr
 
 
 def service(twin: TwinCluster) -> Tuple[Service, Sampler]:

@@ -68,7 +68,8 @@ def _connected(limit: float, timeout: float) -> Any:
     )
     cluster.conf_parse_env("CEPH_ARGS")
     for option in ("rados_mon_op_timeout", "rados_osd_op_timeout", "client_mount_timeout"):
-        cluster.conf_set(option, str(limit if option == "rados_osd_op_timeout" else timeout))
+        seconds = limit if option == "rados_osd_op_timeout" else timeout
+        cluster.conf_set(option, str(max(1, round(seconds))))
     cluster.connect(timeout=int(timeout))
     return cluster
 
