@@ -58,14 +58,14 @@ class RecordedMgr:
     def get_daemon_health_metrics(self) -> Dict[str, Any]:
         return {"osd.0": [{"type": "SLOW_OPS", "value": 2}, {"type": "PENDING_CREATING_PGS", "value": 9}], "mgr.x": []}
 
-    def latest(self, osd: int, name: str) -> Tuple[float, ...]:
-        seen = self.now["osds"][str(osd)]
+    def latest(self, kind: str, osd: str, name: str) -> Dict[str, Tuple[float, ...]]:
+        seen = self.now["osds"][osd]
         value = seen["perf"]["osd"].get(name.split(".")[1])
         if value is None:
-            return ()
+            return {name: ()}
         if isinstance(value, dict):
-            return (seen["at"], value["sum"] * 1e9, value["avgcount"])
-        return (seen["at"], value)
+            return {name: (seen["at"], value["sum"] * 1e9, value["avgcount"])}
+        return {name: (seen["at"], value)}
 
     def send_command(
         self, result: CommandResult, kind: str, osd: str, command: str, tag: str, inbuf: Optional[str] = None
