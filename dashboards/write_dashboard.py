@@ -106,7 +106,14 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
             panel("Client operations", ((of("client_operations_per_second", "direction"), "{{direction}}"),), "ops"),
             panel("Client bandwidth", ((of("client_bytes_per_second", "direction"), "{{direction}}"),), "Bps"),
             panel("Bandwidth by class", ((of("bytes_per_second", "class"), "{{class}}"),), "Bps"),
-            panel("Objects by class", ((of("objects_per_second", "class"), "{{class}}"),), "ops"),
+            panel(
+                "Objects by class",
+                (
+                    (of("objects_per_second", "class"), "{{class}}"),
+                    (of("copies_per_second", "class"), "{{class}}: degraded copies"),
+                ),
+                "ops",
+            ),
             panel(
                 "Copies left, snapshots that wait",
                 ((of("objects_left", "class"), "{{class}}"), (of("snaptrim_queue"), "snaptrim: snapshots of PGs")),

@@ -304,11 +304,16 @@ def test_a_mask_outranks_an_osds_own_entry_unless_another_option_stands_between_
         # what would not take effect is refused
         config.remove(own, name)
         config.remove(mask, name)
-        config.set(mask, "osd_max_scrubs", "5")
-        with pytest.raises(InputError, match=rf"an entry that would still decide: `{mask}` = 5"):
-            cluster.applier().plan(own, {"osd_max_scrubs": 1})
+        config.set(mask, "osd_shallow_scrub_chunk_max", "60")
+        with pytest.raises(InputError, match=rf"an entry that would still decide: `{mask}` = 60"):
+            cluster.applier().plan(own, {"osd_shallow_scrub_chunk_max": 70})
     finally:
-        for who, option in ((mask, name), (own, name), (own, "osd_client_message_cap"), (mask, "osd_max_scrubs")):
+        for who, option in (
+            (mask, name),
+            (own, name),
+            (own, "osd_client_message_cap"),
+            (mask, "osd_shallow_scrub_chunk_max"),
+        ):
             config.remove(who, option)
         for entry in others:
             config.set(own, entry.name, entry.value)

@@ -100,7 +100,7 @@ class TestSession(CommanderContract, ConfigurationContract, StoreContract):
             assert session._child is not child
 
     def test_an_osd_that_hangs_costs_its_own_time_and_no_monitors(self, any_lab: Lab, session: Session) -> None:
-        pid = any_lab.daemons()["osd.1"].pid
+        pid = any_lab.daemons()["osd.1"]
         os.kill(pid, signal.SIGSTOP)
         try:
             began = time.monotonic()
