@@ -34,6 +34,8 @@ def facts(entry: Knob) -> str:
     for since, last in spans(entry):
         default = "absent" if since.default is None else shown(entry, since.default)
         lines.append(f"| {last} | {default} | {verdict(since.effect)} |")
+    if entry.under_wpq:
+        lines += ["", f"Under wpq: {entry.under_wpq}."]
     return "\n".join(lines) + "\n"
 
 

@@ -47,6 +47,14 @@ def test_a_built_in_profile_with_other_knobs_is_a_profile_of_its_own() -> None:
     assert found.settings == {**REEF.profiles["balanced"], "osd_max_scrubs": 1}
 
 
+def test_what_only_the_operator_sets_is_in_no_profile() -> None:
+    night = {"osd_scrub_begin_hour": "22", "osd_backfill_scan_max": "64", "bluestore_throttle_cost_per_io": "9000"}
+    options = options_of(TENTACLE, {PROFILE: "balanced", **TENTACLE.profiles["balanced"]}, **night)
+    found = profile_in_force("night", options, TENTACLE, "20.2.4")
+    assert found.profile.built_in
+    assert (found.profile.settings, found.notes) == (TENTACLE.profiles["balanced"], ())
+
+
 def test_what_the_release_ignores_is_left_out_and_said() -> None:
     options = options_of(REEF, {PROFILE: "custom", **TUNED}, osd_scrub_cost="1048576", osd_max_backfills="5")
     found = profile_in_force("night", options, REEF)

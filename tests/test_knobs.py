@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.knob import Effect, Knob, Since
-from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, knob, searchable, unmet_needs, working
+from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, NEVER_SET, knob, searchable, unmet_needs, working
 from ceph_tuner.releases import QUINCY, QUINCY_EARLY, REEF, RELEASES, SQUID, TENTACLE, Release, Value
 
 OVERRIDE = "osd_mclock_override_recovery_settings"
@@ -131,6 +131,8 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
         ("osd_scrub_event_cost", ["quincy", "reef", "squid", "tentacle"], ["quincy-early"]),
         ("osd_snap_trim_cost", ["quincy-early", "quincy"], ["reef", "squid", "tentacle"]),
         ("osd_recovery_sleep", [], list(RELEASES)),
+        ("osd_recovery_sleep_degraded_hdd", [], list(RELEASES)),
+        ("osd_deep_scrub_interval_cv", ["tentacle-early", "tentacle"], ["quincy-early", "quincy", "reef", "squid"]),
         ("osd_max_scrubs", list(RELEASES), []),
     ],
 )
@@ -190,6 +192,25 @@ def test_defaults_follow_the_point_release() -> None:
     assert knob("osd_max_scrubs").default(REEF, (18, 2, 0)) == 1
     assert knob("osd_snap_trim_cost").effective(REEF, (18, 2, 2)).works
     assert not knob("osd_snap_trim_cost").effective(REEF, (18, 2, 4)).works
+
+
+def test_sleeps_of_degraded_pgs_came_with_point_releases() -> None:
+    entry = knob("osd_recovery_sleep_degraded_hdd")
+    assert (entry.default(REEF, (18, 2, 7)), entry.default(REEF, (18, 2, 8))) == (None, 0.1)
+    assert (entry.default(SQUID, (19, 2, 2)), entry.default(SQUID, (19, 2, 3))) == (None, 0.1)
+    assert entry.default(TENTACLE, (20, 2, 4)) == 0.1
+
+
+@every_knob
+def test_what_mclock_ignores_says_what_it_does_under_wpq(entry: Knob) -> None:
+    ignored = any(since.default is not None and not since.effect.works for since in entry.history)
+    assert entry.under_wpq or not (ignored or entry.work in NEVER_SET)
+    assert not entry.under_wpq.endswith(".")
+
+
+@every_knob
+def test_what_the_operator_alone_sets_is_never_searched(entry: Knob) -> None:
+    assert not (entry.searched and (entry.work in NEVER_SET or entry.scope != "osd"))
 
 
 def test_reservations_are_iops_up_to_17_2_6_and_fractions_since() -> None:

@@ -81,6 +81,8 @@ def test_values_that_sleep_under_a_built_in_profile_are_not_woken_up(who: str, s
         ({}, "osd/host:nowhere", CUSTOM, "covers no running OSD"),
         ({}, "osd", {}, "at least one knob"),
         ({}, "osd", {"pg_num": 64}, "pg_num"),
+        ({}, "osd", {"recovery_priority": 5}, "recovery_priority: found a property of pools"),
+        ({}, "osd", {"target_max_misplaced_ratio": 0.1}, "target_max_misplaced_ratio: found an option of mgr"),
         ({}, "osd", {"osd_scrub_cost": 1}, "osd_scrub_cost"),
         ({}, "osd", {PROFILE: "custom"}, "the nine mClock values beside it"),
         ({}, "osd", {LIMIT: 0.5}, "as well"),

@@ -120,6 +120,8 @@ def test_any_sound_profile_survives_its_plain_form_and_json(three: Any, release:
         (changed("settings", "osd_scrub_cost", to=4096), "settings.osd_scrub_cost: found a knob that does nothing"),
         (changed("settings", "osd_mclock_profile", to="custom"), "settings.osd_mclock_profile"),
         (changed("settings", "pg_num", to=64), "settings.pg_num: found pg_num, which belongs to a pool"),
+        (changed("settings", "target_max_misplaced_ratio", to=0.1), "which belongs to the mgr"),
+        (changed("settings", "deep_scrub_interval", to=86400.0), "which belongs to a pool"),
         (
             changed("settings", "osd_mclock_max_capacity_iops_ssd", to=64.0),
             "settings.osd_mclock_max_capacity_iops_ssd: found .* expected it under hardware",

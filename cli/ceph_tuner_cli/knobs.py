@@ -46,6 +46,7 @@ def describe(entry: Knob, release: Optional[Release] = None, level: Optional[Ver
         "scope": entry.scope,
         "change": entry.change,
         "searched": entry.searched,
+        "under_wpq": entry.under_wpq or None,
     }
     if entry.choices:
         plain["choices"] = list(entry.choices)
@@ -134,4 +135,6 @@ def _page(entry: Knob, release: Optional[Release], level: Optional[Version] = No
         default = entry.default(era, level)
         text = "absent" if default is None else f"default {shown(entry, default)}"
         lines.append(f"  {era.title}: {text}; {_verdict(entry, era, level)}")
+    if entry.under_wpq:
+        lines.append(f"  under wpq: {entry.under_wpq}")
     return "\n".join(lines)

@@ -57,6 +57,11 @@ def test_other_osds_other_options_and_a_bench_at_boot_are_nobody_s_business() ->
     assert found({**ON_TRIAL, **others}, {}) == ((), ())
 
 
+def test_what_the_tuner_never_sets_is_the_operator_s_during_a_trial_too() -> None:
+    others = {("osd", "osd_scrub_begin_hour"): "22", ("global", "target_max_misplaced_ratio"): "0.02"}
+    assert found({**ON_TRIAL, **others}, {}) == ((), ())
+
+
 def test_one_value_written_in_two_ways_is_no_change() -> None:
     assert found({**ON_TRIAL, ("osd", LIMIT): "0.30"}, {("osd", LIMIT): "0.300000"}) == ((), ())
 

@@ -36,6 +36,15 @@ def test_no_name_is_cut_off_on_a_terminal_of_80_columns(run: Run, release: str) 
     assert all(name in out for name in KNOBS)
 
 
+def test_a_sleep_says_that_it_works_under_wpq(run: Run) -> None:
+    assert (
+        "  under wpq: works on OSDs on flash, where osd_recovery_sleep is 0"
+        in run("knobs", "osd_recovery_sleep_ssd")[1]
+    )
+    (found,) = document(run("knobs", "osd_requested_scrub_priority", "--format", "json")[1])
+    assert found["under_wpq"].startswith("works")
+
+
 def test_one_knob_is_told_in_full(run: Run) -> None:
     out = run("knobs", "osd_scrub_cost")[1]
     assert "Quincy up to 17.2.6: default 50 MiB; works" in out

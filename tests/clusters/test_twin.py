@@ -138,6 +138,9 @@ def test_early_quincy_takes_iops_per_shard_and_its_schedulers_get_fractions() ->
         ("osd_pg_max_concurrent_snap_trims", "0", None),
         ("osd_mclock_profile", "fast", None),
         ("pg_num", "64", None),
+        ("osd_scrub_begin_hour", "22", "22"),
+        ("osd_scrub_end_hour", "24", None),
+        ("osd_deep_scrub_interval_cv", "0.5", None),
     ],
 )
 def test_a_text_is_taken_or_refused_as_real_monitors_do(name: str, text: str, kept: Any) -> None:

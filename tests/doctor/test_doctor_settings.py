@@ -105,6 +105,11 @@ def test_the_same_value_under_a_mask_outranks_nothing() -> None:
     assert leftovers(healthy(**set_to(*rows))) == []
 
 
+def test_a_host_may_have_what_the_operator_alone_sets() -> None:
+    rows = (("osd/host:h0", "osd_scrub_begin_hour", "22"), ("osd.1", "bluestore_throttle_cost_per_io", "9000"))
+    assert leftovers(healthy(**set_to(*rows))) == []
+
+
 def test_leftovers_on_every_osd_make_a_profile_for_all_pointless() -> None:
     rows = [(f"osd/host:h{host}", PROFILE, "high_recovery_ops") for host in range(3)]
     (found,) = leftovers(healthy(**set_to(*rows)))

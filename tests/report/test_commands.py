@@ -16,7 +16,7 @@ from ceph_tuner.settings import format_settings
 from ceph_tuner.twin.model import ClusterModel, Device, OsdModel, Pool
 
 TARGETS = ["osd", "osd.3", "osd/class:ssd", "osd/host:node-1", "osd/rack:r1"]
-NAMES = [name for name, knob in KNOBS.items() if knob.scope != "pool"]
+NAMES = [name for name, knob in KNOBS.items() if knob.scope not in ("pool", "mgr")]
 
 
 @pytest.mark.parametrize("release", RELEASES.values(), ids=str)

@@ -17,7 +17,8 @@ from ceph_tuner.releases import Release, Value, Version
 
 KINDS = ("int", "float", "fraction", "size", "bool", "categorical")
 CHANGES = ("live", "restart", "moves data")
-SCOPES = ("osd", "osd and mgr", "pool")
+SCOPES = ("osd", "osd and mgr", "mgr", "pool")
+"""Who reads it. The tuner writes those of OSDs alone; `pool` is what `ceph osd pool set` takes."""
 
 DECIMALS = 6
 """Ceph prints floats by `%f`, into its configuration database too."""
@@ -75,7 +76,10 @@ class Knob:
     search_step: int = 1
     """The search takes multiples of this: of sizes that data are cut by, such as drives and stripes are aligned to."""
     work: str = ""
-    """What it is about: shares, scrub, snaptrim, deletion, recovery, sleeps, device, capacity, queue or pool."""
+    """What it is about: shares, scrub, snaptrim, deletion, recovery, sleeps, device, capacity, queue or pool; or one
+    of the kinds that are known and never set by the tuner (`knob_table_known.KNOWN`)."""
+    under_wpq: str = ""
+    """What it does where osd_op_queue is wpq; empty where nothing is known of that."""
 
     def __post_init__(self) -> None:
         """Hold the data to its own laws."""

@@ -22,7 +22,10 @@ from ceph_tuner.knob_table_background import (
     WORKS,
     always,
 )
+from ceph_tuner.knob_table_known import KNOWN, OF_POOLS
 from ceph_tuner.releases import MCLOCK_NINE, Value, Version
+
+_NO_CLASSES = "does nothing: wpq knows no classes"
 
 
 def _shares() -> List[Knob]:
@@ -50,6 +53,7 @@ def _shares() -> List[Knob]:
                     searched=True,
                     log_scale=True,
                     search_high=64,
+                    under_wpq=_NO_CLASSES,
                 )
             )
             continue
@@ -70,6 +74,7 @@ def _shares() -> List[Knob]:
                 history,
                 searched=True,
                 zero_means=zero,
+                under_wpq=_NO_CLASSES,
             )
         )
     return knobs
@@ -84,6 +89,7 @@ PROFILE_KNOB = Knob(
     0,
     (Since(QUINCY, "high_client_ops", WORKS), Since(FRACTIONS, "balanced", WORKS)),
     choices=("balanced", "high_recovery_ops", "high_client_ops", "custom"),
+    under_wpq=_NO_CLASSES,
 )
 
 
@@ -152,7 +158,8 @@ def _capacity(name: str, meaning: str, kind: str, unit: str, default: Value, sin
     history = [Since(since, default, effect)]
     if since != QUINCY:
         history.insert(0, Since(QUINCY, None, ABSENT))
-    return Knob(name, meaning, kind, unit, 1, 10**12 if kind == "size" else 10**7, tuple(history))
+    high = 10**12 if kind == "size" else 10**7
+    return Knob(name, meaning, kind, unit, 1, high, tuple(history), under_wpq="does nothing: wpq knows no capacity")
 
 
 CAPACITY = [
@@ -229,7 +236,9 @@ POOL = [
         scope="pool",
         change="moves data",
         log_scale=True,
-    )
+        under_wpq="the same: more PGs spread the load under any queue",
+    ),
+    *OF_POOLS,
 ]
 
 _BY_WORK: List[Tuple[str, List[Knob]]] = [
@@ -243,6 +252,7 @@ _BY_WORK: List[Tuple[str, List[Knob]]] = [
     ("capacity", CAPACITY),
     ("queue", QUEUE),
     ("pool", POOL),
+    *((work, list(entries)) for work, entries in KNOWN),
 ]
 
 TABLE: List[Knob] = [replace(entry, work=work) for work, entries in _BY_WORK for entry in entries]

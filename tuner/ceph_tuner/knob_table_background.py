@@ -6,11 +6,13 @@ Quincy, Squid and earlier points of Reef, from ceph/ceph: `src/common/options/os
 `mClockScheduler.cc`; and the backports that moved a default or an effect: 49437 (17.2.6: recovery limits may be
 overridden), 49973 (17.2.7: costs in bytes, fractions), 55040 (18.2.4: snaptrim cost), 55174 and 55173 (17.2.8, 18.2.4:
 three scrubs), 58001 and 59629 (19.2.0, 18.2.5: scrub cost by mean object size), 59792 (18.2.5: chunk of 15), 59885 and
-59886 (19.2.1, 18.2.5: priority of requested scrubs), 59973 (Squid: shards of hard disks), 61351 (Tentacle: load).
+59886 (19.2.1, 18.2.5: priority of requested scrubs), 59973 (Squid: shards of hard disks), 61351 (Tentacle: load), 62399
+and 62400 (18.2.8, 19.2.3: sleeps of degraded PGs).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Optional, Tuple
 
 from ceph_tuner.knob import Effect, Knob, Since
@@ -83,6 +85,7 @@ SCRUB = [
         ),
         searched=True,
         log_scale=True,
+        under_wpq="works in all releases: the cost of a scrub item",
     ),
     Knob(
         "osd_scrub_event_cost",
@@ -99,6 +102,7 @@ SCRUB = [
         searched=True,
         log_scale=True,
         search_high=4 * MIB,
+        under_wpq="does nothing: osd_scrub_cost counts",
     ),
     Knob(
         "osd_scrub_chunk_min",
@@ -181,6 +185,7 @@ SCRUB = [
             Since(SQUID, 120, _BY_CLASS),
             Since((19, 2, 1), 5, _BY_CLASS),
         ),
+        under_wpq="works: how much a requested scrub weighs in the queue; an operation of a client has 63",
     ),
 ]
 
@@ -208,6 +213,7 @@ SNAPTRIM = [
         searched=True,
         log_scale=True,
         search_high=64 * MIB,
+        under_wpq="works in all releases: the cost of a snaptrim item",
     ),
     Knob(
         "osd_pg_max_concurrent_snap_trims",
@@ -267,6 +273,7 @@ def _recovery(name: str, meaning: str, default: int, early: int, zero_means: str
         log_scale=True,
         zero_means=zero_means,
         search_high=32,
+        under_wpq="works: nothing resets it, and it needs no other option",
     )
 
 
@@ -279,6 +286,7 @@ RECOVERY = [
         0,
         1,
         (Since(QUINCY, None, Effect(False, ABSENT.because, RECOVERY_SHARE)), Since((17, 2, 6), False, WORKS)),
+        under_wpq="does nothing: the limits may be changed without it",
     ),
     _recovery("osd_max_backfills", "PGs that an OSD recovers or backfills at once, each way", 1, 10),
     _recovery(
@@ -308,6 +316,13 @@ RECOVERY = [
 ]
 
 
+_DEVICES = {
+    "_hdd": "on OSDs with their data on a hard disk",
+    "_hybrid": "on OSDs with their data on a hard disk and their DB on flash",
+    "_ssd": "on OSDs on flash",
+}
+
+
 def _sleep(name: str, default: float, instead: Tuple[str, ...]) -> Knob:
     return Knob(
         name,
@@ -317,6 +332,30 @@ def _sleep(name: str, default: float, instead: Tuple[str, ...]) -> Knob:
         0,
         60,
         always(default, Effect(False, "forced to 0 under mClock, whatever the profile", instead)),
+        under_wpq=_paused(name),
+    )
+
+
+def _paused(name: str) -> str:
+    """Say what a sleep does under wpq: the one without a device goes before those with one, unless it is 0."""
+    for device, where in _DEVICES.items():
+        if name.endswith(device):
+            return f"works {where}, where {name[: -len(device)]} is 0"
+    return (
+        "works: a pause after each chunk" if name == "osd_scrub_sleep" else "works, and goes before the ones by device"
+    )
+
+
+def _sleep_degraded(name: str, default: float) -> Knob:
+    """Make a sleep that counts for degraded PGs. Without it the one for all PGs counts for them as well."""
+    entry = _sleep(name, default, RECOVERY_SHARE)
+    (since,) = entry.history
+    absent = Effect(False, ABSENT.because, RECOVERY_SHARE)
+    steps = ((QUINCY, False), ((18, 2, 8), True), (SQUID, False), ((19, 2, 3), True))
+    return replace(
+        entry,
+        meaning="pause between two pieces of recovery of a degraded PG",
+        history=tuple(replace(since, version=at) if there else Since(at, None, absent) for at, there in steps),
     )
 
 
@@ -325,6 +364,10 @@ SLEEPS = [
     _sleep("osd_recovery_sleep_hdd", 0.1, RECOVERY_SHARE),
     _sleep("osd_recovery_sleep_hybrid", 0.025, RECOVERY_SHARE),
     _sleep("osd_recovery_sleep_ssd", 0.0, RECOVERY_SHARE),
+    _sleep_degraded("osd_recovery_sleep_degraded", 0.0),
+    _sleep_degraded("osd_recovery_sleep_degraded_hdd", 0.1),
+    _sleep_degraded("osd_recovery_sleep_degraded_hybrid", 0.025),
+    _sleep_degraded("osd_recovery_sleep_degraded_ssd", 0.0),
     _sleep("osd_scrub_sleep", 0.0, SCRUB_SUBSTITUTES),
     _sleep("osd_snap_trim_sleep", 0.0, SNAPTRIM_SUBSTITUTES),
     _sleep("osd_snap_trim_sleep_hdd", 5.0, SNAPTRIM_SUBSTITUTES),

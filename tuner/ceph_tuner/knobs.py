@@ -16,12 +16,14 @@ from typing import Dict, List, Mapping, Optional
 from ceph_tuner.errors import InputError
 from ceph_tuner.knob import Effect, Knob, Since
 from ceph_tuner.knob_table import TABLE
+from ceph_tuner.knob_table_known import KNOWN
 from ceph_tuner.releases import CLASSES, MCLOCK_NINE, Release, Settings, Value
 
 __all__ = [
     "CLASSES",
     "KNOBS",
     "MCLOCK_NINE",
+    "NEVER_SET",
     "PROFILE",
     "Effect",
     "Knob",
@@ -36,6 +38,9 @@ __all__ = [
 ]
 
 PROFILE = "osd_mclock_profile"
+
+NEVER_SET = tuple(work for work, _ in KNOWN)
+"""Kinds of knobs that no search, profile export or recommendation sets: an operator may, by name."""
 
 KNOBS: Dict[str, Knob] = {entry.name: entry for entry in TABLE}
 """Every knob by its name, in the order in which people read them: the nine values, then by kind of work."""

@@ -269,8 +269,10 @@ def _wanted(settings: Mapping[str, object], release: Release, version: Optional[
     if not checked:
         raise InputError("settings", "nothing to set", "at least one knob")
     for name in checked:
-        if KNOBS[name].scope != "osd" or KNOBS[name].change == "moves data":
-            raise InputError(name, "an option of pools that moves data", "a knob of the OSDs; set this one by hand")
+        scope = KNOBS[name].scope
+        if scope != "osd" or KNOBS[name].change == "moves data":
+            found = "a property of pools" if scope == "pool" else f"an option of {scope}"
+            raise InputError(name, found, "a knob of the OSDs alone; set this one by hand")
     if any(name in checked for name in MCLOCK_NINE):
         checked[PROFILE] = "custom"
     elif checked.get(PROFILE) == "custom":

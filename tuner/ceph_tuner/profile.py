@@ -43,6 +43,7 @@ NAME_RULE = "1 to 64 of a-z, 0-9, '.', '_', '-', without these at its ends"
 EARLY_LIMIT_MAX = 3.0
 """Up to 17.2.6 limits may exceed the capacity: the built-in profiles go up to 2."""
 
+_OWNERS = {"pool": "a pool", "mgr": "the mgr"}
 _DEPTH_MAX, _SIZE_MAX = 12, 20_000
 _KEYS = (
     "schema",
@@ -193,8 +194,8 @@ def _settings(data: object, release: Release, place: Place) -> Settings:
             raise InputError(inside(name), name, "the nine mClock values, or built_in: true and the profile's name")
         if entry.work == "capacity":
             raise InputError(inside(name), f"{name}, a fact of the device", "it under hardware")
-        if entry.scope == "pool":
-            raise InputError(inside(name), f"{name}, which belongs to a pool", "knobs of OSDs")
+        if entry.scope in ("pool", "mgr"):
+            raise InputError(inside(name), f"{name}, which belongs to {_OWNERS[entry.scope]}", "knobs of OSDs")
     return check_portable(given, release, inside)
 
 

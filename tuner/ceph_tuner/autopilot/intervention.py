@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ceph_tuner.deciding import same_value
-from ceph_tuner.knobs import KNOBS
+from ceph_tuner.knobs import KNOBS, NEVER_SET
 from ceph_tuner.plan import Drift, Restore
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.rereading import Key
 from ceph_tuner.target import Place, covered
 
-_NOT_BY_PEOPLE = ("capacity", "pool")
-"""Kinds of knobs that are left out: an OSD writes its capacity itself when it boots, and pools are no option."""
+_LEFT_OUT = ("capacity", "pool", *NEVER_SET)
+"""Kinds of knobs that are left out: an OSD writes its capacity itself when it boots, pools are no option, and what the
+tuner never sets is the operator's at any time."""
 
 
 class Interventions(NamedTuple):
@@ -52,7 +53,7 @@ def _knobs(entries: Iterable[ConfigEntry]) -> Dict[Key, str]:
     return {
         (entry.who, entry.name): entry.value
         for entry in entries
-        if entry.name in KNOBS and KNOBS[entry.name].work not in _NOT_BY_PEOPLE
+        if entry.name in KNOBS and KNOBS[entry.name].work not in _LEFT_OUT
     }
 
 

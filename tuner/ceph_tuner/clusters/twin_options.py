@@ -22,6 +22,13 @@ QUEUE = "osd_op_queue"
 
 _WHOLE = re.compile(r"([+-]?\d+)([KMGTPE]?)B?\Z")
 _DECIMAL = {"": 0, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_OWN_RANGES = {
+    "osd_scrub_begin_hour": (0.0, 23.0),
+    "osd_scrub_end_hour": (0.0, 23.0),
+    "osd_scrub_begin_week_day": (0.0, 6.0),
+    "osd_scrub_end_week_day": (0.0, 6.0),
+    "osd_deep_scrub_interval_cv": (0.0, 0.4),
+}
 _AT_LEAST_1 = ("osd_pg_max_concurrent_snap_trims",)
 
 
@@ -80,6 +87,8 @@ def _bounds(entry: Knob, release: Release) -> tuple[Optional[float], Optional[fl
     """Ceph's own range, where it states one."""
     if entry.kind == "fraction":
         return 0.0, 1.0 if release.units == "fraction" else None
+    if entry.name in _OWN_RANGES:
+        return _OWN_RANGES[entry.name]
     if entry.name in _AT_LEAST_1:
         return 1.0, None
     # unsigned options

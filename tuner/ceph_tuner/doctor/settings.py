@@ -9,13 +9,14 @@ from ceph_tuner.deciding import same_value, winner
 from ceph_tuner.doctor.facts import Facts, OsdFacts, grouped
 from ceph_tuner.doctor.finding import COSTLY, MISLEADING, POINTLESS, Finding, named, some
 from ceph_tuner.errors import InputError
-from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
+from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, NEVER_SET, PROFILE, Knob, unmet_needs
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import Release, Settings
 from ceph_tuner.settings import reservation_sum, settings_in_force
 from ceph_tuner.target import Place, covered, section_of
 
-_FACTS_OF_A_DEVICE = ("capacity", "device")
+_AS_DEVICES_ARE = ("capacity", "device", *NEVER_SET)
+"""Kinds that an OSD or a host may well have of its own: facts of its device, and what the operator alone sets."""
 """Kinds of knobs that belong at single OSDs: an entry there is no leftover."""
 _SCHEDULING = frozenset((PROFILE, *MCLOCK_NINE))
 _OWN = ("file", "env", "cmdline")
@@ -80,12 +81,7 @@ def leftovers(facts: Facts) -> List[Finding]:
     for entry in facts.entries:
         target = section_of(entry.who)
         knob = KNOBS.get(entry.name)
-        if (
-            target is None
-            or knob is None
-            or knob.work in _FACTS_OF_A_DEVICE
-            or (entry.who, entry.name) in facts.on_trial
-        ):
+        if target is None or knob is None or knob.work in _AS_DEVICES_ARE or (entry.who, entry.name) in facts.on_trial:
             continue
         if not target.location_type and not target.section.startswith("osd."):
             # what is meant for a device class stays

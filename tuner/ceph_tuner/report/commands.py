@@ -47,7 +47,7 @@ def _step(who: str, name: str, value: Optional[str]) -> Optional[str]:
     knob = KNOBS.get(name)
     try:
         target = str(Target.parse(who))
-        if knob is None or knob.scope == "pool":
+        if knob is None or knob.scope in ("pool", "mgr"):
             return None
         if value is not None:
             read = knob.read(value)
