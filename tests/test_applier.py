@@ -412,6 +412,26 @@ def test_killed_while_the_shards_are_cured_nothing_stays(at: int, landed: bool) 
     assert monitors.table == {("osd", PROFILE): "high_client_ops"}
 
 
+@pytest.mark.parametrize("at", range(1, 16))
+@pytest.mark.parametrize("landed", [False, True])
+def test_an_undo_that_was_killed_leaves_no_stale_shard_to_who_finishes_it(at: int, landed: bool) -> None:
+    """Also where the OSDs would see the profile of the first, and the bandwidth of the second, at once."""
+    monitors = Monitors()
+    before = monitors.schedulers()
+    apply(monitors, "osd", {PROFILE: "high_client_ops"})
+    monitors.batch = 2
+    kill_at(monitors, at, landed)
+    with suppress(Killed):
+        applier(monitors, "dead").undo()
+    survive(monitors)
+    for one in applier(monitors, "next"), applier(monitors, "last"):
+        one.recover()
+        if one.undoable():
+            one.undo()
+    assert monitors.table == {}
+    assert monitors.schedulers() == before
+
+
 def test_of_steps_that_touch_a_key_twice_the_one_under_way_is_known() -> None:
     """A write of the last step that lands late is taken back, although earlier steps look undone."""
     monitors = Monitors()

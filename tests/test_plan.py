@@ -96,6 +96,37 @@ def test_what_would_have_no_effect_or_do_harm_is_refused(
         plan(table, target, settings)
 
 
+@pytest.mark.parametrize(
+    ("table", "settings", "told"),
+    [
+        # the bandwidth that is raised for a moment would stand between the two, and then nothing would
+        (
+            {("osd/class:hdd", PROFILE): "balanced"},
+            {PROFILE: "high_client_ops", "osd_mclock_override_recovery_settings": True, "osd_max_backfills": 1},
+            f"hand {PROFILE} of osd.1 from `osd.1` to `osd/class:hdd`",
+        ),
+        (
+            {("osd/class:hdd", PROFILE): "balanced"},
+            {**CUSTOM, "osd_deep_scrub_stride": 1048576},
+            f"{PROFILE} at `osd.1`: found `osd/class:hdd`, which still decides for osd.1",
+        ),
+        (
+            {("osd/class:hdd", PROFILE): "high_client_ops", ("osd.1", PROFILE): "balanced"},
+            {"osd_deep_scrub_stride": 1048576},
+            f"osd_deep_scrub_stride at `osd.1`: .* hand {PROFILE} of osd.1 from `osd/class:hdd` to `osd.1`",
+        ),
+    ],
+)
+def test_a_write_that_decides_another_option_than_its_own_is_refused(
+    table: Table, settings: Mapping[str, object], told: str
+) -> None:
+    with pytest.raises(InputError, match=told):
+        plan(table, "osd.1", settings)
+    # with the OSD's capacity, as Ceph itself measures and sets it, something does stand between
+    capacity = {("osd.1", "osd_mclock_max_capacity_iops_hdd"): "400.000000"}
+    assert plan({**table, **capacity}, "osd.1", settings).steps
+
+
 def test_an_entry_that_outranks_the_target_with_the_same_value_is_no_obstacle() -> None:
     table: Table = {("osd.1", "osd_max_scrubs"): "1"}
     assert len(plan(table, "osd", {"osd_max_scrubs": 1}).steps) == 1

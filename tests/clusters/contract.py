@@ -150,14 +150,14 @@ class ConfigurationContract:
         default = config.effective(place.osd)[NAME]
         assert "mon" not in config.sources(place.osd).get(NAME, {})
         # with nothing else in its section before it, the OSD's own entry would be outranked by the mask
-        config.set(f"osd.{place.osd}", "osd_client_message_cap", "300")
+        config.set(f"osd.{place.osd}", "osd_deep_scrub_stride", "1048576")
         for who, value in values.items():
             config.set(who, NAME, value)
             eventually(lambda value=value: config.effective(place.osd)[NAME] == value)
             assert config.sources(place.osd)[NAME]["mon"] == value
         for who in values:
             config.remove(who, NAME)
-        config.remove(f"osd.{place.osd}", "osd_client_message_cap")
+        config.remove(f"osd.{place.osd}", "osd_deep_scrub_stride")
         eventually(lambda: config.effective(place.osd)[NAME] == default)
         assert "mon" not in config.sources(place.osd).get(NAME, {})
 

@@ -277,6 +277,9 @@ class Applier:
         drift: Dict[Key, Drift] = {}
         late: Dict[str, None] = {}
         doubtful, repair = set(doubtful), entry.state != APPLYING
+        if entry.state == UNDOING:
+            # who wrote the profile before may be gone: what makes shards read again must come after they have seen it
+            late.update(dict.fromkeys(self._await_sources({restore.key for restore in entry.restores}).words))
         for _ in range(_ROUNDS):
             places = self._config.places()
             plan = plan_restore(self._config.dump(), entry.restores, places, self._release, doubtful, repair)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import DefaultDict, Dict, Iterable, Mapping, Optional, Tuple
+from typing import DefaultDict, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.ports import ConfigEntry
@@ -70,6 +70,18 @@ class Database:
             if any(_covers(found, place) for found in options.values()):
                 before = options
         return None if best is None else best[1]
+
+    def contested(self, place: Place) -> List[str]:
+        """Give the options that a mask states for an OSD and a later section as well: which wins depends on others."""
+        earlier: Set[str] = set()
+        found: List[str] = []
+        for options in (*self._shared, self._own.get(place.osd, {})):
+            covering = {name for name, under in options.items() if _covers(under, place)}
+            found += sorted(earlier & covering)
+            earlier |= {
+                name for name in covering if any(section.masked and section.covers(place) for section in options[name])
+            }
+        return found
 
     def value(self, name: str, place: Place) -> Optional[str]:
         """What that entry says."""

@@ -25,6 +25,7 @@ from ceph_tuner.refusing import (
     refuse_false_start,
     refuse_late,
     refuse_outranked,
+    refuse_wandering,
     unset_under_custom,
 )
 from ceph_tuner.releases import Release, Settings, Version
@@ -171,6 +172,7 @@ def plan_change(
     warnings += refuse_false_start(after, where, decided, [place for place in over if not place.up])
     changes: Dict[str, Optional[str]] = {**wanted, **dict.fromkeys(dropped)}
     steps = _forward(who, own, changes, current, places, release)
+    refuse_wandering(current, [(step.who, step.name, step.new) for step in steps], places)
     touched = {step.who for step in steps if step.name == PROFILE}
     refuse_asleep(now, release, [place for place in places if any(covers(at, place) for at in touched)])
     return ChangePlan(
@@ -200,6 +202,7 @@ def plan_rereading(
     touched = touches(now, [who], places, release)
     steps = [Step(*touch.key, touch.old, touch.new) for touch in touched]
     steps += _settled([Step(*touch.key, touch.new, touch.old) for touch in touched])
+    refuse_wandering(current, [(step.who, step.name, step.new) for step in steps], places)
     return ChangePlan(who, release.name, tuple(place.osd for place in running), tuple(steps), {})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, List, Mapping, Sequence
+from typing import Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.deciding import Database, same, same_value
 from ceph_tuner.errors import InputError
@@ -10,10 +10,13 @@ from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import Release, parse_version, release_of
 from ceph_tuner.settings import format_settings
-from ceph_tuner.target import Place, Target, section_of
+from ceph_tuner.target import Place, Target, covers, section_of
 
 Sources = Mapping[str, Mapping[str, str]]
 """Of one OSD: option -> source (`mon`, `file`, …) -> value, for options that are not at their default."""
+
+ConfigWrite = Tuple[str, str, Optional[str]]
+"""Section, option, and the value that is set there; None removes the entry."""
 
 _SOURCES = {"file": "ceph.conf", "env": "environment", "cmdline": "command line", "override": "`ceph tell` or code"}
 
@@ -69,6 +72,55 @@ def refuse_outranked(
                         f"{text} from the OSD's own {_SOURCES.get(source, source)}, which outranks the monitors",
                         f"{value}: remove it there",
                     )
+
+
+def refuse_wandering(current: Iterable[ConfigEntry], writes: Sequence[ConfigWrite], places: Sequence[Place]) -> None:
+    """Refuse a write that would decide another option too, or not its own: one of the nine must not wait for that.
+
+    A mask beats the section of one OSD only as long as nothing stands between the two (`Database.winner`), and what is
+    written may be what stands there: also a value that is only held for as long as a change takes.
+    """
+    table = {(entry.who, entry.name): entry.value for entry in current}
+    sections = {who for who, _, _ in writes}
+    everything = Database(ConfigEntry(*key, "") for key in {*table, *((who, name) for who, name, _ in writes)})
+    contested = [
+        (name, place)
+        for place in places
+        if any(covers(who, place) for who in sections)
+        for name in everything.contested(place)
+    ]
+    if not contested:
+        return
+    now = _deciding(table, contested)
+    for who, name, value in writes:
+        if value is None:
+            table.pop((who, name), None)
+        else:
+            table[who, name] = value
+        then = _deciding(table, contested)
+        for (option, place), before, after in zip(contested, now, then):
+            ours = section_of(who)
+            if option != name and before != after:
+                raise InputError(
+                    f"{name} at `{who}`",
+                    f"that it would hand {option} of osd.{place.osd} from `{before}` to `{after}`",
+                    f"{option} in one of these sections alone (ceph config rm {before} {option})",
+                )
+            if option == name and value is not None and after != who and ours is not None and ours.covers(place):
+                finer = section_of(after)
+                if finer is not None and finer.rank < ours.rank:
+                    raise InputError(
+                        f"{name} at `{who}`",
+                        f"`{after}`, which still decides for osd.{place.osd}: nothing else stands between the two",
+                        f"{option} in one of these sections alone (ceph config rm {after} {option})",
+                    )
+        now = then
+
+
+def _deciding(table: Mapping[Tuple[str, str], str], contested: Sequence[Tuple[str, Place]]) -> List[str]:
+    """Give the sections that decide."""
+    database = Database(ConfigEntry(*key, value) for key, value in sorted(table.items()))
+    return [_who(database, name, place) for name, place in contested]
 
 
 def _way_out(decides: ConfigEntry, target: Target, after: Database) -> str:
