@@ -4,7 +4,9 @@ import pytest
 
 from ceph_tuner.sample import Sample, window_of
 from ceph_tuner.twin.model import MIB, ClientStream, ClusterModel, Pool, RecoveryWork, ScrubWork, SnaptrimWork
-from ceph_tuner.twin.samples import look, sample_between
+from ceph_tuner.twin.observations import Run, simulated
+from ceph_tuner.twin.prediction import Job, predict
+from ceph_tuner.twin.samples import look, looks_while_it_lasts, sample_between
 from ceph_tuner.twin.simulation import Simulation
 from twins import small_model
 
@@ -67,6 +69,29 @@ def test_a_part_that_stands_for_the_whole_is_scaled_to_it() -> None:
     assert 20_000 < sample.values["recovery.objects_left"] < 50_000
     done = sample.values["recovery.objects_s"] * 22
     assert sample.values["recovery.objects_left"] + done == pytest.approx(50_000, rel=0.1)
+
+
+@pytest.mark.parametrize("settle", [0.0, 2.0, 60.0])
+def test_how_quick_work_is_does_not_depend_on_how_long_one_looks_after_it_is_done(settle: float) -> None:
+    """The slower ones have more left after settling, and looked quicker in a run that outlasts its work."""
+    recovery = (RecoveryWork("other", 1500, MIB),)
+    quick = small_model(recovery=recovery)
+    slow = {"osd_recovery_max_chunk": 65536}
+
+    def rate(settings: dict[str, int], settle: float, seconds: float) -> float:
+        return float(simulated(Run(quick, settings, seconds, settle, 3, ("recovery.bytes_s",)))[0])
+
+    while_it_lasts = rate({}, 1.0, 2.0)
+    assert rate({}, settle, 120.0) == pytest.approx(while_it_lasts, rel=0.25)
+    assert rate({}, settle, 120.0) > 1.2 * rate(slow, settle, 120.0)
+    window = predict(Job(quick, {}, 120.0, settle, 3))
+    assert window.measures["recovery.bytes_s"].mean == pytest.approx(while_it_lasts, rel=0.25)
+
+
+def test_without_work_that_ends_a_run_is_whole() -> None:
+    simulation = Simulation(small_model(), {}, 3)
+    looks = looks_while_it_lasts(simulation, 3.0, 10.0, 5)
+    assert [round(found.counters.at, 6) for found in looks] == [3.0, 5.0, 7.0, 9.0, 11.0, 13.0]
 
 
 def test_no_time_between_two_looks_makes_no_sample() -> None:

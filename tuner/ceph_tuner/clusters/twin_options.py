@@ -12,10 +12,12 @@ from typing import Mapping, Optional
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import KNOBS, Knob
-from ceph_tuner.releases import Release, Value, Version
+from ceph_tuner.releases import RELEASES, Release, Value, Version
 
 OVERRIDE = "osd_mclock_override_recovery_settings"
-NEEDS_OVERRIDE = tuple(name for name, entry in KNOBS.items() if entry.work == "recovery" and name != OVERRIDE)
+NEEDS_OVERRIDE = tuple(
+    name for name, entry in KNOBS.items() if (OVERRIDE, True) in entry.effective(RELEASES["tentacle"]).needs
+)
 """Options that an OSD removes again under mClock unless the override is true."""
 
 QUEUE = "osd_op_queue"

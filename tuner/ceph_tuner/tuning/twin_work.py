@@ -9,7 +9,7 @@ from ceph_tuner.clusters.twin import TwinCluster
 from ceph_tuner.errors import RetryLater
 from ceph_tuner.sample import Measure, Sample, window_of
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.samples import Look, look, sample_between
+from ceph_tuner.twin.samples import Look, look, ran_out, sample_between
 from ceph_tuner.twin.simulation import Simulation
 
 LIVE_S = 5.0
@@ -19,12 +19,6 @@ LEAST_SHARE = 0.4
 """When the work runs out before this share of a window, what is left says too little."""
 
 _INSTANT_S = 1e-3
-
-_RUNS_OUT = {
-    "recovery of degraded objects": "degraded_left",
-    "backfill": "misplaced_left",
-    "snaptrim": "clones_left",
-}
 
 
 class TwinWork:
@@ -58,9 +52,7 @@ class TwinWork:
         if after.counters.at - before.counters.at > _INSTANT_S:
             self._samples.append(sample_between(before, after, self._model, now))
             self._last = after
-            for kind, left in _RUNS_OUT.items():
-                if getattr(before.counters, left) > 0 and getattr(after.counters, left) == 0:
-                    self._idle[kind] = now
+            self._idle.update(dict.fromkeys(ran_out(before.counters, after.counters), now))
         return {name: measure.mean for name, measure in self._between(now - LIVE_S, now).items()}
 
     def measure(self, start: float, end: float) -> Mapping[str, Measure]:

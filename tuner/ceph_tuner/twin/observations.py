@@ -20,7 +20,7 @@ from ceph_tuner.releases import Settings
 from ceph_tuner.sample import Measure
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.parameters import Array
-from ceph_tuner.twin.samples import look, sample_between
+from ceph_tuner.twin.samples import looks_while_it_lasts, sample_between
 from ceph_tuner.twin.simulation import Simulation
 
 RATES = ("client.iops", "recovery.bytes_s", "backfill.objects_s", "scrub.bytes_s", "snaptrim.objects_s")
@@ -90,10 +90,8 @@ def negligible(metric: str, model: ClusterModel) -> float:
 def simulated(run: Run) -> Array:
     """Values of the metrics, in their order."""
     simulation = Simulation(run.model, run.settings, run.seed)
-    simulation.advance(run.settle)
-    before = look(simulation)
-    simulation.advance(run.seconds)
-    values = sample_between(before, look(simulation), run.model, simulation.now).values
+    looks = looks_while_it_lasts(simulation, run.settle, run.seconds, 1)
+    values = sample_between(looks[0], looks[-1], run.model, simulation.now).values
     # no operation was answered: each that waits has waited for all of the window
     nothing = {"ms": 1000.0 * run.seconds}
     return np.asarray([values.get(name, nothing.get(name.rsplit("_", 1)[-1], 0.0)) for name in run.metrics])

@@ -8,7 +8,7 @@ from typing import Iterator, List, Mapping, Optional, Sequence
 from ceph_tuner.releases import Value
 from ceph_tuner.sample import Window, window_of
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.samples import look, sample_between
+from ceph_tuner.twin.samples import looks_while_it_lasts, sample_between
 from ceph_tuner.twin.simulation import Simulation
 from ceph_tuner.twin.workers import Workers
 
@@ -34,14 +34,10 @@ class Job:
 def predict(job: Job) -> Window:
     """The window of one run. Same job, same window."""
     simulation = Simulation(job.model, job.settings, job.seed)
-    simulation.advance(job.settle)
-    samples, before = [], look(simulation)
-    for _ in range(SAMPLES):
-        simulation.advance(job.seconds / SAMPLES)
-        after = look(simulation)
-        samples.append(sample_between(before, after, job.model, simulation.now))
-        before = after
-    window = window_of(samples)
+    looks = looks_while_it_lasts(simulation, job.settle, job.seconds, SAMPLES)
+    window = window_of(
+        sample_between(before, after, job.model, after.counters.at) for before, after in zip(looks, looks[1:])
+    )
     if window is None:
         raise ValueError(f"seconds(={job.seconds}) gave no sample")
     return window

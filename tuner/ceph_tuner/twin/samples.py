@@ -6,6 +6,7 @@ are exact.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any, Dict, List, NamedTuple, Tuple
 
@@ -18,6 +19,16 @@ from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.simulation import ClientCounts, Counters, Simulation
 
 _KINDS = (READ, WRITE)
+_RUNS_OUT = {
+    "recovery of degraded objects": "degraded_left",
+    "backfill": "misplaced_left",
+    "snaptrim": "clones_left",
+}
+"""Work that has an end, and the counter of what is left of it."""
+
+_LOOKS = 40
+"""At a run: so exactly it is known when its work has run out."""
+
 _QUEUES = ("queue.client", "queue.background_recovery", "queue.background_best_effort")
 
 
@@ -31,6 +42,33 @@ class Look(NamedTuple):
 def look(simulation: Simulation) -> Look:
     """Take down where it is now."""
     return Look(simulation.counters(), simulation.clients())
+
+
+def ran_out(before: Counters, after: Counters) -> List[str]:
+    """Name the work of which something was left before, and nothing is any more."""
+    return [kind for kind, left in _RUNS_OUT.items() if getattr(before, left) > 0 and getattr(after, left) == 0]
+
+
+def looks_while_it_lasts(simulation: Simulation, settle: float, seconds: float, parts: int) -> List[Look]:
+    """Let `settle` seconds pass and then `seconds`; give where it was at the ends of so many parts, or of fewer.
+
+    It ends where some work has run out, as a measurement does: what comes after says nothing of how quick the work is,
+    and the quicker it is the more. Where it lasted for hardly longer than `settle`, that counts as well.
+    """
+    fine = parts * math.ceil(_LOOKS / parts)
+    before = math.ceil(settle / seconds * fine)
+    lengths = [settle / before] * before + [seconds / fine] * fine if before else [seconds / fine] * fine
+    found = [look(simulation)]
+    for length in lengths:
+        simulation.advance(length)
+        found.append(look(simulation))
+        if ran_out(found[-2].counters, found[-1].counters):
+            # what came last is none of the work's alone
+            found = found[:-1] if len(found) > 2 else found
+            break
+    counted = found[before:] if len(found) > before + fine // parts else found
+    every = max(1, (len(counted) - 1) // parts)
+    return counted[::every]
 
 
 def sample_between(before: Look, after: Look, model: ClusterModel, at: float) -> Sample:
