@@ -44,17 +44,21 @@ def trial(kind: str, label: str, p95: float, failed: str = "", why: str = "", **
 def test_a_trial_reads_back_from_json(
     kind: str, label: str, settings: dict, seen: dict, failed: str, hopeless: bool
 ) -> None:
-    record = Trial(Run(kind, label, settings, "why"), 5.0, 2.0, seen, failed, ("a note",), hopeless)
+    run = Run(kind, label, settings, "why", {"client.p95_ms": (20.0, 15.5, 26.0)})
+    record = Trial(run, 5.0, 2.0, seen, failed, ("a note",), hopeless)
     assert Trial.from_dict(json.loads(json.dumps(record.to_dict()))) == record
 
 
 @pytest.mark.parametrize(
     "changed",
     [{"measures": None}, {"measures": ["client.iops"]}, {"measures": {"client.iops": 5}}, {"kind": "prophecy"},
-     {"at": "noon"}, {"notes": 5}],
+     {"at": "noon"}, {"notes": 5}, {"expected": {"client.iops": [1.0]}}],
 )  # fmt: skip
 def test_a_record_of_another_version_is_no_trial_and_no_error(changed: dict) -> None:
     record = trial("trial", "t1", 50.0).to_dict()
+    assert Trial.remembered(record) == trial("trial", "t1", 50.0)
+    # of a version that did not write down what it expected
+    del record["expected"]
     assert Trial.remembered(record) == trial("trial", "t1", 50.0)
     assert Trial.remembered({**record, **changed}) is None
     assert Trial.remembered({}) is None

@@ -97,11 +97,22 @@ class TuneProgress:
         else:
             metrics = dict.fromkeys(objective.metric for objective in self._slo.objectives)
             line += ", ".join(f"{metric} {quantity(metric, trial.means.get(metric))}" for metric in metrics)
-        say([line, *(f"        {note}" for note in trial.notes)])
+        notes = [*_expected(trial), *trial.notes]
+        say([line, *(f"        {note}" for note in notes)])
 
     def interrupted(self) -> None:
         """Answer Ctrl-C at once."""
         say(["interrupted: the trial is being taken back and the load stopped"])
+
+
+def _expected(trial: Trial) -> List[str]:
+    if trial.run.kind != "trial" or not trial.run.expected:
+        return []
+    each = [
+        f"{metric} {quantity(metric, middle)} ({quantity(metric, low)} to {quantity(metric, high)})"
+        for metric, (middle, low, high) in trial.run.expected.items()
+    ]
+    return [f"expected: {', '.join(each)}"]
 
 
 def announcement(cluster: str, task: Task, timing: Timing, space: Space, options: Options) -> str:

@@ -129,6 +129,7 @@ def test_the_twin_is_asked_first_where_the_cluster_is_described(
     _, out, err = run("tune", "--slo", slo, *short(), "--yes", "--no-write-back", "--model", str(described))
     result = json.loads(out)
     assert set(result["search"]["trust"]) == {"client.p95_ms", "scrub.bytes_s"}, err
+    assert "        expected: client.p95_ms " in err
     held_by = {entry["name"]: entry["held_by"] for entry in result["capacity"]}
     assert held_by["client"] == "its own load"
     assert held_by["background_recovery"] == "no work"

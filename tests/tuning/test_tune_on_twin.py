@@ -144,6 +144,12 @@ def test_a_model_that_is_asked_first_leads_far_beyond_the_first_small_steps() ->
     assert outcome.choice.verdicts[0].bound == 0.8 * outcome.baseline["client.p95_ms"]
     assert outcome.unsafe == []
     assert set(outcome.trust) == {"client.p95_ms", "recovery.bytes_s"}
+    tried = [trial for trial in outcome.trials if trial.run.kind == "trial"]
+    for trial in tried:
+        for metric in outcome.trust:
+            middle, low, high = trial.run.expected[metric]
+            assert low < middle < high
+            assert low / 1.3 < trial.means[metric] < high * 1.3, (metric, trial.run.expected)
 
 
 def met(outcome: Outcome) -> int:

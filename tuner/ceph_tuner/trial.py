@@ -33,6 +33,8 @@ class Run:
     label: str
     settings: Settings
     why: str = ""
+    expected: Mapping[str, Tuple[float, float, float]] = field(default_factory=dict)
+    """What the search said of it beforehand: metric -> the middle, and the ends of its 95%."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -71,6 +73,7 @@ class Trial:
             "label": self.run.label,
             "settings": dict(self.run.settings),
             "why": self.run.why,
+            "expected": {name: list(interval) for name, interval in self.run.expected.items()},
             "at": self.at,
             "seconds": self.seconds,
             "measures": {name: [m.mean, m.deviation, m.count] for name, m in self.measures.items()},
@@ -83,7 +86,14 @@ class Trial:
     def from_dict(cls, document: Mapping[str, Any]) -> Trial:
         """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for what is none."""
         run = Run(
-            str(document["kind"]), str(document["label"]), dict(document["settings"]), str(document.get("why", ""))
+            str(document["kind"]),
+            str(document["label"]),
+            dict(document["settings"]),
+            str(document.get("why", "")),
+            {
+                str(name): (float(middle), float(low), float(high))
+                for name, (middle, low, high) in dict(document.get("expected", {})).items()
+            },
         )
         measures = {
             str(name): Measure(float(mean), float(deviation), int(count))
@@ -186,7 +196,7 @@ def repeat_runs(
     known = best_of(slo, baseline, candidates_of(trials, ("profile",)))
     chosen += [IN_FORCE, *([known.label] if known else [])]
     first = {trial.run.label: trial.run for trial in reversed(trials)}
-    runs = [Run("repeat", label, first[label].settings, first[label].why) for label in chosen]
+    runs = [replace(first[label], kind="repeat") for label in chosen]
     turns = [number % len(runs) for number in range(budget.repeats)]
     return [run for turn in turns for run in runs[turn:] + runs[:turn]]
 

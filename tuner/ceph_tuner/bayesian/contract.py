@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Protocol, Sequence, Union
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,6 +116,8 @@ class Proposal:
     settings: Settings
     why: str
     safe: float
+    expected: Mapping[str, Tuple[float, float, float]] = field(default_factory=dict)
+    """Metric -> the middle of what is expected, and the ends of its 95%."""
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,9 @@ _SUSPECT = 0.35
 _PRIOR_POINTS = 256
 """Points at which it is seen how much the priors say that a metric varies."""
 
+_WITHIN = 1.96
+"""Deviations on either side within which 95% are."""
+
 _MARGINS = 2.0
 """How much a constraint varies over the cube where nothing is known, in margins of the start."""
 
@@ -218,6 +221,16 @@ class View:
         if name not in self._known:
             self._known[name] = self._model.predict(name, self.points, self._beforehand)
         return self._known[name]
+
+    def intervals(self) -> Dict[str, Tuple[float, float, float]]:
+        """Give the middle of each metric at the first point, and the ends of its 95%, in the metric's own unit."""
+        found = {}
+        for name in self._model.surrogates:
+            mean, deviation = (float(values[0]) for values in self.metric(name))
+            places = np.array([mean, mean - _WITHIN * deviation, mean + _WITHIN * deviation])
+            middle, low, high = self._model.plain(name, places)
+            found[name] = (float(middle), float(low), float(high))
+        return found
 
     def draws(self, name: str, count: int, generator: np.random.Generator) -> Array:
         """Give a metric by functions that fit what was seen, shape (count, n)."""

@@ -223,7 +223,9 @@ class SafeOptimiser:
         if self._confirming():
             return Proposal(self._contender(), "the best once more, before it is recommended", 1.0)
         step = self._stepped()
-        return None if step.point is None else Proposal(self._space.decode(list(step.point)), step.why, step.safe)
+        if step.point is None:
+            return None
+        return Proposal(self._space.decode(list(step.point)), step.why, step.safe, step.expected)
 
     def _contender(self) -> Settings:
         """What would be recommended if it were as good as it looks, among what is safe to be tried again."""

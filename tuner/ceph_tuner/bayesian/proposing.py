@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -42,6 +42,8 @@ class Step:
     """What the trial is expected to gain, as a share of how much the objective varies over the cube."""
     feasible: float
     """Probability that the trial meets every constraint."""
+    expected: Mapping[str, Tuple[float, float, float]] = field(default_factory=dict)
+    """Of the trial: metric -> the middle of what is expected, and the ends of its 95%."""
 
 
 @dataclass(frozen=True)
@@ -122,14 +124,16 @@ def next_step(
     if point is None and repeats < _REPEATS and not model.failed.all():
         point, why = centre, "the best again: nothing else is safe, as far as is known"
     safe, feasible = 0.0, 0.0
+    expected: Mapping[str, Tuple[float, float, float]] = {}
     if point is not None:
         here = model.at(point[None, :])
         safe = float(np.exp(np.minimum(here.log_safe(), here.log_no_worse())[0]))
         feasible = float(np.exp(here.log_feasible()[0]))
+        expected = here.intervals()
         why = f"{why} (feasible with {100 * feasible:.0f}%)"
     gain /= model.surrogates[objective].scale
     surely = bool(np.any(view.log_feasible() >= math.log(max(options.safe_probability, FEASIBLE))))
-    return Step(point, why, safe, surely, gain, feasible)
+    return Step(point, why, safe, surely, gain, feasible, expected)
 
 
 def _best_safe(

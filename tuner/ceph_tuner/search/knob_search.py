@@ -69,7 +69,10 @@ class KnobSearch:
         if self._opening:
             given, self._opening = self._opening[:count], self._opening[count:]
             return given
-        return [Proposal(found.settings, found.why) for found in self._search.ask(count)]
+        return [
+            Proposal(found.settings, found.why, {n: e for n, e in found.expected.items() if n != PREFERENCE})
+            for found in self._search.ask(count)
+        ]
 
     def tell(self, settings: Settings, result: Result, old: bool = False) -> None:
         """Take a result, of any settings; `old` ones are of an earlier search."""

@@ -6,7 +6,7 @@ Whoever measures (a live trial, the twin) stands between `ask` and `tell`; the o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Mapping, Optional, Protocol, Union
+from typing import Mapping, Optional, Protocol, Tuple, Union
 
 from ceph_tuner.bayesian.contract import Verdict
 from ceph_tuner.releases import Settings
@@ -25,12 +25,17 @@ Result = Union[Mapping[str, Measure], Failed]
 """Metric -> measure, or the failure."""
 
 
+Expected = Mapping[str, Tuple[float, float, float]]
+"""Metric -> the middle of what is expected, and the ends of its 95%."""
+
+
 @dataclass(frozen=True)
 class Proposal:
     """Settings to try, and where they come from."""
 
     settings: Settings
     why: str
+    expected: Expected = field(default_factory=dict)
 
 
 class Optimiser(Protocol):

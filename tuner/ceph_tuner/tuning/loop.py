@@ -111,6 +111,7 @@ class _Tuning:
                 f"trial {number}" if known is None else known.label,
                 proposal.settings if known is None else known.settings,
                 proposal.why,
+                proposal.expected,
             )
             self._tell(proposal.settings, self._carry_out(run))
         verdict = self._search.verdict()
