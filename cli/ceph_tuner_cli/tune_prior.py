@@ -17,7 +17,7 @@ from ceph_tuner.files import fit_file, slo_file
 from ceph_tuner.in_force import InForce
 from ceph_tuner.knobs import PROFILE
 from ceph_tuner.lab.recipes import options_for_window
-from ceph_tuner.lab.twin_model import SCENARIOS, lab_model
+from ceph_tuner.lab.twin_model import SCENARIOS, drives_under, lab_model
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.releases import parse_version
 from ceph_tuner.search.shares_prior import SharesPrior
@@ -74,5 +74,8 @@ def believed(
         return Believed(RULES)
     options, version = opened.lab.state.options, parse_version(opened.version)
     work = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
+    if len(drives_under(options, work)) > 1:
+        # the twin's OSDs are all alike
+        return Believed(RULES)
     known = lab_model(options, now.hardware, wanted.scenario, opened.release, version, work)
     return Believed("lab", known)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ceph_tuner.cost import Hardware
+from ceph_tuner.errors import InputError
 from ceph_tuner.lab.options import LabOptions
 from ceph_tuner.lab.recipes import RECIPES
 from ceph_tuner.lab.twin_model import SCENARIOS, lab_model
@@ -29,3 +30,30 @@ def test_both_kinds_of_work_are_those_of_each_alone() -> None:
     )
     assert replace(both, snaptrim=(), pools=recovery.pools) == recovery
     assert both.snaptrim == snaptrim.snaptrim
+
+
+def test_it_is_told_of_the_scenarios_own_pools_and_of_the_osds_that_they_lie_on() -> None:
+    options = LabOptions.from_dict({"osds": "3xnvme,4xhdd"})
+    spinning = Hardware(30.0, 4e6, 1, "hdd")
+    with pytest.raises(InputError, match="OSDs on hdd and nvme"):
+        lab_model(options, spinning, "client-recovery", TENTACLE)
+    coded = lab_model(
+        options,
+        spinning,
+        "client-recovery",
+        TENTACLE,
+        work={"pool": "ec:2+1", "device_class": "hdd", "read_share": 0.5},
+    )
+    assert coded.osds == 4
+    sizes = {pool.name: (pool.size, pool.k) for pool in coded.pools}
+    assert sizes == {"client": (3, 2), "recovery": (3, 2), "rbd": (3, 0), ".mgr": (3, 0)}
+    assert coded.recovery[0].target == 3
+    assert coded.clients[0].read_share == 0.5
+    copied = lab_model(options, spinning, "client-recovery", TENTACLE, work={"device_class": "hdd"})
+    # a chunk is half an object
+    assert coded.recovery[0].objects == pytest.approx(2 * copied.recovery[0].objects, abs=1)
+    assert (
+        copied.osd.device != lab_model(options, HARDWARE, "client", TENTACLE, work={"device_class": "ssd"}).osd.device
+    )
+    with pytest.raises(InputError, match="device_class: found 'tape'"):
+        lab_model(options, HARDWARE, "client", TENTACLE, work={"device_class": "tape"})
