@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, List, Optional, Set
 
 PLAN, TRACE, DEAD = (Path("/lab") / f"boundaries.{name}" for name in ("plan", "trace", "dead"))
+WRITING = "tuner-writing"
+"""Name of the threads in which the automatic mode writes."""
 ON_ITS_WAY_S = 0.002
 """A write takes 3 to 5 ms: some of them arrive, some do not."""
 
@@ -48,19 +50,18 @@ class Boundaries:
     """Of the trial under way in this mgr."""
 
     def __init__(self) -> None:
-        self._thread = 0
         self._names: List[str] = []
         self._claims: Set[str] = set()
         self._held: Set[str] = set()
 
     def passed(self, name: Optional[str], key: str = "") -> bool:
         """Count a boundary before it is passed; whether to die in it, with the command on its way."""
-        if name == "state asking":
-            self._thread, self._names = threading.get_ident(), []
-            TRACE.write_text("")
         # other threads sample, and renew the lock
-        if name is None or threading.get_ident() != self._thread:
+        if name is None or threading.current_thread().name != WRITING:
             return False
+        if name == "state asking":
+            self._names = []
+            TRACE.write_text("")
         if self._by_chance(name, key):
             return False
         self._names.append(name)
@@ -113,7 +114,7 @@ def end_guardian() -> None:
 
 def install(commander: Any) -> None:
     """Watch the plugin's class of commands."""
-    seen, mon, tell = Boundaries(), commander.mon, commander.tell
+    seen, mon, tell, tell_each = Boundaries(), commander.mon, commander.tell, commander.tell_each
 
     def watched_mon(self: Any, prefix: str, arguments: Any, payload: str = "") -> str:
         if seen.passed(boundary(prefix, arguments, payload), arguments.get("key", "")):
@@ -127,4 +128,9 @@ def install(commander: Any) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return str(tell(self, daemon, prefix, arguments))
 
-    commander.mon, commander.tell = watched_mon, watched_tell
+    def watched_tell_each(self: Any, daemons: Any, prefix: str, arguments: Any, within: float, keep: Any = ()) -> Any:
+        if prefix in ("config show", "config diff") and seen.passed("check"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return tell_each(self, daemons, prefix, arguments, within, keep)
+
+    commander.mon, commander.tell, commander.tell_each = watched_mon, watched_tell, watched_tell_each

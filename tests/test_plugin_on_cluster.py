@@ -128,10 +128,13 @@ def test_what_recovery_is_seen_to_do_is_what_there_was_to_recover(loaded: Lab, l
             loaded.start_osd(osd)
             loaded.wait_osd(osd, up=True)
         _wait(lambda: _sample(loaded).get("recovery.objects_left", 0) > 0)
-        time.sleep(10)
-        left = _sample(loaded)["recovery.objects_left"]
         with closing(open_cluster(loaded.name)) as cluster:
             sampler = ClusterSampler(cluster.commander, time.time)
+            # a decrease is that of the last 15 s: with less of them behind it, it would count more than once
+            for _ in range(9):
+                sampler.sample()
+                time.sleep(2)
+            left = _sample(loaded)["recovery.objects_left"]
             sampler.sample()
             loaded.run(["ceph", "osd", "unset", "norecover"])
             done, copies, size, remaining = 0.0, 0.0, 0.0, left

@@ -81,7 +81,9 @@ def test_a_lab_is_healthy_but_for_the_scrub_flags_and_clean(any_lab: Lab) -> Non
     def calm() -> bool:
         status = any_lab.json(["ceph", "status"])
         states = {state["state_name"] for state in status["pgmap"]["pgs_by_state"]}
-        return set(status["health"]["checks"]) == {"OSDMAP_FLAGS"} and states == {"active+clean"}
+        # another test may have let an OSD hang, and heartbeats are remembered for a quarter of an hour
+        checks = {name for name in status["health"]["checks"] if not name.startswith("OSD_SLOW_PING_TIME")}
+        return checks == {"OSDMAP_FLAGS"} and states == {"active+clean"}
 
     assert eventually(calm, 60), any_lab.run(["ceph", "health", "detail"])
     assert {"noscrub", "nodeep-scrub"} <= set(any_lab.json(["ceph", "osd", "dump"])["flags_set"])

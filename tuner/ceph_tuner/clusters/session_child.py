@@ -6,6 +6,7 @@ Commands run at the same time, each in a thread, which is where librados waits. 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -15,10 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, Tuple
 
 Answer = Tuple[int, bytes, str]
-Run = Callable[[str, str, Dict[str, Any], bytes], Answer]
+Run = Callable[[str, str, Dict[str, Any], bytes, float], Answer]
 
 THREADS = 160
 """What `Session` sends at a time, and some more for who is not one of many."""
+_TURN_S = 1.0
+"""Daemons of a kind are asked once what arguments their commands have; so long the others wait for the first one."""
 _speaking = threading.Lock()
 
 
@@ -97,20 +100,30 @@ class _Types:
         self._reading = threading.Lock()
         self._known: Dict[Tuple[str, str], Dict[str, Dict[str, str]]] = {}
 
-    def typed(self, kind: str, daemon: str, prefix: str, arguments: Dict[str, str]) -> Dict[str, Any]:
+    def typed(self, kind: str, daemon: str, prefix: str, arguments: Dict[str, str], within: float) -> Dict[str, Any]:
         # where there is nothing to convert nobody is asked, least of all a daemon that may hang
-        types = self._of((kind, daemon.split(".")[0]), daemon).get(prefix, {}) if arguments else {}
+        types = self._of((kind, daemon.split(".")[0]), daemon, within).get(prefix, {}) if arguments else {}
         return {name: self._convert(types.get(name, ""), value) for name, value in arguments.items()}
 
-    def _of(self, family: Tuple[str, str], daemon: str) -> Dict[str, Dict[str, str]]:
-        with self._reading:
+    def _of(self, family: Tuple[str, str], daemon: str, within: float) -> Dict[str, Dict[str, str]]:
+        if family in self._known:
+            return self._known[family]
+        # one asks for all of them, unless it asks one that hangs: then each asks its own
+        first = self._reading.acquire(timeout=_TURN_S)
+        try:
             if family not in self._known:
                 asked = {"prefix": "get_command_descriptions", "format": "json"}
-                code, out, _ = self._run(family[0], daemon, asked, b"")
+                code, out, words = self._run(family[0], daemon, asked, b"", within)
+                if abs(code) == errno.ETIMEDOUT:
+                    # it would not answer the command either
+                    raise OSError(errno.ETIMEDOUT, words)
                 if code:
                     return {}
                 self._known[family] = self._table(json.loads(out))
             return self._known[family]
+        finally:
+            if first:
+                self._reading.release()
 
     @staticmethod
     def _table(descriptions: Dict[str, Any]) -> Dict[str, Dict[str, str]]:
@@ -162,9 +175,9 @@ def _serve() -> None:
     def respond(request: Dict[str, Any]) -> None:
         try:
             kind, daemon, prefix = request["kind"], request.get("daemon", "mon"), request["prefix"]
-            command = types.typed(kind, daemon, prefix, request["arguments"])
-            command.update(prefix=prefix, format="json")
             payload, within = request.get("payload", "").encode(), request.get("within", connections.usual)
+            command = types.typed(kind, daemon, prefix, request["arguments"], within)
+            command.update(prefix=prefix, format="json")
             code, out, words = run(kind, daemon, command, payload, within)
             if request.get("keep") and not code:
                 # to read and write the other thousands of options twice takes most of the time otherwise
