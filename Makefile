@@ -86,9 +86,9 @@ repeatability: setup
 # TESTS=tests/lab runs a part of them
 TESTS ?=
 
-# five processes also on two cores: what tests a cluster mostly waits
+# six processes also on two cores: what tests a cluster mostly waits
 test: setup
-	$(BIN)/pytest -n 5 --dist loadgroup -m 'not quiet' $(TESTS)
+	$(BIN)/pytest -n 6 --dist loadgroup -m 'not quiet' $(TESTS)
 
 # what would judge the other tests' load in their company
 quiet: setup
@@ -108,7 +108,7 @@ fuzz: setup
 	$(BIN)/python tests/fuzz/campaign.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 coverage: setup
-	$(BIN)/pytest -n 5 --dist loadgroup -m 'not quiet' --cov --cov-report=html:build/coverage
+	$(BIN)/pytest -n 6 --dist loadgroup -m 'not quiet' --cov --cov-report=html:build/coverage
 	@echo "build/coverage/index.html"
 
 test-unit: setup

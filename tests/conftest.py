@@ -55,8 +55,8 @@ _WRITES = {"test_autopilot_failover.py", "test_shards_on_cluster.py", "test_writ
 def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
     """Whatever uses a lab is a real-cluster test; skip them where this machine can have no lab.
 
-    Tests of one lab stay in one process (pytest-xdist), so that there is one lab of each release; they mostly wait,
-    so the releases are tested side by side, and beside them what needs both or brings up labs of its own.
+    Tests of one lab stay in one process (pytest-xdist); they mostly wait, so labs are tested side by side: two of each
+    release, and beside them what needs both releases or brings up labs of its own.
     """
     for item in items:
         if _LAB_FIXTURES & set(getattr(item, "fixturenames", ())):
@@ -73,8 +73,8 @@ def _lab_of(item: pytest.Item) -> str:
     callspec = getattr(item, "callspec", None)
     parameter = callspec.params.get("any_lab") if callspec is not None else None
     if parameter is not None:
-        # more is tested on Tentacle than on Reef: a second lab of it shortens the whole
-        return f"{parameter}-writes" if parameter == "tentacle" and item.path.name in _WRITES else str(parameter)
+        # tests of a lab come one after the other: a second lab of each release shortens the whole
+        return f"{parameter}-writes" if item.path.name in _WRITES else str(parameter)
     names = set(getattr(item, "fixturenames", ()))
     if {"tentacle_lab", "reef_lab"} <= names:
         return "both"

@@ -24,8 +24,9 @@ if code or os.fork():
 os.setsid()
 with open(folder + "/pids", "a") as file:
     file.write(f"{os.getpid()}\\n")
+nowhere = os.open(os.devnull, os.O_RDWR)
 for descriptor in (0, 1, 2):
-    os.close(descriptor)
+    os.dup2(nowhere, descriptor)
 while not os.path.exists(folder + "/anew"):
     time.sleep(0.02)
 os.remove(folder + "/anew")
