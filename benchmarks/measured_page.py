@@ -12,6 +12,11 @@ def shown(metric: str, value: float) -> str:
     return f"{value / 1e6:.1f} MB/s" if metric.endswith("bytes_s") else f"{value:.3g}"
 
 
+def measured(path: Path) -> str:
+    """Give what is between the marks of a page."""
+    return path.read_text(encoding="utf-8").partition(_BEGIN)[2].partition(_END)[0].strip("\n")
+
+
 def put(text: str, path: Path) -> None:
     """Replace what is between the marks of a page."""
     before, _, rest = path.read_text().partition(_BEGIN)

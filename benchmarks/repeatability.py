@@ -107,7 +107,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.render is None:
         measure(arguments)
-    print(table(runs_file.lines_of(arguments.render or arguments.output)))
+    runs_file.show(table(runs_file.lines_of(arguments.render or arguments.output)), arguments)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Mapping
 
+import measured_page
+
 
 def parser(document: str, output: str) -> argparse.ArgumentParser:
     """Options that all of them have; the first line of `document` describes the benchmark."""
@@ -18,6 +20,7 @@ def parser(document: str, output: str) -> argparse.ArgumentParser:
     made.add_argument("--until", help="begin no run after this time of day, HH:MM")
     made.add_argument("--output", type=Path, default=Path("docs/results") / output)
     made.add_argument("--render", type=Path, help="print the tables of an earlier run, measure nothing")
+    made.add_argument("--page", type=Path, help="put the tables between the marks of this page as well")
     return made
 
 
@@ -28,6 +31,12 @@ def over(arguments: argparse.Namespace) -> bool:
 
 def lines_of(path: Path) -> List[Dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def show(text: str, arguments: argparse.Namespace) -> None:
+    print(text)
+    if arguments.page is not None:
+        measured_page.put(text, arguments.page)
 
 
 def append(path: Path, line: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@ r"""Tunes a lab from scratch, several times, and holds what was found against th
     python benchmarks/tuning_on_lab.py --cluster lab --repeats 3 --output docs/results/tuning-on-lab.jsonl
     python benchmarks/tuning_on_lab.py --cluster lab --scenarios client-recovery --load-option pool=ec:2+1 \
         --objectives 'client.p95_ms <= 40 ms;recovery.bytes_s >= 10 MB/s' --output docs/results/tuning-on-lab.jsonl
-    python benchmarks/tuning_on_lab.py --render docs/results/tuning-on-lab.jsonl
+    python benchmarks/tuning_on_lab.py --render docs/results/tuning-on-lab.jsonl --page docs/results/tuning-on-lab.md
 
 Each run is `ceph-tuner tune --profiles --no-write-back --no-past` with the repeat's number as its seed. One line of the
 output is one run, with every window; a run that is there already is not made again. Rounds come one after the other, so
@@ -215,19 +215,42 @@ def search_lines(entries: Sequence[Mapping[str, Any]], runs: Sequence[Compared])
     return lines
 
 
+def expectation(runs: Sequence[Compared]) -> List[str]:
+    """Say how what was measured of the trials compares with what the search had expected."""
+    lines = []
+    for metric in dict.fromkeys(objective.metric for objective in runs[0].slo.objectives):
+        pairs = [
+            (trial.means[metric], trial.run.expected[metric])
+            for run in runs
+            for trial in run.tried
+            if metric in trial.means and metric in trial.run.expected
+        ]
+        if pairs:
+            ratios = sorted(seen / middle for seen, (middle, _, _) in pairs)
+            inside = sum(low <= seen <= high for seen, (_, low, high) in pairs)
+            lines.append(
+                f"- {metric}: measured over expected {statistics.median(ratios):.2f} in the median "
+                f"({ratios[0]:.2f} to {ratios[-1]:.2f}), {inside} of {len(pairs)} within the 95%"
+            )
+    return ["What was expected of the trials:", "", *lines, ""] if lines else []
+
+
 def tables(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Lay out all runs, those of the newest version first."""
     lines: List[str] = []
-    for about in dict.fromkeys(map(subject, entries)):
-        own = [entry for entry in entries if subject(entry) == about]
-        runs = [Compared(entry) for entry in own]
-        lines += [f"### {', '.join(filter(None, about))}", "", *comparison(runs), "", *search_lines(own, runs), ""]
-    everything = [Compared(entry) for entry in entries]
-    trials, unsafe = sum(len(one.tried) for one in everything), sum(one.unsafe for one in everything)
-    lines.append(
-        f"Unsafe (an objective was broken which the settings in force keep): {unsafe} of {trials} trials. "
-        "Worse: one that they miss was missed by 5% more."
-    )
-    return "\n".join(lines)
+    for version in sorted({subject(entry)[-1] for entry in entries}, reverse=True):
+        of_version = [entry for entry in entries if subject(entry)[-1] == version]
+        lines += [f"## {version.capitalize()} of the search", ""]
+        for about in dict.fromkeys(map(subject, of_version)):
+            own = [entry for entry in of_version if subject(entry) == about]
+            runs = [Compared(entry) for entry in own]
+            name, options, osds, _ = about
+            heading = ", ".join(filter(None, [name, options, osds or "throttled devices", own[0].get("date", "")]))
+            lines += [f"### {heading}", "", *comparison(runs), "", *search_lines(own, runs), "", *expectation(runs)]
+        everything = [Compared(entry) for entry in of_version]
+        trials, unsafe = sum(len(one.tried) for one in everything), sum(one.unsafe for one in everything)
+        lines += [f"Unsafe: {unsafe} of {trials} trials.", ""]
+    return "\n".join(lines).rstrip()
 
 
 def main() -> None:
@@ -243,7 +266,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.render is None:
         measure(arguments)
-    print(tables(runs_file.lines_of(arguments.render or arguments.output)))
+    runs_file.show(tables(runs_file.lines_of(arguments.render or arguments.output)), arguments)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.metrics import METRICS
 from ceph_tuner.recommendation.accounts import Account
 from ceph_tuner.releases import Release, Settings
+from ceph_tuner.report.words import amount
 from ceph_tuner.search.explaining import Explained
 from ceph_tuner.search.space import Space
 from ceph_tuner.search.transfer import Elsewhere
@@ -108,11 +109,8 @@ class TuneProgress:
 def _expected(trial: Trial) -> List[str]:
     if trial.run.kind != "trial" or not trial.run.expected:
         return []
-    each = [
-        f"{metric} {quantity(metric, middle)} ({quantity(metric, low)} to {quantity(metric, high)})"
-        for metric, (middle, low, high) in trial.run.expected.items()
-    ]
-    return [f"expected: {', '.join(each)}"]
+    written = {metric: amount(metric, *interval) for metric, interval in trial.run.expected.items()}
+    return ["expected: " + ", ".join(f"{metric} {middle} ({ends})" for metric, (middle, ends) in written.items())]
 
 
 def announcement(cluster: str, task: Task, timing: Timing, space: Space, options: Options) -> str:

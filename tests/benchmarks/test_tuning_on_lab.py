@@ -29,7 +29,8 @@ def entry(trials, winner="trial 2", profile="high_client_ops", repeat=1):
         "winner": {"winner": winner, "better": winner != IN_FORCE},
         "search": {"state": "budget", "unsafe": []}, "trials": [trial.to_dict() for trial in trials],
     }  # fmt: skip
-    return {"scenario": "client-recovery", "repeat": repeat, "window": 10.0, "seconds": 300.0, "outcome": outcome}
+    about = {"scenario": "client-recovery", "version": tuning_on_lab.VERSION, "osds": ["3xnvme"]}
+    return {**about, "repeat": repeat, "window": 10.0, "seconds": 300.0, "outcome": outcome}
 
 
 def trials(tuned=60.0, again=66.0, built_in=110.0):
@@ -91,7 +92,7 @@ def test_a_run_that_is_there_is_not_made_again(tmp_path, monkeypatch):
         made.append((name, repeat))
         return entry(trials(), repeat=repeat)
 
-    lab = SimpleNamespace(state=SimpleNamespace(ceph_version="20.2.4", options=SimpleNamespace(groups=())))
+    lab = SimpleNamespace(state=SimpleNamespace(ceph_version="20.2.4", options=SimpleNamespace(groups=("3xnvme",))))
     output = tmp_path / "runs.jsonl"
     output.write_text(json.dumps(entry(trials())) + "\n")
     monkeypatch.setattr(tuning_on_lab, "run", fake)
@@ -116,5 +117,23 @@ def test_the_objectives_are_of_metrics_that_the_scenario_can_give(name, tmp_path
 
 def test_another_pool_or_another_drive_is_another_subject():
     text = tables([entry(trials()), {**entry(trials()), "load_options": ["pool=ec:2+1"], "osds": ["3xhdd"]}])
-    assert "### client-recovery\n" in text
+    assert "### client-recovery, 3xnvme\n" in text
     assert "### client-recovery, pool=ec:2+1, 3xhdd\n" in text
+
+
+def test_runs_of_another_version_stand_apart_behind_those_of_the_newest():
+    text = tables([{**entry(trials()), "version": 1, "osds": []}, entry(trials(), repeat=11)])
+    newest, older = text.index(f"## Version {tuning_on_lab.VERSION} "), text.index("## Version 1 ")
+    assert newest < text.index("### client-recovery, 3xnvme\n") < older
+    assert older < text.index("### client-recovery, throttled devices\n")
+    assert text.count("Unsafe: 1 of 2 trials.") == 2
+
+
+def test_what_was_expected_is_held_against_what_was_measured():
+    expecting = trials()
+    expected = {"client.p95_ms": (50.0, 40.0, 62.5), "recovery.bytes_s": (2e7, 1.5e7, 2.5e7)}
+    expecting[3] = Trial(Run("trial", "trial 2", {PROFILE: "x"}, "", expected), 0.0, 30.0, expecting[3].measures)
+    text = tables([entry(expecting)])
+    assert "- client.p95_ms: measured over expected 1.20 in the median (1.20 to 1.20), 1 of 1 within the 95%" in text
+    assert "- recovery.bytes_s: measured over expected 1.00" in text
+    assert "What was expected" not in tables([entry(trials())])

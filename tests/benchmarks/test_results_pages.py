@@ -1,0 +1,21 @@
+"""What stands on a page of results is what its raw data say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Callable
+
+import pytest
+import repeatability
+import runs_file
+import tuning_on_lab
+from measured_page import measured
+
+RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
+
+
+@pytest.mark.parametrize(
+    ("name", "tables"), [("repeatability", repeatability.table), ("tuning-on-lab", tuning_on_lab.tables)]
+)
+def test_a_page_says_what_its_data_say(name: str, tables: Callable[..., str]) -> None:
+    assert measured(RESULTS / f"{name}.md") == tables(runs_file.lines_of(RESULTS / f"{name}.jsonl"))
