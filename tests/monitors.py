@@ -22,7 +22,7 @@ from functools import cache, partial
 from typing import Callable, Collection, Deque, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from ceph_tuner.clusters.tell_each import outcome
-from ceph_tuner.deciding import winner
+from ceph_tuner.deciding import Database
 from ceph_tuner.errors import CommandFailed, InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.ports import ConfigEntry, OsdOptions, OsdSources
@@ -74,9 +74,9 @@ class FakeOsd:
         return asked
 
     def seen(self, table: Table) -> Dict[str, str]:
-        entries = [ConfigEntry(*key, value) for key, value in sorted(table.items())]
-        found = {name: winner(entries, name, self.place) for _, name in table}
-        return {name: entry.value for name, entry in found.items() if entry is not None}
+        database = Database(ConfigEntry(*key, value) for key, value in sorted(table.items()))
+        values = {name: database.value(name, self.place) for _, name in table}
+        return {name: value for name, value in values.items() if value is not None}
 
     def notice(self, table: Table) -> List[Tuple[str, str]]:
         """Take the database's state over; return the keys that this OSD asks the monitors to remove."""

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -73,3 +73,20 @@ def test_a_mask_that_is_the_last_of_its_section_outranks_the_osds_own_entry_that
         assert winner(in_the_monitors_order([mask, between, own]), "osd_max_scrubs", PLACES[0]) == own
     elsewhere = ConfigEntry("osd/host:h1", "osd_scrub_sleep", "0.1")
     assert winner([mask, elsewhere, own], "osd_max_scrubs", PLACES[0]) == mask
+
+
+@given(ENTRIES, st.lists(st.tuples(st.sampled_from(MASKED), st.sampled_from("abc"), st.sampled_from(["1", "2", None]))))
+def test_what_is_written_afterwards_decides_as_what_was_there_before(
+    entries: List[ConfigEntry], writes: List[Tuple[str, str, Optional[str]]]
+) -> None:
+    database = Database(sorted(entries))
+    table = {(entry.who, entry.name): entry.value for entry in entries}
+    for who, name, value in writes:
+        database.write(who, name, value)
+        table.pop((who, name), None)
+        table.update({(who, name): value} if value is not None else {})
+    anew = Database(ConfigEntry(*key, value) for key, value in sorted(table.items()))
+    for place in PLACES:
+        for name in "abc":
+            assert database.winner(name, place) == anew.winner(name, place)
+        assert database.contested(place) == anew.contested(place)

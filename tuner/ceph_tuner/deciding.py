@@ -35,18 +35,29 @@ class Database:
     def put(self, entry: ConfigEntry) -> None:
         """Set what a section says of an option."""
         section = section_of(entry.who)
+        if section is not None:
+            self._options(section).setdefault(entry.name, {})[section] = entry
+
+    def write(self, who: str, name: str, value: Optional[str]) -> None:
+        """Set or remove (None) what a section says of an option, and keep the monitors' order."""
+        section = section_of(who)
         if section is None:
             return
-        options = self._shared[section.section == "osd"] if section.osd is None else self._own[section.osd]
-        options.setdefault(entry.name, {})[section] = entry
+        options = self._options(section)
+        entries = options.pop(name, {})
+        entries.pop(section, None)
+        if value is not None:
+            entries[section] = ConfigEntry(who, name, value)
+        if entries:
+            options[name] = dict(sorted(entries.items(), key=lambda item: item[1].who))
 
     def states(self, who: str, name: str) -> bool:
         """Whether a section says anything of an option."""
         section = section_of(who)
-        if section is None:
-            return False
-        options = self._shared[section.section == "osd"] if section.osd is None else self._own.get(section.osd, {})
-        return section in options.get(name, {})
+        return section is not None and section in self._options(section).get(name, {})
+
+    def _options(self, section: Target) -> Options:
+        return self._shared[section.section == "osd"] if section.osd is None else self._own[section.osd]
 
     def winner(self, name: str, place: Place) -> Optional[ConfigEntry]:
         """The entry that decides an option for an OSD at that place; None where only its default does.

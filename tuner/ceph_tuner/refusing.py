@@ -10,7 +10,7 @@ from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import Release, parse_version, release_of
 from ceph_tuner.settings import format_settings
-from ceph_tuner.target import Place, Target, covers, section_of
+from ceph_tuner.target import Place, Target, section_of
 
 Sources = Mapping[str, Mapping[str, str]]
 """Of one OSD: option -> source (`mon`, `file`, …) -> value, for options that are not at their default."""
@@ -80,47 +80,37 @@ def refuse_wandering(current: Iterable[ConfigEntry], writes: Sequence[ConfigWrit
     A mask beats the section of one OSD only as long as nothing stands between the two (`Database.winner`), and what is
     written may be what stands there: also a value that is only held for as long as a change takes.
     """
-    table = {(entry.who, entry.name): entry.value for entry in current}
-    sections = {who for who, _, _ in writes}
-    everything = Database(ConfigEntry(*key, "") for key in {*table, *((who, name) for who, name, _ in writes)})
-    contested = [
-        (name, place)
-        for place in places
-        if any(covers(who, place) for who in sections)
-        for name in everything.contested(place)
-    ]
-    if not contested:
+    entries = sorted(current)
+    written = [ConfigEntry(who, name, "") for who, name, _ in writes]
+    everything = Database([*entries, *written])
+    contested = {place.osd: [(name, place) for name in everything.contested(place)] for place in places}
+    if not any(contested.values()):
         return
-    now = _deciding(table, contested)
+    database = Database(entries)
+    deciding = {(name, osd): _who(database, name, place) for osd, rows in contested.items() for name, place in rows}
     for who, name, value in writes:
-        if value is None:
-            table.pop((who, name), None)
-        else:
-            table[who, name] = value
-        then = _deciding(table, contested)
-        for (option, place), before, after in zip(contested, now, then):
-            ours = section_of(who)
+        ours = section_of(who)
+        if ours is None:
+            continue
+        database.write(who, name, value)
+        # a large cluster has thousands of sections of one OSD
+        reached = contested.values() if ours.osd is None else [contested.get(ours.osd, [])]
+        for option, place in (row for rows in reached for row in rows if ours.covers(row[1])):
+            before, after = deciding[option, place.osd], _who(database, option, place)
             if option != name and before != after:
                 raise InputError(
                     f"{name} at `{who}`",
                     f"that it would hand {option} of osd.{place.osd} from `{before}` to `{after}`",
                     f"{option} in one of these sections alone (ceph config rm {before} {option})",
                 )
-            if option == name and value is not None and after != who and ours is not None and ours.covers(place):
-                finer = section_of(after)
-                if finer is not None and finer.rank < ours.rank:
-                    raise InputError(
-                        f"{name} at `{who}`",
-                        f"`{after}`, which still decides for osd.{place.osd}: nothing else stands between the two",
-                        f"{option} in one of these sections alone (ceph config rm {after} {option})",
-                    )
-        now = then
-
-
-def _deciding(table: Mapping[Tuple[str, str], str], contested: Sequence[Tuple[str, Place]]) -> List[str]:
-    """Give the sections that decide."""
-    database = Database(ConfigEntry(*key, value) for key, value in sorted(table.items()))
-    return [_who(database, name, place) for name, place in contested]
+            decides = section_of(after)
+            if option == name and value is not None and decides is not None and decides.rank < ours.rank:
+                raise InputError(
+                    f"{name} at `{who}`",
+                    f"`{after}`, which still decides for osd.{place.osd}: nothing else stands between the two",
+                    f"{option} in one of these sections alone (ceph config rm {after} {option})",
+                )
+            deciding[option, place.osd] = after
 
 
 def _way_out(decides: ConfigEntry, target: Target, after: Database) -> str:
