@@ -12,15 +12,13 @@ from typing import Any, Callable, Collection, Dict, Iterable, Iterator, Mapping,
 
 from ceph_tuner.bounded import ANSWER, read_json
 from ceph_tuner.clusters.commands import answered
-from ceph_tuner.clusters.tell_each import outcome
+from ceph_tuner.clusters.tell_each import AT_ONCE, outcome
 from ceph_tuner.errors import ClusterTimeout, TunerError
 from ceph_tuner.ports import Told
 
 from .courier import Courier
 from .proto import Mgr, Pending
 
-AT_ONCE = 128
-"""Commands of `tell_each` under way."""
 LOOK_S = 0.005
 """How often it is seen which of them are done: a CommandResult tells nobody but who waits for that one."""
 

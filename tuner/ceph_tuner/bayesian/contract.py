@@ -109,6 +109,10 @@ class Options:
             raise ValueError(f"violation_budget (={self.violation_budget}) must be at least 0")
 
 
+Expected = Mapping[str, Tuple[float, float, float]]
+"""Metric -> the middle of what is expected of a trial, and the ends of its 95%."""
+
+
 @dataclass(frozen=True)
 class Proposal:
     """Settings to try, why, and with which probability they are safe."""
@@ -116,8 +120,7 @@ class Proposal:
     settings: Settings
     why: str
     safe: float
-    expected: Mapping[str, Tuple[float, float, float]] = field(default_factory=dict)
-    """Metric -> the middle of what is expected, and the ends of its 95%."""
+    expected: Expected = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

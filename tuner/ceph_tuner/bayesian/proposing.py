@@ -10,7 +10,7 @@ import numpy as np
 
 from ceph_tuner.bayesian.acquisition import log_expected_improvement
 from ceph_tuner.bayesian.candidates import Region, candidates, refined, rounded
-from ceph_tuner.bayesian.contract import Array, Options, Space
+from ceph_tuner.bayesian.contract import Array, Expected, Options, Space
 from ceph_tuner.bayesian.margins import risk
 from ceph_tuner.bayesian.model import FEASIBLE, Model, View
 from ceph_tuner.bayesian.trust_region import half_side
@@ -42,8 +42,7 @@ class Step:
     """What the trial is expected to gain, as a share of how much the objective varies over the cube."""
     feasible: float
     """Probability that the trial meets every constraint."""
-    expected: Mapping[str, Tuple[float, float, float]] = field(default_factory=dict)
-    """Of the trial: metric -> the middle of what is expected, and the ends of its 95%."""
+    expected: Expected = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def next_step(
     if point is None and repeats < _REPEATS and not model.failed.all():
         point, why = centre, "the best again: nothing else is safe, as far as is known"
     safe, feasible = 0.0, 0.0
-    expected: Mapping[str, Tuple[float, float, float]] = {}
+    expected: Expected = {}
     if point is not None:
         here = model.at(point[None, :])
         safe = float(np.exp(np.minimum(here.log_safe(), here.log_no_worse())[0]))

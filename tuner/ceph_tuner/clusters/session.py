@@ -19,7 +19,7 @@ from typing import IO, Any, Collection, Dict, Iterable, Iterator, List, Mapping,
 
 from ceph_tuner.bounded import ANSWER, MISREAD, read_json
 from ceph_tuner.clusters.cephcli import Launcher, failure
-from ceph_tuner.clusters.tell_each import outcome
+from ceph_tuner.clusters.tell_each import AT_ONCE, outcome
 from ceph_tuner.errors import ClusterTimeout
 from ceph_tuner.interpreter import running_text
 from ceph_tuner.ports import Told
@@ -27,8 +27,6 @@ from ceph_tuner.ports import Told
 _CHILD = Path(__file__).with_name("session_child.py")
 _GREETING = 0
 """Number of what the child says first."""
-AT_ONCE = 128
-"""Commands of `tell_each` under way: one in a hundred of ten thousand daemons may hang, and the others go on."""
 _MORE_S = 5.0
 """What an answer may take beside the time limit of librados before the child is taken for dead."""
 

@@ -13,6 +13,9 @@ from typing import Callable, Collection, Dict, Iterable, Iterator, Mapping, Tupl
 from ceph_tuner.errors import ClusterTimeout, CommandFailed
 from ceph_tuner.ports import Commander, ManyCommander, Told
 
+AT_ONCE = 128
+"""Commands under way over one connection: one in a hundred of ten thousand daemons may hang, and the others go on."""
+
 T = TypeVar("T")
 
 

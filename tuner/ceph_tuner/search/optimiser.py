@@ -6,9 +6,9 @@ Whoever measures (a live trial, the twin) stands between `ask` and `tell`; the o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Mapping, Optional, Protocol, Tuple, Union
+from typing import Mapping, Optional, Protocol, Union
 
-from ceph_tuner.bayesian.contract import Verdict
+from ceph_tuner.bayesian.contract import Expected, Verdict
 from ceph_tuner.releases import Settings
 from ceph_tuner.sample import Measure
 
@@ -23,10 +23,6 @@ class Failed:
 
 Result = Union[Mapping[str, Measure], Failed]
 """Metric -> measure, or the failure."""
-
-
-Expected = Mapping[str, Tuple[float, float, float]]
-"""Metric -> the middle of what is expected, and the ends of its 95%."""
 
 
 @dataclass(frozen=True)

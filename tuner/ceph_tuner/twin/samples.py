@@ -57,7 +57,7 @@ def looks_while_it_lasts(simulation: Simulation, settle: float, seconds: float, 
     """
     fine = parts * math.ceil(_LOOKS / parts)
     before = math.ceil(settle / seconds * fine)
-    lengths = [settle / before] * before + [seconds / fine] * fine if before else [seconds / fine] * fine
+    lengths = [settle / max(1, before)] * before + [seconds / fine] * fine
     found = [look(simulation)]
     for length in lengths:
         simulation.advance(length)
