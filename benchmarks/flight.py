@@ -99,7 +99,7 @@ class Flight:
         if process is None:
             self.laws.broken("landing", "no mgr")
             return
-        process.command(lambda: process.automatic.switch(OFF))
+        process.command(lambda: process.modes.switch(OFF))
         for _ in range(3):
             self._tick(0.0, on_the_way=False)
         if process.driver.state.on_cluster or process.driver.state.mode != OFF:

@@ -208,19 +208,19 @@ class Operators:
         self._chance = random.Random(world.random.random())
         self._look_at = 0.0
         self.deeds: Dict[str, Tuple[int, Callable[[MgrProcess], Any]]] = {
-            "pause": (2, lambda process: process.automatic.tell("pause", "for lunch")),
-            "resume": (1, lambda process: process.automatic.tell("resume")),
-            "off": (1, lambda process: process.automatic.switch(OFF)),
-            "dry-run": (1, lambda process: process.automatic.switch(DRY_RUN)),
-            "approve mode": (2, lambda process: process.automatic.switch(APPROVE)),
-            "retry": (2, lambda process: process.automatic.tell("retry")),
-            "rollback": (2, lambda process: process.automatic.rollback(True, None, False)),
-            "rollback of all": (1, lambda process: process.automatic.rollback(True, None, True)),
+            "pause": (2, lambda process: process.modes.tell("pause", "for lunch")),
+            "resume": (1, lambda process: process.modes.tell("resume")),
+            "off": (1, lambda process: process.modes.switch(OFF)),
+            "dry-run": (1, lambda process: process.modes.switch(DRY_RUN)),
+            "approve mode": (2, lambda process: process.modes.switch(APPROVE)),
+            "retry": (2, lambda process: process.modes.tell("retry")),
+            "rollback": (2, lambda process: process.modes.rollback(True, None, False)),
+            "rollback of all": (1, lambda process: process.modes.rollback(True, None, True)),
             "profile applied": (1, self._apply),
             "SLO changed": (3, self._slo),
             "changes a key of the trial": (2, self._ours),
             "changes another knob": (2, self._other),
-            "explain": (2, lambda process: process.automatic.document()),
+            "explain": (2, lambda process: process.modes.document()),
         }
 
     def work(self, process: MgrProcess, rate: float, seconds: float) -> None:
@@ -235,19 +235,19 @@ class Operators:
 
     def go_on(self, process: MgrProcess) -> None:
         """Have it on its way again."""
-        state, automatic = process.driver.state, process.automatic
+        state, modes = process.driver.state, process.modes
         if process.service.slos.read() is None:
             self._slo(process)
         if state.phase == WAITING:
             what = self._chance.choice(["accept", "accept", "reject"])
             self._laws.counts[f"operator: {what}"] += 1
-            process.command(lambda: automatic.tell(what))
+            process.command(lambda: modes.tell(what))
         elif state.mode not in (AUTO, APPROVE) or (state.mode == APPROVE and self._chance.random() < 0.3):
-            process.command(lambda: automatic.switch(AUTO))
+            process.command(lambda: modes.switch(AUTO))
         elif state.paused and state.paused_until is None:
-            process.command(lambda: automatic.tell("resume"))
+            process.command(lambda: modes.tell("resume"))
         elif state.gave_up:
-            process.command(lambda: automatic.tell("retry"))
+            process.command(lambda: modes.tell("retry"))
 
     def _slo(self, process: MgrProcess) -> None:
         bound = self._chance.uniform(*self._bounds)
@@ -256,7 +256,7 @@ class Operators:
 
     def _apply(self, process: MgrProcess) -> None:
         name = self._chance.choice(["high_client_ops", "high_recovery_ops"])
-        process.automatic.by_hand(True, f"profile {name}", lambda: process.service.profile_apply(name, "osd", True))
+        process.modes.by_hand(True, f"profile {name}", lambda: process.service.profile_apply(name, "osd", True))
 
     def _ours(self, process: MgrProcess) -> None:
         """A key that is on trial, if one is, gets another value than any that we know."""

@@ -29,11 +29,11 @@ from ceph_tuner.lock import Holder, Lock
 from ceph_tuner.ports import Clock, Store
 from ceph_tuner.releases import release_of
 from tuner import compat, health
-from tuner.automatic import Automatic
 from tuner.changes import Changes
 from tuner.collect import Collector
 from tuner.commander import MgrCommander
 from tuner.inventory import MgrInventory
+from tuner.modes import Modes
 from tuner.sampler import Sampler
 from tuner.service import Service
 from tuner.worker import WorkerError
@@ -274,7 +274,7 @@ class MgrProcess:
             self._commander, self.sampler, MgrInventory(self.mgr), option, f"ceph tuner in mgr.m{number}"
         )
         self.service.clock, self.service.new_lock = self.clock, self._new_lock
-        self.automatic = Automatic(
+        self.modes = Modes(
             self.mgr,
             self.service,
             self.sampler,
@@ -284,7 +284,7 @@ class MgrProcess:
             self.clock,
             self._new_lock,
         )
-        self.driver = self.automatic.driver
+        self.driver = self.modes.whole.driver
         self.driver._post = self._post  # type: ignore[method-assign]
         self._held: List[Tuple[float, Answered]] = []
         self.answer_after = 0.0
@@ -297,13 +297,14 @@ class MgrProcess:
             # its own thread would
             self._quietly(lock.renew)
         self._quietly(self.sampler.tick)
-        self._quietly(self.automatic.sampled)
+        self._quietly(self.modes.look)
+        self._quietly(self.modes.sampled)
         due = [answer for at, answer in self._held if at <= self._world.now()]
         self._held = [entry for entry in self._held if entry[0] > self._world.now()]
         for answer in due:
             self._post(answer)
         self.turn()
-        self.checks = health.raised({**self.service.health(), **self.automatic.health()})
+        self.checks = health.raised({**self.service.health(), **self.modes.health()})
 
     def turn(self) -> None:
         """One turn of the driver, and what it began beside itself."""
@@ -323,7 +324,7 @@ class MgrProcess:
     def end(self) -> None:
         """What the kernel does when a process dies."""
         self.mgr.dead = True
-        self.automatic._guardian.stop()
+        self.modes.whole._guardian.stop()
 
     def _post(self, event: Any) -> threading.Event:
         done = _Turning(self.turn)

@@ -23,6 +23,22 @@ def of(metric: str, by: str = "", matchers: str = "") -> str:
     return f"max by (cluster{f', {by}' if by else ''}) (ceph_tuner_{metric}{{{chosen}}})"
 
 
+def work(metric: str, by: str = "", matchers: str = "") -> str:
+    """What the OSDs do, of the scope that is chosen: of the whole cluster, a device class or a pool."""
+    scope = 'device_class=~"$device_class", pool=~"$pool"'
+    return of(metric, by, f"{matchers}, {scope}" if matchers else scope)
+
+
+def mode(metric: str, by: str = "") -> str:
+    """Of each automatic mode: device classes may have their own."""
+    return of(metric, ", ".join(filter(None, (by, "device_class"))))
+
+
+def in_an_hour(metric: str) -> str:
+    """By how much a counter rose."""
+    return f'increase(ceph_tuner_{metric}{{cluster=~"$cluster"}}[1h])'
+
+
 def panel(
     title: str,
     queries: Queries,
@@ -71,6 +87,8 @@ def _steps(below: str, bound: float, above: str) -> Dict[str, Any]:
 
 
 GOOD_AT_0 = {"thresholds": _steps("green", 1, "red")}
+OBJECTIVE = "metric, kind, device_class, pool"
+OF_EFFECT = "metric, device_class, pool"
 MARGIN = {
     "thresholds": _steps("red", 0, "green"),
     "custom": {"fillOpacity": 0, "showPoints": "never", "thresholdsStyle": {"mode": "line"}},
@@ -80,18 +98,18 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
     (
         "Objectives",
         [
-            stat("Objectives missed", f"sum by (cluster) (1 - {of('slo_met', 'metric, kind')})", defaults=GOOD_AT_0),
+            stat("Objectives missed", f"sum by (cluster) (1 - {of('slo_met', OBJECTIVE)})", defaults=GOOD_AT_0),
             stat("Plugin", of("build_info", "version, release"), "{{version}} on {{release}}"),
             panel(
                 "Margin: above 0 an objective is kept",
-                ((of("slo_margin_ratio", "metric, kind"), "{{metric}} ({{kind}})"),),
+                ((of("slo_margin_ratio", OBJECTIVE), "{{metric}} {{device_class}}{{pool}} ({{kind}})"),),
                 "percentunit",
                 16,
                 defaults=MARGIN,
             ),
             panel(
                 "Seen and bound, in base units",
-                ((of("slo_seen", "metric, kind"), "seen"), (of("slo_bound", "metric, kind"), "bound")),
+                ((of("slo_seen", OBJECTIVE), "seen"), (of("slo_bound", OBJECTIVE), "bound")),
                 width=24,
                 kind="table",
                 target={"format": "table", "instant": True},
@@ -103,34 +121,34 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
     (
         "Work",
         [
-            panel("Client operations", ((of("client_operations_per_second", "direction"), "{{direction}}"),), "ops"),
-            panel("Client bandwidth", ((of("client_bytes_per_second", "direction"), "{{direction}}"),), "Bps"),
-            panel("Bandwidth by class", ((of("bytes_per_second", "class"), "{{class}}"),), "Bps"),
+            panel("Client operations", ((work("client_operations_per_second", "direction"), "{{direction}}"),), "ops"),
+            panel("Client bandwidth", ((work("client_bytes_per_second", "direction"), "{{direction}}"),), "Bps"),
+            panel("Bandwidth by class", ((work("bytes_per_second", "class"), "{{class}}"),), "Bps"),
             panel(
                 "Objects by class",
                 (
-                    (of("objects_per_second", "class"), "{{class}}"),
-                    (of("copies_per_second", "class"), "{{class}}: degraded copies"),
+                    (work("objects_per_second", "class"), "{{class}}"),
+                    (work("copies_per_second", "class"), "{{class}}: degraded copies"),
                 ),
                 "ops",
             ),
             panel(
                 "Copies left, snapshots that wait",
-                ((of("objects_left", "class"), "{{class}}"), (of("snaptrim_queue"), "snaptrim: snapshots of PGs")),
+                ((work("objects_left", "class"), "{{class}}"), (work("snaptrim_queue"), "snaptrim: snapshots of PGs")),
             ),
             panel(
                 "Time until background work is done",
-                ((f"{of('finish_seconds', 'class')} < {NEVER_S}", "{{class}}"),),
+                ((f"{work('finish_seconds', 'class')} < {NEVER_S}", "{{class}}"),),
                 "s",
                 description="Work that stands still has no line; an alert tells of it.",
             ),
             panel(
                 "A round of deep scrub over the cluster",
-                ((f"{of('scrub_interval_seconds')} < {NEVER_S}", "at the present rate"),),
+                ((f"{work('scrub_interval_seconds')} < {NEVER_S}", "at the present rate"),),
                 "s",
             ),
-            panel("PGs past their deep-scrub date", ((of("scrub_late_pgs"), "PGs"),)),
-            panel("All client operations", ((of("operations_per_second", "class"), "{{class}}"),), "ops"),
+            panel("PGs past their deep-scrub date", ((work("scrub_late_pgs"), "PGs"),)),
+            panel("All client operations", ((work("operations_per_second", "class"), "{{class}}"),), "ops"),
         ],
     ),
     (
@@ -138,18 +156,18 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
         [
             panel(
                 "Client latency, reads and writes",
-                ((of("client_latency_seconds", "quantile", 'direction="all"'), "p{{quantile}}"),),
+                ((work("client_latency_seconds", "quantile", 'direction="all"'), "p{{quantile}}"),),
                 "s",
             ),
             panel(
                 "99th percentile by direction",
-                ((of("client_latency_seconds", "direction", 'quantile="0.99"'), "{{direction}}"),),
+                ((work("client_latency_seconds", "direction", 'quantile="0.99"'), "{{direction}}"),),
                 "s",
             ),
-            panel("Mean latency", ((of("client_latency_mean_seconds", "direction"), "{{direction}}"),), "s"),
+            panel("Mean latency", ((work("client_latency_mean_seconds", "direction"), "{{direction}}"),), "s"),
             panel(
                 "Items that wait in the mClock queues, mean per OSD",
-                ((of("queue_items", "class"), "{{class}}"),),
+                ((work("queue_items", "class"), "{{class}}"),),
                 width=24,
                 stack=True,
             ),
@@ -158,30 +176,33 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
     (
         "Automatic mode",
         [
-            stat("Mode", f"{of('mode', 'mode')} == 1", "{{mode}}"),
-            stat("Phase", f"{of('phase', 'phase')} == 1", "{{phase}}"),
-            stat("Paused", of("paused")),
-            stat("Changes on trial", of("changes_on_trial")),
-            stat("Stage", of("stage")),
-            stat("of stages", of("stages")),
+            stat("Mode", f"{mode('mode', 'mode')} == 1", "{{mode}} {{device_class}}"),
+            stat("Phase", f"{mode('phase', 'phase')} == 1", "{{phase}} {{device_class}}"),
+            stat("Paused", mode("paused"), "{{cluster}} {{device_class}}"),
+            stat("Changes on trial", mode("changes_on_trial"), "{{cluster}} {{device_class}}"),
+            stat("Stage", mode("stage"), "{{cluster}} {{device_class}}"),
+            stat("of stages", mode("stages"), "{{cluster}} {{device_class}}"),
             panel(
                 "Effect of the trial under way, with its interval",
                 (
-                    (of("effect_ratio", "metric"), "{{metric}}"),
-                    (of("effect_low_ratio", "metric"), "{{metric}} at least"),
-                    (of("effect_high_ratio", "metric"), "{{metric}} at most"),
+                    (of("effect_ratio", OF_EFFECT), "{{metric}} {{device_class}}{{pool}}"),
+                    (of("effect_low_ratio", OF_EFFECT), "{{metric}} {{device_class}}{{pool}} at least"),
+                    (of("effect_high_ratio", OF_EFFECT), "{{metric}} {{device_class}}{{pool}} at most"),
                 ),
                 "percentunit",
                 16,
             ),
-            panel("Windows compared", ((of("trial_windows"), "windows"),)),
+            panel("Windows compared", ((mode("trial_windows"), "windows {{device_class}}"),)),
             panel(
                 "Changes and rollbacks in an hour",
                 (
-                    ('sum by (cluster) (increase(ceph_tuner_changes_total{cluster=~"$cluster"}[1h]))', "changes"),
                     (
-                        'sum by (cluster, rule) (increase(ceph_tuner_rollbacks_total{cluster=~"$cluster"}[1h]))',
-                        "taken back: {{rule}}",
+                        f"sum by (cluster, device_class) ({in_an_hour('changes_total')})",
+                        "changes {{device_class}}",
+                    ),
+                    (
+                        f"sum by (cluster, rule, device_class) ({in_an_hour('rollbacks_total')})",
+                        "taken back: {{rule}} {{device_class}}",
                     ),
                 ),
                 width=12,
@@ -190,8 +211,8 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
                 "Audit trail, records in an hour",
                 (
                     (
-                        'sum by (cluster, what) (increase(ceph_tuner_events_total{cluster=~"$cluster"}[1h])) > 0',
-                        "{{what}}",
+                        f"sum by (cluster, what, device_class) ({in_an_hour('events_total')}) > 0",
+                        "{{what}} {{device_class}}",
                     ),
                 ),
                 width=12,
@@ -204,10 +225,10 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
             panel(
                 "Trouble in the cluster",
                 (
-                    (of("slow_operations"), "slow operations"),
-                    (of("inactive_pgs"), "inactive PGs"),
-                    (of("laggy_pgs"), "laggy PGs"),
-                    (of("down_osds"), "OSDs down"),
+                    (work("slow_operations"), "slow operations"),
+                    (work("inactive_pgs"), "inactive PGs"),
+                    (work("laggy_pgs"), "laggy PGs"),
+                    (work("down_osds"), "OSDs down"),
                 ),
             ),
             panel(
@@ -217,7 +238,10 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
             ),
             panel(
                 "Failures in a row",
-                ((of("sampling_failures"), "samples"), (of("worker_failures"), "answers of the optimiser")),
+                (
+                    (of("sampling_failures"), "samples"),
+                    (mode("worker_failures"), "answers of the optimiser {{device_class}}"),
+                ),
             ),
         ],
     ),
@@ -268,6 +292,8 @@ def dashboard() -> Dict[str, Any]:
                     "multi": True,
                     "current": {"text": "All", "value": "$__all"},
                 },
+                _scope("device_class", "Device class (All: the cluster as a whole)"),
+                _scope("pool", "Pool (All: the cluster as a whole)"),
             ]
         },
         "annotations": {
@@ -281,6 +307,22 @@ def dashboard() -> Dict[str, Any]:
             ]
         },
         "panels": [{"id": number, **entry} for number, entry in enumerate(panels, 1)],
+    }
+
+
+def _scope(label: str, words: str) -> Dict[str, Any]:
+    """Chooses a device class or a pool with series of its own; what is about the whole cluster has no such label."""
+    return {
+        "name": label,
+        "type": "query",
+        "label": words,
+        "datasource": {"type": "prometheus", "uid": "${datasource}"},
+        "query": {"query": f"label_values(ceph_tuner_operations_per_second, {label})", "refId": label},
+        "refresh": 2,
+        "includeAll": True,
+        "allValue": "^$",
+        "multi": False,
+        "current": {"text": "All", "value": "$__all"},
     }
 
 

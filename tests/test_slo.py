@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.errors import InputError
-from ceph_tuner.metrics import METRICS
+from ceph_tuner.metrics import CLASS, METRICS, POOL, Scope, scoped
 from ceph_tuner.slo import (
     Bound,
     Objective,
@@ -19,7 +19,10 @@ from ceph_tuner.slo import (
     parse_slo,
 )
 
-metrics = st.sampled_from(objective_metrics())
+_SCOPES = (None, Scope(CLASS, "nvme"), Scope(POOL, "a.b-c_d"))
+metrics = st.sampled_from(
+    [scoped(name, scope) for name in objective_metrics() for scope in _SCOPES if scoped(name, scope) in METRICS]
+)
 amounts = st.one_of(
     st.floats(min_value=1e-6, max_value=1e9, allow_nan=False, allow_infinity=False), st.integers(1, 10**9).map(float)
 )
@@ -184,3 +187,59 @@ def test_an_slo_knows_the_kinds_of_work_it_is_about() -> None:
 def test_values_that_are_wrong_cannot_be_built(build) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ValueError, match=r"."):
         build()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("client.p95_ms{class=} <= 2 ms", "scope of one device class or one pool"),
+        ("client.p95_ms{host=h1} <= 2 ms", "scope of one device class or one pool"),
+        ("client.p95_ms{class=a,pool=b} <= 2 ms", "scope of one device class or one pool"),
+        ("ops.slow{pool=volumes} <= 2", "OSDs do not tell it by pool"),
+        ("queue.client{class=nvme} <= 2", "one of"),
+        ("no.such{class=nvme} <= 2", "one of"),
+    ],
+)
+def test_a_scope_that_is_none_is_refused_with_one_that_is(line: str, expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
+        parse_objective(line)
+
+
+MIXED = parse_slo(
+    {
+        "name": "mixed",
+        "objectives": [
+            "client.p95_ms <= 80 ms",
+            "client.p95_ms{class=nvme} <= 2 ms",
+            "client.p95_ms{pool=volumes} <= 5 ms",
+            "recovery.bytes_s{class=hdd} >= 50 MB/s",
+            "client.mean_ms{pool=cold} <= 1.2 * baseline",
+        ],
+    }
+)
+
+
+def test_an_objective_says_what_it_is_about() -> None:
+    assert MIXED.scopes == (
+        Scope(CLASS, "nvme"),
+        Scope(POOL, "volumes"),
+        Scope(CLASS, "hdd"),
+        Scope(POOL, "cold"),
+    )
+    assert MIXED.work == {"client", "recovery"}
+    assert parse_slo(MIXED.to_dict()) == MIXED
+
+
+def test_what_is_wanted_of_a_class_is_an_slo_of_its_own() -> None:
+    nvme, hdd = MIXED.of_class("nvme", ["volumes"]), MIXED.of_class("hdd", ["cold"])
+    assert nvme is not None
+    assert hdd is not None
+    assert [each.text for each in nvme.objectives] == ["client.p95_ms <= 2 ms", "client.p95_ms{pool=volumes} <= 5 ms"]
+    assert [each.metric for each in hdd.objectives] == ["recovery.bytes_s", "client.mean_ms{pool=cold}"]
+    assert MIXED.of_class("ssd") is None
+
+
+def test_each_scope_is_held_against_its_own_measurement() -> None:
+    seen = {"client.p95_ms": 90.0, "client.p95_ms{class=nvme}": 1.0, "client.mean_ms{pool=cold}": 3.0}
+    verdicts = evaluate(MIXED, seen, {"client.mean_ms{pool=cold}": 2.0, "client.mean_ms": 9.0})
+    assert [verdict.met for verdict in verdicts] == [False, True, None, None, False]

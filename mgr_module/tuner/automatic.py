@@ -1,4 +1,4 @@
-"""The automatic mode put together inside the mgr, and what the commands want of it."""
+"""An automatic mode put together inside the mgr, and what the commands want of it."""
 
 from __future__ import annotations
 
@@ -8,32 +8,30 @@ import threading
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner import __version__
 from ceph_tuner.applier import Applier
-from ceph_tuner.autopilot.audit import ACTS, CAPACITY, TAKEN_BACK, Audit
+from ceph_tuner.autopilot.audit import ACTS, TAKEN_BACK, Audit
 from ceph_tuner.autopilot.machine import BY_OPERATOR
 from ceph_tuner.autopilot.observer import Observer, groups_of
 from ceph_tuner.autopilot.pilot import Pilot
 from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import COMPARING, MODES, OFF, PHASES, State
+from ceph_tuner.autopilot.state import COMPARING, OFF, PHASES, State
 from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.errors import InputError, Stopped, TunerError
+from ceph_tuner.guard import Sight
 from ceph_tuner.lock import Lock
 from ceph_tuner.ports import Clock
 from ceph_tuner.releases import release_of
 
 from . import health
+from .aim import Aim
 from .announce import Announcer
-from .capacity_check import CapacityCheck
 from .changes import NewLock, own_lock
 from .crew import MgrCrew
 from .driver import Driver
-from .endpoint import Endpoint
-from .exposition import Document
+from .exposition import ModeDocument
 from .guardian import Guardian, access
 from .options import policy_of
 from .proposer import Proposer
-from .sampler import Sampler
 from .service import STATUS_WINDOW_S, Service
 from .surroundings import Surroundings
 
@@ -42,39 +40,32 @@ OPERATOR = "an operator"
 
 AT_ALL_TIMES = "mon-sun"
 
-CAPACITY_S = 600.0
-"""How often stored capacities are held against what is known."""
-
 
 class Automatic:
-    """Composition: everything that the automatic mode is made of, for one module."""
+    """Composition: everything that one automatic mode is made of, for what it aims at."""
 
     def __init__(
         self,
         mgr: Any,
         service: Service,
-        sampler: Sampler,
+        aim: Aim,
         running: Callable[[], Mapping[int, int]],
-        written: Callable[[int], Tuple[float, ...]],
         option: Callable[[str], Any],
+        busy: Callable[[], str] = str,
         clock: Optional[Clock] = None,
         new_lock: NewLock = own_lock,
     ) -> None:
-        """`mgr` is the module; `running` is as for `Surroundings`; without a clock, the machine's.
-
-        `written` gives an OSD's counter of client writes, with its stamp before it.
-        """
+        """`mgr` is the module; `running` and `busy` are as for `Surroundings`; without a clock, the machine's."""
         log: logging.Logger = mgr.log
-        self._service, self._sampler, self._option = service, sampler, option
-        self._who = service.who
+        self._service, self.aim, self._option = service, aim, option
+        self._who = aim.who
         self._clock, self._new_lock = clock or SystemClock(), new_lock
         now = self._clock.now
-        self.trail = Audit(service.store)
+        self.trail = Audit(service.store, aim.trail_prefix)
         self._announcer = Announcer(mgr, log)
-        self._endpoint = Endpoint()
         self._guardian = Guardian(lambda: access(mgr), self._who)
-        self._around = Surroundings(mgr, service, sampler, running, lambda: float(option("sample_interval")), now)
-        proposer = Proposer(service, lambda: str(option("auto_target")), now)
+        self._around = Surroundings(mgr, service, aim, running, lambda: float(option("sample_interval")), now, busy)
+        proposer = Proposer(service, aim, now)
         crew = MgrCrew(
             self.trail,
             self._announcer,
@@ -85,26 +76,14 @@ class Automatic:
             [self._on_trial, self._guardian.watch],
             self._who,
             log,
+            aim.device_class,
         )
         self._crew = crew
-        pilot = Pilot(service.store, self._hands, crew, self._clock, self.policy, self._who)
-        self._driver = Driver(
-            pilot, Observer(sampler), self._around, self.policy, crew.remember, self._each_look, log, now
-        )
+        pilot = Pilot(service.store, self._hands, crew, self._clock, self.policy, self._who, aim.state_key)
+        self._driver = Driver(pilot, Observer(aim), self._around, self.policy, crew.remember, self._each_look, log, now)
         self._driver.notes = self.notes
         self._driver.beat = self._guardian.beat
-        self.capacity = CapacityCheck(
-            service.commander,
-            service.capacities,
-            service.inventory,
-            written,
-            # the mgr's own, as its `pg ls` is denied to modules
-            lambda osd: mgr.get("pg_summary")["by_osd"].get(str(osd), ()),
-            lambda target, settings, why: service.changes().set(target, settings, why),
-        )
         self._policy, self._misread = Policy(), ""
-        self._capacity: List[str] = []
-        self._capacity_at = 0.0
         self._shown = ""
 
     def policy(self) -> Policy:
@@ -126,23 +105,9 @@ class Automatic:
         """What `run` runs."""
         return self._driver
 
-    def close(self) -> None:
-        """Let the port go; a trial is left to the guardian and to the next active mgr."""
-        self._endpoint.close()
-
     def sampled(self) -> None:
         """Go on after a sample, or a missed one. Called by the sampling thread."""
         self._driver.sampled()
-        port = int(self._option("metrics_port"))
-        self._endpoint.listen(str(self._option("metrics_address")), port)
-        if port:
-            self._endpoint.publish(self._metrics())
-
-    def switch(self, mode: str) -> Dict[str, Any]:
-        """Change the mode."""
-        if mode not in MODES:
-            raise InputError("auto", mode, f"one of {', '.join(MODES)}")
-        return self.tell(mode)
 
     def tell(self, what: str, why: str = "") -> Dict[str, Any]:
         """Pass an operator's word on."""
@@ -152,31 +117,22 @@ class Automatic:
         """What it does and why."""
         return self._driver.document()
 
-    def by_hand(self, really: bool, what: str, work: Callable[[], Any]) -> Any:
-        """Do an operator's own work on the settings: what is on trial goes first, and the automatic mode pauses."""
-        if really and self._driver.state.on_cluster:
-            self.tell("pause", what)
-        return work()
+    def give_way(self, what: str) -> List[int]:
+        """Take back what is on trial, for an operator's own work on the settings, and pause; give its changes.
 
-    def rollback(self, really: bool, to: Optional[int], everything: bool) -> Dict[str, Any]:
-        """Take changes back; a trial that is under way is the newest one."""
+        Raises Stopped where it is still there afterwards.
+        """
         trial = list(self._driver.state.changes)
-        if really and self._driver.state.on_cluster:
-            self.tell("pause", "rollback")
-            if self._driver.state.on_cluster:
-                raise Stopped(self._driver.state.problem or "the trial is not taken back yet", "try again")
-            if to is None and not everything:
-                undone = [{"change": number, "why": "trial", "drift": [], "unseen": []} for number in reversed(trial)]
-                return {"undone": undone, "would": []}
-        return self._service.changes().rollback(really, to, everything)
-
-    def past(self, limit: int) -> List[Dict[str, Any]]:
-        """The newest records of the audit trail, the newest last."""
-        return [record.to_dict() for record in self.trail.newest(limit)]
+        if not self._driver.state.on_cluster:
+            return []
+        self.tell("pause", what)
+        if self._driver.state.on_cluster:
+            raise Stopped(self._driver.state.problem or "the trial is not taken back yet", "try again")
+        return trial
 
     def notes(self) -> List[str]:
         """What an operator should know."""
-        return [note for note in (self._misread, self._endpoint.note, self._guardian.problem) if note]
+        return [note for note in (self._misread, self._guardian.problem, *self.aim.notes()) if note]
 
     def health(self) -> Dict[str, List[str]]:
         """Health checks of the state, and of what happened in the last day."""
@@ -187,19 +143,18 @@ class Automatic:
         problems = [problem for problem in (self._driver.problem, self._misread) if problem]
         if problems and state.mode != OFF:
             found["TUNER_STOPPED"] = [*found.get("TUNER_STOPPED", []), *problems]
-        if self._capacity:
-            found["TUNER_CAPACITY_WRONG"] = self._capacity
         return found
 
-    def measure(self, osd: int, store: bool) -> Dict[str, Any]:
-        """Bench an OSD that nobody waits for, or one of the canary. Raises InputError where it must not be."""
-        state = self._driver.state
-        canary = state.proposed.rollout.stages[0].osds if state.proposed is not None else ()
-        found = self.capacity.measure(osd, store, canary, state.on_cluster, self._around.sight)
-        if found["change"] is not None:
-            why = f"osd.{osd} measured {found['measured']:.6g} IOPS, {found['iops']:.6g} until now"
-            self.trail.append(self._clock.now(), OPERATOR, CAPACITY, why, {"changes": [found["change"]]}, "stored")
-        return found
+    @property
+    def canary(self) -> Tuple[int, ...]:
+        """OSDs of the first stage of what is proposed."""
+        proposed = self._driver.state.proposed
+        return proposed.rollout.stages[0].osds if proposed is not None else ()
+
+    @property
+    def sight(self) -> Sight:
+        """The newest."""
+        return self._around.sight
 
     def _hands(self) -> Tuple[Applier, Lock]:
         store = self._service.store
@@ -213,7 +168,7 @@ class Automatic:
     def _each_look(self, state: State) -> None:
         """What the driver's thread does at every look, beside looking."""
         proposed = state.proposed
-        self._sampler.groups.watch(groups_of(state))
+        self.aim.watch(groups_of(state))
         # one bar for a whole trial, also while the old settings have their turn
         under_way = proposed is not None and (state.on_cluster or state.phase == COMPARING)
         event = f"tuner-{proposed.number}" if proposed is not None and under_way else ""
@@ -223,16 +178,9 @@ class Automatic:
             share = (state.stage + 0.5) / len(proposed.rollout.stages)
             self._announcer.progress(event, f"ceph-tuner: {PHASES[state.phase]}", share)
         self._shown = event
-        if state.mode == OFF:
-            self._capacity, self._capacity_at = [], 0.0
-            if self._option("metrics_port"):
-                with contextlib.suppress(TunerError):
-                    self._around.keep_up()
-        elif abs(self._clock.now() - self._capacity_at) > CAPACITY_S:
-            self._capacity_at = self._clock.now()
-            # what a command does not answer now it answers later; the look itself must go on
+        if state.mode == OFF and self._option("metrics_port"):
             with contextlib.suppress(TunerError):
-                self._capacity = self.capacity.report()["findings"]
+                self._around.keep_up()
 
     def _failure(self) -> str:
         """Why the last trial ended, if it was taken back."""
@@ -240,14 +188,12 @@ class Automatic:
         failed = bool(ends) and ends[-1].what == TAKEN_BACK and ends[-1].detail.get("rule") != BY_OPERATOR
         return ends[-1].why if failed else ""
 
-    def _metrics(self) -> Document:
-        state, seen, window = self._driver.state, self._driver.seen, self._sampler.window(STATUS_WINDOW_S)
-        sample, proposed = self._sampler.latest(), state.proposed
+    def exported(self) -> ModeDocument:
+        """What of it goes to Prometheus."""
+        state, seen, proposed = self._driver.state, self._driver.seen, self._driver.state.proposed
         return {
-            "version": __version__,
-            "sample": sample.to_dict() if sample is not None else None,
-            "window": window.to_dict() if window is not None else None,
-            "slo": self._around.verdicts(window),
+            "device_class": self.aim.device_class,
+            "slo": self._around.verdicts(self.aim.window(STATUS_WINDOW_S)),
             "mode": state.mode,
             "phase": state.phase,
             "paused": bool(state.paused),
@@ -257,8 +203,10 @@ class Automatic:
             "trial_windows": seen.windows if seen is not None and state.on_cluster else 0,
             "effects": [effect.to_dict() for effect in seen.effects.values()] if seen is not None else [],
             "counts": self._announcer.counts(),
-            "tick_s": self._sampler.tick_s,
-            "release": self._around.release,
-            "sampling_failures": self._sampler.failures,
             "worker_failures": state.worker_failures,
         }
+
+    @property
+    def release(self) -> str:
+        """The oldest version among the OSDs, as of the newest window."""
+        return self._around.release

@@ -14,14 +14,16 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Callable, Deque, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.bounded import ANSWER, read_json
 from ceph_tuner.counters import Report
 from ceph_tuner.histogram import Histogram
+from ceph_tuner.metrics import POOL, Scope
 from ceph_tuner.reading import (
     PLAIN_COUNTERS,
     TIME_COUNTERS,
+    PoolReading,
     Reading,
     Turn,
     check_heard,
@@ -29,11 +31,13 @@ from ceph_tuner.reading import (
     osd_latency_in,
     osd_queues_in,
     osds_down,
+    pool_readings,
     raw_bytes,
     share_out,
     slow_ops,
     spread,
 )
+from ceph_tuner.scopes import Members
 
 from .commander import MgrCommander
 from .compat import Counters
@@ -41,6 +45,7 @@ from .erasure_codes import ErasureCodes
 from .osds import Osds
 from .pg_details import TELL_S, PgDetails
 from .proto import Mgr
+from .served import ServedByPool
 
 PERF, HISTOGRAM = "perf dump", "perf histogram dump"
 
@@ -70,6 +75,9 @@ class _Sums:
     pools: Sequence[Mapping[str, Any]]
     slow_ops: float
     down: float
+    slow_of: Optional[Mapping[int, float]] = None
+    by_pool: Optional[Mapping[str, Mapping[str, int]]] = None
+    """States of each pool's PGs; None where they are not seen by pool."""
 
 
 class Collector:
@@ -85,6 +93,7 @@ class Collector:
         self._mgr, self._commander, self._counters, self._limits = mgr, commander, counters, limits
         self._osds, self._pgs = Osds(mgr, commander), PgDetails(mgr, commander)
         self._codes = ErasureCodes(commander)
+        self._served = ServedByPool(mgr)
         self._turn, self._turn_at = Turn(), 0.0
         self._waits: Deque[float] = deque()
         self._map: Any = None
@@ -94,8 +103,14 @@ class Collector:
         """Running OSDs, each with the map since which it is up."""
         return self._osds.born
 
-    def read(self, now: float, groups: Sequence[Sequence[int]] = ()) -> Reading:
-        """The cluster at `now`; the OSDs of the groups come first where not all can be asked."""
+    def read(
+        self, now: float, groups: Sequence[Sequence[int]] = (), scopes: Optional[Mapping[Scope, Members]] = None
+    ) -> Reading:
+        """The cluster at `now`; the OSDs of the groups come first where not all can be asked.
+
+        With scopes it has each pool by itself, and OSDs of each scope among those that are asked.
+        """
+        scopes = scopes or {}
         limits = self._limits()
         notes: List[str] = []
         self._map = None
@@ -107,7 +122,8 @@ class Collector:
         born = self._osds.born
         # twice what may be asked is enough to choose from
         enough = 2 * max(limits.histogram_osds, limits.osds_per_tick)
-        running = [spread((osd for osd in group if osd in born), enough) for group in groups]
+        wanted = [*groups, *(members.osds for members in scopes.values())]
+        running = [spread((osd for osd in group if osd in born), enough) for group in wanted]
         first = share_out(running, limits.histogram_osds)
         taken = set(first)
         others = [osd for osd in born if osd not in taken] if first else born
@@ -134,6 +150,9 @@ class Collector:
             coded_recovered=coded_recovered(((int(pool["poolid"]), pool["stat_sum"]) for pool in sums.pools), chunks),
             pg_states=sums.states,
             pgs=fresh,
+            pools=self._pools_apart(scopes, sums, chunks, now),
+            slow_of=sums.slow_of,
+            down=self._osds.down_osds,
             longest_scrub_s=self._pgs.longest_scrub_s() if pgs > limits.pg_detail_limit else None,
             snaptrim_queue=self._pgs.snaptrim_queue(pgs),
             slow_ops=sums.slow_ops,
@@ -141,6 +160,20 @@ class Collector:
             pgs_late=self._pgs.late(pgs, now, self._osds.scrub_intervals),
             notes=tuple(notes),
         )
+
+    def end(self) -> None:
+        """Leave nothing behind in the OSDs."""
+        self._served.end()
+
+    def _pools_apart(
+        self, scopes: Mapping[Scope, Members], sums: _Sums, chunks: Mapping[int, int], now: float
+    ) -> Dict[int, PoolReading]:
+        wanted = {pool for members in scopes.values() for pool in members.pools}
+        own = {int(pool["poolid"]): pool["stat_sum"] for pool in sums.pools if int(pool["poolid"]) in wanted}
+        served = self._served.look(any(scope.kind == POOL for scope in scopes))
+        states = None if sums.by_pool is None else {int(pool): counts for pool, counts in sums.by_pool.items()}
+        apart = pool_readings(own, chunks, states, served)
+        return self._pgs.with_progress(apart, sum(sums.states.values()), now, self._osds.scrub_intervals)
 
     def _osd_map(self) -> Any:
         """The newest OSD map, copied at most once in a tick."""
@@ -150,13 +183,19 @@ class Collector:
     def _sums(self) -> _Sums:
         summary = self._mgr.get("pg_summary")
         metrics = self._mgr.get_daemon_health_metrics()
-        slow = sum(entry["value"] for rows in metrics.values() for entry in rows if entry["type"] == "SLOW_OPS")
+        slow = {
+            int(daemon.partition(".")[2]): float(sum(entry["value"] for entry in rows if entry["type"] == "SLOW_OPS"))
+            for daemon, rows in metrics.items()
+            if daemon.startswith("osd.")
+        }
         return _Sums(
             dict(summary["pg_stats_sum"]["stat_sum"]),
             {str(state): int(count) for state, count in summary["all"].items()},
             self._pools(),
-            float(slow),
-            self._osds.down or 0.0,
+            sum(slow.values()),
+            float(len(self._osds.down_osds or ())),
+            slow,
+            summary.get("by_pool"),
         )
 
     def _sums_of_many(self) -> _Sums:

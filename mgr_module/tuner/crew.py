@@ -52,7 +52,9 @@ class MgrCrew:
         on_trial: List[Callable[[State], None]],
         who: str,
         log: logging.Logger,
+        device_class: str = "",
     ) -> None:
+        self._device_class = device_class
         self._trail, self._announcer, self._history = trail, announcer, history
         self._proposer, self._policy, self._answered = proposer, policy, answered
         self._on_trial, self._who, self._log = on_trial, who, log
@@ -94,7 +96,7 @@ class MgrCrew:
         """Keep the trial for the optimiser; that it is forgotten would cost a trial, not the cluster."""
         try:
             seconds = max(at - self._begun, 0.0) if self._begun else 0.0
-            self._history().add_trial(trial_of(result, at, seconds).to_dict())
+            self._history().add_trial(trial_of(result, at, seconds, self._device_class).to_dict())
         except (TunerError, ValueError) as error:
             self._log.warning("a trial's result is lost: %s", error)
 

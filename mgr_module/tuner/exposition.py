@@ -9,7 +9,8 @@ import math
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypedDict
 
 from ceph_tuner.autopilot.state import MODES, PHASES
-from ceph_tuner.exported import EXPORTED, PREFIX, Labels, labelled, scale_of
+from ceph_tuner.exported import PREFIX, Labels, exported_at, labelled, scale_of, scope_labels
+from ceph_tuner.metrics import CLASS, Scope, parted
 from ceph_tuner.printable import printable
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -17,16 +18,11 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Series = Tuple[str, Labels, Optional[float]]
 
 
-class Document(TypedDict, total=False):
-    """What is exported, as the service gives it. Everything may be missing or None."""
+class ModeDocument(TypedDict, total=False):
+    """What is exported of an automatic mode."""
 
-    version: str
-    release: str
-    """The oldest among the OSDs."""
-    sample: Optional[Mapping[str, Any]]
-    """`Sample.to_dict()` of the newest sample; `at` is used."""
-    window: Optional[Mapping[str, Any]]
-    """`Window.to_dict()` of the last minute: rates and latencies."""
+    device_class: str
+    """Empty: the mode of the whole cluster."""
     slo: Sequence[Mapping[str, Any]]
     """`Verdict.to_dict()` of each objective."""
     mode: str
@@ -42,10 +38,23 @@ class Document(TypedDict, total=False):
     """`Effect.to_dict()` of each metric of the trial that is under way."""
     counts: Mapping[str, Any]
     """`Announcer.counts()`."""
+    worker_failures: int
+    """In a row."""
+
+
+class Document(TypedDict, total=False):
+    """What is exported, as the service gives it. Everything may be missing or None."""
+
+    version: str
+    release: str
+    """The oldest among the OSDs."""
+    sample: Optional[Mapping[str, Any]]
+    """`Sample.to_dict()` of the newest sample; `at` is used."""
+    window: Optional[Mapping[str, Any]]
+    """`Window.to_dict()` of the last minute: rates and latencies."""
+    modes: Sequence[ModeDocument]
     tick_s: float
     sampling_failures: int
-    """In a row."""
-    worker_failures: int
     """In a row."""
 
 
@@ -132,33 +141,33 @@ def _series(document: Document) -> Iterator[Series]:
             1,
         )
     for metric, (mean, *_) in ((document.get("window") or {}).get("measures") or {}).items():
-        if metric in EXPORTED:
-            yield (*EXPORTED[metric], _based(metric, mean))
-    for verdict in document.get("slo") or []:
-        yield from _verdict(verdict)
-    yield from _automatic(document)
-    for effect in document.get("effects") or []:
-        of = labelled(metric=effect["metric"])
-        yield "effect_ratio", of, effect["change"]
-        yield "effect_low_ratio", of, effect["low"]
-        yield "effect_high_ratio", of, effect["high"]
+        place = exported_at(metric)
+        if place is not None:
+            yield (*place, _based(metric, mean))
+    for mode in document.get("modes") or []:
+        own = Scope(CLASS, mode["device_class"]) if mode.get("device_class") else None
+        for verdict in mode.get("slo") or []:
+            yield from _verdict(verdict, own)
+        for name, labels, value in _automatic(mode):
+            yield name, (*labels, *scope_labels(own)), value
+        for effect in mode.get("effects") or []:
+            yield from _effect(effect, own)
     yield "sample_timestamp_seconds", (), (document.get("sample") or {}).get("at")
     yield "tick_seconds", (), document.get("tick_s")
     yield "sampling_failures", (), document.get("sampling_failures")
-    yield "worker_failures", (), document.get("worker_failures")
 
 
-def _verdict(verdict: Mapping[str, Any]) -> Iterator[Series]:
-    metric = str(verdict["objective"]).split()[0]
+def _verdict(verdict: Mapping[str, Any], own: Optional[Scope]) -> Iterator[Series]:
     # not its whole text: a bound that is moved is the same objective
-    of = labelled(metric=metric, kind="hard" if verdict["hard"] else "soft")
+    metric, scope = parted(str(verdict["objective"]).split()[0])
+    of = (*labelled(metric=metric, kind="hard" if verdict["hard"] else "soft"), *scope_labels(scope or own))
     yield "slo_bound", of, _based(metric, verdict["bound"])
     yield "slo_seen", of, _based(metric, verdict["seen"])
     yield "slo_margin_ratio", of, verdict["margin"]
     yield "slo_met", of, verdict["met"]
 
 
-def _automatic(document: Document) -> Iterator[Series]:
+def _automatic(document: ModeDocument) -> Iterator[Series]:
     mode, phase = document.get("mode"), document.get("phase")
     if mode:
         for known in MODES:
@@ -177,6 +186,15 @@ def _automatic(document: Document) -> Iterator[Series]:
         yield "rollbacks_total", labelled(rule=rule), count
     for what, count in (counts.get("events") or {}).items():
         yield "events_total", labelled(what=what), count
+    yield "worker_failures", (), document.get("worker_failures")
+
+
+def _effect(effect: Mapping[str, Any], own: Optional[Scope]) -> Iterator[Series]:
+    metric, scope = parted(effect["metric"])
+    of = (*labelled(metric=metric), *scope_labels(scope or own))
+    yield "effect_ratio", of, effect["change"]
+    yield "effect_low_ratio", of, effect["low"]
+    yield "effect_high_ratio", of, effect["high"]
 
 
 def _based(metric: str, value: Optional[float]) -> Optional[float]:

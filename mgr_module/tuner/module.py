@@ -14,12 +14,12 @@ from ceph_tuner.errors import InputError, RetryLater, TunerError
 from ceph_tuner.printable import PrintableLog, printable, printable_document
 
 from . import compat, health, render, render_automatic, render_recommendation
-from .automatic import Automatic
 from .collect import Collector, Limits
 from .commander import MgrCommander
 from .compat import framework, read_command, write_command
 from .inventory import MgrInventory
 from .jobs import Jobs
+from .modes import Modes
 from .options import DEFAULTS, OPTIONS
 from .sampler import Sampler
 from .service import Service
@@ -47,7 +47,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         self._jobs = Jobs()
         self._checks: Dict[str, Any] = {}
         commander = MgrCommander(self, framework.CommandResult)
-        collector = Collector(self, commander, compat.counters(self), self._limits)
+        self._collector = collector = Collector(self, commander, compat.counters(self), self._limits)
         self._sampler = Sampler(collector, lambda: self._service.history())
         self._service = Service(
             commander,
@@ -56,7 +56,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
             self._get_option,
             f"ceph tuner in mgr.{self.get_mgr_id()}",
         )
-        self._automatic = Automatic(
+        self._modes = Modes(
             self,
             self._service,
             self._sampler,
@@ -71,13 +71,13 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         while not self._stop.is_set():
             with self._surviving("the automatic mode cannot be started"):
                 if automatic is None or not automatic.is_alive():
-                    automatic = threading.Thread(target=self._automatic.run, args=(self._stop,), daemon=True)
-                    automatic.name = "tuner-automatic"
+                    automatic = threading.Thread(target=self._modes.run, args=(self._stop,), daemon=True)
+                    automatic.name = "tuner-modes"
                     automatic.start()
             with self._surviving("sampling failed"):
                 self._sampler.tick()
             with self._surviving("nothing could be told of this sample"):
-                self._automatic.sampled()
+                self._modes.sampled()
             self._report_health()
             pause = LEAST_PAUSE_S
             with self._surviving("the sampling interval cannot be read"):
@@ -88,7 +88,9 @@ class Module(framework.MgrModule):  # type: ignore[misc]
     def shutdown(self) -> None:
         """Stop sampling; a trial is left to whoever comes next."""
         self._stop.set()
-        self._automatic.close()
+        self._modes.close()
+        with self._surviving("a query of the OSDs cannot be ended"):
+            self._collector.end()
 
     @read_command("tuner status")
     def _status(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
@@ -108,7 +110,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         format: Optional[str] = "plain",  # noqa: A002
     ) -> Tuple[int, str, str]:
         """Show windows of a minute (or of an hour), trials, changes, and who did what and why, the newest last."""
-        past = lambda: {**self._service.past(bool(hours), limit), "trail": self._automatic.past(limit)}  # noqa: E731
+        past = lambda: {**self._service.past(bool(hours), limit), "trail": self._modes.past(limit)}  # noqa: E731
         return self._answer(past, render_automatic.history, format)
 
     @read_command("tuner slo ls")
@@ -170,7 +172,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         format: Optional[str] = "plain",  # noqa: A002
     ) -> Tuple[int, str, str]:
         """Show what a profile would change for WHO (osd, osd/class:ssd, osd/host:h, osd.3); with --yes, change it."""
-        apply = lambda: self._automatic.by_hand(  # noqa: E731
+        apply = lambda: self._modes.by_hand(  # noqa: E731
             bool(yes), f"profile {name} applied", lambda: self._service.profile_apply(name, who, bool(yes))
         )
         return self._answer(lambda: self._jobs.run(f"profile apply {name} {who} {yes}", apply), render.plan, format)
@@ -185,59 +187,104 @@ class Module(framework.MgrModule):  # type: ignore[misc]
     ) -> Tuple[int, str, str]:
         """Show how the newest change (all after number TO, or --all) would be taken back; with --yes, do it."""
         after = None if to < 0 else to
-        rollback = lambda: self._automatic.rollback(bool(yes), after, bool(all))  # noqa: E731
+        rollback = lambda: self._modes.rollback(bool(yes), after, bool(all))  # noqa: E731
         return self._answer(lambda: self._jobs.run(f"rollback {to} {all} {yes}", rollback), render.rollback, format)
 
     @read_command("tuner recommend")
-    def _recommend(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
-        """Ask the optimiser what to try next; changes nothing."""
-        recommend = lambda: self._jobs.run("tuner recommend", self._service.recommend)  # noqa: E731
+    def _recommend(
+        self,
+        device_class: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
+        """Ask the optimiser what to try next, of a DEVICE_CLASS that has objectives; changes nothing."""
+        ask = lambda: self._service.recommend(self._modes.aim(device_class))  # noqa: E731
+        recommend = lambda: self._jobs.run(f"tuner recommend {device_class}".rstrip(), ask)  # noqa: E731
         return self._answer(recommend, render_recommendation.recommendation, format)
 
     @write_command("tuner auto on")
-    def _auto_on(self, mode: str = "auto", format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+    def _auto_on(
+        self,
+        mode: str = "auto",
+        device_class: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
         """Keep the objectives by itself; MODE approve: each trial waits for approval; dry-run: only reports."""
-        return self._answer(lambda: self._automatic.switch(mode), render_automatic.automatic, format)
+        return self._answer(lambda: self._modes.switch(mode, device_class), render_automatic.modes, format)
 
     @write_command("tuner auto off")
-    def _auto_off(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+    def _auto_off(
+        self,
+        device_class: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
         """Stop, and take back what is on trial; what was kept stays."""
-        return self._answer(lambda: self._automatic.switch("off"), render_automatic.automatic, format)
+        return self._answer(lambda: self._modes.switch("off", device_class), render_automatic.modes, format)
 
     @write_command("tuner auto pause")
-    def _auto_pause(self, why: str = "", format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+    def _auto_pause(
+        self,
+        why: str = "",
+        device_class: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
         """Take back what is on trial, and make no move until `resume`."""
-        return self._answer(lambda: self._automatic.tell("pause", why), render_automatic.automatic, format)
+        return self._answer(lambda: self._modes.tell("pause", why, device_class), render_automatic.modes, format)
 
     @write_command("tuner auto resume")
-    def _auto_resume(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+    def _auto_resume(
+        self,
+        device_class: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
         """Go on after a pause."""
-        return self._answer(lambda: self._automatic.tell("resume"), render_automatic.automatic, format)
+        return self._answer(
+            lambda: self._modes.tell("resume", device_class=device_class), render_automatic.modes, format
+        )
 
     @write_command("tuner auto retry")
-    def _auto_retry(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+    def _auto_retry(
+        self,
+        device_class: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
         """Forget what failed so far, and try again."""
-        return self._answer(lambda: self._automatic.tell("retry"), render_automatic.automatic, format)
+        return self._answer(
+            lambda: self._modes.tell("retry", device_class=device_class), render_automatic.modes, format
+        )
 
     @read_command("tuner auto explain")
-    def _auto_explain(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
-        """Say what the automatic mode is doing and why, and what it waits for."""
-        return self._answer(self._automatic.document, render_automatic.automatic, format)
+    def _auto_explain(
+        self,
+        device_class: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
+        """Say what the automatic mode is doing and why, and what it waits for; that of a DEVICE_CLASS, or all."""
+        return self._answer(lambda: self._modes.document(device_class), render_automatic.modes, format)
 
     @write_command("tuner approve")
-    def _approve(self, why: str = "", format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+    def _approve(
+        self,
+        why: str = "",
+        device_class: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
         """Approve the proposal that waits."""
-        return self._answer(lambda: self._automatic.tell("accept", why), render_automatic.automatic, format)
+        return self._answer(lambda: self._modes.tell("accept", why, device_class), render_automatic.modes, format)
 
     @write_command("tuner reject")
-    def _reject(self, why: str = "", format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+    def _reject(
+        self,
+        why: str = "",
+        device_class: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
         """Reject the proposal that waits; another one comes after a pause."""
-        return self._answer(lambda: self._automatic.tell("reject", why), render_automatic.automatic, format)
+        return self._answer(lambda: self._modes.tell("reject", why, device_class), render_automatic.modes, format)
 
     @read_command("tuner capacity ls")
     def _capacity_ls(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
         """Show the capacity that mClock reckons with on each OSD, and whether it is believable."""
-        return self._answer(self._automatic.capacity.report, render_automatic.capacity_report, format)
+        return self._answer(self._modes.capacity.report, render_automatic.capacity_report, format)
 
     @write_command("tuner capacity measure")
     def _capacity_measure(
@@ -247,7 +294,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         format: Optional[str] = "plain",  # noqa: A002
     ) -> Tuple[int, str, str]:
         """Bench one OSD, which has to be idle or under trial; with --yes, store what was measured for it."""
-        measure = lambda: self._automatic.measure(osd, bool(yes))  # noqa: E731
+        measure = lambda: self._modes.measure(osd, bool(yes))  # noqa: E731
         return self._answer(
             lambda: self._jobs.run(f"capacity measure {osd} {yes}", measure), render_automatic.capacity_measured, format
         )
@@ -286,7 +333,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         unknown: List[str] = []
         parts: Dict[str, Callable[[], Mapping[str, Any]]] = {
             "sampling and the optimiser": self._service.health,
-            "the automatic mode": self._automatic.health,
+            "the automatic mode": self._modes.health,
         }
         for part, tell in parts.items():
             with self._surviving(f"the health of {part} cannot be told", unknown):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, FrozenSet, List, Optional
 
 from ceph_tuner.bounded import MISREAD, read_json
 from ceph_tuner.reading import data_chunks, deep_scrub_intervals
@@ -32,8 +32,8 @@ class Osds:
         self._mgr, self._commander = mgr, commander
         self.born: Dict[int, int] = {}
         self.known = 0
-        self.down: Optional[float] = None
-        """OSDs that are in and down; None where only the health checks say it."""
+        self.down_osds: Optional[FrozenSet[int]] = None
+        """OSDs that are in and down; None where only the health checks say how many."""
         self.chunks: Optional[Dict[int, int]] = None
         """Data chunks of the erasure-coded pools; None where the map is not read whole."""
         self.scrub_intervals: Dict[int, float] = {}
@@ -57,7 +57,7 @@ class Osds:
         rows, self.chunks, self.scrub_intervals = whole["osds"], data_chunks(whole), deep_scrub_intervals(whole)
         self.known = len(rows)
         self.born = {int(osd["osd"]): int(osd["up_from"]) for osd in rows if osd["up"]}
-        self.down = float(sum(1 for osd in rows if osd["in"] and not osd["up"]))
+        self.down_osds = frozenset(int(osd["osd"]) for osd in rows if osd["in"] and not osd["up"])
         return self.known > limit
 
     def _count(self) -> int:
@@ -68,7 +68,7 @@ class Osds:
             return 0
 
     def _look_at_part(self, osd_map: Callable[[], Any], notes: List[str]) -> None:
-        self.down = self.chunks = None
+        self.down_osds = self.chunks = None
         self.scrub_intervals = {}
         if self._text is None:
             epoch = int(osd_map().get_epoch())

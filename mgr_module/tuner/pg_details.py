@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.reading import PgDetail, late_pgs, pg_detail, pg_details
+from ceph_tuner.reading import PgDetail, PoolReading, late_pgs, pg_detail, pg_details, with_progress
 
 from .commander import MgrCommander, document
 from .proto import Mgr
@@ -73,11 +73,24 @@ class PgDetails:
 
     def late(self, pgs: int, now: float, own: Mapping[int, float]) -> Optional[float]:
         """PGs past their deep-scrub date; None until each of so many PGs was looked at. `own`: pools' own intervals."""
-        if not self._complete(pgs):
-            return None
+        count = self._late_counter(now, own) if self._complete(pgs) else None
+        return None if count is None else count(self._pgs)
+
+    def with_progress(
+        self, pools: Dict[int, PoolReading], pgs: int, now: float, own: Mapping[int, float]
+    ) -> Dict[int, PoolReading]:
+        """Add each pool's queue and late PGs, as far as they are known; arguments as for `late`."""
+        count = self._late_counter(now, own) if pools and self._complete(pgs) else None
+        return pools if count is None else with_progress(pools, self._pgs, count)
+
+    def _late_counter(
+        self, now: float, own: Mapping[int, float]
+    ) -> Optional[Callable[[Mapping[str, PgDetail]], float]]:
+        """What counts late PGs; None where the interval is not known."""
         if not 0 <= now - self._interval_at < DETAIL_S:
             self._interval, self._interval_at = self._osds_interval(), now
-        return float(late_pgs(self._pgs, now, self._interval, own)) if self._interval > 0 else None
+        interval = self._interval
+        return (lambda pgs: float(late_pgs(pgs, now, interval, own))) if interval > 0 else None
 
     def _osds_interval(self) -> float:
         """What the OSDs go by; the mgr's own option may differ, and counts where the monitors do not answer."""

@@ -15,6 +15,7 @@ from ceph_tuner.profile import Profile
 from ceph_tuner.reading import spread
 from ceph_tuner.target import Place, Target
 
+from .aim import Aim
 from .service import Service
 
 LONGEST_WORDS = 1000
@@ -30,8 +31,8 @@ UNLIKE = 2.0
 class Proposer:
     """Asks once; an error becomes an answer that says so, never an exception."""
 
-    def __init__(self, service: Service, target: Callable[[], str], now: Callable[[], float]) -> None:
-        self._service, self._target, self._now = service, target, now
+    def __init__(self, service: Service, aim: Aim, now: Callable[[], float]) -> None:
+        self._service, self._aim, self._now = service, aim, now
 
     def ask(self, state: State, policy: Policy) -> Answered:
         """Give the next proposal for the cluster as `state.baseline` shows it. Takes as long as the worker may."""
@@ -45,11 +46,12 @@ class Proposer:
         return Answered(self._now(), refused=words[:LONGEST_WORDS])
 
     def _ask(self, state: State, policy: Policy) -> Answered:
-        slo = self._service.slos.read()
+        slo = self._aim.slo()
         if slo is None:
             return Answered(self._now(), why="no SLO is set: `ceph tuner slo set 'client.p95_ms<=80'`")
-        reference = {**state.baseline, **self._service.reference()}
-        answer = self._service.ask_for(absolute(slo, reference), state.baseline, state.begun, state.proposals)
+        fixed = absolute(slo, {**state.baseline, **self._aim.seen(self._service.reference())})
+        device_class = self._aim.device_class
+        answer = self._service.ask_for(fixed, state.baseline, state.begun, state.proposals, device_class)
         proposals: List[Mapping[str, Any]] = answer["proposals"]
         if not proposals:
             verdict = answer.get("verdict") or {}
@@ -57,7 +59,7 @@ class Proposer:
         return self._checked(proposals[0], policy)
 
     def _checked(self, proposal: Mapping[str, Any], policy: Policy) -> Answered:
-        target = self._target()
+        target = self._aim.target
         settings = self._translated(proposal["settings"], target)
         if not settings:
             raise InputError("the optimiser's answer", "a proposal without settings", "at least one")

@@ -28,6 +28,15 @@ class Mgr(Protocol):
     def set_health_checks(self, checks: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the module's health checks."""
 
+    def add_osd_perf_query(self, query: Mapping[str, Any]) -> Optional[int]:
+        """Have the OSDs count operations by key; its number, or None where that is not possible."""
+
+    def get_osd_perf_counters(self, query_id: int) -> Mapping[str, Any]:
+        """What they counted since: `counters`, each with its key `k` and sums and counts `c`."""
+
+    def remove_osd_perf_query(self, query_id: int) -> None:
+        """Have them count it no more."""
+
     def get_daemon_health_metrics(self) -> Dict[str, Sequence[Mapping[str, Any]]]:
         """Health metrics by daemon, such as SLOW_OPS."""
 

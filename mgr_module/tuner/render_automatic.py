@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Sequence
 
+from ceph_tuner.autopilot.state import OFF
 from ceph_tuner.moments import stamp
 
 from . import render
 from .render import number
 from .render_table import folded, table
+
+
+def modes(document: Mapping[str, Any]) -> str:
+    """What every mode does; the whole cluster's is left out where classes have their own and it does nothing."""
+    classes = document.get("classes") or {}
+    parts = [f"class {name}:\n{automatic(own)}" for name, own in classes.items()]
+    if not parts or document["mode"] != OFF or document.get("proposed"):
+        parts.insert(0, automatic(document))
+    else:
+        parts += render.notes(document["notes"])
+    return "\n".join(parts)
 
 
 def automatic(document: Mapping[str, Any]) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from typing import Callable, Deque, Dict, List, Optional, Protocol, Sequence, Tuple
+from typing import Callable, Deque, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner.history import MINUTE, History
+from ceph_tuner.metrics import Scope
 from ceph_tuner.reading import Reading
 from ceph_tuner.sample import Sample, Window, window_of
-from ceph_tuner.sampling import Coverage, Sampling
+from ceph_tuner.sampling import Coverage
+from ceph_tuner.sampling_by_scope import SamplingByScope
+from ceph_tuner.scopes import Members
 
 from .sampler_groups import GroupSampler, keep
 
@@ -26,8 +29,10 @@ CLOCK_STEP_S = 2.0
 class Reader(Protocol):
     """Takes a reading of the cluster."""
 
-    def read(self, now: float, groups: Sequence[Sequence[int]] = ()) -> Reading:
-        """The cluster at `now`; the OSDs of the groups come first where not all can be asked."""
+    def read(
+        self, now: float, groups: Sequence[Sequence[int]] = (), scopes: Optional[Mapping[Scope, Members]] = None
+    ) -> Reading:
+        """The cluster at `now`; the OSDs of the groups and scopes come first where not all can be asked."""
 
 
 class Sampler:
@@ -47,7 +52,9 @@ class Sampler:
         self._steady = steady or (time.monotonic if now is time.time else now)
         self._ahead: Optional[float] = None
         self.groups = GroupSampler()
-        self._sampling = Sampling()
+        self._sampling = SamplingByScope()
+        self.scopes: Mapping[Scope, Members] = {}
+        """Device classes and pools that are sampled by themselves."""
         self._lock = threading.Lock()
         self._samples: Deque[Tuple[Sample, Coverage]] = deque()
         self._minute: List[Sample] = []
@@ -61,8 +68,9 @@ class Sampler:
         try:
             now = self._now()
             self._notice_clock(now)
-            reading = self._reader.read(now, self.groups.members())
-            sample = self._sampling.take(reading)
+            scopes = self.scopes
+            reading = self._reader.read(now, self.groups.members(), scopes)
+            sample = self._sampling.take(reading, scopes)
             self.groups.take(reading)
             if sample is not None:
                 self._keep(sample)
@@ -92,17 +100,16 @@ class Sampler:
             chosen = [sample for sample, _ in self._samples if start < sample.at <= end]
         return window_of(chosen)
 
-    def group_between(self, name: str, start: float, end: float) -> Dict[str, float]:
+    def group_between(self, name: str, start: float, end: float, of: str = "") -> Dict[str, float]:
         """Means of a group over that stretch of time, without percentiles of too few of its OSDs."""
-        found = self.groups.window_of_group(name, start, end)
+        found = self.groups.window_of_group(name, start, end, of)
         if found is None:
             return {}
         return {name: mean for name, mean in found.means.items() if not (found.partial and name.endswith(PERCENTILES))}
 
-    @property
-    def scrubs_since(self) -> Optional[float]:
-        """When the oldest scrub under way began; None where none is known to be."""
-        return self._sampling.scrubs_since
+    def scrubs_since(self, scope: Optional[Scope] = None) -> Optional[float]:
+        """When the oldest scrub under way began, anywhere or in a class; None where none is known to be."""
+        return self._sampling.scrubs_since(scope)
 
     @property
     def tick_s(self) -> float:
@@ -124,7 +131,7 @@ class Sampler:
         """Start again when the clock was set: a difference of stamps is no time then."""
         before, self._ahead = self._ahead, now - self._steady()
         if before is not None and abs(self._ahead - before) > CLOCK_STEP_S:
-            self._sampling = Sampling()
+            self._sampling = SamplingByScope()
             self.groups.start_again()
 
     def _keep(self, sample: Sample) -> None:

@@ -60,17 +60,20 @@ class GroupSampler:
     def __init__(self, kept_s: float = KEPT_S) -> None:
         self._kept_s = kept_s
         self._lock = threading.Lock()
-        self._groups: Dict[str, _Group] = {}
+        self._groups: Dict[Tuple[str, str], _Group] = {}
 
-    def watch(self, groups: Mapping[str, Sequence[int]]) -> None:
-        """Watch these groups from now on; one whose OSDs change starts afresh, so no window mixes the two."""
-        wanted = {name: tuple(sorted(set(osds))) for name, osds in groups.items() if osds}
+    def watch(self, groups: Mapping[str, Sequence[int]], of: str = "") -> None:
+        """Watch these groups from now on; one whose OSDs change starts afresh, so no window mixes the two.
+
+        `of` tells whose they are: each has its own, under names of its own.
+        """
+        wanted = {(of, name): tuple(sorted(set(osds))) for name, osds in groups.items() if osds}
         with self._lock:
             known = self._groups
-            self._groups = {
-                name: known[name] if name in known and known[name].osds == osds else _Group(osds)
-                for name, osds in wanted.items()
-            }
+            others = {key: group for key, group in known.items() if key[0] != of}
+            self._groups = others
+            for key, osds in wanted.items():
+                self._groups[key] = known[key] if key in known and known[key].osds == osds else _Group(osds)
 
     def members(self) -> Tuple[Tuple[int, ...], ...]:
         """OSDs of each group."""
@@ -93,10 +96,10 @@ class GroupSampler:
         with self._lock:
             self._groups = {name: _Group(group.osds) for name, group in self._groups.items()}
 
-    def window_of_group(self, name: str, start: float, end: float) -> Optional[GroupWindow]:
+    def window_of_group(self, name: str, start: float, end: float, of: str = "") -> Optional[GroupWindow]:
         """The samples of a group that ended after `start` and not after `end`; None where there are none."""
         with self._lock:
-            group = self._groups.get(name)
+            group = self._groups.get((of, name))
             chosen = [entry for entry in group.samples if start < entry[0].at <= end] if group else []
         window = window_of(sample for sample, _ in chosen)
         if group is None or window is None:
@@ -108,7 +111,7 @@ class GroupSampler:
     def samples(self, name: str) -> List[Sample]:
         """All samples of a group that are kept, the oldest first."""
         with self._lock:
-            group = self._groups.get(name)
+            group = self._groups.get(("", name))
             return [sample for sample, _ in group.samples] if group else []
 
 

@@ -14,6 +14,7 @@ from ceph_tuner.errors import InputError, RetryLater
 from ceph_tuner.history import History
 from ceph_tuner.in_force import hardware_of
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
+from ceph_tuner.metrics import CLASS, Scope
 from ceph_tuner.profile import Profile
 from ceph_tuner.reading import spread
 from ceph_tuner.releases import Release, parse_version, release_of
@@ -22,11 +23,13 @@ from ceph_tuner.settings import settings_in_force
 from ceph_tuner.slo import Slo, evaluate, parse_objective
 from ceph_tuner.trial import Trial
 
+from .aim import Aim
 from .capacity import Capacity, read_capacities
 from .changes import Changes
 from .commander import MgrCommander
 from .profiles import ProfileShelf
 from .sampler import Sampler
+from .scopes_watched import ScopesWatched
 from .slos import SloBook
 from .worker import ask_worker
 
@@ -70,6 +73,7 @@ class Service:
         self.config = CommandConfig(commander)
         self.store = CommandStore(commander)
         self.slos = SloBook(self.store)
+        self.scopes = ScopesWatched(commander)
         self._worker_failure: Optional[str] = None
 
     def history(self) -> History:
@@ -81,7 +85,7 @@ class Service:
         """How the cluster does, what is wanted of it, what is in force, what was tried last."""
         sample, window = self.sampler.latest(), self.sampler.window(STATUS_WINDOW_S)
         capacities = self.capacities()
-        last = self._trials()[-1:]
+        last = self._trials(None)[-1:]
         return {
             "version": __version__,
             "build": BUILD,
@@ -144,9 +148,15 @@ class Service:
         """Profile and nine values that OSDs say they have, and whether those asked agree."""
         return _agreed(self._shown())
 
-    def _shown(self) -> Dict[int, Dict[str, str]]:
+    def running(self, device_class: str = "") -> List[int]:
+        """Sorted ids of the running OSDs, of all or of a class."""
+        running = self.inventory.running()
+        members = self.scopes.members.get(Scope(CLASS, device_class)) if device_class else None
+        return [osd for osd in running if members is None or osd in members.osds]
+
+    def _shown(self, device_class: str = "") -> Dict[int, Dict[str, str]]:
         """Options of some OSDs, of those that answer in time."""
-        osds = spread(self.inventory.running(), 3)
+        osds = spread(self.running(device_class), 3)
         asked: List[Tuple[str, str, Mapping[str, str]]] = [(f"osd.{osd}", "config show", {}) for osd in osds]
         answers = self.commander.tell_many(asked, 2.0)
         return {int(daemon[len("osd.") :]): parsed(text, "config show") for (daemon, _), text in answers.items()}
@@ -213,41 +223,59 @@ class Service:
         windows = history.hours() if hours else history.windows()
         return {
             "windows": [window.to_dict() for window in windows[-limit:]],
-            "trials": [trial.to_dict() for trial in self._trials()[-limit:]],
+            "trials": [trial.to_dict() for trial in self._trials(None)[-limit:]],
             "changes": self.changes().journal()[-limit:],
         }
 
-    def recommend(self) -> Dict[str, Any]:
-        """What the optimiser would try next, and what is known about it. Takes as long as the worker may."""
-        slo = self.slos.read()
+    def aim(self, device_class: str = "") -> Aim:
+        """What an automatic mode is for: that of a class, or without one that of the cluster as a whole."""
+        target = lambda: str(self.option("auto_target"))  # noqa: E731
+        return Aim(self.sampler, self.scopes, self.slos, target, self.who, device_class)
+
+    def recommend(self, aim: Optional[Aim] = None) -> Dict[str, Any]:
+        """What the optimiser would try next, and what is known about it. Takes as long as the worker may.
+
+        Without an aim it is about the cluster as a whole.
+        """
+        aim = aim or self.aim()
+        slo = aim.slo()
         if slo is None:
-            raise InputError("recommend", "no SLO", "one first: ceph tuner slo set 'client.p95_ms<=80'")
-        trials, window = self._trials(), self.sampler.window(BASELINE_WINDOW_S)
-        now = at_work(_means(window))
-        baseline = self.baseline() or now or None
-        shown = self._shown()
+            raise self._no_slo(aim)
+        trials, window = self._trials(aim.device_class), aim.window(BASELINE_WINDOW_S)
+        now, reference = at_work(_means(window)), aim.seen(self.reference())
+        baseline = aim.seen(self.baseline() or {}) or now or None
+        shown = self._shown(aim.device_class)
         in_force = _agreed(shown)["settings"]
         # relative bounds refer to what `status` holds them against
-        fixed = absolute(slo, self.reference())
+        fixed = absolute(slo, reference)
         answer = self._ask(fixed, shown, baseline, trials, len(trials), explain=True)
         proposal = answer["proposals"][0] if answer["proposals"] else None
         return {
             "proposal": proposal,
-            "commands": self._commands(proposal["settings"]) if proposal else [],
+            "commands": self._commands(proposal["settings"], aim.target) if proposal else [],
             "verdict": answer.get("verdict"),
             "best": answer.get("best"),
             "explanation": answer.get("explanation"),
             "elsewhere": answer.get("elsewhere", []),
-            "slo": [verdict.to_dict() for verdict in evaluate(slo, now, self.reference())],
+            "slo": [verdict.to_dict() for verdict in evaluate(slo, now, reference)],
             "in_force": in_force,
             "trials": len(trials),
-            "capacity": self._accounting(in_force, now),
+            "capacity": self._accounting(in_force, now, aim.device_class),
         }
 
-    def ask_for(self, slo: Slo, baseline: Mapping[str, float], begun: float, seed: int) -> Dict[str, Any]:
+    def _no_slo(self, aim: Aim) -> InputError:
+        classes = self.scopes.classes()
+        if classes and not aim.device_class:
+            return InputError("recommend", "objectives by device class", f"--device-class {' or '.join(classes)}")
+        what = f"{{class={aim.device_class}}}" if aim.device_class else ""
+        return InputError("recommend", "no SLO", f"one first: ceph tuner slo set 'client.p95_ms{what}<=80'")
+
+    def ask_for(
+        self, slo: Slo, baseline: Mapping[str, float], begun: float, seed: int, device_class: str = ""
+    ) -> Dict[str, Any]:
         """Have the optimiser propose for the cluster as it is since `begun`: older trials were under another load."""
-        trials = [trial for trial in self._trials() if trial.at >= begun]
-        return self._ask(slo, self._shown(), baseline, trials, seed)
+        trials = [trial for trial in self._trials(device_class) if trial.at >= begun]
+        return self._ask(slo, self._shown(device_class), baseline, trials, seed)
 
     def _ask(
         self,
@@ -302,9 +330,10 @@ class Service:
         """The release's era."""
         return release_of(self.release_version())
 
-    def _trials(self) -> List[Trial]:
+    def _trials(self, device_class: Optional[str] = "") -> List[Trial]:
+        """Those of the whole cluster, or of a class; None: all."""
         read = (Trial.remembered(record) for record in self.history().trials())
-        return [trial for trial in read if trial is not None]
+        return [each for each in read if each is not None and device_class in (None, each.device_class)]
 
     def reference(self) -> Dict[str, float]:
         """What relative bounds refer to: the first that was seen, or a tuning run's baseline."""
@@ -315,15 +344,16 @@ class Service:
         known = [trial.means for trial in self._trials() if trial.run.kind == "baseline" and trial.failed is None]
         return known[-1] if known else None
 
-    def _commands(self, settings: Mapping[str, Any]) -> List[str]:
+    def _commands(self, settings: Mapping[str, Any], target: str) -> List[str]:
         """What an operator would type; the worker's fractions become the release's units on the way."""
         profile = Profile.make("proposed", self.release(), {k: v for k, v in settings.items() if k != PROFILE})
         changes = self.changes()
-        return changes.commands("osd", changes.translated(profile, "osd").settings)
+        return changes.commands(target, changes.translated(profile, target).settings)
 
-    def _accounting(self, in_force: Mapping[str, Any], now: Mapping[str, float]) -> Dict[str, Any]:
-        """What the capacity is promised to, in IOPS of the whole cluster."""
-        running, asked = self.inventory.running(), self.capacities()
+    def _accounting(self, in_force: Mapping[str, Any], now: Mapping[str, float], device_class: str) -> Dict[str, Any]:
+        """What the capacity is promised to, in IOPS of the whole cluster or class."""
+        running = self.running(device_class)
+        asked = self.capacities(spread(running, ASKED_OSDS))
         total = sum(capacity.iops for capacity in asked) * (len(running) / len(asked)) if asked else 0.0
         release = self.release()
         profile = release.profiles.get(str(in_force.get(PROFILE)), {})

@@ -6,6 +6,7 @@ import json
 from typing import Any, Dict, Mapping, Optional
 
 from ceph_tuner.errors import InputError
+from ceph_tuner.metrics import Scope, parted, scoped
 from ceph_tuner.ports import Store
 from ceph_tuner.slo import Objective, Slo, parse_slo
 from ceph_tuner.stored_slo import BASELINE, SLO_KEY, stored_baseline, stored_slo
@@ -27,11 +28,17 @@ class SloBook:
         """What relative bounds refer to, as far as it was seen."""
         return stored_baseline(self._store)
 
-    def refer(self, slo: Slo, means: Mapping[str, float]) -> None:
-        """Keep for good what the relative bounds of an SLO refer to, where it is seen for the first time."""
+    def refer(self, slo: Slo, means: Mapping[str, float], scope: Optional[Scope] = None) -> None:
+        """Keep for good what the relative bounds of an SLO refer to, where it is seen for the first time.
+
+        With a scope, the names of `slo` and `means` are those of a whole cluster, which the scope stands for.
+        """
         known = self.baseline()
-        relative = [objective.metric for objective in slo.objectives if objective.bound.relative]
-        new = {name: means[name] for name in relative if name in means and name not in known}
+        relative = [
+            objective.metric for objective in slo.objectives if objective.bound.relative and objective.metric in means
+        ]
+        named = {name if parted(name)[1] is not None else scoped(name, scope): means[name] for name in relative}
+        new = {name: value for name, value in named.items() if name not in known}
         if new:
             self._store.set(BASELINE, json.dumps({**known, **new}))
 

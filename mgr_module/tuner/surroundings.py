@@ -22,14 +22,15 @@ from ceph_tuner.guard import Breach, Sight
 from ceph_tuner.journal import Journal
 from ceph_tuner.plan import Restore
 from ceph_tuner.ports import ConfigEntry
+from ceph_tuner.reading import spread
 from ceph_tuner.sample import Sample, Window, at_work
 from ceph_tuner.slo import Slo, evaluate
 from ceph_tuner.target import Place
 
+from .aim import Aim
 from .capacity import CAPACITY_OPTION, Capacity
 from .proto import Mgr
-from .sampler import Sampler
-from .service import Service
+from .service import ASKED_OSDS, Service
 
 LATE = 2.5
 """Sampling intervals after which the newest sample is too old to tell anything."""
@@ -63,12 +64,14 @@ class Surroundings:
         self,
         mgr: Mgr,
         service: Service,
-        sampler: Sampler,
+        aim: Aim,
         running: Callable[[], Mapping[int, int]],
         interval: Callable[[], float],
         now: Callable[[], float],
+        busy: Callable[[], str] = str,
     ) -> None:
-        self._mgr, self._service, self._sampler = mgr, service, sampler
+        """`busy` says, where another mode has something on trial, which: a cluster has one trial at a time."""
+        self._mgr, self._service, self._aim, self._busy = mgr, service, aim, busy
         self._running, self._interval, self._now = running, interval, now
         self._calm = Calm()
         self._change = Change()
@@ -87,13 +90,15 @@ class Surroundings:
 
     def look(self, state: State, policy: Policy) -> View:
         """Look once, after a sample was taken or missed."""
-        now, sample, sight = self._now(), self._sampler.latest(), self._newest_sight()
+        now, sample, sight = self._now(), self._aim.latest(), self._newest_sight()
         if sight is not None:
             self.sight = sight
-            self._calm = self._calm.after(sight, self._running())
+            self._calm = self._calm.after(sight, self._aim.running(self._running()))
         slo, reference = self._wanted()
         outside = outside_hours(now, policy)
         wait = reason_to_wait(now, policy, self._calm, state.moves, state.failures, state.failed_at, state.declined_at)
+        if not state.on_cluster:
+            wait = "; ".join(filter(None, (wait, self._busy())))
         if sight is None:
             wait = "; ".join(filter(None, ("no fresh sample", wait)))
         return View(
@@ -124,7 +129,7 @@ class Surroundings:
         if state.condition:
             self._change = self._change.after(Condition.from_dict(state.condition), condition, policy)
         if self._slo is not None and self._slo.needs_baseline and not state.on_cluster:
-            self._service.slos.refer(self._slo, closed.means)
+            self._aim.refer(self._slo, closed.means)
         return breach
 
     def complete(self, seen: Seen, view: View, breach: Optional[Breach], policy: Policy) -> Seen:
@@ -169,16 +174,16 @@ class Surroundings:
     def _wanted(self) -> Tuple[Optional[Slo], Mapping[str, float]]:
         # monitors that do not answer blind nobody: samples come from the mgr's memory
         with contextlib.suppress(ClusterTimeout, CommandFailed):
-            slo = self._service.slos.read()
+            slo = self._aim.slo()
             if slo is not None and slo.needs_baseline:
-                self._reference = self._service.reference()
+                self._reference = self._aim.seen(self._service.reference())
                 slo = absolute(slo, self._reference)
             self._slo = slo
         return self._slo, self._reference
 
     def _newest_sight(self) -> Optional[Sight]:
         """By the newest sample; None where that is missing."""
-        sample = self._sampler.latest()
+        sample = self._aim.latest()
         fresh = sample is not None and self._now() - sample.at < LATE * self._interval()
         return self._sight_of(sample) if sample is not None and fresh else None
 
@@ -219,7 +224,7 @@ class Surroundings:
 
     def _condition_of(self, means: Mapping[str, float]) -> Condition:
         # down OSDs count: one that restarts makes no other cluster
-        classes = {place.osd: place.device_class or "none" for place in self._places()}
+        classes = {place.osd: place.device_class or "none" for place in self._places() if self._aim.tunes(place)}
         capacities: Dict[str, List[float]] = {}
         for capacity in self._capacities():
             capacities.setdefault(classes.get(capacity.osd, "none"), []).append(capacity.iops)
@@ -237,9 +242,10 @@ class Surroundings:
         And once more in the window after that: an OSD tells the mgr some seconds later what it reckons with now.
         """
         entries = [entry for entry in self._service.config.dump() if entry.name.startswith(CAPACITY_OPTION)]
-        cause = (entries, dict(self._running()))
+        cause = (entries, dict(self._aim.running(self._running())))
         if self._reckoned[0] != cause or not self._reckoned[1]:
-            self._reckoned = (cause, self._reckoned[0] == cause, self._service.capacities())
+            asked = spread(self._service.running(self._aim.device_class), ASKED_OSDS)
+            self._reckoned = (cause, self._reckoned[0] == cause, self._service.capacities(asked))
         return self._reckoned[2]
 
     def _upset(self, state: State) -> str:

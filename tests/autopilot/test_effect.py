@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Pair
-from ceph_tuner.autopilot.effect import DIRECTIONS, drawn_in, effects, harm_ruled_out, verdict_on, worse_at_all
+from ceph_tuner.autopilot.effect import drawn_in, effects, harm_ruled_out, verdict_on, worse_at_all
 
 LATENCY, RATE = "client.p95_ms", "recovery.bytes_s"
 LOWER = {LATENCY: True, RATE: False}
@@ -182,8 +182,3 @@ def test_verdicts_by_where_the_interval_lies(
         assert verdict_on(*ends, lower_is_better, 0.05) == verdict
         assert worse_at_all(effect, lower_is_better) == at_all
         assert harm_ruled_out(effect, lower_is_better, 0.05) == ruled_out
-
-
-def test_every_metric_has_a_direction() -> None:
-    assert DIRECTIONS[LATENCY]
-    assert not DIRECTIONS[RATE]

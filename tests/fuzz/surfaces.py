@@ -344,7 +344,7 @@ class Worker:
         self.answer = b""
         service.ask_worker = lambda *_: worker._answer(0, self.answer, b"\x1b[2Jlast words")  # type: ignore[assignment]
         aboard = self.module.aboard
-        self.proposer = Proposer(aboard.service, lambda: "osd", aboard.twin.clock.now)
+        self.proposer = Proposer(aboard.service, aboard.service.aim(), aboard.twin.clock.now)
 
     def __call__(self, randomness: random.Random) -> int:
         """To `recommend`, and to the automatic mode."""

@@ -19,10 +19,10 @@ from ceph_tuner.clusters.twin_mgr import TwinMgr
 from ceph_tuner.lock import Lock
 from ceph_tuner.ports import Clock, Store
 from tuner import compat
-from tuner.automatic import Automatic
 from tuner.collect import Collector
 from tuner.commander import MgrCommander
 from tuner.inventory import MgrInventory
+from tuner.modes import Modes
 from tuner.options import DEFAULTS
 from tuner.sampler import Sampler
 from tuner.service import Service
@@ -94,7 +94,7 @@ class OnTwin:
             self.options.__getitem__,
             "ceph tuner in mgr.a",
         )
-        self.automatic = Automatic(
+        self.modes = Modes(
             self.mgr,
             self.service,
             self.sampler,
@@ -104,7 +104,7 @@ class OnTwin:
             self.twin.clock,
             new_lock,
         )
-        self.driver = self.automatic.driver
+        self.driver = self.modes.whole.driver
 
     def sample(self, count: int = 1) -> None:
         """Samples, each with the turn that follows it; missed ones while it is blind."""
@@ -112,8 +112,10 @@ class OnTwin:
             self.twin.clock.sleep(5.0)
             if not self.blind:
                 self.sampler.tick()
-            self.automatic.sampled()
-            self.driver.attempt()
+            self.modes.attempt()
+            self.modes.sampled()
+            for mode in self.modes.all:
+                mode.driver.attempt()
 
     def during(self, work: Callable[[], Any]) -> Any:
         """Do an operator's work in a thread of its own, while the driver takes its turns."""
@@ -128,7 +130,8 @@ class OnTwin:
         thread = threading.Thread(target=run)
         thread.start()
         while thread.is_alive():
-            self.driver.attempt()
+            for mode in self.modes.all:
+                mode.driver.attempt()
             thread.join(0.01)
         if isinstance(found[0], Exception):
             raise found[0]
@@ -145,7 +148,7 @@ class OnTwin:
         """Switched on, with an objective that is missed, and a proposal of these settings on the cluster."""
         self.service.slo_set(objective, False, 1.0, "")
         self.options["worker_python"] = "/no/such/python"
-        self.during(lambda: self.automatic.switch("auto"))
+        self.during(lambda: self.modes.switch("auto"))
         self.until("asking")
         for thread in threading.enumerate():
             if thread.name == "tuner-asking":

@@ -37,7 +37,8 @@ class Loaded(RunningMgr, tuner.Module):  # type: ignore[misc]
         if not self.log.filters:
             self.log.addFilter(PrintableLog())
         self._stop, self._jobs, self._checks = threading.Event(), Jobs(), {}
-        self._sampler, self._service, self._automatic = aboard.sampler, aboard.service, aboard.automatic
+        self._sampler, self._service, self._modes = aboard.sampler, aboard.service, aboard.modes
+        self._collector = aboard.collector
 
     def get_module_option(self, name: str, default: Any) -> Any:
         return self.aboard.options.get(name, default)

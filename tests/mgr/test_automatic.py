@@ -37,7 +37,7 @@ def test_a_rollback_while_a_trial_is_on_takes_the_trial_back_alone_and_pauses() 
     aboard = OnTwin()
     aboard.service.profile_apply("high_client_ops", "osd", True)
     aboard.on_trial(**CHANGED)
-    done = aboard.during(lambda: aboard.automatic.rollback(True, None, False))
+    done = aboard.during(lambda: aboard.modes.rollback(True, None, False))
     assert [row["change"] for row in done["undone"]] == [2]
     assert states(aboard) == {1: "applied", 2: "undone"}
     assert aboard.driver.state.paused
@@ -49,14 +49,14 @@ def test_a_rollback_of_everything_takes_the_trial_back_and_then_all_the_rest() -
     aboard = OnTwin()
     aboard.service.profile_apply("high_client_ops", "osd", True)
     aboard.on_trial(**CHANGED)
-    done = aboard.during(lambda: aboard.automatic.rollback(True, None, True))
+    done = aboard.during(lambda: aboard.modes.rollback(True, None, True))
     assert [row["change"] for row in done["undone"]] == [1]
     assert set(states(aboard).values()) == {"undone"}
 
 
 def test_a_rollback_that_only_shows_leaves_the_trial_alone() -> None:
     aboard = on_trial()
-    shown = aboard.during(lambda: aboard.automatic.rollback(False, None, False))
+    shown = aboard.during(lambda: aboard.modes.rollback(False, None, False))
     assert [row["change"] for row in shown["would"]] == [1]
     assert aboard.driver.state.phase == TRYING
     assert aboard.driver.state.paused == ""
@@ -65,15 +65,15 @@ def test_a_rollback_that_only_shows_leaves_the_trial_alone() -> None:
 def test_without_a_trial_a_rollback_takes_the_newest_change_back_and_pauses_nothing() -> None:
     aboard = OnTwin()
     aboard.service.profile_apply("high_client_ops", "osd", True)
-    aboard.during(lambda: aboard.automatic.switch("auto"))
-    done = aboard.during(lambda: aboard.automatic.rollback(True, None, False))
+    aboard.during(lambda: aboard.modes.switch("auto"))
+    done = aboard.during(lambda: aboard.modes.rollback(True, None, False))
     assert [row["change"] for row in done["undone"]] == [1]
     assert aboard.driver.state.paused == ""
 
 
 def apply(aboard: OnTwin, really: bool) -> Any:
     work = lambda: aboard.service.profile_apply("high_client_ops", "osd", really)  # noqa: E731
-    return aboard.during(lambda: aboard.automatic.by_hand(really, "profile high_client_ops applied", work))
+    return aboard.during(lambda: aboard.modes.by_hand(really, "profile high_client_ops applied", work))
 
 
 def test_a_profile_that_is_applied_while_a_trial_is_on_comes_after_the_trial_has_gone() -> None:
@@ -85,7 +85,7 @@ def test_a_profile_that_is_applied_while_a_trial_is_on_comes_after_the_trial_has
     assert aboard.driver.state.paused == "paused profile high_client_ops applied"
     # that was the operator's own hand: nobody speaks of drift
     aboard.sample(3)
-    assert "drift" not in [record.what for record in aboard.automatic.trail.newest()]
+    assert "drift" not in [record.what for record in aboard.modes.whole.trail.newest()]
 
 
 def test_a_profile_that_is_only_shown_ends_no_trial() -> None:
@@ -97,20 +97,20 @@ def test_a_profile_that_is_only_shown_ends_no_trial() -> None:
 @pytest.mark.parametrize("word", ["off", "dry-run"])
 def test_switching_off_takes_the_trial_back(word: str) -> None:
     aboard = on_trial()
-    document = aboard.during(lambda: aboard.automatic.switch(word))
+    document = aboard.during(lambda: aboard.modes.switch(word))
     assert (document["mode"], document["phase"]) == (word, OBSERVING)
     assert scrubs(aboard) == []
 
 
 def test_a_mode_that_is_none_is_refused() -> None:
     with pytest.raises(InputError, match="turbo"):
-        OnTwin().automatic.switch("turbo")
+        OnTwin().modes.switch("turbo")
 
 
 def test_no_bench_while_settings_are_on_trial() -> None:
     aboard = on_trial()
     with pytest.raises(InputError, match="on trial"):
-        aboard.automatic.measure(0, True)
+        aboard.modes.measure(0, True)
 
 
 # options
@@ -127,15 +127,15 @@ def test_options_that_make_no_sense_end_the_trial_and_let_nothing_new_begin_and_
     aboard.sample()
     assert scrubs(aboard) == []
     (name,) = changed
-    assert any(name.partition("_")[2] in line for line in aboard.automatic.health()["TUNER_STOPPED"])
-    assert any("makes no sense" in note for note in aboard.automatic.document()["notes"])
+    assert any(name.partition("_")[2] in line for line in aboard.modes.health()["TUNER_STOPPED"])
+    assert any("makes no sense" in note for note in aboard.modes.document()["notes"])
     aboard.sample(20)
     assert aboard.driver.state.phase == OBSERVING
     # an operator can still say something
-    assert aboard.during(lambda: aboard.automatic.tell("pause", "lunch"))["paused"]
+    assert aboard.during(lambda: aboard.modes.tell("pause", "lunch"))["paused"]
     aboard.options.update(before)
     aboard.sample()
-    assert "TUNER_STOPPED" not in aboard.automatic.health()
+    assert "TUNER_STOPPED" not in aboard.modes.health()
 
 
 # what an operator sees
@@ -143,26 +143,26 @@ def test_options_that_make_no_sense_end_the_trial_and_let_nothing_new_begin_and_
 
 def test_health_checks_are_documented_ones_and_follow_the_state() -> None:
     aboard = on_trial()
-    assert set(aboard.automatic.health()) <= set(CHECKS)
-    assert "TUNER_PAUSED" not in aboard.automatic.health()
-    aboard.during(lambda: aboard.automatic.tell("pause", "lunch"))
-    assert "lunch" in aboard.automatic.health()["TUNER_PAUSED"][0]
-    aboard.during(lambda: aboard.automatic.tell("resume"))
-    assert "TUNER_PAUSED" not in aboard.automatic.health()
-    assert set(health.raised(aboard.automatic.health())) <= set(CHECKS)
+    assert set(aboard.modes.health()) <= set(CHECKS)
+    assert "TUNER_PAUSED" not in aboard.modes.health()
+    aboard.during(lambda: aboard.modes.tell("pause", "lunch"))
+    assert "lunch" in aboard.modes.health()["TUNER_PAUSED"][0]
+    aboard.during(lambda: aboard.modes.tell("resume"))
+    assert "TUNER_PAUSED" not in aboard.modes.health()
+    assert set(health.raised(aboard.modes.health())) <= set(CHECKS)
 
 
 def test_a_hard_objective_that_is_missed_is_a_check_once_nothing_more_is_tried(tmp_path: Any) -> None:
     nothing = '{"version": 1, "ok": true, "proposals": [], "verdict": {"state": "done", "reason": "nothing better"}}'
     aboard = OnTwin(worker_python=answering(tmp_path, nothing))
     aboard.service.slo_set("client.p95_ms<=0.01", False, 1.0, "")
-    aboard.during(lambda: aboard.automatic.switch("auto"))
+    aboard.during(lambda: aboard.modes.switch("auto"))
     aboard.until("asking")
     for thread in threading.enumerate():
         if thread.name == "tuner-asking":
             thread.join()
     aboard.sample()
-    lines = aboard.automatic.health()["TUNER_SLO_MISSED"]
+    lines = aboard.modes.health()["TUNER_SLO_MISSED"]
     assert any("client.p95_ms" in line for line in lines)
     assert any("nothing better" in line for line in lines)
 
@@ -170,26 +170,26 @@ def test_a_hard_objective_that_is_missed_is_a_check_once_nothing_more_is_tried(t
 def test_a_turn_that_fails_is_a_check_unless_it_is_switched_off() -> None:
     aboard = OnTwin()
     aboard.driver._problem = "no quorum"
-    assert "TUNER_STOPPED" not in aboard.automatic.health()
-    aboard.during(lambda: aboard.automatic.switch("auto"))
+    assert "TUNER_STOPPED" not in aboard.modes.health()
+    aboard.during(lambda: aboard.modes.switch("auto"))
     aboard.driver._problem = "no quorum"
-    assert aboard.automatic.health()["TUNER_STOPPED"] == ["no quorum"]
+    assert aboard.modes.health()["TUNER_STOPPED"] == ["no quorum"]
 
 
 def test_notes_say_what_stands_in_the_way_of_the_guardian_and_of_the_metrics() -> None:
     aboard = on_trial()
     # this mgr does not know its way to the monitors
-    assert any("mon_map" in note for note in aboard.automatic.notes())
-    aboard.during(lambda: aboard.automatic.switch("off"))
-    aboard.automatic.close()
+    assert any("mon_map" in note for note in aboard.modes.whole.notes())
+    aboard.during(lambda: aboard.modes.switch("off"))
+    aboard.modes.close()
 
 
 def test_the_trail_is_part_of_the_past_the_newest_last() -> None:
     aboard = on_trial()
-    rows = aboard.automatic.past(3)
+    rows = aboard.modes.past(3)
     assert [row["number"] for row in rows] == sorted(row["number"] for row in rows)
     assert [(row["what"], row["outcome"]) for row in rows][-2:] == [(APPLY, ""), (APPLY, "written")]
-    assert {row["what"] for row in aboard.automatic.past(100)} <= set(KINDS)
+    assert {row["what"] for row in aboard.modes.past(100)} <= set(KINDS)
 
 
 def progress(aboard: OnTwin) -> List[str]:
@@ -199,11 +199,11 @@ def progress(aboard: OnTwin) -> List[str]:
 def test_the_progress_bar_of_a_trial_that_an_operator_ends_has_not_failed() -> None:
     aboard = OnTwin()
     # an earlier trial did harm
-    aboard.automatic._crew.note(Note("taken back", "harm"), aboard.twin.clock.now())
+    aboard.modes.whole._crew.note(Note("taken back", "harm"), aboard.twin.clock.now())
     aboard.on_trial(**CHANGED)
     aboard.sample()
     assert "update" in progress(aboard)
-    aboard.during(lambda: aboard.automatic.tell("pause"))
+    aboard.during(lambda: aboard.modes.tell("pause"))
     aboard.sample()
     assert progress(aboard)[-1] == "complete"
 
@@ -220,7 +220,7 @@ def test_groups_are_sampled_apart_while_a_trial_is_on_and_no_longer() -> None:
     aboard = on_trial()
     aboard.sample()
     assert aboard.sampler.groups.members() == ((0,), (1, 2, 3))
-    aboard.during(lambda: aboard.automatic.tell("pause"))
+    aboard.during(lambda: aboard.modes.tell("pause"))
     aboard.sample()
     assert aboard.sampler.groups.members() == ()
 
@@ -228,7 +228,7 @@ def test_groups_are_sampled_apart_while_a_trial_is_on_and_no_longer() -> None:
 def test_the_metrics_are_those_of_the_state() -> None:
     aboard = on_trial()
     aboard.sample()
-    found = aboard.automatic._metrics()
+    found = aboard.modes.whole.exported()
     assert (found["mode"], found["phase"], found["stage"], found["stages"]) == ("auto", TRYING, 1, 2)
     assert found["changes_on_trial"] == 1
     assert found["slo"][0]["met"] is False
@@ -239,11 +239,11 @@ def test_objectives_are_exported_while_the_automatic_mode_is_off_too() -> None:
     try:
         aboard.service.slo_set("client.p95_ms<=0.01", False, 1.0, "")
         aboard.sample(3)
-        found = aboard.automatic._metrics()
-        assert (found["mode"], found["release"]) == ("off", aboard.service.release_version())
+        found = aboard.modes.whole.exported()
+        assert (found["mode"], aboard.modes.whole.release) == ("off", aboard.service.release_version())
         assert [verdict["met"] for verdict in found["slo"]] == [False]
         aboard.service.slo_remove("all")
         aboard.sample()
-        assert aboard.automatic._metrics()["slo"] == []
+        assert aboard.modes.whole.exported()["slo"] == []
     finally:
-        aboard.automatic._endpoint.close()
+        aboard.modes._endpoint.close()

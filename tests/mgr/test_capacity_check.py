@@ -229,4 +229,4 @@ def test_the_mgr_itself_knows_what_an_osds_pgs_do(scrubbing: bool, monkeypatch: 
     aboard.sample(3)
     # the twin's OSDs have no bench: where it is reached, it is refused as a command and not as an OSD at work
     with pytest.raises(InputError if scrubbing else CommandFailed, match="scrubbing" if scrubbing else "no result"):
-        aboard.automatic.measure(1, False)
+        aboard.modes.measure(1, False)

@@ -38,7 +38,7 @@ def trial(rollout: Rollout = ALTERNATING) -> OnTwin:
 
 
 def told(aboard: OnTwin, what: str) -> List[str]:
-    return [record.why for record in aboard.automatic.trail.newest() if record.what == what]
+    return [record.why for record in aboard.modes.whole.trail.newest() if record.what == what]
 
 
 @pytest.mark.parametrize("rollout", [ALTERNATING, ROLLOUT])
@@ -72,7 +72,7 @@ def test_nothing_is_begun_for_clients_that_are_away(tmp_path: object) -> None:
     lens.shown = {**AWAY, "scrub.bytes_s": 5.0, "scrub.objects_s": 5.0}
     aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
     aboard.service.slo_set("scrub.bytes_s>=30 MB/s", False, 1.0, "")
-    aboard.during(lambda: aboard.automatic.switch("auto"))
+    aboard.during(lambda: aboard.modes.switch("auto"))
     aboard.sample(40)
     assert aboard.driver.seen is not None
     # scrub is too slow, and no trial for it could show what it does to the clients

@@ -65,7 +65,7 @@ def test_other_pages_say_where_the_metrics_are(endpoint: Endpoint) -> None:
 def test_a_document_that_cannot_be_shown_costs_that_answer_alone(endpoint: Endpoint) -> None:
     port = free_port()
     endpoint.listen(LOOPBACK, port)
-    endpoint.publish({"slo": [{}]})
+    endpoint.publish({"modes": [{"slo": [{}]}]})
     status, _, text = ask(port)
     assert status == 500
     assert "KeyError" in text

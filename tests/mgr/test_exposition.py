@@ -16,7 +16,7 @@ from ceph_tuner.metrics import METRICS
 from ceph_tuner.printable import printable
 from ceph_tuner.sample import Measure, Window
 from ceph_tuner.slo import Slo, evaluate, parse_objective
-from tuner.exposition import FAMILIES, Document, exposition
+from tuner.exposition import FAMILIES, Document, ModeDocument, exposition
 
 SLO = Slo("cluster", tuple(parse_objective(text) for text in ("client.p95_ms <= 80", "recovery.bytes_s >= 50 MB/s")))
 SEEN = {"client.p95_ms": 91.0, "recovery.bytes_s": 60e6}
@@ -68,6 +68,16 @@ def whole() -> Document:
         "release": "20.2.4",
         "sample": {"at": 1_800_000_000.5, "values": {}},
         "window": Window(0.0, 60.0, measures).to_dict(),
+        "modes": [mode()],
+        "tick_s": 0.0084,
+        "sampling_failures": 0,
+    }
+
+
+def mode(device_class: str = "") -> ModeDocument:
+    """An automatic mode with everything in it."""
+    return {
+        "device_class": device_class,
         "slo": [verdict.to_dict() for verdict in evaluate(SLO, SEEN)],
         "mode": AUTO,
         "phase": TRYING,
@@ -78,8 +88,6 @@ def whole() -> Document:
         "trial_windows": 5,
         "effects": [Effect("client.p95_ms", -0.2, -0.3, -0.1, 5, "better").to_dict()],
         "counts": {"changes": 4, "rollbacks": {"slow operations": 1}, "events": {"taken back": 1}},
-        "tick_s": 0.0084,
-        "sampling_failures": 0,
         "worker_failures": 2,
     }
 
@@ -121,7 +129,7 @@ def test_objectives_are_shown_in_base_units() -> None:
 
 
 def test_an_objective_that_was_not_seen_is_neither_met_nor_missed() -> None:
-    found = series(exposition({"slo": [verdict.to_dict() for verdict in evaluate(SLO, {})]}))
+    found = series(exposition({"modes": [{"slo": [verdict.to_dict() for verdict in evaluate(SLO, {})]}]}))
     assert {name for name, _ in found} == {"ceph_tuner_slo_bound"}
 
 
@@ -134,18 +142,18 @@ def test_mode_and_phase_are_sets_of_which_one_is_true() -> None:
 
 def test_an_interval_that_is_still_open_has_no_end() -> None:
     effect = Effect("client.iops", 0.1, float("-inf"), 0.5, 2, UNKNOWN)
-    found = series(exposition({"effects": [effect.to_dict()]}))
+    found = series(exposition({"modes": [{"effects": [effect.to_dict()]}]}))
     assert {name for name, _ in found} == {"ceph_tuner_effect_ratio", "ceph_tuner_effect_high_ratio"}
 
 
 def test_nothing_seen_is_an_empty_page() -> None:
     assert exposition({}) == ""
-    assert exposition({"sample": None, "window": None, "slo": [], "effects": [], "counts": {}}) == ""
+    assert exposition({"sample": None, "window": None, "modes": [{"slo": [], "effects": [], "counts": {}}]}) == ""
 
 
 def test_what_is_no_finite_number_is_left_out() -> None:
     for value in (math.nan, math.inf, -math.inf, None, "12"):
-        document: Any = {"tick_s": value, "worker_failures": 3}
+        document: Any = {"tick_s": value, "modes": [{"worker_failures": 3}]}
         assert list(series(exposition(document)).values()) == [3.0]
 
 
@@ -158,7 +166,9 @@ def test_a_whole_document_shows_every_family_with_the_labels_that_are_documented
 
 @given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")), st.floats(allow_nan=False))
 def test_texts_of_any_kind_survive_as_labels_as_far_as_they_can_be_shown(rule: str, release: str, tick: float) -> None:
-    text = exposition({"version": "1", "release": release, "tick_s": tick, "counts": {"rollbacks": {rule: 3}}})
+    text = exposition(
+        {"version": "1", "release": release, "tick_s": tick, "modes": [{"counts": {"rollbacks": {rule: 3}}}]}
+    )
     # the format's line ends are "\n" alone; Prometheus's Python parser splits at no other, too
     found = series(text)
     assert one(found, "rollbacks_total", rule=printable(rule, lines=True)) == 3.0

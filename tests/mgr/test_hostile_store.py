@@ -94,8 +94,8 @@ def test_whatever_lies_in_the_store_sampling_commands_and_the_way_back_go_on(
 @pytest.mark.parametrize("at", [1e300, -1e300, 1e18])
 def test_a_record_of_no_time_costs_nothing_but_itself(module: Loaded, at: float) -> None:
     module.aboard.service.store.set("audit/000000", record(at))
-    module._automatic._crew.remember()
-    module._automatic._crew.recent += [Record(2, at, "x", TAKEN_BACK, "a\x1b[2J\nforged", {"rule": "slo"})]
+    module._modes.whole._crew.remember()
+    module._modes.whole._crew.recent += [Record(2, at, "x", TAKEN_BACK, "a\x1b[2J\nforged", {"rule": "slo"})]
     module._report_health()
     assert health.UNKNOWN not in module.health_checks
     assert module.run("history")[0] == 0
@@ -119,8 +119,8 @@ def test_no_exception_ends_sampling_or_makes_a_command_fail(module: Loaded, monk
 
     for owner, name in [
         (module._sampler, "tick"),
-        (module._automatic, "sampled"),
-        (module._automatic, "health"),
+        (module._modes, "sampled"),
+        (module._modes, "health"),
         (module._service, "health"),
         (module, "set_health_checks"),
         (module, "get_module_option"),
@@ -132,7 +132,7 @@ def test_no_exception_ends_sampling_or_makes_a_command_fail(module: Loaded, monk
     module.serve()
     assert len(turns) > 40
     monkeypatch.undo()
-    for owner in (module._automatic, module._service):
+    for owner in (module._modes, module._service):
         monkeypatch.setattr(owner, "health", fail)
     assert module.run("auto_explain")[0] == 0
     unknown = module.health_checks[health.UNKNOWN]

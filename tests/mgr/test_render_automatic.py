@@ -116,11 +116,11 @@ def test_a_bench_says_what_became_of_its_result(stored: bool, change: Any, words
 def test_what_the_module_really_gives_can_be_shown() -> None:
     aboard = OnTwin().on_trial()
     aboard.sample(3)
-    shown = render_automatic.automatic(aboard.automatic.document())
+    shown = render_automatic.automatic(aboard.modes.document())
     assert "osd_max_scrubs" in shown
     assert "client.p95_ms" in shown
-    past = {**aboard.service.past(False, 10), "trail": aboard.automatic.past(10)}
+    past = {**aboard.service.past(False, 10), "trail": aboard.modes.past(10)}
     text = render_automatic.history(past)
     assert "apply" in text
     assert "osd.0" in text or "trial 1" in text
-    assert "osd.3" in render_automatic.capacity_report(aboard.automatic.capacity.report())
+    assert "osd.3" in render_automatic.capacity_report(aboard.modes.capacity.report())

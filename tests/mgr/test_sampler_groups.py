@@ -157,7 +157,7 @@ class Cluster:
     def now(self) -> float:
         return 1e6 + self.true + self.step
 
-    def read(self, now: float, groups: Sequence[Sequence[int]] = ()) -> Reading:
+    def read(self, now: float, groups: Sequence[Sequence[int]] = (), scopes: object = None) -> Reading:
         self.groups = groups
         found = reading(self.true, dict.fromkeys(range(6), 50.0))
         reports = {osd: Report(now, seen.values, 1) for osd, seen in found.osds.items()}

@@ -22,7 +22,7 @@ TRIED = State("auto", TRYING, proposed=Proposed(1, {"osd_max_scrubs": 3}, "why",
 
 def around(**options: Any) -> Tuple[Surroundings, OnTwin]:
     aboard = OnTwin(**options)
-    return aboard.automatic._around, aboard
+    return aboard.modes.whole._around, aboard
 
 
 def sampled(aboard: OnTwin, count: int = 2) -> None:
@@ -176,7 +176,7 @@ def test_an_objective_that_is_withdrawn_in_mid_trial_ends_it_and_keeps_nothing(w
     aboard.sample(30)
     assert aboard.driver.state.kept is None
     assert [entry.state for entry in aboard.entries()] == ["undone"]
-    assert any(P95 in record.why for record in aboard.automatic.trail.newest())
+    assert any(P95 in record.why for record in aboard.modes.whole.trail.newest())
 
 
 def test_another_bound_on_the_same_metric_goes_on_with_the_trial() -> None:
@@ -234,9 +234,9 @@ class Counted:
         self._original = getattr(owner, name)
         monkeypatch.setattr(owner, name, self)
 
-    def __call__(self) -> Any:
+    def __call__(self, *arguments: Any) -> Any:
         self.count += 1
-        return self._original()
+        return self._original(*arguments)
 
 
 def test_the_crush_tree_is_read_again_only_when_other_osds_run_or_after_a_while(

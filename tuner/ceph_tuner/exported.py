@@ -5,9 +5,9 @@ Names begin with `ceph_tuner_`; units are base units, so that latencies are in s
 
 from __future__ import annotations
 
-from typing import Dict, NamedTuple, Tuple
+from typing import Dict, NamedTuple, Optional, Tuple
 
-from ceph_tuner.metrics import METRICS
+from ceph_tuner.metrics import CLASS, METRICS, Scope, parted
 
 PREFIX = "ceph_tuner_"
 PRESENCE = f"{PREFIX}build_info"
@@ -34,6 +34,20 @@ def scale_of(metric: str) -> float:
     return MS if metric in METRICS and METRICS[metric].unit == "ms" else 1.0
 
 
+def scope_labels(scope: Optional[Scope]) -> Labels:
+    """The label that says which device class or pool a series is about; none where it is about the whole cluster."""
+    if scope is None:
+        return ()
+    return labelled(device_class=scope.name) if scope.kind == CLASS else labelled(pool=scope.name)
+
+
+def exported_at(metric: str) -> Optional[Exported]:
+    """Where a metric is, with or without a scope; None for what is none."""
+    plain, scope = parted(metric)
+    place = EXPORTED.get(plain)
+    return None if place is None else Exported(place.family, (*place.labels, *scope_labels(scope)))
+
+
 EXPORTED: Dict[str, Exported] = {
     "client.iops": Exported("operations_per_second", labelled(class_="client")),
     "client.read_iops": Exported("client_operations_per_second", labelled(direction="read")),
@@ -57,7 +71,7 @@ EXPORTED: Dict[str, Exported] = {
     "pgs.laggy": Exported("laggy_pgs", ()),
     "osds.down": Exported("down_osds", ()),
 }
-"""Metric -> its place; every metric has one."""
+"""Metric of the whole cluster -> its place; every metric has one."""
 for _class in ("recovery", "backfill", "scrub", "snaptrim"):
     EXPORTED[f"{_class}.objects_s"] = Exported("objects_per_second", labelled(class_=_class))
 for _class in ("client", "background_recovery", "background_best_effort"):

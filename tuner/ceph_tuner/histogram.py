@@ -58,6 +58,15 @@ class Histogram:
         counts = tuple(now - before for now, before in zip(self.counts, earlier.counts))
         return None if min(counts) < 0 else Histogram(self.upper_ms, counts)
 
+    def slowest(self, share: float) -> Histogram:
+        """Its slowest operations, this share of them all: no part of it that is as large has higher percentiles."""
+        left = round(min(max(share, 0.0), 1.0) * self.total)
+        kept = []
+        for count in reversed(self.counts):
+            kept.append(min(count, left))
+            left -= kept[-1]
+        return Histogram(self.upper_ms, tuple(reversed(kept)))
+
     def to_dict(self) -> Dict[str, Any]:
         """Plain numbers; buckets above the highest used one are cut off."""
         used = max((place for place, count in enumerate(self.counts) if count), default=-1) + 1

@@ -1,11 +1,36 @@
 """The names of everything that is measured: one vocabulary for samples, SLOs, trials and reports.
 
 Units are SI: seconds, bytes, per second; only latencies are in milliseconds, as operators state them.
+
+A name alone is about the whole cluster. With a scope it is about one device class or one pool:
+`client.p95_ms{class=nvme}`, `client.mean_ms{pool=volumes}`.
 """
 
 from __future__ import annotations
 
-from typing import Dict, NamedTuple
+import re
+from functools import lru_cache
+from typing import Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+
+CLASS, POOL = "class", "pool"
+"""Kinds of scopes."""
+
+
+class Scope(NamedTuple):
+    """What a metric is about where that is not the whole cluster."""
+
+    kind: str
+    """CLASS or POOL."""
+    name: str
+
+    def __str__(self) -> str:
+        """As it stands between a name's braces."""
+        return f"{self.kind}={self.name}"
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        return f"{'the OSDs of class' if self.kind == CLASS else 'the pool'} {self.name}"
 
 
 class Metric(NamedTuple):
@@ -63,5 +88,60 @@ _ALL = [
     Metric("osds.down", "1", True, "OSDs that are in and down"),
 ]
 
-METRICS: Dict[str, Metric] = {metric.name: metric for metric in _ALL}
-"""Every metric by its name, in the order in which people read them."""
+_BY_NAME: Dict[str, Metric] = {metric.name: metric for metric in _ALL}
+
+_PERCENTILES = ("p50_ms", "p95_ms", "p99_ms")
+OF_POOLS: FrozenSet[str] = frozenset(
+    name for name in _BY_NAME if name.split(".")[0] not in ("queue", "ops", "osds") and name != "recovery.objects_s"
+)
+"""Metrics that a pool has as well: OSDs count queues, slow operations and recoveries begun without their pool."""
+
+# a pool may be called almost anything; what would end the name, the line or the label is left out
+_SCOPED = re.compile(r"([a-z0-9_.]{1,60})\{(class|pool)=([^{}=,\s\"'<>]{1,100})\}")
+
+
+def parted(name: str) -> Tuple[str, Optional[Scope]]:
+    """A metric's name without its scope, and the scope; what is no scope stays in the name."""
+    found = _SCOPED.fullmatch(name)
+    return (found[1], Scope(found[2], found[3])) if found else (name, None)
+
+
+def scoped(name: str, scope: Optional[Scope]) -> str:
+    """The name of this metric in a scope; without one, the name itself."""
+    return name if scope is None else f"{name}{{{scope}}}"
+
+
+class _Metrics(Mapping[str, Metric]):
+    """The metrics in the order in which people read them; a look-up takes names with a scope as well."""
+
+    def __getitem__(self, name: str) -> Metric:
+        return _BY_NAME.get(name) or _within_scope(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_BY_NAME)
+
+    def __len__(self) -> int:
+        return len(_BY_NAME)
+
+
+@lru_cache(maxsize=1024)
+def _within_scope(name: str) -> Metric:
+    """Raises KeyError where there is no such metric."""
+    plain, scope = parted(name)
+    metric = _BY_NAME[plain]
+    if scope is None or (scope.kind == POOL and plain not in OF_POOLS):
+        raise KeyError(name)
+    at_most = ", at most" if scope.kind == POOL and plain.endswith(_PERCENTILES) else ""
+    return metric._replace(name=name, meaning=f"{metric.meaning}{at_most}: {scope.words}")
+
+
+METRICS: Mapping[str, Metric] = _Metrics()
+"""Every metric by its name, those of the whole cluster in the order in which people read them."""
+
+_PLACE = {name: place for place, name in enumerate(_BY_NAME)}
+
+
+def in_order(names: Iterable[str]) -> List[str]:
+    """Those of these names that are metrics, as people read them: the whole cluster's, then scope by scope."""
+    known = [(*parted(name), name) for name in names if name in METRICS]
+    return [name for plain, scope, name in sorted(known, key=lambda each: (each[1] or ("", ""), _PLACE[each[0]]))]

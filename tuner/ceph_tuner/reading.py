@@ -6,10 +6,24 @@ Every parser takes what is there and leaves out what is not: counters differ bet
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
-from dataclasses import dataclass, field
-from typing import Any, Collection, Dict, FrozenSet, Iterable, Mapping, Optional, Pattern, Tuple
+from dataclasses import dataclass, field, replace
+from typing import (
+    Any,
+    Callable,
+    Collection,
+    Dict,
+    FrozenSet,
+    Iterable,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Pattern,
+    Sequence,
+    Tuple,
+)
 
 from ceph_tuner.counters import Report
 from ceph_tuner.errors import RetryLater
@@ -72,6 +86,31 @@ class PgDetail:
         return "deep" in self.state if "scrubbing" in self.state else self.deep_scrubbed == self.scrub_ended
 
 
+class Served(NamedTuple):
+    """What the OSDs did for clients of a pool since a query of theirs began, all of them together."""
+
+    reads: int
+    read_s: float
+    writes: int
+    write_s: float
+
+
+@dataclass(frozen=True)
+class PoolReading:
+    """One pool at one moment."""
+
+    sums: Mapping[str, float]
+    """Over its PGs, by the names of Ceph's `stat_sum`."""
+    raw_bytes: float
+    """What the OSDs hold of it, all copies and shards together."""
+    coded: bool = False
+    states: Optional[Mapping[str, int]] = None
+    """Of its PGs."""
+    snaptrim_queue: Optional[float] = None
+    pgs_late: Optional[float] = None
+    served: Optional[Served] = None
+
+
 @dataclass(frozen=True)
 class Turn:
     """Which OSDs' counters a reading has: where there are many, those whose id modulo `count` is `part`."""
@@ -105,6 +144,12 @@ class Reading:
     pg_states: Mapping[str, int] = field(default_factory=dict)
     pgs: Mapping[str, PgDetail] = field(default_factory=dict)
     """Details of some PGs, or of all."""
+    pools: Mapping[int, PoolReading] = field(default_factory=dict)
+    """Each pool by itself, where somebody asks for device classes or pools."""
+    slow_of: Optional[Mapping[int, float]] = None
+    """OSD -> operations that Ceph calls slow; None: only their sum is known."""
+    down: Optional[FrozenSet[int]] = None
+    """OSDs that are in and down; None: only their number is known."""
     longest_scrub_s: Optional[float] = None
     """Of the last scrubs of the PGs whose details are known, where `pgs` are some of them only."""
     snaptrim_queue: Optional[float] = None
@@ -123,6 +168,51 @@ class Reading:
             latency={osd: self.latency[osd] for osd in sorted(chosen) if osd in self.latency},
             queues={osd: self.queues[osd] for osd in sorted(chosen) if osd in self.queues},
         )
+
+    def part(self, osds: Collection[int], pools: Collection[int]) -> Reading:
+        """What was seen of these OSDs and pools. What is only known of the whole cluster stays as it is."""
+        own = [self.pools[pool] for pool in pools if pool in self.pools]
+        sums: Dict[str, float] = {}
+        for pool in own:
+            for name, value in pool.sums.items():
+                sums[name] = sums.get(name, 0.0) + value
+        slow, down = self.slow_of, self.down
+        up = self.osds if self.up is None else self.up
+        return replace(
+            self,
+            osds={osd: report for osd, report in self.osds.items() if osd in osds},
+            up=[osd for osd in up if osd in osds],
+            latency={osd: found for osd, found in self.latency.items() if osd in osds},
+            queues={osd: found for osd, found in self.queues.items() if osd in osds},
+            totals=sums,
+            pools={number: self.pools[number] for number in pools if number in self.pools},
+            raw_bytes=sum(pool.raw_bytes for pool in own),
+            coded_recovered=sum(pool.sums.get("num_bytes_recovered", 0.0) for pool in own if pool.coded),
+            pg_states=_added([pool.states for pool in own], self.pg_states),
+            pgs={pgid: pg for pgid, pg in self.pgs.items() if pool_of(pgid) in pools},
+            snaptrim_queue=_sum_of([pool.snaptrim_queue for pool in own]),
+            pgs_late=_sum_of([pool.pgs_late for pool in own]),
+            slow_ops=self.slow_ops if slow is None else sum(slow.get(osd, 0.0) for osd in osds),
+            osds_down=self.osds_down if down is None else float(len(down.intersection(osds))),
+            notes=(),
+        )
+
+
+def _sum_of(numbers: Sequence[Optional[float]]) -> Optional[float]:
+    """None where one of them is not known."""
+    known = [number for number in numbers if number is not None]
+    return math.fsum(known) if len(known) == len(numbers) else None
+
+
+def _added(states: Sequence[Optional[Mapping[str, int]]], whole: Mapping[str, int]) -> Mapping[str, int]:
+    """PGs by state of some pools; those of the whole cluster where the pools' own are not known."""
+    found: Dict[str, int] = {}
+    for own in states:
+        if own is None:
+            return whole
+        for state, count in own.items():
+            found[state] = found.get(state, 0) + count
+    return found
 
 
 LATENCY_HISTOGRAMS = {
@@ -217,14 +307,49 @@ def data_chunks(osd_map: Mapping[str, Any]) -> Dict[int, int]:
 
 def raw_bytes(pool_stats: Iterable[Mapping[str, Any]], chunks: Mapping[int, int]) -> float:
     """What the OSDs hold of these pools, out of the rows of the mgr's `pool_stats`; `chunks` as of `data_chunks`."""
-    total = 0.0
-    for pool in pool_stats:
-        sums = pool["stat_sum"]
-        if sums["num_objects"]:
-            # Ceph counts the bytes that clients see, and every shard as a copy
-            copies = sums["num_object_copies"] / sums["num_objects"]
-            total += sums["num_bytes"] * copies / chunks.get(int(pool["poolid"]), 1)
-    return total
+    return math.fsum(_raw_bytes(pool["stat_sum"], chunks.get(int(pool["poolid"]), 1)) for pool in pool_stats)
+
+
+def _raw_bytes(sums: Mapping[str, Any], chunks: int) -> float:
+    # Ceph counts the bytes that clients see, and every shard as a copy
+    copies = sums["num_object_copies"] / sums["num_objects"] if sums["num_objects"] else 0.0
+    return float(sums["num_bytes"] * copies / chunks)
+
+
+def pool_readings(
+    sums: Mapping[int, Mapping[str, Any]],
+    chunks: Mapping[int, int],
+    states: Optional[Mapping[int, Mapping[str, int]]],
+    served: Mapping[int, Served],
+) -> Dict[int, PoolReading]:
+    """Each pool by its `stat_sum`; its queues and late PGs are for `with_progress`. `chunks` as of `data_chunks`."""
+    return {
+        number: PoolReading(
+            dict(own),
+            _raw_bytes(own, chunks.get(number, 1)),
+            chunks.get(number, 1) > 1,
+            None if states is None else states.get(number, {}),
+            served=served.get(number),
+        )
+        for number, own in sums.items()
+    }
+
+
+def with_progress(
+    pools: Mapping[int, PoolReading], pgs: Mapping[str, PgDetail], late: Callable[[Mapping[str, PgDetail]], float]
+) -> Dict[int, PoolReading]:
+    """Add what all PGs' details say of each pool; `late` counts those of some PGs that are past their date."""
+    of_pool: Dict[int, Dict[str, PgDetail]] = {number: {} for number in pools}
+    for pgid, pg in pgs.items():
+        of_pool.get(pool_of(pgid), {})[pgid] = pg
+    return {
+        number: replace(
+            pool,
+            snaptrim_queue=float(sum(pg.snaptrim_queue for pg in of_pool[number].values())),
+            pgs_late=late(of_pool[number]),
+        )
+        for number, pool in pools.items()
+    }
 
 
 def coded_recovered(sums: Iterable[Tuple[int, Mapping[str, Any]]], chunks: Mapping[int, int]) -> float:
@@ -235,6 +360,11 @@ def coded_recovered(sums: Iterable[Tuple[int, Mapping[str, Any]]], chunks: Mappi
     return float(sum(total.get("num_bytes_recovered", 0) for pool, total in sums if chunks.get(pool, 1) > 1))
 
 
+def pool_of(pgid: str) -> int:
+    """Number of a PG's pool."""
+    return int(pgid.partition(".")[0])
+
+
 def pg_details(pg_stats: Iterable[Mapping[str, Any]], chunks: Mapping[int, int]) -> Dict[str, PgDetail]:
     """PGs by id out of the rows of `pg ls` or of the mgr's `pg_stats`; `chunks` as of `data_chunks`."""
     return {str(row["pgid"]): pg_detail(row, chunks) for row in pg_stats}
@@ -243,7 +373,7 @@ def pg_details(pg_stats: Iterable[Mapping[str, Any]], chunks: Mapping[int, int])
 def pg_detail(row: Mapping[str, Any], chunks: Mapping[int, int]) -> PgDetail:
     """One PG out of its row of statistics."""
     total = row["stat_sum"]
-    pool = int(str(row["pgid"]).split(".")[0])
+    pool = pool_of(str(row["pgid"]))
     return PgDetail(
         scrubbed=int(row.get("objects_scrubbed", 0)),
         trimmed=int(row.get("objects_trimmed", 0)),
@@ -274,7 +404,7 @@ def late_pgs(pgs: Mapping[str, PgDetail], now: float, interval_s: float, own: Ma
     return sum(
         1
         for pgid, pg in pgs.items()
-        if pg.deep_scrubbed and pg.deep_scrubbed < deadlines[own.get(int(pgid.split(".")[0]), interval_s)]
+        if pg.deep_scrubbed and pg.deep_scrubbed < deadlines[own.get(pool_of(pgid), interval_s)]
     )
 
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from ceph_tuner.histogram import Histogram, pooled
-from ceph_tuner.metrics import METRICS
+from ceph_tuner.metrics import METRICS, POOL, Scope, in_order, parted, scoped
+
+_Seen = TypeVar("_Seen")
 
 NEVER_S = 10 * 365 * 86400.0
 """Ten years: the finish time of work that stands still. Finite, so that it can be compared, averaged and stored."""
@@ -18,7 +20,7 @@ NEVER_S = 10 * 365 * 86400.0
 PERCENTILES = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
 
 READ, WRITE = "read", "write"
-"""The keys of `Sample.latency`."""
+"""The keys of `Sample.latency`; those of a scope have it behind them, as metrics' names have."""
 
 _LEFT_AND_RATE = {
     "recovery.finish_s": ("recovery.objects_left", "recovery.copies_s"),
@@ -49,6 +51,11 @@ class Sample:
         if not self.seconds > 0:
             raise ValueError(f"seconds must be > 0, got {self.seconds}")
         _check(self.values)
+
+    def of(self, scope: Scope, pools: Collection[str] = ()) -> Optional[Sample]:
+        """What it shows of a scope, and of `pools`, as `Window.of` does; None where that is nothing."""
+        values = within(self.values, scope, pools)
+        return replace(self, values=values, latency={}, pg_states={}) if values else None
 
     def to_dict(self) -> Dict[str, Any]:
         """Plain numbers, ready for JSON."""
@@ -117,6 +124,10 @@ class Window:
         """Length."""
         return self.end - self.start
 
+    def of(self, scope: Scope, pools: Collection[str] = ()) -> Window:
+        """What it shows of a scope, under the names of a whole cluster, and of `pools` under their own."""
+        return Window(self.start, self.end, within(self.measures, scope, pools))
+
     def to_dict(self) -> Dict[str, Any]:
         """Plain numbers, ready for JSON: a measure is `[mean, deviation, count]`."""
         measures = {name: [entry.mean, entry.deviation, entry.count] for name, entry in self.measures.items()}
@@ -133,6 +144,18 @@ class Window:
         return cls(float(document["start"]), float(document["end"]), measures)
 
 
+def within(seen: Mapping[str, _Seen], scope: Scope, pools: Collection[str] = ()) -> Dict[str, _Seen]:
+    """What is known of a scope, under the names of a whole cluster, and of `pools` under their own."""
+    found: Dict[str, _Seen] = {}
+    for name, value in seen.items():
+        plain, own = parted(name)
+        if own == scope:
+            found[plain] = value
+        elif own is not None and own.kind == POOL and own.name in pools:
+            found[name] = value
+    return found
+
+
 def window_of(samples: Iterable[Sample]) -> Optional[Window]:
     """All samples as one window; None when there are none.
 
@@ -144,24 +167,24 @@ def window_of(samples: Iterable[Sample]) -> Optional[Window]:
     if not ordered:
         return None
     measures = {}
-    for name in METRICS:
-        seen = [sample for sample in ordered if name in sample.values]
-        if seen:
-            measures[name] = _measure(name, seen)
+    for name in in_order({name for sample in ordered for name in sample.values}):
+        measures[name] = _measure(name, [sample for sample in ordered if name in sample.values])
     _pool_percentiles(ordered, measures)
     _finish_times(ordered, measures)
     return Window(ordered[0].at - ordered[0].seconds, ordered[-1].at, measures)
 
 
 def percentiles(latency: Mapping[str, Histogram]) -> Dict[str, float]:
-    """Metrics `client.p95_ms`, `client.read_p95_ms` and so on from the histograms of reads and writes."""
-    together = pooled(latency.values())
+    """Metrics `client.p95_ms`, `client.read_p95_ms` and so on from the histograms of reads and writes, by scope."""
     found = {}
-    for kind, histogram in (("", together), ("read_", latency.get(READ)), ("write_", latency.get(WRITE))):
-        for suffix, fraction in PERCENTILES.items():
-            value = histogram.quantile(fraction) if histogram else None
-            if value is not None and f"client.{kind}{suffix}" in METRICS:
-                found[f"client.{kind}{suffix}"] = value
+    for scope in dict.fromkeys(parted(f"client.{key}")[1] for key in latency):
+        reads, writes = (latency.get(scoped(kind, scope)) for kind in (READ, WRITE))
+        together = pooled(histogram for histogram in (reads, writes) if histogram is not None)
+        for kind, histogram in (("", together), ("read_", reads), ("write_", writes)):
+            for suffix, fraction in PERCENTILES.items():
+                value = histogram.quantile(fraction) if histogram else None
+                if value is not None and f"client.{kind}{suffix}" in METRICS:
+                    found[scoped(f"client.{kind}{suffix}", scope)] = value
     return found
 
 
@@ -190,12 +213,12 @@ _SIGNS_OF_WORK = {
 
 def at_work(seen: Mapping[str, float]) -> Dict[str, float]:
     """Leave out the rates of work that is not there: nothing to recover is no missed recovery rate."""
-    idle = [kind for kind, signs in _SIGNS_OF_WORK.items() if not any(seen.get(name) for name in signs)]
-    return {
-        name: value
-        for name, value in seen.items()
-        if not (METRICS[name].unit.endswith("/s") and name.split(".")[0] in idle)
-    }
+
+    def idle(name: str) -> bool:
+        signs = _SIGNS_OF_WORK.get(name.split(".")[0])
+        return signs is not None and not any(seen.get(scoped(sign, parted(name)[1])) for sign in signs)
+
+    return {name: value for name, value in seen.items() if not (METRICS[name].unit.endswith("/s") and idle(name))}
 
 
 def clients_wait(seen: Mapping[str, float], usual: Mapping[str, float]) -> bool:
@@ -219,7 +242,8 @@ def _check(values: Mapping[str, float]) -> None:
 
 
 def _measure(name: str, seen: Sequence[Sample]) -> Measure:
-    rate = _OPERATIONS.get(name, "")
+    plain, scope = parted(name)
+    rate = scoped(_OPERATIONS.get(plain, ""), scope)
     weights = [sample.seconds * sample.values.get(rate, 1.0) for sample in seen]
     values = [sample.values[name] for sample in seen]
     if sum(weights) <= 0:
@@ -234,7 +258,7 @@ def _measure(name: str, seen: Sequence[Sample]) -> Measure:
 
 def _pool_percentiles(samples: Sequence[Sample], measures: Dict[str, Measure]) -> None:
     latency = {}
-    for kind in (READ, WRITE):
+    for kind in dict.fromkeys(kind for sample in samples for kind in sample.latency):
         together = pooled(sample.latency[kind] for sample in samples if kind in sample.latency)
         if together is not None:
             latency[kind] = together
@@ -245,23 +269,36 @@ def _pool_percentiles(samples: Sequence[Sample], measures: Dict[str, Measure]) -
 
 def _finish_times(samples: Sequence[Sample], measures: Dict[str, Measure]) -> None:
     """Times to finish from the rates of the whole window: one sample that stood still would make their mean "never"."""
-    for name, (left, rate) in _LEFT_AND_RATE.items():
-        last: List[float] = [sample.values[left] for sample in samples if left in sample.values][-1:]
-        if last and rate in measures:
-            known = measures.get(name, Measure(0.0, 0.0, 1))
-            measures[name] = Measure(finish_s(last[0], measures[rate].mean), known.deviation, known.count)
-    queues = [(sample.at, sample.values["snaptrim.queue"]) for sample in samples if "snaptrim.queue" in sample.values]
-    if len(queues) > 1 and "snaptrim.drain_s" in measures:
+    for scope in dict.fromkeys(parted(name)[1] for name in measures):
+        for name, (left, rate) in _LEFT_AND_RATE.items():
+            _finish_time(samples, measures, *(scoped(each, scope) for each in (name, left, rate)))
+        _drain_time(samples, measures, scope)
+        _scrub_time(samples, measures, scope)
+
+
+def _finish_time(samples: Sequence[Sample], measures: Dict[str, Measure], name: str, left: str, rate: str) -> None:
+    last: List[float] = [sample.values[left] for sample in samples if left in sample.values][-1:]
+    if last and rate in measures:
+        known = measures.get(name, Measure(0.0, 0.0, 1))
+        measures[name] = Measure(finish_s(last[0], measures[rate].mean), known.deviation, known.count)
+
+
+def _drain_time(samples: Sequence[Sample], measures: Dict[str, Measure], scope: Optional[Scope]) -> None:
+    name, queue, rate = (scoped(f"snaptrim.{each}", scope) for each in ("drain_s", "queue", "objects_s"))
+    queues = [(sample.at, sample.values[queue]) for sample in samples if queue in sample.values]
+    if len(queues) > 1 and name in measures:
         fallen = (queues[0][1] - queues[-1][1]) / (queues[-1][0] - queues[0][0])
-        trimmed = measures["snaptrim.objects_s"].mean if "snaptrim.objects_s" in measures else 0.0
+        trimmed = measures[rate].mean if rate in measures else 0.0
         drain = drain_s(queues[-1][1], fallen, trimmed)
         if drain is None:
-            del measures["snaptrim.drain_s"]
+            del measures[name]
         else:
-            measures["snaptrim.drain_s"] = replace(measures["snaptrim.drain_s"], mean=drain)
-    both = {"scrub.interval_s", "scrub.bytes_s"}
-    scrubbing = [sample.values for sample in samples if both <= set(sample.values)]
-    if scrubbing and measures["scrub.bytes_s"].mean > 0:
-        stored = scrubbing[-1]["scrub.interval_s"] * scrubbing[-1]["scrub.bytes_s"]
-        mean = finish_s(stored, measures["scrub.bytes_s"].mean)
-        measures["scrub.interval_s"] = replace(measures["scrub.interval_s"], mean=mean)
+            measures[name] = replace(measures[name], mean=drain)
+
+
+def _scrub_time(samples: Sequence[Sample], measures: Dict[str, Measure], scope: Optional[Scope]) -> None:
+    interval, rate = (scoped(f"scrub.{each}", scope) for each in ("interval_s", "bytes_s"))
+    scrubbing = [sample.values for sample in samples if {interval, rate} <= set(sample.values)]
+    if scrubbing and measures[rate].mean > 0:
+        stored = scrubbing[-1][interval] * scrubbing[-1][rate]
+        measures[interval] = replace(measures[interval], mean=finish_s(stored, measures[rate].mean))

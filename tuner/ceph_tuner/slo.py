@@ -5,6 +5,8 @@ An objective is one line, `METRIC <= BOUND` or `METRIC >= BOUND`:
     client.p95_ms <= 80 ms                  absolute, in a unit that fits the metric
     client.p95_ms <= 1.2 * baseline         relative to what the settings in force gave
     recovery.bytes_s >= 10 MB/s
+    client.p95_ms{class=nvme} <= 2 ms       of one device class
+    client.p95_ms{pool=volumes} <= 5 ms     of one pool
 
 Strings and dictionaries in, no files: this runs inside ceph-mgr. Files are read at the edge (`files/slo_file.py`).
 """
@@ -13,11 +15,11 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Collection, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from ceph_tuner.errors import InputError
-from ceph_tuner.metrics import METRICS
+from ceph_tuner.metrics import CLASS, METRICS, OF_POOLS, POOL, Scope, parted
 
 Place = Callable[..., str]
 """Names a place by its keys: `place("objectives", 0)` gives `slo.yaml:4 objectives.0`."""
@@ -56,7 +58,7 @@ _NO_OBJECTIVE = re.compile(r"^queue\.|_left$|^snaptrim\.queue$")
 
 _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 # each is matched in a time that grows as the text does, whatever the text is: no two parts of one can match the same
-_OBJECTIVE = re.compile(r"([A-Za-z0-9_.]+)\s*(<=|>=|≤|≥|<|>|==|=)(.+)", re.DOTALL)
+_OBJECTIVE = re.compile(r"([A-Za-z0-9_.]+(?:\{[^{}]*\})?)\s*(<=|>=|≤|≥|<|>|==|=)(.+)", re.DOTALL)
 _FACTOR_FIRST = re.compile(rf"({_NUMBER})\s*[*×]\s*baseline")
 _FACTOR_LAST = re.compile(rf"baseline\s*[*×]\s*({_NUMBER})")
 _ABSOLUTE = re.compile(rf"({_NUMBER})\s*((?:1/)?[A-Za-z/]*)")
@@ -103,7 +105,7 @@ class Objective:
     priority: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.metric not in METRICS or _NO_OBJECTIVE.search(self.metric):
+        if not _can_be_wanted(self.metric):
             raise ValueError(f"no objective can be about {self.metric!r}")
         if self.comparison != self._right_comparison(self.metric):
             raise ValueError(f"{self.metric} is bounded by {self._right_comparison(self.metric)} (={self.comparison})")
@@ -126,6 +128,11 @@ class Objective:
         """
         inside = bound - seen if self.comparison == "<=" else seen - bound
         return inside / bound if bound > 0 else inside
+
+    @property
+    def scope(self) -> Optional[Scope]:
+        """The device class or pool that it is about; None: the whole cluster."""
+        return parted(self.metric)[1]
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form that `parse_objective` reads."""
@@ -182,6 +189,25 @@ class Slo:
     def work(self) -> FrozenSet[str]:
         """The kinds of work the objectives are about: client, recovery, backfill, scrub, snaptrim."""
         return frozenset(objective.metric.split(".")[0] for objective in self.objectives)
+
+    @property
+    def scopes(self) -> Tuple[Scope, ...]:
+        """The device classes and pools that objectives are about, each once."""
+        return tuple(dict.fromkeys(scope for scope in (each.scope for each in self.objectives) if scope is not None))
+
+    def of_class(self, device_class: str, pools: Collection[str] = ()) -> Optional[Slo]:
+        """What is wanted of one device class, as if it was a cluster of its own; None where nothing is.
+
+        Its objectives lose their scope. Those of `pools`, which lie on it, keep theirs.
+        """
+        own = []
+        for objective in self.objectives:
+            plain, scope = parted(objective.metric)
+            if scope == Scope(CLASS, device_class):
+                own.append(replace(objective, metric=plain))
+            elif scope is not None and scope.kind == POOL and scope.name in pools:
+                own.append(objective)
+        return replace(self, objectives=tuple(own)) if own else None
 
     @property
     def needs_baseline(self) -> bool:
@@ -262,8 +288,8 @@ def _parse_line(line: str, hard: bool, priority: float, where: Place) -> Objecti
     parts = _OBJECTIVE.fullmatch(line.strip())
     if parts is None:
         raise InputError(where(), repr(line), "METRIC <= BOUND or METRIC >= BOUND")
-    metric, comparison, bound_text = parts[1], parts[2], parts[3].strip()
-    if metric not in METRICS or _NO_OBJECTIVE.search(metric):
+    metric, comparison, bound_text = parts[1].replace(" ", ""), parts[2], parts[3].strip()
+    if not _can_be_wanted(metric):
         raise InputError(where(), f"metric {metric!r}", _nearest(metric))
     comparison = {"≤": "<=", "≥": ">="}.get(comparison, comparison)
     right = "<=" if METRICS[metric].lower_is_better else ">="
@@ -310,7 +336,17 @@ def _short(value: float) -> str:
     return str(int(value)) if value == int(value) and value < 1e15 else repr(value)
 
 
+def _can_be_wanted(metric: str) -> bool:
+    return metric in METRICS and not _NO_OBJECTIVE.search(parted(metric)[0])
+
+
 def _nearest(metric: str) -> str:
+    plain, brace, inside = metric.partition("{")
+    if brace and plain in METRICS and not _NO_OBJECTIVE.search(plain):
+        kind = inside.partition("=")[0].strip()
+        if kind == POOL and plain not in OF_POOLS:
+            return f"a device class, such as {plain}{{class=nvme}}: OSDs do not tell it by pool"
+        return f"a scope of one device class or one pool: {plain}{{class=nvme}} or {plain}{{pool=volumes}}"
     group = [name for name in objective_metrics() if name.split(".")[0] == metric.split(".")[0]]
     return "one of " + ", ".join(group or objective_metrics())
 

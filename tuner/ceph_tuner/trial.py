@@ -55,6 +55,8 @@ class Trial:
     failed: Optional[str] = None
     notes: Tuple[str, ...] = ()
     hopeless: bool = False
+    device_class: str = ""
+    """The class whose automatic mode made it, and which the measures are of; empty: the whole cluster."""
 
     @property
     def means(self) -> Dict[str, float]:
@@ -80,6 +82,7 @@ class Trial:
             "failed": self.failed,
             "notes": list(self.notes),
             "hopeless": self.hopeless,
+            "device_class": self.device_class,
         }
 
     @classmethod
@@ -108,6 +111,7 @@ class Trial:
             None if failed is None else str(failed),
             tuple(str(note) for note in document.get("notes", ())),
             bool(document.get("hopeless", False)),
+            str(document.get("device_class", "")),
         )
 
     @classmethod

@@ -101,8 +101,9 @@ class Record:
 class Audit:
     """The trail in a store. Any thread may append; of several mgrs only the active one."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, prefix: str = PREFIX) -> None:
+        """Of all automatic modes' trails that one whose keys begin with the prefix."""
+        self._store, self._prefix = store, prefix
         self._appending = threading.Lock()
 
     def append(
@@ -128,10 +129,10 @@ class Audit:
                 newest, lines = newest + 1, []
                 # before the write: once that is done nothing may fail, or the caller took it for not done
                 for old in blocks[: max(0, len(blocks) - BLOCKS + 1)]:
-                    self._store.remove(_key(old))
+                    self._store.remove(self._key(old))
             number = newest * PER_BLOCK + len(lines) + 1
             line = _line(Record(number, at, who, what, why, detail, outcome, refers))
-            self._store.set(_key(newest), "\n".join([*lines, line]))
+            self._store.set(self._key(newest), "\n".join([*lines, line]))
             return Record.from_dict(read_json(line, PREFIX))
 
     def tell(self, of: Record, at: float, outcome: str, why: str = "", detail: Mapping[str, Any] = {}) -> Record:
@@ -148,12 +149,15 @@ class Audit:
         return found[max(0, len(found) - count) :]
 
     def _blocks(self) -> List[int]:
-        names = [key[len(PREFIX) :] for key in self._store.keys(PREFIX)]
+        names = [key[len(self._prefix) :] for key in self._store.keys(self._prefix)]
         # only names as `_key` writes them: what else lies there is not ours, and is left alone
-        return sorted(int(name) for name in names if name.isdecimal() and _key(int(name)) == PREFIX + name)
+        return sorted(int(name) for name in names if name.isdecimal() and f"{int(name):06d}" == name)
+
+    def _key(self, block: int) -> str:
+        return f"{self._prefix}{block:06d}"
 
     def _lines(self, block: int) -> List[str]:
-        text = self._store.get(_key(block))
+        text = self._store.get(self._key(block))
         return [] if text is None else text.split("\n")
 
     def _records(self, block: int) -> List[Record]:
@@ -169,14 +173,17 @@ class Audit:
         return found
 
 
+def every_trail(store: Store) -> List[Record]:
+    """The records of all automatic modes, of the cluster's and of device classes' own, the newest last."""
+    prefixes = {PREFIX, *(key[: key.rindex("/") + 1] for key in store.keys(PREFIX))}
+    found = [record for prefix in sorted(prefixes) for record in Audit(store, prefix).newest()]
+    return sorted(found, key=lambda record: record.at)
+
+
 def without_outcome(records: Sequence[Record]) -> List[Record]:
     """Acts that were announced and of which nobody told what came of them: a mgr that died on the way."""
     told = {record.refers for record in records}
     return [record for record in records if record.what in ACTS and not record.refers and record.number not in told]
-
-
-def _key(block: int) -> str:
-    return f"{PREFIX}{block:06d}"
 
 
 def _json(document: Any) -> str:

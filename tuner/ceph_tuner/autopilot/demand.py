@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Dict, Mapping, Sequence, Tuple
 
-from ceph_tuner.metrics import METRICS
+from ceph_tuner.metrics import METRICS, parted, scoped
 from ceph_tuner.sample import clients_wait
 
 LEFT = {
@@ -39,9 +39,15 @@ def asked_for(
 
 def dwindles(metric: str, values: Mapping[str, float], usual: Mapping[str, float]) -> bool:
     """Whether less than half is left of the work: the last PGs are worked on by fewer OSDs, whatever the settings."""
-    left = LEFT.get(metric, ())
+    left = _left_of(metric)
     before = sum(usual.get(name, 0.0) for name in left)
     return before > 0 and sum(values.get(name, 0.0) for name in left) < before / 2
+
+
+def _left_of(metric: str) -> Tuple[str, ...]:
+    """What is left of this work, in the metric's own scope."""
+    plain, scope = parted(metric)
+    return tuple(scoped(name, scope) for name in LEFT.get(plain, ()))
 
 
 def _idle(metric: str, values: Mapping[str, float], usual: Mapping[str, float], tolerance: float) -> bool:
@@ -49,9 +55,9 @@ def _idle(metric: str, values: Mapping[str, float], usual: Mapping[str, float], 
         return False
     if metric.startswith("client."):
         return _clients_idle(metric, values, usual, tolerance)
-    if metric in _SCRUB:
+    if parted(metric)[0] in _SCRUB:
         return values[metric] == 0
-    left = [values[name] for name in LEFT[metric] if name in values]
+    left = [values[name] for name in _left_of(metric) if name in values]
     return bool(left) and not any(left)
 
 
@@ -59,8 +65,7 @@ def _clients_idle(metric: str, values: Mapping[str, float], usual: Mapping[str, 
     if values[metric] == 0:
         # PGs that serve no operation are inactive: the guard sees them
         return not clients_wait(values, usual)
-    kind = metric[len("client.") :].split("_")[0]
-    latency = f"client.{kind}_mean_ms" if kind in ("read", "write") else "client.mean_ms"
+    latency = _of_same_clients(metric, "mean_ms")
     known = metric in usual and latency in usual and latency in values
     return known and values[metric] < usual[metric] and values[latency] <= usual[latency] * (1 + tolerance)
 
@@ -87,5 +92,11 @@ def unseen_of(metrics: Sequence[str], windows: Sequence[Mapping[str, float]]) ->
 
 def _rate_of(metric: str) -> str:
     """Rate of the operations that a metric on clients is about."""
-    kind = metric[len("client.") :].split("_")[0]
-    return f"client.{kind}_iops" if kind in ("read", "write") else "client.iops"
+    return _of_same_clients(metric, "iops")
+
+
+def _of_same_clients(metric: str, what: str) -> str:
+    """Another metric of the same reads, writes or both, in the same scope."""
+    plain, scope = parted(metric)
+    kind = plain[len("client.") :].split("_")[0]
+    return scoped(f"client.{kind}_{what}" if kind in ("read", "write") else f"client.{what}", scope)

@@ -19,16 +19,12 @@ from typing import Dict, List, Mapping, Sequence, Tuple
 
 from ceph_tuner.autopilot import sequential
 from ceph_tuner.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Pair
-from ceph_tuner.metrics import METRICS
 
 NOISE_FLOOR = 0.03
 """Least deviation of a window's log ratio that is believed: pooled latencies of Ceph's windows repeat to about 3%."""
 
 REACH = 4.0
 """Deviations from the median, by the median absolute deviation, at which a log ratio is cut off."""
-
-DIRECTIONS: Dict[str, bool] = {name: metric.lower_is_better for name, metric in METRICS.items()}
-"""Of every metric, whether less is better."""
 
 FEW = 0.05
 """Share of a sample that is cut off at most; one window always may."""

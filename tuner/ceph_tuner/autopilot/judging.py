@@ -8,7 +8,7 @@ from ceph_tuner.autopilot.contract import BETTER, WORSE, Effect
 from ceph_tuner.autopilot.effect import harm_ruled_out, verdict_on
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.guard import must_hold
-from ceph_tuner.metrics import METRICS
+from ceph_tuner.metrics import METRICS, parted
 from ceph_tuner.slo import Slo
 
 GO_ON, PASSED, HARMFUL, INCONCLUSIVE = "go on", "passed", "harmful", "inconclusive"
@@ -22,6 +22,15 @@ STAND_INS = {
     "scrub.pgs_late": "scrub.bytes_s",
 }
 """What shows on part of the OSDs what these metrics show of the whole cluster only."""
+
+
+def stand_in(metric: str) -> Optional[str]:
+    """What shows on part of the OSDs what this metric shows of all only; None where it shows there itself.
+
+    Of a pool it is what the OSDs do for all pools.
+    """
+    plain, scope = parted(metric)
+    return STAND_INS.get(plain, None if scope is None else plain)
 
 
 ENOUGH = 6
@@ -62,14 +71,14 @@ def judge(
         effect = shown(effects, metric)
         if effect is None:
             # client latency that is no longer seen, and work that stands still on one side, are no proof of being well
-            doubtful = metric.startswith("client.") or any(name in effects for name in (metric, STAND_INS.get(metric)))
+            doubtful = metric.startswith("client.") or any(name in effects for name in (metric, stand_in(metric)))
             doubts += [f"harm not ruled out yet: {metric} is not seen on both sides"] * doubtful
             compared[metric] = 0
             continue
         compared[metric] = effect.windows
         watched.append(effect)
         lower_is_better = METRICS[effect.metric].lower_is_better
-        bearable = _of_stand_in(share) if effect.metric != metric else share
+        bearable = share if METRICS[metric].lower_is_better == lower_is_better else _of_stand_in(share)
         if verdict_on(effect.low, effect.high, lower_is_better, bearable) == WORSE:
             return Judgement(HARMFUL, f"{in_words(effect)}, where {bearable:.0%} worse is borne")
         if not harm_ruled_out(effect, lower_is_better, bearable):
@@ -127,10 +136,8 @@ def _of_stand_in(share: float) -> float:
 
 def shown(effects: Mapping[str, Effect], metric: str) -> Optional[Effect]:
     """Give the effect on a metric, or on what stands in for it; None where neither was seen."""
-    for name in (metric, STAND_INS.get(metric, "")):
-        if name in effects and effects[name].change is not None:
-            return effects[name]
-    return None
+    seen = (effects.get(name) for name in (metric, stand_in(metric) or ""))
+    return next((effect for effect in seen if effect is not None and effect.change is not None), None)
 
 
 def in_words(effect: Effect) -> str:

@@ -21,11 +21,12 @@ _WIDTH = 2.0 * 1.96
 """Standard errors that a 95% interval is wide; one that holds at any time is wider, so this is on the careful side."""
 
 
-def trial_of(result: Learn, at: float, seconds: float) -> Trial:
-    """Give the record for the history."""
+def trial_of(result: Learn, at: float, seconds: float, device_class: str = "") -> Trial:
+    """Give the record for the history; of a device class where it has an automatic mode of its own."""
     run = Run("trial", f"trial {result.number}", dict(result.settings), "automatic mode")
     measures = estimated(result.baseline, result.effects)
-    return Trial(run, at, seconds, measures, result.failed or None, ("estimated from canary and control",))
+    notes = ("estimated from canary and control",)
+    return Trial(run, at, seconds, measures, result.failed or None, notes, device_class=device_class)
 
 
 def estimated(baseline: Mapping[str, float], effects: Mapping[str, Effect]) -> Dict[str, Measure]:

@@ -12,12 +12,13 @@ from typing import Deque, Dict, List, Mapping, Optional, Protocol, Sequence, Tup
 
 from ceph_tuner.autopilot.contract import Effect, Pair
 from ceph_tuner.autopilot.demand import asked_for, dwindles, offered, unseen_of
-from ceph_tuner.autopilot.effect import DIRECTIONS, effects
+from ceph_tuner.autopilot.effect import effects
 from ceph_tuner.autopilot.events import Seen
-from ceph_tuner.autopilot.judging import STAND_INS, allowances
+from ceph_tuner.autopilot.judging import allowances, stand_in
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import COMPARING, HOLDING, ON_CLUSTER, TRYING, WAITING, State
 from ceph_tuner.guard import beyond, must_hold
+from ceph_tuner.metrics import METRICS
 from ceph_tuner.sample import Window, at_work
 from ceph_tuner.slo import Objective, Slo, Verdict, evaluate
 
@@ -263,10 +264,10 @@ class Observer:
 
     @staticmethod
     def _reckon(pairs: Sequence[Pair], state: State, metrics: Sequence[str], policy: Policy) -> Dict[str, Effect]:
-        watched = dict.fromkeys([*metrics, *(STAND_INS[name] for name in metrics if name in STAND_INS)])
+        watched = dict.fromkeys([*metrics, *filter(None, map(stand_in, metrics))])
         # any of these metrics may end the trial: together they have the confidence that was asked for
         confidence = 1.0 - (1.0 - policy.confidence) / max(1, len(watched))
-        directions = {name: DIRECTIONS[name] for name in watched}
+        directions = {name: METRICS[name].lower_is_better for name in watched}
         turns = state.proposed is not None and state.proposed.rollout.alternating and state.phase == TRYING
         return effects(pairs, directions, confidence, policy.tolerance, turns)
 

@@ -74,9 +74,11 @@ class Pilot:
         clock: Clock,
         policy: Callable[[], Policy],
         who: str,
+        key: str = KEY,
     ) -> None:
+        """`key` is where the state lies in the store."""
         self._store, self._new_hands, self._crew, self._clock = store, hands, crew, clock
-        self._policy, self._who = policy, who
+        self._policy, self._who, self._key = policy, who, key
         self.state = State()
         self._stored = ""
         self._hands: Optional[Tuple[Applier, Lock]] = None
@@ -250,17 +252,17 @@ class Pilot:
     def _remember(self, state: State) -> None:
         text = json.dumps(state.to_dict(), sort_keys=True)
         if text != self._stored:
-            self._store.set(KEY, text)
+            self._store.set(self._key, text)
             self._stored = text
         self.state = state
 
     def _read(self) -> Tuple[State, str]:
         """Give the stored state, and what is wrong with it."""
-        text = self._store.get(KEY)
+        text = self._store.get(self._key)
         if text is None:
             return State(), ""
         try:
-            state = State.from_dict(read_json(text, KEY))
+            state = State.from_dict(read_json(text, self._key))
         except MISREAD as error:
             return State(), f"the stored state of the automatic mode cannot be read ({error})"
         self._stored = text

@@ -84,6 +84,7 @@ class TwinMap:
             "versions": self._answer(self.versions),
             "osd dump": self._answer(self.osd_dump),
             "osd tree": self._answer(self.osd_tree),
+            "osd crush dump": self._answer(self.crush),
             "osd ls": self._answer(lambda: [osd.place.osd for osd in self._osds]),
             "pg ls": self._answer(lambda: {"pg_ready": True, "pg_stats": self.pg_rows()}),
             "osd erasure-code-profile get": self._code_get,
@@ -191,6 +192,22 @@ class TwinMap:
                 for osd in own
             ]
         return {"nodes": nodes, "stray": []}
+
+    def crush(self) -> Dict[str, Any]:
+        """As `ceph osd crush dump`: one rule, over all OSDs."""
+        nodes = self.osd_tree()["nodes"]
+        return {
+            "devices": [
+                {"id": osd.place.osd, "name": f"osd.{osd.place.osd}", "class": osd.place.device_class}
+                for osd in self._osds
+            ],
+            "buckets": [
+                {"id": node["id"], "name": node["name"], "items": [{"id": below} for below in node["children"]]}
+                for node in nodes
+                if node["id"] < 0
+            ],
+            "rules": [{"rule_id": 0, "steps": [{"op": "take", "item": -1, "item_name": _ROOT}, {"op": "emit"}]}],
+        }
 
     def pg_rows(self) -> List[Dict[str, Any]]:
         """Rows of `ceph pg ls`."""

@@ -106,6 +106,17 @@ class TwinMgr:
         except CommandFailed as failure:
             result.complete(failure.code, "", failure.message)
 
+    def add_osd_perf_query(self, query: Mapping[str, Any]) -> Optional[int]:
+        """The twin's OSDs do not count by key."""
+        return None
+
+    def get_osd_perf_counters(self, query_id: int) -> Mapping[str, Any]:
+        """What they counted: nothing."""
+        return {"counters": []}
+
+    def remove_osd_perf_query(self, query_id: int) -> None:
+        """There is none."""
+
     def set_health_checks(self, checks: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the module's health checks."""
         self.health_checks = dict(checks)
@@ -122,13 +133,15 @@ class TwinMgr:
         states: Dict[str, int] = {}
         totals: Dict[str, int] = {}
         by_osd: Dict[str, Counter[str]] = {}
+        by_pool: Dict[str, Counter[str]] = {}
         for row in rows:
+            by_pool.setdefault(row["pgid"].split(".")[0], Counter())[row["state"]] += 1
             states[row["state"]] = states.get(row["state"], 0) + 1
             for osd in row["acting"]:
                 by_osd.setdefault(str(osd), Counter())[row["state"]] += 1
             for name, value in row["stat_sum"].items():
                 totals[name] = totals.get(name, 0) + value
-        return {"by_osd": by_osd, "all": states, "pg_stats_sum": {"stat_sum": totals}}
+        return {"by_osd": by_osd, "by_pool": by_pool, "all": states, "pg_stats_sum": {"stat_sum": totals}}
 
     def _pools(self) -> List[Dict[str, Any]]:
         by_pool: Dict[int, List[Dict[str, Any]]] = {}

@@ -52,7 +52,8 @@ class Expression(NamedTuple):
 def expressions(metric: str) -> Tuple[Expression, ...]:
     """All ways to know a metric's past, the best first."""
     place = EXPORTED[metric]
-    labels = "".join(f'{name}="{value}",' for name, value in place.labels)
+    # device classes and pools have series of their own beside the cluster's
+    labels = "".join(f'{name}="{value}",' for name, value in (*place.labels, ("device_class", ""), ("pool", "")))
     seen = _over_time(metric, f"{PREFIX}{place.family}{{$sel {labels}}}")
     scale = 1 / scale_of(metric)
     own = Expression(PLUGIN, f"max({seen})" + ("" if scale == 1 else f" * {scale:g}"))

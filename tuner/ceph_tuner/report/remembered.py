@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.autopilot import audit
-from ceph_tuner.autopilot.audit import Audit, Record
+from ceph_tuner.autopilot.audit import Record, every_trail
 from ceph_tuner.deciding import same_value
 from ceph_tuner.history import RECENT_S, History
 from ceph_tuner.journal import APPLIED, UNDONE, Entry
@@ -153,7 +153,7 @@ def _marks(store: Store, entries: Sequence[Entry], trials: Sequence[Trial], sinc
 
     A tuning run's trials are left out: they are drawn as what they are.
     """
-    trail = Audit(store).newest()
+    trail = every_trail(store)
     outcomes = {record.refers: record.outcome for record in trail if record.refers}
     found: List[Mark] = []
     proposed: Mapping[str, Any] = {}

@@ -30,6 +30,8 @@ def past_of(
         trial = Trial.remembered(record)
         if trial is None or trial.failed is not None or not trial.measures:
             skipped.append(f"trial {record.get('label', '')}: {record.get('failed') or 'nothing measured'}")
+        elif trial.device_class:
+            skipped.append(f"trial {trial.run.label}: of the device class {trial.device_class} alone")
         elif not trial.run.settings and trial.at < changed_at:
             skipped.append(f"trial {trial.run.label}: of settings in force before the last change")
         else:

@@ -1,0 +1,116 @@
+"""What an automatic mode is for, and what it sees: the whole cluster, or one device class as a cluster of its own."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.metrics import CLASS, Scope
+from ceph_tuner.sample import Sample, Window, within
+from ceph_tuner.slo import Slo
+from ceph_tuner.target import Place
+
+from .sampler import Sampler
+from .scopes_watched import ScopesWatched
+from .slos import SloBook
+
+STATE, TRAIL = "auto/state", "audit/"
+
+
+class Aim:
+    """`observer.Eyes` and more. Without a device class it is for all that no class's own mode is for."""
+
+    def __init__(
+        self,
+        sampler: Sampler,
+        scopes: ScopesWatched,
+        slos: SloBook,
+        target: Callable[[], str],
+        who: str,
+        device_class: str = "",
+    ) -> None:
+        """`target` gives the OSDs that are tuned where that is not a class; `who` is the plugin."""
+        self._sampler, self._scopes, self._slos, self._target = sampler, scopes, slos, target
+        self.device_class = device_class
+        self._scope = Scope(CLASS, device_class) if device_class else None
+        self.who = f"{who} (class {device_class})" if device_class else who
+        self.state_key = f"{STATE}/{device_class}" if device_class else STATE
+        self.trail_prefix = f"{TRAIL}{device_class}/" if device_class else TRAIL
+
+    @property
+    def target(self) -> str:
+        """The section whose OSDs are tuned."""
+        return f"osd/class:{self.device_class}" if self.device_class else self._target()
+
+    def slo(self) -> Optional[Slo]:
+        """What is wanted; None where nothing is, or where device classes have modes of their own."""
+        slo = self._slos.read()
+        if slo is None or (self._scope is None and self._scopes.classes()):
+            return None
+        return slo if self._scope is None else slo.of_class(self.device_class, self._pools())
+
+    def refer(self, slo: Slo, means: Mapping[str, float]) -> None:
+        """Keep for good what the relative bounds of an SLO refer to, where it is seen for the first time."""
+        self._slos.refer(slo, means, self._scope)
+
+    def seen(self, means: Mapping[str, float]) -> Dict[str, float]:
+        """Of what is known of the cluster, what is known of this part of it."""
+        return dict(means) if self._scope is None else within(means, self._scope, self._pools())
+
+    def tunes(self, place: Place) -> bool:
+        """Whether an OSD is one of those that the mode is for."""
+        return not self.device_class or place.device_class == self.device_class
+
+    def running(self, born: Mapping[int, int]) -> Mapping[int, int]:
+        """Of the running OSDs, those that it is for."""
+        members = self._scopes.members.get(self._scope) if self._scope is not None else None
+        return born if members is None else {osd: since for osd, since in born.items() if osd in members.osds}
+
+    def notes(self) -> Tuple[str, ...]:
+        """What an operator should know of how the objectives fit the cluster."""
+        layout = self._scopes.layout
+        if layout is None:
+            return ()
+        if self._scope is not None:
+            spanning = layout.spanning(self.device_class)
+            return tuple(
+                f"the pool {name} lies on other device classes too: its clients wait for the slowest, its work counts "
+                "with each class, and settings of one class alone do not decide how it does"
+                for name in spanning
+            )
+        slo = self._slos.read()
+        whole = [each.text for each in slo.objectives if each.scope is None] if slo and self._scopes.classes() else []
+        kept_by_none = f"no mode keeps {'; '.join(whole)}: classes have their own, so give it a scope" if whole else ""
+        return tuple(filter(None, (*self._scopes.missing(), kept_by_none)))
+
+    def latest(self) -> Optional[Sample]:
+        """The newest sample; None where it shows nothing of this part."""
+        sample = self._sampler.latest()
+        return sample if sample is None or self._scope is None else sample.of(self._scope, self._pools())
+
+    def window(self, seconds: float) -> Optional[Window]:
+        """The samples of the last `seconds` as one window."""
+        return self._of(self._sampler.window(seconds))
+
+    def between(self, start: float, end: float) -> Optional[Window]:
+        """The samples of that stretch of time as one window; None where there are none."""
+        return self._of(self._sampler.between(start, end))
+
+    def watch(self, groups: Mapping[str, Sequence[int]]) -> None:
+        """Watch these groups of OSDs side by side from now on."""
+        self._sampler.groups.watch(groups, self.device_class)
+
+    def group_between(self, name: str, start: float, end: float) -> Dict[str, float]:
+        """Means of a group's OSDs in that stretch of time; empty where too few of them were seen."""
+        return self._sampler.group_between(name, start, end, self.device_class)
+
+    @property
+    def scrubs_since(self) -> Optional[float]:
+        """When the oldest scrub under way began; None where none is known to be."""
+        return self._sampler.scrubs_since(self._scope)
+
+    def _of(self, window: Optional[Window]) -> Optional[Window]:
+        return window if window is None or self._scope is None else window.of(self._scope, self._pools())
+
+    def _pools(self) -> Tuple[str, ...]:
+        layout = self._scopes.layout
+        return layout.pools_of(self.device_class) if layout is not None else ()

@@ -1,0 +1,263 @@
+"""The automatic modes of a cluster: one for the whole, or one for each device class that has objectives of its own.
+
+Each has its own state, budget, trail and pause. One at a time has something on trial: what is written is one
+configuration, the lock is one, and OSDs of several classes share hosts.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
+
+from ceph_tuner import __version__
+from ceph_tuner.autopilot.audit import CAPACITY, Audit, every_trail
+from ceph_tuner.autopilot.state import MODES, OFF, WAITING
+from ceph_tuner.errors import InputError, TunerError
+from ceph_tuner.metrics import CLASS, METRICS, Scope, scoped
+from ceph_tuner.ports import Clock
+
+from .aim import STATE, TRAIL, Aim
+from .automatic import OPERATOR, Automatic
+from .capacity_check import CapacityCheck
+from .changes import NewLock, own_lock
+from .endpoint import Endpoint
+from .exposition import Document
+from .sampler import Sampler
+from .service import STATUS_WINDOW_S, Service
+
+CAPACITY_S = 600.0
+"""How often stored capacities are held against what is known."""
+LOOK_S = 1.0
+MOST_CLASSES = 16
+"""Of those whose stored state is looked at."""
+
+
+class Modes:
+    """What the module and its commands have of them. Any thread may call, but `run` and what `look` does."""
+
+    def __init__(
+        self,
+        mgr: Any,
+        service: Service,
+        sampler: Sampler,
+        running: Callable[[], Mapping[int, int]],
+        written: Callable[[int], Tuple[float, ...]],
+        option: Callable[[str], Any],
+        clock: Optional[Clock] = None,
+        new_lock: NewLock = own_lock,
+    ) -> None:
+        """`mgr` is the module; `running` is as for `Surroundings`; without a clock, the machine's.
+
+        `written` gives an OSD's counter of client writes, with its stamp before it.
+        """
+        self._mgr, self._service, self._sampler, self._running = mgr, service, sampler, running
+        self._option, self._clock, self._new_lock = option, clock, new_lock
+        self._now: Callable[[], float] = time.time if clock is None else clock.now
+        self._endpoint = Endpoint()
+        self.capacity = CapacityCheck(
+            service.commander,
+            service.capacities,
+            service.inventory,
+            written,
+            # the mgr's own, as its `pg ls` is denied to modules
+            lambda osd: mgr.get("pg_summary")["by_osd"].get(str(osd), ()),
+            lambda target, settings, why: service.changes().set(target, settings, why),
+        )
+        self._capacity: List[str] = []
+        self._capacity_at = 0.0
+        self.whole = self._mode("")
+        """The one of the cluster as a whole; it has nothing to do while classes have their own."""
+        self._of_classes: Dict[str, Automatic] = {}
+        self._threads: Dict[str, threading.Thread] = {}
+
+    @property
+    def all(self) -> List[Automatic]:
+        """Every mode that there is, the whole cluster's first."""
+        return [self.whole, *self._of_classes.values()]
+
+    def run(self, stop: threading.Event) -> None:
+        """Keep a thread for each mode until told to stop, and make one as its class gets an objective."""
+        while not stop.is_set():
+            self.attempt()
+            for mode in self.all:
+                self._keep_running(mode, stop)
+            stop.wait(LOOK_S)
+
+    def attempt(self) -> None:
+        """Look. What goes wrong in it, it tries again the next time; the modes themselves must go on."""
+        try:
+            self.look()
+        except TunerError:
+            # a command that was not answered, or an SLO that nobody can read: the modes say so
+            return
+        except Exception:
+            self._mgr.log.exception("it cannot be seen which device classes have objectives")
+
+    def look(self) -> None:
+        """See which scopes are to be sampled, which classes have modes, and what the stored capacities are worth."""
+        scopes = self._service.scopes
+        scopes.look(self._service.slos.read())
+        self._sampler.scopes = scopes.members
+        for name in (*scopes.classes(), *self._remembered()):
+            if name not in self._of_classes:
+                self._of_classes = {**self._of_classes, name: self._mode(name)}
+        if all(mode.driver.state.mode == OFF for mode in self.all):
+            self._capacity, self._capacity_at = [], 0.0
+        elif abs(self._now() - self._capacity_at) > CAPACITY_S:
+            self._capacity_at = self._now()
+            self._capacity = self.capacity.report()["findings"]
+
+    def sampled(self) -> None:
+        """Go on after a sample, or a missed one. Called by the sampling thread."""
+        for mode in self.all:
+            mode.sampled()
+        port = int(self._option("metrics_port"))
+        self._endpoint.listen(str(self._option("metrics_address")), port)
+        if port:
+            self._endpoint.publish(self._metrics())
+
+    def close(self) -> None:
+        """Let the port go; a trial is left to the guardian and to the next active mgr."""
+        self._endpoint.close()
+
+    def switch(self, mode: str, device_class: str = "") -> Dict[str, Any]:
+        """Change the mode of a class, or without one of all that have objectives."""
+        if mode not in MODES:
+            raise InputError("auto", mode, f"one of {', '.join(MODES)}")
+        return self.tell(mode, device_class=device_class)
+
+    def tell(self, what: str, why: str = "", device_class: str = "") -> Dict[str, Any]:
+        """Pass an operator's word on to the mode of a class, or without one to all that it makes sense for."""
+        chosen = [self.of(device_class)] if device_class else self._meant(what)
+        refused: List[InputError] = []
+        for mode in chosen:
+            fault = _told(mode, what, why)
+            if fault is not None:
+                refused.append(fault)
+        if refused and len(refused) == len(chosen):
+            raise refused[0]
+        return self.document(device_class)
+
+    def of(self, device_class: str) -> Automatic:
+        """The mode of a class; without one the whole cluster's. Raises InputError where that class has none."""
+        if not device_class:
+            return self.whole
+        if device_class not in self._of_classes:
+            known = ", ".join(self._of_classes) or "none has: set one such as 'client.p95_ms{class=ssd}<=5'"
+            raise InputError("--device-class", device_class, f"a class with objectives of its own ({known})")
+        return self._of_classes[device_class]
+
+    def aim(self, device_class: str) -> Aim:
+        """What the mode of a class is for; without one the whole cluster."""
+        return self.of(device_class).aim
+
+    def document(self, device_class: str = "") -> Dict[str, Any]:
+        """What a mode does and why; without a class what all do, those of classes by name."""
+        document = {**self.of(device_class).document(), "device_class": device_class}
+        document["notes"] = [*document["notes"], *([self._endpoint.note] if self._endpoint.note else [])]
+        if not device_class:
+            document["classes"] = {name: mode.document() for name, mode in self._of_classes.items()}
+        return document
+
+    def by_hand(self, really: bool, what: str, work: Callable[[], Any]) -> Any:
+        """Do an operator's own work on the settings: what is on trial goes first, and that mode pauses."""
+        if really:
+            for mode in self.all:
+                mode.give_way(what)
+        return work()
+
+    def rollback(self, really: bool, to: Optional[int], everything: bool) -> Dict[str, Any]:
+        """Take changes back; a trial that is under way is the newest one."""
+        trial = [number for mode in self.all for number in mode.give_way("rollback")] if really else []
+        if trial and to is None and not everything:
+            undone = [{"change": number, "why": "trial", "drift": [], "unseen": []} for number in reversed(trial)]
+            return {"undone": undone, "would": []}
+        return self._service.changes().rollback(really, to, everything)
+
+    def past(self, limit: int) -> List[Dict[str, Any]]:
+        """The newest records of the audit trails, the newest last."""
+        return [record.to_dict() for record in every_trail(self._service.store)[-limit:]]
+
+    def health(self) -> Dict[str, List[str]]:
+        """Health checks of all modes; those of a class say which."""
+        found: Dict[str, List[str]] = {}
+        for mode in self.all:
+            of = f"class {mode.aim.device_class}: " if mode.aim.device_class else ""
+            for name, lines in mode.health().items():
+                found.setdefault(name, []).extend(f"{of}{line}" for line in lines)
+        if self._capacity:
+            found["TUNER_CAPACITY_WRONG"] = self._capacity
+        return found
+
+    def measure(self, osd: int, store: bool) -> Dict[str, Any]:
+        """Bench an OSD that nobody waits for, or one of a canary. Raises InputError where it must not be."""
+        busy = next((mode for mode in self.all if mode.driver.state.on_cluster), self.whole)
+        found = self.capacity.measure(osd, store, busy.canary, busy.driver.state.on_cluster, self.whole.sight)
+        if found["change"] is not None:
+            why = f"osd.{osd} measured {found['measured']:.6g} IOPS, {found['iops']:.6g} until now"
+            trail = Audit(self._service.store, TRAIL)
+            trail.append(self._now(), OPERATOR, CAPACITY, why, {"changes": [found["change"]]}, "stored")
+        return found
+
+    def _mode(self, device_class: str) -> Automatic:
+        aim, busy = self._service.aim(device_class), lambda: self._busy_beside(device_class)
+        clock, new_lock = self._clock, self._new_lock
+        return Automatic(self._mgr, self._service, aim, self._running, self._option, busy, clock, new_lock)
+
+    def _busy_beside(self, device_class: str) -> str:
+        for mode in self.all:
+            if mode.aim.device_class != device_class and mode.driver.state.on_cluster:
+                of = f"class {mode.aim.device_class}" if mode.aim.device_class else "the cluster as a whole"
+                return f"the mode of {of} has settings on trial, and a cluster has one trial at a time"
+        return ""
+
+    def _remembered(self) -> Iterable[str]:
+        """Classes whose mode was on or had something on trial when this mgr became the active one."""
+        prefix = f"{STATE}/"
+        names = [] if self._threads else [key[len(prefix) :] for key in self._service.store.keys(prefix)]
+        # what else lies there is no class that could have objectives
+        return [name for name in names[:MOST_CLASSES] if scoped("client.iops", Scope(CLASS, name)) in METRICS]
+
+    def _keep_running(self, mode: Automatic, stop: threading.Event) -> None:
+        name = mode.aim.device_class
+        known = self._threads.get(name)
+        if known is None or not known.is_alive():
+            thread = threading.Thread(target=mode.run, args=(stop,), daemon=True)
+            thread.name = f"tuner-{name}" if name else "tuner-automatic"
+            thread.start()
+            self._threads[name] = thread
+
+    def _meant(self, what: str) -> List[Automatic]:
+        """Modes that a word without a class is for."""
+        classes = [self._of_classes[name] for name in self._service.scopes.classes() if name in self._of_classes]
+        if what in ("accept", "reject"):
+            waiting = [mode for mode in self.all if mode.driver.state.phase == WAITING]
+            if len(waiting) > 1:
+                names = " or ".join(mode.aim.device_class or "none" for mode in waiting)
+                raise InputError("--device-class", "nothing, and several proposals wait", f"one of {names}")
+            return waiting or [self.whole]
+        if what in MODES and what != OFF:
+            return classes or [self.whole]
+        return self.all if self._of_classes else [self.whole]
+
+    def _metrics(self) -> Document:
+        window, sample = self._sampler.window(STATUS_WINDOW_S), self._sampler.latest()
+        return {
+            "version": __version__,
+            "sample": sample.to_dict() if sample is not None else None,
+            "window": window.to_dict() if window is not None else None,
+            "modes": [mode.exported() for mode in self.all],
+            "tick_s": self._sampler.tick_s,
+            "release": self.whole.release,
+            "sampling_failures": self._sampler.failures,
+        }
+
+
+def _told(mode: Automatic, what: str, why: str) -> Optional[InputError]:
+    """Why a mode refuses this word; None where it took it."""
+    try:
+        mode.tell(what, why)
+    except InputError as fault:
+        return fault
+    return None

@@ -1,0 +1,74 @@
+"""Which device classes and pools objectives are about, and what belongs to each: looked up beside the sampling."""
+
+from __future__ import annotations
+
+import time
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.bounded import ANSWER, MISREAD, read_json
+from ceph_tuner.metrics import CLASS, Scope
+from ceph_tuner.scopes import Layout, Members, layout_of
+from ceph_tuner.slo import Slo
+
+from .commander import MgrCommander
+
+LOOK_S = 60.0
+ANSWER_S = 10.0
+_CRUSH, _POOLS = ("mon", "osd crush dump"), ("mon", "osd pool ls")
+
+
+class ScopesWatched:
+    """`look` is called by the automatic mode's thread, the rest by any: sampling itself never waits for monitors."""
+
+    def __init__(self, commander: MgrCommander, now: Callable[[], float] = time.monotonic) -> None:
+        self._commander, self._now = commander, now
+        self._looked = float("-inf")
+        self._scopes: Tuple[Scope, ...] = ()
+        self.layout: Optional[Layout] = None
+        """As of the last look; None before the first, and while no objective has a scope."""
+        self.members: Mapping[Scope, Members] = {}
+        """Scopes that are sampled, with what belongs to each."""
+
+    def look(self, slo: Optional[Slo]) -> None:
+        """Take the objectives as they are now; the cluster is asked once a minute, and when other scopes are wanted."""
+        scopes = slo.scopes if slo is not None else ()
+        if not scopes:
+            self._scopes, self.layout, self.members = (), None, {}
+            return
+        if scopes != self._scopes or not 0 <= self._now() - self._looked < LOOK_S:
+            layout = self._asked()
+            if layout is None:
+                # what was known stays; it is asked again at the next look
+                return
+            self._scopes, self._looked, self.layout = scopes, self._now(), layout
+            self.members = _members(layout, scopes)
+
+    def classes(self) -> Tuple[str, ...]:
+        """Device classes that have an automatic mode of their own, as some objective is about them or a pool on them.
+
+        None has where the cluster is of one class.
+        """
+        layout = self.layout
+        if layout is None or len(layout.classes) < 2:
+            return ()
+        return tuple(sorted({name for scope in self._scopes for name in layout.class_of(scope)}))
+
+    def missing(self) -> List[str]:
+        """In words, what objectives are about and the cluster has not."""
+        return self.layout.missing(self._scopes) if self.layout is not None else []
+
+    def _asked(self) -> Optional[Layout]:
+        asked: Sequence[Tuple[str, str, Mapping[str, str]]] = [(*_CRUSH, {}), (*_POOLS, {"detail": "detail"})]
+        answers = self._commander.tell_many(asked, ANSWER_S)
+        try:
+            crush, pools = (read_json(answers[each], each[1], ANSWER) for each in (_CRUSH, _POOLS))
+            return layout_of(crush, pools)
+        except (*MISREAD, KeyError):
+            return None
+
+
+def _members(layout: Layout, scopes: Sequence[Scope]) -> Dict[Scope, Members]:
+    """Those of the scopes, and of the classes that pools among them lie on: these are tuned for them."""
+    classes = (Scope(CLASS, name) for scope in scopes for name in layout.class_of(scope))
+    found = {scope: layout.members(scope) for scope in dict.fromkeys((*scopes, *classes))}
+    return {scope: members for scope, members in found.items() if members is not None}
