@@ -17,6 +17,7 @@ from ceph_tuner.slo import (
     objective_metrics,
     parse_objective,
     parse_slo,
+    wanted_of,
 )
 
 _SCOPES = (None, Scope(CLASS, "nvme"), Scope(POOL, "a.b-c_d"))
@@ -243,3 +244,38 @@ def test_each_scope_is_held_against_its_own_measurement() -> None:
     seen = {"client.p95_ms": 90.0, "client.p95_ms{class=nvme}": 1.0, "client.mean_ms{pool=cold}": 3.0}
     verdicts = evaluate(MIXED, seen, {"client.mean_ms{pool=cold}": 2.0, "client.mean_ms": 9.0})
     assert [verdict.met for verdict in verdicts] == [False, True, None, None, False]
+
+
+CLASSES = parse_slo(
+    {
+        "name": "hybrid",
+        "objectives": [
+            "client.p95_ms <= 80 ms",
+            "client.p99_ms <= 200 ms",
+            "client.p95_ms{class=nvme} <= 2 ms",
+            "recovery.bytes_s{class=hdd} >= 50 MB/s",
+        ],
+    }
+)
+
+
+def test_where_a_class_is_tuned_its_own_objectives_go_before_the_clusters() -> None:
+    assert [each.text for each in wanted_of(CLASSES, "nvme").objectives] == [
+        "client.p95_ms <= 2 ms",
+        "client.p99_ms <= 200 ms",
+    ]
+    whole = parse_slo({"objectives": ["client.p95_ms <= 80 ms"]})
+    assert wanted_of(whole, "") is whole is wanted_of(whole, "nvme")
+
+
+@pytest.mark.parametrize(
+    ("slo", "device_class", "expected"),
+    [
+        (CLASSES, "", "osd/class:nvme"),
+        (MIXED, "nvme", "automatic mode"),
+        (parse_slo({"objectives": ["client.p95_ms{class=nvme} <= 2 ms"]}), "hdd", "no objective of the class hdd"),
+    ],
+)
+def test_what_is_not_tuned_is_no_objective_of_it(slo: Slo, device_class: str, expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
+        wanted_of(slo, device_class)

@@ -67,6 +67,7 @@ def recommend(
     if not available():
         say(["without numba the model runs uncompiled, many times slower"])
     question = question_of(described, wanted, knobs_in_a_row(knobs))
+    wanted = question.slo
     others = gathered(profile_from or [])
     with RecommendProgress(wanted) as progress, Interrupts(progress.interrupted) as interrupts:
         with interrupts():

@@ -79,7 +79,7 @@ def measure(
     slo = slo_file.read(file).slo
     with at_work(cluster, f"measuring for {seconds:g} s") as opened:
         clock = SystemClock()
-        window, _ = observe(ClusterSampler(opened.commander, clock.now), clock, seconds)
+        window, _ = observe(ClusterSampler(opened.commander, clock.now, slo.scopes), clock, seconds)
         baseline = stored_baseline(opened.store)
     if window is None:
         raise RetryLater(f"{cluster} gave no sample within {seconds:g} s", "try again with more --seconds")

@@ -15,6 +15,8 @@ from ceph_tuner.errors import InputError, TunerError
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.files.writing import check_free
 from ceph_tuner.guard import Limits
+from ceph_tuner.slo import wanted_of
+from ceph_tuner.target import Target
 from ceph_tuner.trial import Budget
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, TargetOption, knobs_in_a_row
@@ -85,6 +87,7 @@ def tune(
     from ceph_tuner_cli.tune_run import run_locked
 
     wanted = slo_file.read(slo)
+    wanted = replace(wanted, slo=wanted_of(wanted.slo, Target.parse(target).device_class))
     if save is not None:
         check_free(save, force)
     asked = Asked(

@@ -16,6 +16,7 @@ from ceph_tuner.guard import Limits
 from ceph_tuner.in_force import InForce
 from ceph_tuner.lab.recipes import options_for_window
 from ceph_tuner.lab.scenarios import scenario as make_scenario
+from ceph_tuner.metrics import CLASS, Scope
 from ceph_tuner.recommendation.accounts import Account, accounts
 from ceph_tuner.recommendation.answer import way_back
 from ceph_tuner.search.space import Space, space_for
@@ -65,14 +66,15 @@ class Asked:
         return Task(self.wanted.slo, profiles, settings, now.built_in, self.budget, self.write_back, self.compare)
 
 
-def work_of(opened: Cluster, wanted: slo_file.SloFile, timing: Timing) -> ContextManager[Work]:
-    """Start a lab's scenario, or take the cluster's own load as it is."""
+def work_of(opened: Cluster, wanted: slo_file.SloFile, timing: Timing, device_class: str = "") -> ContextManager[Work]:
+    """Start a lab's scenario, or take the own load of the cluster, or of one device class, as it is."""
     if opened.lab is not None and wanted.scenario:
         options = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
         return make_scenario(wanted.scenario, opened.lab, **options)
     if wanted.scenario and opened.lab is None:
         say([f"{opened.name} is no lab: its own load is measured, no scenario is started"])
-    return nullcontext(LiveWork(ClusterSampler(opened.commander, opened.clock.now), opened.clock))
+    of = Scope(CLASS, device_class) if device_class else None
+    return nullcontext(LiveWork(ClusterSampler(opened.commander, opened.clock.now, of=of), opened.clock))
 
 
 def classes_of(outcome: Outcome, now: InForce, known: Believed) -> List[Account]:

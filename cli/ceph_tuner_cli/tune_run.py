@@ -9,6 +9,7 @@ from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.history import History
 from ceph_tuner.in_force import InForce
 from ceph_tuner.search.transfer import Elsewhere, Here
+from ceph_tuner.target import Target
 from ceph_tuner.trial import Trial
 from ceph_tuner.tuning.interrupts import Interrupts
 from ceph_tuner.tuning.loop import tune
@@ -89,7 +90,7 @@ def run_locked(opened: Cluster, asked: Asked) -> Ran:
                 return lessons(earlier, heading, baseline, began, search.nearest, opened.release)
 
             lookout = ClusterLookout(opened.commander, opened.clock)
-            with work_of(opened, wanted, timing) as work:
+            with work_of(opened, wanted, timing, Target.parse(target).device_class) as work:
                 measuring = Measuring(
                     wanted.slo, work, lookout, writer, opened.clock, progress, interrupts, timing, asked.limits
                 )

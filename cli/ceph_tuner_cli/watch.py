@@ -119,7 +119,8 @@ class View:
     def __init__(self, opened: Cluster, slo: Optional[Slo], window: float) -> None:
         """Take the first look, which has nothing to compare with."""
         self._opened, self._slo, self._window = opened, slo, window
-        self._sampler = ClusterSampler(opened.commander, opened.clock.now)
+        wanted = slo or self._stored()
+        self._sampler = ClusterSampler(opened.commander, opened.clock.now, wanted.scopes if wanted is not None else ())
         self._samples: Deque[Sample] = deque()
         self._seen_at: Optional[float] = None
         self.moment = Moment(opened.name, opened.version, opened.clock.now())

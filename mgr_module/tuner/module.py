@@ -196,7 +196,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         device_class: str = "",
         format: Optional[str] = "plain",  # noqa: A002
     ) -> Tuple[int, str, str]:
-        """Ask the optimiser what to try next, of a DEVICE_CLASS that has objectives; changes nothing."""
+        """Ask the optimiser what to try next, on the cluster or on a DEVICE_CLASS; changes nothing."""
         ask = lambda: self._service.recommend(self._modes.aim(device_class))  # noqa: E731
         recommend = lambda: self._jobs.run(f"tuner recommend {device_class}".rstrip(), ask)  # noqa: E731
         return self._answer(recommend, render_recommendation.recommendation, format)

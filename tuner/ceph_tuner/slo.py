@@ -219,6 +219,29 @@ class Slo:
         return {"name": self.name, "objectives": [objective.to_dict() for objective in self.objectives]}
 
 
+def wanted_of(slo: Slo, device_class: str) -> Slo:
+    """What is wanted where OSDs of one class (empty: all OSDs) are tuned, under the names of a whole cluster.
+
+    Its own objectives, and those of the whole cluster where it has none about the same. Raises InputError where
+    objectives are about something that is not tuned then.
+    """
+    if not slo.scopes:
+        return slo
+    pools = [scope.name for scope in slo.scopes if scope.kind == POOL]
+    if pools:
+        expected = "objectives of the cluster or of a device class; those of pools are for the mgr's automatic mode"
+        raise InputError("the SLO", f"an objective of the pool {pools[0]}", expected)
+    classes = [scope.name for scope in slo.scopes]
+    if not device_class:
+        raise InputError("the SLO", f"an objective of the class {classes[0]}", f"--target osd/class:{classes[0]}")
+    own = slo.of_class(device_class)
+    own_metrics = {each.metric for each in own.objectives} if own is not None else set()
+    of_all = tuple(each for each in slo.objectives if each.scope is None and each.metric not in own_metrics)
+    if own is None and not of_all:
+        raise InputError("the SLO", f"no objective of the class {device_class}", f"one; it has {', '.join(classes)}")
+    return replace(slo, objectives=(*(own.objectives if own is not None else ()), *of_all))
+
+
 def evaluate(slo: Slo, seen: Mapping[str, float], baseline: Optional[Mapping[str, float]] = None) -> List[Verdict]:
     """Hold each objective against the means of a window, in the objectives' order."""
     verdicts = []

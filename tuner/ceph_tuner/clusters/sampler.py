@@ -6,17 +6,20 @@ stands between. It costs two commands per OSD and sample, so it is for labs and 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.clusters.commands import parsed
 from ceph_tuner.counters import Report
 from ceph_tuner.errors import ClusterTimeout, CommandFailed, InputError, RetryLater, TunerError
 from ceph_tuner.histogram import Histogram
+from ceph_tuner.metrics import Scope
 from ceph_tuner.ports import Clock, Commander
 from ceph_tuner.reading import (
     UNHEARD,
     UNKNOWN,
     PgDetail,
+    PoolReading,
     Reading,
     check_heard,
     coded_recovered,
@@ -27,10 +30,14 @@ from ceph_tuner.reading import (
     osd_queues,
     osd_values,
     pg_details,
+    pool_of,
+    pool_readings,
     slow_ops,
+    with_progress,
 )
 from ceph_tuner.sample import Sample, Window, window_of
-from ceph_tuner.sampling import Sampling
+from ceph_tuner.sampling_by_scope import SamplingByScope
+from ceph_tuner.scopes import Members, layout_of
 
 OSDS_MAX = 64
 DETAIL_S = 60.0
@@ -39,9 +46,15 @@ DETAIL_S = 60.0
 class ClusterSampler:
     """Samples a cluster by its commands. Every sample covers the time since the one before."""
 
-    def __init__(self, commander: Commander, now: Callable[[], float]) -> None:
+    def __init__(
+        self, commander: Commander, now: Callable[[], float], scopes: Sequence[Scope] = (), of: Optional[Scope] = None
+    ) -> None:
+        """Samples device classes and pools by themselves as well; with `of` that one, as a cluster of its own."""
         self._commander, self._now = commander, now
-        self._sampling = Sampling()
+        self._scopes, self._of = tuple(dict.fromkeys((*scopes, *([of] if of is not None else [])))), of
+        self._sampling = SamplingByScope()
+        self._members: Dict[Scope, Members] = {}
+        self._rows: Sequence[Mapping[str, Any]] = ()
         self._pgs: Dict[str, PgDetail] = {}
         self._totals: Dict[str, float] = {}
         self._coded = 0.0
@@ -51,7 +64,9 @@ class ClusterSampler:
 
     def sample(self) -> Optional[Sample]:
         """Sample now; None for the first look, which has nothing to compare with. Raises TunerError."""
-        return self._sampling.take(self.read())
+        reading = self.read()
+        sample = self._sampling.take(reading, self._members)
+        return sample if sample is None or self._of is None else sample.of(self._of)
 
     def read(self) -> Reading:
         """The cluster at this moment. Raises RetryLater after a failover, until the new mgr has heard of the PGs."""
@@ -65,9 +80,18 @@ class ClusterSampler:
         status = self._ask("status")["pgmap"]
         states = {str(row["state_name"]): int(row["count"]) for row in status.get("pgs_by_state", [])}
         check_heard(states)
-        fresh = self._details(states, data_chunks(osd_dump))
+        chunks, now = data_chunks(osd_dump), self._now()
+        fresh = self._details(states, chunks)
+        interval, own = self._deep_scrub_interval(), deep_scrub_intervals(osd_dump)
+        down = frozenset(int(osd["osd"]) for osd in osd_dump["osds"] if osd["in"] and not osd["up"])
+        pools: Mapping[int, PoolReading] = {}
+        if self._scopes:
+            self._members = self._members_in(osd_dump, notes)
+            pools = with_progress(
+                _by_pool(self._rows, chunks), self._pgs, lambda pgs: float(late_pgs(pgs, now, interval, own))
+            )
         return Reading(
-            at=self._now(),
+            at=now,
             osds=reports,
             latency=latency,
             queues=queues,
@@ -82,10 +106,10 @@ class ClusterSampler:
             pgs=fresh,
             snaptrim_queue=float(sum(pg.snaptrim_queue for pg in self._pgs.values())),
             slow_ops=slow_ops(self._ask("health")),
-            osds_down=float(sum(1 for osd in osd_dump["osds"] if osd["in"] and not osd["up"])),
-            pgs_late=float(
-                late_pgs(self._pgs, self._now(), self._deep_scrub_interval(), deep_scrub_intervals(osd_dump))
-            ),
+            osds_down=float(len(down)),
+            down=down,
+            pools=pools,
+            pgs_late=float(late_pgs(self._pgs, now, interval, own)),
             notes=tuple(notes),
         )
 
@@ -119,17 +143,29 @@ class ClusterSampler:
         busy, self._busy = self._busy, any(telling & set(state.split("+")) for state in states)
         busy = busy or self._busy
         queued = any(pg.snaptrim_queue for pg in self._pgs.values())
-        if not (busy or queued) and now - self._pgs_at < DETAIL_S:
+        # classes and pools have no sums but these
+        if not (busy or queued or self._scopes) and now - self._pgs_at < DETAIL_S:
             return {}
         answer = self._ask("pg ls")
         if isinstance(answer, dict) and not answer.get("pg_ready", True):
             raise RetryLater(UNHEARD)
         rows = answer["pg_stats"] if isinstance(answer, dict) else answer
+        self._rows = rows if self._scopes else ()
         self._pgs, self._pgs_at = pg_details(rows, chunks), now
         names = ("num_objects", "num_object_copies", "num_object_clones")
         self._totals = {name: float(sum(row["stat_sum"][name] for row in rows)) for name in names}
         self._coded = coded_recovered(((int(str(row["pgid"]).split(".")[0]), row["stat_sum"]) for row in rows), chunks)
         return self._pgs
+
+    def _members_in(self, osd_dump: Mapping[str, Any], notes: List[str]) -> Dict[Scope, Members]:
+        """What belongs to each scope. Raises InputError where the one that is sampled alone is not there."""
+        layout = layout_of(self._ask("osd crush dump"), osd_dump["pools"])
+        missing = layout.missing(self._scopes)
+        if self._of is not None and missing:
+            raise InputError("cluster", missing[0], f"a class of it: {', '.join(layout.classes)}")
+        notes += missing
+        found = {scope: layout.members(scope) for scope in self._scopes}
+        return {scope: members for scope, members in found.items() if members is not None}
 
     def _deep_scrub_interval(self) -> float:
         if self._interval is None:
@@ -142,6 +178,16 @@ class ClusterSampler:
 
     def _tell(self, osd: int, prefix: str) -> Any:
         return parsed(self._commander.tell(f"osd.{osd}", prefix, {}), prefix)
+
+
+def _by_pool(rows: Sequence[Mapping[str, Any]], chunks: Mapping[int, int]) -> Dict[int, PoolReading]:
+    sums: Dict[int, Counter[str]] = {}
+    states: Dict[int, Counter[str]] = {}
+    for row in rows:
+        pool = pool_of(str(row["pgid"]))
+        sums.setdefault(pool, Counter()).update(row["stat_sum"])
+        states.setdefault(pool, Counter())[str(row["state"])] += 1
+    return pool_readings(sums, chunks, states, {})
 
 
 def observe(
