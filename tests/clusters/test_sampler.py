@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
 import pytest
 
 from ceph_tuner.clusters.sampler import OSDS_MAX, ClusterSampler, observe
+from ceph_tuner.clusters.twin import TwinCluster
 from ceph_tuner.errors import ClusterTimeout, InputError, RetryLater
+from ceph_tuner.metrics import CLASS, POOL, Scope
+from twins import small_twin
 
 RECORDED = Path(__file__).parent.parent / "data" / "plugin"
 
@@ -109,3 +113,45 @@ def test_a_while_of_observing_gives_one_window() -> None:
     assert len(samples) == 1
     found: Optional[float] = samples[0].values.get("client.iops")
     assert found == window.measures["client.iops"].mean
+
+
+def hybrid_twin() -> TwinCluster:
+    """OSDs 0 and 1 are flash, 2 and 3 disks, to those who ask; all pools lie on all of them."""
+    twin = small_twin()
+    for osd in twin.twin.osds:
+        osd.place = replace(osd.place, device_class="nvme" if osd.place.osd < 2 else "hdd")
+    return twin
+
+
+def sampled(sampler: ClusterSampler, twin: TwinCluster) -> Mapping[str, float]:
+    sampler.sample()
+    twin.clock.sleep(10.0)
+    sample = sampler.sample()
+    assert sample is not None
+    return sample.values
+
+
+def test_device_classes_and_pools_are_sampled_by_themselves() -> None:
+    twin = hybrid_twin()
+    scopes = [Scope(CLASS, "nvme"), Scope(CLASS, "hdd"), Scope(POOL, "rbd")]
+    seen = sampled(ClusterSampler(twin.commander, twin.clock.now, scopes), twin)
+    assert seen["client.iops{class=nvme}"] + seen["client.iops{class=hdd}"] == pytest.approx(seen["client.iops"])
+    assert 0 < seen["client.iops{class=nvme}"] < seen["client.iops"]
+    # only the plugin can ask the OSDs by pool
+    assert "client.mean_ms{pool=rbd}" not in seen
+    assert seen["recovery.objects_left{pool=rbd}"] == 0
+
+
+def test_a_class_can_be_sampled_as_a_cluster_of_its_own() -> None:
+    twin = hybrid_twin()
+    own = sampled(ClusterSampler(twin.commander, twin.clock.now, of=Scope(CLASS, "nvme")), twin)
+    assert 0 < own["client.iops"] < 200
+    assert not [name for name in own if "{" in name]
+
+
+def test_a_class_that_is_not_there_is_refused_and_a_scope_that_is_not_is_a_note() -> None:
+    twin = hybrid_twin()
+    with pytest.raises(InputError, match="device class tape"):
+        ClusterSampler(twin.commander, twin.clock.now, of=Scope(CLASS, "tape")).sample()
+    reading = ClusterSampler(twin.commander, twin.clock.now, [Scope(POOL, "gone")]).read()
+    assert "there is no pool called gone" in reading.notes

@@ -1,0 +1,213 @@
+"""A cluster with flash and disks: what belongs to each class is seen by itself, and one class is tuned by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from contextlib import contextmanager, suppress
+from typing import Any, Callable, Dict, Iterator, List
+
+import pytest
+
+from automatic_lab import WORKER
+from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.clusters.plugin import OPTION_PREFIX
+from ceph_tuner.clusters.sampler import ClusterSampler
+from ceph_tuner.errors import TunerError
+from ceph_tuner.lab.bringup import up
+from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.lab.teardown import down
+from ceph_tuner.metrics import CLASS, Scope
+from lab_plugin import with_plugin
+
+SSD, HDD, POOL = "{class=ssd}", "{class=hdd}", "{pool=rbd-ssd}"
+OPTIONS = {
+    "sample_interval": 1,
+    "worker_python": "/lab/worker",
+    "auto_canary": "host",
+    "auto_window": 5,
+    "auto_settle": 5,
+    "auto_baseline_windows": 2,
+    # the trial lasts as long as the test
+    "auto_least_windows": 100,
+    "auto_most_windows": 100,
+    "auto_quiet": 0,
+    "auto_miss_windows": 2,
+}
+
+
+class Hybrid:
+    """A lab of two flash and two disk OSDs with the plugin in it."""
+
+    def __init__(self, lab: Lab, cluster: Cluster) -> None:
+        self.lab, self.cluster = lab, cluster
+
+    def mon(self, prefix: str, **arguments: str) -> Any:
+        answer = self.cluster.commander.mon(prefix, arguments)
+        return json.loads(answer) if answer.strip() else None
+
+    def want(self, *objectives: str) -> None:
+        with suppress(TunerError):
+            self.mon("tuner slo rm", metric="all")
+        for objective in objectives:
+            self.mon("tuner slo set", objective=objective)
+
+    def sample(self) -> Dict[str, float]:
+        values: Dict[str, float] = self.mon("tuner sample")["values"]
+        return values
+
+    def means(self) -> Dict[str, float]:
+        """Of the last minute."""
+        window = self.mon("tuner status")["window"]
+        return {name: measure[0] for name, measure in window["measures"].items()} if window else {}
+
+    def mode(self, device_class: str) -> Dict[str, Any]:
+        found: Dict[str, Any] = self.mon("tuner auto explain", device_class=device_class)
+        return found
+
+    def until(self, what: str, condition: Callable[[], bool], seconds: float) -> None:
+        deadline, last = time.monotonic() + seconds, ""
+        while time.monotonic() < deadline:
+            try:
+                if condition():
+                    return
+            except (TunerError, KeyError) as fault:
+                last = str(fault)
+            time.sleep(0.5)
+        raise AssertionError(f"not within {seconds:.0f} s: {what} ({last})")
+
+    def kill(self, osd: int) -> None:
+        pid = self.lab.daemon_pid(f"osd.{osd}")
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+
+    @contextmanager
+    def clients(self, pool: str) -> Iterator[None]:
+        """Four writes of 4 KiB under way at any time."""
+        command = f"rados -p {pool} bench 300 write -b 4096 -t 4 --no-cleanup".split()
+        environment = {**os.environ, **self.lab.environment}
+        quiet = subprocess.DEVNULL
+        running = subprocess.Popen(self.lab.argv(command), env=environment, stdout=quiet, stderr=quiet)
+        try:
+            yield
+        finally:
+            running.terminate()
+            running.wait(30)
+
+
+@pytest.fixture(scope="module")
+def hybrid(needs_lab: None) -> Iterator[Hybrid]:
+    name = f"test-{os.getpid()}-hybrid"
+    try:
+        lab = up(name, {"osds": "2xnvme,2xhdd", "size": 2}, lambda line: None)
+        with with_plugin(lab) as cluster:
+            found = Hybrid(lab, cluster)
+            worker = lab.host_path("/lab/worker")
+            worker.write_text(WORKER)
+            worker.chmod(0o755)
+            lab.host_path("/lab/worker.value").write_text("2")
+            for option, value in OPTIONS.items():
+                found.mon("config set", who="mgr", name=OPTION_PREFIX + option, value=str(value))
+            yield found
+    finally:
+        down(name, lambda line: None)
+
+
+@pytest.fixture
+def objectives(hybrid: Hybrid) -> Iterator[None]:
+    yield
+    with suppress(TunerError):
+        hybrid.mon("tuner auto off")
+    hybrid.want()
+
+
+def test_a_class_and_a_pool_show_what_their_own_clients_get(hybrid: Hybrid, objectives: None) -> None:
+    hybrid.want(*(f"client.p95_ms{scope} <= 500 ms" for scope in (SSD, HDD, POOL)))
+    with hybrid.clients("rbd-ssd"):
+        hybrid.until("the pool is seen", lambda: hybrid.sample()[f"client.mean_ms{POOL}"] > 0, 60)
+        # a minute of nothing else
+        time.sleep(62)
+        seen = hybrid.means()
+    assert seen["client.iops"] > 50
+    assert seen[f"client.iops{SSD}"] == pytest.approx(seen["client.iops"], rel=0.05)
+    assert seen[f"client.iops{HDD}"] < 0.05 * seen["client.iops"]
+    # its sums count the same operations, and its latency is that of its OSDs: no other pool has clients there
+    assert seen[f"client.iops{POOL}"] == pytest.approx(seen["client.iops"], rel=0.1)
+    assert seen[f"client.mean_ms{POOL}"] == pytest.approx(seen[f"client.mean_ms{SSD}"], rel=0.1)
+    assert seen[f"client.p95_ms{POOL}"] == pytest.approx(seen[f"client.p95_ms{SSD}"], rel=0.15)
+
+
+def test_the_command_line_sees_the_same_by_class(hybrid: Hybrid) -> None:
+    scopes = [Scope(CLASS, "ssd"), Scope(CLASS, "hdd")]
+    sampler = ClusterSampler(hybrid.cluster.commander, time.time, scopes)
+    with hybrid.clients("rbd-hdd"):
+        time.sleep(5)
+        sampler.sample()
+        time.sleep(10)
+        sample = sampler.sample()
+    assert sample is not None
+    assert sample.values[f"client.iops{HDD}"] == pytest.approx(sample.values["client.iops"], rel=0.05)
+    assert sample.values[f"client.iops{SSD}"] < 0.05 * sample.values["client.iops"]
+
+
+def test_recovery_is_that_of_the_class_whose_osd_came_back(hybrid: Hybrid, objectives: None) -> None:
+    hybrid.want(f"recovery.bytes_s{HDD} >= 1 kB/s", f"recovery.bytes_s{SSD} >= 1 kB/s")
+    hybrid.until("both classes are sampled", lambda: f"recovery.bytes_s{SSD}" in hybrid.sample(), 60)
+    hybrid.mon("osd set", key="norecover")
+    seen: List[Dict[str, float]] = []
+    try:
+        hybrid.kill(2)
+        hybrid.until("osd.2 is down", lambda: hybrid.sample()[f"osds.down{HDD}"] == 1, 60)
+        assert hybrid.sample()[f"osds.down{SSD}"] == 0
+        hybrid.lab.run(
+            ["rados", "-p", "rbd-hdd", "bench", "8", "write", "-b", "1048576", "-t", "2", "--no-cleanup"], timeout=60
+        )
+        hybrid.until("osd.2 is back", lambda: hybrid.sample()[f"osds.down{HDD}"] == 0, 90)
+        hybrid.until("objects are degraded", lambda: hybrid.sample()[f"recovery.objects_left{HDD}"] > 0, 60)
+        assert hybrid.sample()[f"recovery.objects_left{SSD}"] == 0
+    finally:
+        hybrid.mon("osd unset", key="norecover")
+
+    def recovers() -> bool:
+        seen.append(hybrid.sample())
+        return any(values[f"recovery.bytes_s{HDD}"] > 0 for values in seen)
+
+    hybrid.until("bytes are recovered", recovers, 60)
+    assert all(values[f"recovery.bytes_s{SSD}"] == 0 for values in seen)
+    hybrid.until("all is recovered", lambda: hybrid.sample()["recovery.objects_left"] == 0, 120)
+
+
+def test_an_osd_that_dies_ends_a_trial_of_its_own_class_alone(hybrid: Hybrid, objectives: None) -> None:
+    hybrid.mon("osd pool set", pool="rbd-ssd", var="deep_scrub_interval", val="1")
+    hybrid.want(f"scrub.pgs_late{SSD} <= 0", f"client.p95_ms{HDD} <= 500 ms")
+    hybrid.until("both classes have modes", lambda: set(hybrid.mode("")["classes"]) == {"hdd", "ssd"}, 30)
+    hybrid.mon("tuner auto on")
+    hybrid.until("ssd has a trial", lambda: hybrid.mode("ssd")["phase"] == "trying", 120)
+    # what is written is the class's own
+    names = {entry.who for entry in hybrid.cluster.config.dump() if entry.name == "osd_max_scrubs"}
+    assert names <= {"osd/host:h0", "osd/host:h1", "osd/class:ssd", "osd.0", "osd.1"}
+    assert names
+    assert hybrid.mode("hdd")["phase"] == "observing"
+    hybrid.kill(3)
+    hybrid.until("osd.3 is down", lambda: hybrid.sample()[f"osds.down{HDD}"] == 1, 60)
+    time.sleep(4)
+    assert hybrid.mode("ssd")["phase"] == "trying"
+    hybrid.until("osd.3 is back", lambda: hybrid.sample()["osds.down"] == 0, 90)
+    assert hybrid.mode("ssd")["phase"] == "trying"
+    hybrid.kill(1)
+    hybrid.until("the trial is taken back", lambda: hybrid.mode("ssd")["phase"] != "trying", 60)
+    trail = hybrid.mon("tuner history")["trail"]
+    assert any("OSDs down" in record["why"] for record in trail), trail
+    assert not [entry for entry in hybrid.cluster.config.dump() if entry.name == "osd_max_scrubs"]
+    hybrid.until("osd.1 is back", lambda: hybrid.sample()["osds.down"] == 0, 90)
+
+
+def test_a_query_of_the_osds_ends_with_the_objective_that_wanted_it(hybrid: Hybrid, objectives: None) -> None:
+    hybrid.want(f"client.mean_ms{POOL} <= 500 ms")
+    with hybrid.clients("rbd-ssd"):
+        hybrid.until("the pool is seen", lambda: hybrid.sample()[f"client.mean_ms{POOL}"] > 0, 60)
+    hybrid.want()
+    hybrid.until("it is sampled no more", lambda: f"client.mean_ms{POOL}" not in hybrid.sample(), 30)
