@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import time
 from contextlib import contextmanager, suppress
@@ -77,12 +76,9 @@ class Hybrid:
             except (TunerError, KeyError) as fault:
                 last = str(fault)
             time.sleep(0.5)
-        raise AssertionError(f"not within {seconds:.0f} s: {what} ({last})")
-
-    def kill(self, osd: int) -> None:
-        pid = self.lab.daemon_pid(f"osd.{osd}")
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
+        modes = self.mode("")
+        words = {name: (own["words"], own["problem"]) for name, own in {"": modes, **modes["classes"]}.items()}
+        raise AssertionError(f"not within {seconds:.0f} s: {what} ({last}); {words}")
 
     @contextmanager
     def clients(self, pool: str) -> Iterator[None]:
@@ -159,12 +155,13 @@ def test_recovery_is_that_of_the_class_whose_osd_came_back(hybrid: Hybrid, objec
     hybrid.mon("osd set", key="norecover")
     seen: List[Dict[str, float]] = []
     try:
-        hybrid.kill(2)
+        hybrid.lab.stop_osd(2)
         hybrid.until("osd.2 is down", lambda: hybrid.sample()[f"osds.down{HDD}"] == 1, 60)
         assert hybrid.sample()[f"osds.down{SSD}"] == 0
         hybrid.lab.run(
             ["rados", "-p", "rbd-hdd", "bench", "8", "write", "-b", "1048576", "-t", "2", "--no-cleanup"], timeout=60
         )
+        hybrid.lab.start_osd(2)
         hybrid.until("osd.2 is back", lambda: hybrid.sample()[f"osds.down{HDD}"] == 0, 90)
         hybrid.until("objects are degraded", lambda: hybrid.sample()[f"recovery.objects_left{HDD}"] > 0, 60)
         assert hybrid.sample()[f"recovery.objects_left{SSD}"] == 0
@@ -183,25 +180,29 @@ def test_recovery_is_that_of_the_class_whose_osd_came_back(hybrid: Hybrid, objec
 def test_an_osd_that_dies_ends_a_trial_of_its_own_class_alone(hybrid: Hybrid, objectives: None) -> None:
     hybrid.mon("osd pool set", pool="rbd-ssd", var="deep_scrub_interval", val="1")
     hybrid.want(f"scrub.pgs_late{SSD} <= 0", f"client.p95_ms{HDD} <= 500 ms")
-    hybrid.until("both classes have modes", lambda: set(hybrid.mode("")["classes"]) == {"hdd", "ssd"}, 30)
-    hybrid.mon("tuner auto on")
+    # at once, as a script does it
+    switched = hybrid.mon("tuner auto on")
+    assert {name: own["mode"] for name, own in switched["classes"].items()} == {"ssd": "auto", "hdd": "auto"}
+    assert switched["mode"] == "off"
     hybrid.until("ssd has a trial", lambda: hybrid.mode("ssd")["phase"] == "trying", 120)
     # what is written is the class's own
     names = {entry.who for entry in hybrid.cluster.config.dump() if entry.name == "osd_max_scrubs"}
     assert names <= {"osd/host:h0", "osd/host:h1", "osd/class:ssd", "osd.0", "osd.1"}
     assert names
     assert hybrid.mode("hdd")["phase"] == "observing"
-    hybrid.kill(3)
+    hybrid.lab.stop_osd(3)
     hybrid.until("osd.3 is down", lambda: hybrid.sample()[f"osds.down{HDD}"] == 1, 60)
     time.sleep(4)
     assert hybrid.mode("ssd")["phase"] == "trying"
+    hybrid.lab.start_osd(3)
     hybrid.until("osd.3 is back", lambda: hybrid.sample()["osds.down"] == 0, 90)
     assert hybrid.mode("ssd")["phase"] == "trying"
-    hybrid.kill(1)
+    hybrid.lab.stop_osd(1)
     hybrid.until("the trial is taken back", lambda: hybrid.mode("ssd")["phase"] != "trying", 60)
     trail = hybrid.mon("tuner history")["trail"]
     assert any("OSDs down" in record["why"] for record in trail), trail
     assert not [entry for entry in hybrid.cluster.config.dump() if entry.name == "osd_max_scrubs"]
+    hybrid.lab.start_osd(1)
     hybrid.until("osd.1 is back", lambda: hybrid.sample()["osds.down"] == 0, 90)
 
 

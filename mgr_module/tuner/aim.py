@@ -13,6 +13,8 @@ from .sampler import Sampler
 from .scopes_watched import ScopesWatched
 from .slos import SloBook
 
+OF_THE_MGR = ".mgr"
+"""A pool of Ceph's own, which no client waits for."""
 STATE, TRAIL = "auto/state", "audit/"
 
 
@@ -76,6 +78,7 @@ class Aim:
                 f"the pool {name} lies on other device classes too: its clients wait for the slowest, its work counts "
                 "with each class, and settings of one class alone do not decide how it does"
                 for name in spanning
+                if name != OF_THE_MGR
             )
         slo = self._slos.read()
         whole = [each.text for each in slo.objectives if each.scope is None] if slo and self._scopes.classes() else []

@@ -70,6 +70,7 @@ class Modes:
         """The one of the cluster as a whole; it has nothing to do while classes have their own."""
         self._of_classes: Dict[str, Automatic] = {}
         self._threads: Dict[str, threading.Thread] = {}
+        self._looking = threading.Lock()
 
     @property
     def all(self) -> List[Automatic]:
@@ -87,7 +88,8 @@ class Modes:
     def attempt(self) -> None:
         """Look. What goes wrong in it, it tries again the next time; the modes themselves must go on."""
         try:
-            self.look()
+            with self._looking:
+                self.look()
         except TunerError:
             # a command that was not answered, or an SLO that nobody can read: the modes say so
             return
@@ -129,6 +131,8 @@ class Modes:
 
     def tell(self, what: str, why: str = "", device_class: str = "") -> Dict[str, Any]:
         """Pass an operator's word on to the mode of a class, or without one to all that it makes sense for."""
+        # an objective that was set a moment ago has its mode
+        self.attempt()
         chosen = [self.of(device_class)] if device_class else self._meant(what)
         refused: List[InputError] = []
         for mode in chosen:

@@ -22,6 +22,7 @@ class ServedByPool:
     def __init__(self, mgr: Mgr) -> None:
         self._mgr = mgr
         self._query: Optional[int] = None
+        self._total: Dict[int, Served] = {}
 
     def look(self, wanted: bool) -> Dict[int, Served]:
         """Pool -> what was done for it since the query began; empty while nobody wants it."""
@@ -32,13 +33,18 @@ class ServedByPool:
             self._query = self._mgr.add_osd_perf_query(_QUERY)
             if self._query is None:
                 return {}
+        # the mgr gives what the OSDs reported since it was asked last, and forgets it; they report every 5 s
         rows: List[Mapping[str, Any]] = self._mgr.get_osd_perf_counters(self._query)["counters"]
-        return {int(row["k"][0][0]): _served(row["c"]) for row in rows}
+        for row in rows:
+            pool, more = int(row["k"][0][0]), _served(row["c"])
+            known = self._total.get(pool, Served(0, 0.0, 0, 0.0))
+            self._total[pool] = Served(*(before + after for before, after in zip(known, more)))
+        return dict(self._total)
 
     def end(self) -> None:
         """Have them count no more."""
         if self._query is not None:
-            query, self._query = self._query, None
+            query, self._query, self._total = self._query, None, {}
             self._mgr.remove_osd_perf_query(query)
 
 

@@ -6,7 +6,6 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 import pytest
 
 from ceph_tuner.metrics import CLASS, POOL, Scope
-from ceph_tuner.reading import Served
 from ceph_tuner.slo import Slo, parse_slo
 from tuner.scopes_watched import LOOK_S, ScopesWatched
 from tuner.served import ServedByPool
@@ -101,7 +100,7 @@ class Queries:
     """A mgr whose OSDs count by pool."""
 
     def __init__(self, possible: bool = True) -> None:
-        self.possible, self.running, self.begun = possible, False, 0
+        self.possible, self.running, self.begun, self.reported = possible, False, 0, True
 
     def add_osd_perf_query(self, query: Mapping[str, Any]) -> Optional[int]:
         assert query["key_descriptor"][0]["type"] == "pool_id"
@@ -111,7 +110,8 @@ class Queries:
     def get_osd_perf_counters(self, query_id: int) -> Mapping[str, Any]:
         assert query_id == 7
         counters = [[10, 0], [2_000_000_000, 10], [3, 0], [90_000_000, 3]]
-        return {"counters": [{"k": [["4"]], "c": counters}]}
+        reported, self.reported = self.reported, False
+        return {"counters": [{"k": [["4"]], "c": counters}] if reported else []}
 
     def remove_osd_perf_query(self, query_id: int) -> None:
         assert query_id == 7
@@ -122,7 +122,12 @@ def test_the_osds_count_by_pool_while_somebody_wants_it() -> None:
     mgr = Queries()
     served = ServedByPool(mgr)  # type: ignore[arg-type]
     assert served.look(False) == {}
-    assert served.look(True) == served.look(True) == {4: Served(10, 2.0, 3, pytest.approx(0.09))}  # type: ignore[arg-type]
+    first = served.look(True)[4]
+    assert (first.reads, first.read_s, first.writes, first.write_s) == (10, 2.0, 3, pytest.approx(0.09))
+    # what is asked for between two reports is what was there before
+    assert served.look(True) == {4: first}
+    mgr.reported = True
+    assert served.look(True)[4].reads == 20
     assert mgr.begun == 1
     served.look(False)
     assert not mgr.running
