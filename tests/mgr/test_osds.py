@@ -38,7 +38,7 @@ def test_a_small_cluster_is_read_whole_each_time() -> None:
     mgr.set_away(3, True)
     assert not osds.look(100, mgr.get_osdmap, [])
     assert osds.born == {osd: 100 + osd for osd in range(20) if osd != 3}
-    assert osds.down_osds == {2}
+    assert osds.down_osds == {3}
     assert "osd info" not in mgr.asked
 
 

@@ -7,11 +7,13 @@ was given, and nowhere else.
 from __future__ import annotations
 
 import base64
+import ctypes
 import errno
 import socket
 import threading
 import zlib
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, Union
 
 import requests
@@ -35,6 +37,9 @@ SMALL_ANSWER = 1 << 19
 of one cluster at a time: from here on, until its connection is closed."""
 LATE = "see whether it answers at all, or give it longer (`--within`)"
 _CHUNK = 1 << 16
+
+_M_MMAP_THRESHOLD = -3
+"""Of glibc's malloc.h."""
 
 _large = threading.BoundedSemaphore(1)
 
@@ -294,12 +299,23 @@ class Transport:
                 raise ClusterTimeout(late, LATE)
             if len(content) > SMALL_ANSWER and not self._has_large:
                 self._has_large = _large.acquire(timeout=max(0.0, deadline - self.clock.monotonic()))
+                _give_back_what_is_large()
                 if not self._has_large:
                     raise ClusterTimeout(f"{late}: other clusters' large answers were before it", LATE)
         # a standby mgr's dashboard says gzip of an answer that has no content
         if content and unpacking is not None and not unpacking.eof:
             raise CommandFailed(f"GET {path}", -errno.EPROTO, "answered in gzip that is cut short")
         return bytes(content)
+
+
+@lru_cache(maxsize=1)
+def _give_back_what_is_large() -> None:
+    """Have glibc return blocks of 128 KiB and more to the kernel as they are freed, which it does until it sees many.
+
+    Else each of 32 threads keeps tens of megabytes for its next answer. Another C library has no such function.
+    """
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 128 << 10)
 
 
 def _pieces(parts: Iterable[bytes], unpacking: Any, path: str) -> Iterator[bytes]:
