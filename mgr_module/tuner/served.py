@@ -38,7 +38,12 @@ class ServedByPool:
         for row in rows:
             pool, more = int(row["k"][0][0]), _served(row["c"])
             known = self._total.get(pool, Served(0, 0.0, 0, 0.0))
-            self._total[pool] = Served(*(before + after for before, after in zip(known, more)))
+            self._total[pool] = Served(
+                known.reads + more.reads,
+                known.read_s + more.read_s,
+                known.writes + more.writes,
+                known.write_s + more.write_s,
+            )
         return dict(self._total)
 
     def end(self) -> None:
