@@ -221,8 +221,8 @@ _MEANS = {
     "to": "Number of the change that stays, with all before it.",
     "who": "`osd`, `osd/class:…`, `osd/host:…`, `osd/rack:…` or `osd.N`.",
     "why": "A word for the audit trail.",
-    "device_class": "A device class with objectives of its own; `--device-class hdd` works too. Without it: "
-    "whatever the command makes sense for.",
+    "device_class": "A device class such as `hdd`; `--device-class hdd` works too. Where it may be left out, the "
+    "command is for all that it makes sense for then.",
     "yes": "Do it; without, it is only shown.",
 }
 """What an argument of the plugin's commands means; their declarations have no place for it."""

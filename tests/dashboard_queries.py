@@ -30,6 +30,14 @@ OF_THE_SCRAPE = {"cluster", "instance", "job"}
 """Labels that the server adds."""
 
 
+def chosen(expression: str, cluster: str = ".*") -> str:
+    """The query as Grafana sends it, of these clusters, each as a whole."""
+    of_all = {"$cluster": cluster, "$device_class": "^$", "$pool": "^$"}
+    for name, value in of_all.items():
+        expression = expression.replace(name, value)
+    return expression
+
+
 def panels() -> List[Dict[str, Any]]:
     return [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 

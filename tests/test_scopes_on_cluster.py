@@ -212,3 +212,31 @@ def test_a_query_of_the_osds_ends_with_the_objective_that_wanted_it(hybrid: Hybr
         hybrid.until("the pool is seen", lambda: hybrid.sample()[f"client.mean_ms{POOL}"] > 0, 60)
     hybrid.want()
     hybrid.until("it is sampled no more", lambda: f"client.mean_ms{POOL}" not in hybrid.sample(), 30)
+
+
+def test_a_class_is_measured_and_what_it_can_do_is_rolled_out_and_taken_back(hybrid: Hybrid) -> None:
+    hybrid.until("the cluster is steady", lambda: hybrid.sample()["recovery.objects_left"] == 0, 120)
+    found: Dict[str, Any] = {}
+
+    def measured() -> bool:
+        # it takes longer than a command may: asked again, it gives its outcome
+        found.update(hybrid.mon("tuner capacity measure-class", device_class="ssd", yes="true"))
+        return True
+
+    hybrid.until("it is measured", measured, 240)
+    assert [row["osd"] for row in found["osds"]] == [0, 1]
+    told = float(hybrid.cluster.config.effective(0)["osd_mclock_max_sequential_bandwidth_ssd"])
+    for row in found["osds"]:
+        # what else runs on the machine takes some of it
+        assert 0.2 * row["bandwidth_in_force"] < row["bandwidth"] < 1.5 * row["bandwidth_in_force"]
+    assert len(found["changes"]) == 2 + found["alike"]
+    if found["alike"]:
+        entries = {(entry.who, entry.name): entry.value for entry in hybrid.cluster.config.dump()}
+        stored = entries["osd/class:ssd", "osd_mclock_max_sequential_bandwidth_ssd"]
+        assert float(stored) == pytest.approx(sum(row["bandwidth"] for row in found["osds"]) / 2, rel=0.01)
+    for _ in found["changes"]:
+        hybrid.mon("tuner rollback", yes="true")
+    assert float(hybrid.cluster.config.effective(0)["osd_mclock_max_sequential_bandwidth_ssd"]) == pytest.approx(
+        float(found["osds"][0]["bandwidth_in_force"]), rel=0.01
+    )
+    assert told > 0

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ceph_tuner.clusters.commands import parsed
 from ceph_tuner.errors import TunerError
+from ceph_tuner.knobs import KNOBS
 from ceph_tuner.ports import Commander, ConfigEntry
 
 CAPACITY_OPTION = "osd_mclock_max_capacity_iops_"
+BANDWIDTH_OPTION = "osd_mclock_max_sequential_bandwidth_"
 
 
 class Capacity(NamedTuple):
@@ -17,22 +19,40 @@ class Capacity(NamedTuple):
     osd: int
     iops: float
     source: str
+    bandwidth: float = 0.0
+    """Bytes a second that it reckons with; 0 where the release does not."""
+    bandwidth_source: str = "default"
 
     def to_dict(self) -> Dict[str, Any]:
         """For programs."""
-        return {"osd": self.osd, "iops": self.iops, "source": self.source}
+        return {
+            "osd": self.osd,
+            "iops": self.iops,
+            "source": self.source,
+            "bandwidth": self.bandwidth,
+            "bandwidth_source": self.bandwidth_source,
+        }
 
 
 def capacity_of(
     osd: int, kind: str, shown: Sequence[Mapping[str, Any]], entries: Sequence[ConfigEntry], default: float
 ) -> Capacity:
     """Out of `config show osd.N` (options that differ from the default) and the monitors' database."""
-    name = CAPACITY_OPTION + kind
+    bandwidth_name = BANDWIDTH_OPTION + kind
+    iops, source = _shown(osd, CAPACITY_OPTION + kind, shown, entries, default)
+    usual = float(KNOBS[bandwidth_name].history[-1].default or 0)
+    return Capacity(osd, iops, source, *_shown(osd, bandwidth_name, shown, entries, usual))
+
+
+def _shown(
+    osd: int, name: str, shown: Sequence[Mapping[str, Any]], entries: Sequence[ConfigEntry], default: float
+) -> Tuple[float, str]:
+    """An option's value and its source."""
     for row in shown:
         if row["name"] == name and row["source"] != "default":
             source = str(row["source"])
-            return Capacity(osd, float(row["value"]), _section(osd, name, entries) if source == "mon" else source)
-    return Capacity(osd, default, "default")
+            return float(row["value"]), _section(osd, name, entries) if source == "mon" else source
+    return default, "default"
 
 
 def read_capacities(

@@ -63,6 +63,7 @@ class Modes:
             # the mgr's own, as its `pg ls` is denied to modules
             lambda osd: mgr.get("pg_summary")["by_osd"].get(str(osd), ()),
             lambda target, settings, why: service.changes().set(target, settings, why),
+            lambda: service.release().units == "fraction",
         )
         self._capacity: List[str] = []
         self._capacity_at = 0.0
@@ -200,9 +201,25 @@ class Modes:
         found = self.capacity.measure(osd, store, busy.canary, busy.driver.state.on_cluster, self.whole.sight)
         if found["change"] is not None:
             why = f"osd.{osd} measured {found['measured']:.6g} IOPS, {found['iops']:.6g} until now"
-            trail = Audit(self._service.store, TRAIL)
-            trail.append(self._now(), OPERATOR, CAPACITY, why, {"changes": [found["change"]]}, "stored")
+            self._note_capacity(why, [found["change"]])
         return found
+
+    def measure_class(self, device_class: str, store: bool) -> Dict[str, Any]:
+        """Bench some OSDs of a class for all of it. Raises InputError as `measure` does."""
+        places = self._service.config.places()
+        osds = [place.osd for place in places if place.up and place.device_class == device_class]
+        if not osds:
+            known = ", ".join(sorted({place.device_class for place in places if place.device_class}))
+            raise InputError("capacity measure-class", device_class, f"a device class with OSDs that are up ({known})")
+        busy = next((mode for mode in self.all if mode.driver.state.on_cluster), self.whole)
+        on_trial = busy.driver.state.on_cluster
+        found = self.capacity.measure_class(device_class, osds, store, busy.canary, on_trial, self.whole.sight)
+        if found["changes"]:
+            self._note_capacity(f"{len(found['osds'])} OSDs of the class {device_class} measured", found["changes"])
+        return found
+
+    def _note_capacity(self, why: str, changes: List[int]) -> None:
+        Audit(self._service.store, TRAIL).append(self._now(), OPERATOR, CAPACITY, why, {"changes": changes}, "stored")
 
     def _mode(self, device_class: str) -> Automatic:
         aim, busy = self._service.aim(device_class), lambda: self._busy_beside(device_class)

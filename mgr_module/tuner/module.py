@@ -299,6 +299,21 @@ class Module(framework.MgrModule):  # type: ignore[misc]
             lambda: self._jobs.run(f"capacity measure {osd} {yes}", measure), render_automatic.capacity_measured, format
         )
 
+    @write_command("tuner capacity measure-class")
+    def _capacity_measure_class(
+        self,
+        device_class: str,
+        yes: Optional[bool] = False,
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
+        """Bench some idle OSDs of a class, and show the plan to roll their capacity out; with --yes, store it."""
+        measure = lambda: self._modes.measure_class(device_class, bool(yes))  # noqa: E731
+        return self._answer(
+            lambda: self._jobs.run(f"capacity measure-class {device_class} {yes}", measure),
+            render_automatic.class_measured,
+            format,
+        )
+
     def _answer(
         self, work: Callable[[], Any], shown: Callable[[Any], str], form: Optional[str]
     ) -> Tuple[int, str, str]:

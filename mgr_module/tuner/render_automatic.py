@@ -86,10 +86,39 @@ def capacity_measured(document: Mapping[str, Any]) -> str:
     lines = [
         f"osd.{document['osd']}: {number(document['measured'], '1/s')} measured, "
         f"{number(document['iops'], '1/s')} in force ({document['source']})",
-        *(line for finding in document["findings"] for line in folded(finding, "  ")),
     ]
+    if document.get("bandwidth") is not None:
+        lines.append(
+            f"osd.{document['osd']}: {number(document['bandwidth'], 'B/s')} measured, "
+            f"{number(document['bandwidth_in_force'], 'B/s')} in force ({document['bandwidth_source']})"
+        )
+    lines += [line for finding in document["findings"] for line in folded(finding, "  ")]
     done = f"stored as change {document['change']}" if document["change"] else "nothing was changed"
-    return "\n".join([*lines, document["command"], done if document["stored"] else f"{done}; --yes stores it"])
+    return "\n".join([*lines, *document["commands"], done if document["stored"] else f"{done}; --yes stores it"])
+
+
+def class_measured(document: Mapping[str, Any]) -> str:
+    """What some OSDs of a class measured, and the plan to roll it out."""
+    rows = [
+        [
+            f"osd.{row['osd']}",
+            number(row["measured"], "1/s"),
+            number(row["iops"], "1/s"),
+            number(row["bandwidth"], "B/s"),
+            number(row["bandwidth_in_force"], "B/s"),
+        ]
+        for row in document["osds"]
+    ]
+    lines = [table(["OSD", "MEASURED", "IN FORCE", "BANDWIDTH", "IN FORCE"], rows)]
+    lines += [line for reason in document["left_out"] for line in folded(f"left out: {reason}", "  ")]
+    words = "Each gets its own IOPS; measure the others one by one."
+    if document["alike"]:
+        words = f"They stand for {document['of']} OSDs. Set the last line once these have done well for some hours."
+    elif document["osds"][0]["bandwidth"] is not None:
+        words = "They do not agree, so each gets its own: measure the others one by one."
+    done = f"stored as changes {', '.join(map(str, document['changes']))}" if document["changes"] else ""
+    lines += [*folded(words, "  "), *document["commands"]]
+    return "\n".join([*lines, done or "nothing was changed; --yes stores it"])
 
 
 def share(change: Optional[float]) -> str:

@@ -11,21 +11,23 @@ from ceph_tuner.guard import Sight
 from ceph_tuner.twin.model import MIB, ScrubWork
 from tuner import capacity_check
 from tuner.capacity import Capacity
-from tuner.capacity_check import BENCH, CapacityCheck
+from tuner.capacity_check import BENCH, CLASS_OSDS, LARGE_BENCH, CapacityCheck
 from twins import small_twin
 
 WELL = Sight(0.0, "HEALTH_OK")
-NAME = "osd_mclock_max_capacity_iops_ssd"
+NAME, BANDWIDTH = "osd_mclock_max_capacity_iops_ssd", "osd_mclock_max_sequential_bandwidth_ssd"
 
 
 class Osds:
     """Six OSDs: what they are told, what they serve, what their PGs do."""
 
     def __init__(self) -> None:
-        self.capacities = {osd: Capacity(osd, 20_000.0 + osd, f"osd.{osd}") for osd in range(6)}
+        self.capacities = {osd: Capacity(osd, 20_000.0 + osd, f"osd.{osd}", 1e9) for osd in range(6)}
         self.asked: List[Tuple[str, str, Mapping[str, str]]] = []
         self.operations: Dict[int, List[float]] = {}
-        self.bench: Optional[str] = json.dumps({"iops": 21_000.0})
+        self.bench: Optional[str] = json.dumps({"iops": 21_000.0, "bytes_per_sec": 1e9})
+        self.bandwidths: Dict[int, float] = {}
+        self.by_bandwidth = True
         self.states: Dict[int, List[str]] = {}
         self.counters: Dict[int, Tuple[float, ...]] = {}
         self.stored: List[Tuple[str, Dict[str, Any], str]] = []
@@ -36,6 +38,7 @@ class Osds:
             lambda osd: self.counters.get(osd, ()),
             lambda osd: self.states.get(osd, ["active+clean"]),
             self.write,
+            lambda: self.by_bandwidth,
         )
 
     def known(self, osds: Optional[Sequence[int]] = None) -> List[Capacity]:
@@ -58,6 +61,8 @@ class Osds:
 
     def _answer(self, osd: int, prefix: str) -> Optional[str]:
         if prefix == "bench":
+            if osd in self.bandwidths:
+                return json.dumps({"iops": 21_000.0 + osd, "bytes_per_sec": self.bandwidths[osd]})
             return self.bench
         counts = self.operations.get(osd, [100.0])
         count = counts.pop(0) if len(counts) > 1 else counts[0]
@@ -130,19 +135,23 @@ def test_an_osd_without_a_capacity_is_left_out_of_the_report(osds: Osds) -> None
 def test_an_idle_osd_is_benched_as_ceph_does_it_and_nothing_is_stored_unasked(osds: Osds) -> None:
     found = osds.check.measure(2, False, (), False, WELL)
     assert (found["measured"], found["iops"], found["stored"], found["change"]) == (21_000.0, 20_002.0, False, None)
-    assert benched(osds) == [BENCH]
+    assert benched(osds) == [BENCH, LARGE_BENCH]
     assert osds.stored == []
-    assert found["command"] == f"ceph config set osd.2 {NAME} 21000"
+    assert found["commands"] == [
+        f"ceph config set osd.2 {NAME} 21000",
+        f"ceph config set osd.2 {BANDWIDTH} 1000000000",
+    ]
 
 
 def test_what_was_measured_is_stored_for_that_osd_when_asked_to(osds: Osds) -> None:
     found = osds.check.measure(2, True, (), False, WELL)
-    assert [(target, settings) for target, settings, _ in osds.stored] == [("osd.2", {NAME: 21_000.0})]
+    wanted = {NAME: 21_000.0, BANDWIDTH: 1_000_000_000}
+    assert [(target, settings) for target, settings, _ in osds.stored] == [("osd.2", wanted)]
     assert found["change"] == 12
 
 
 def test_a_bench_far_from_what_is_in_force_says_so(osds: Osds) -> None:
-    osds.bench = json.dumps({"iops": 60_000.0})
+    osds.bench = json.dumps({"iops": 60_000.0, "bytes_per_sec": 1.1e9})
     (line,) = osds.check.measure(2, False, (), False, WELL)["findings"]
     assert "60000" in line
 
@@ -198,6 +207,58 @@ def test_a_bench_without_a_result_is_an_error_and_stores_nothing(osds: Osds, ans
     with pytest.raises(CommandFailed, match="no result"):
         osds.check.measure(2, True, (), False, WELL)
     assert osds.stored == []
+
+
+@pytest.mark.parametrize("bandwidth", [1.3e9, 0.7e9])
+def test_a_bandwidth_far_from_what_is_in_force_says_so(osds: Osds, bandwidth: float) -> None:
+    """Ceph's own default is never measured, and caps recovery and large writes."""
+    osds.bandwidths[2] = bandwidth
+    (line,) = osds.check.measure(2, False, (), False, WELL)["findings"]
+    assert f"1000 MB/s (default), its bench gave {bandwidth / 1e6:.6g}" in line
+
+
+def test_a_release_that_reckons_without_bandwidth_is_measured_without(osds: Osds) -> None:
+    osds.by_bandwidth = False
+    found = osds.check.measure(2, True, (), False, WELL)
+    assert found["bandwidth"] is None
+    assert benched(osds) == [BENCH]
+    assert [settings for _, settings, _ in osds.stored] == [{NAME: 21_000.0}]
+
+
+# a class
+
+
+def test_a_class_whose_osds_agree_gets_one_bandwidth_and_each_its_own_iops(osds: Osds) -> None:
+    osds.bandwidths = {0: 1.0e9, 2: 1.1e9, 3: 1.2e9, 5: 1.04e9}
+    found = osds.check.measure_class("nvme", range(6), True, (), False, WELL)
+    measured = [row["osd"] for row in found["osds"]]
+    assert len(measured) == CLASS_OSDS
+    assert found["alike"]
+    *own, (target, settings, _) = osds.stored
+    assert [each for each, _, _ in own] == [f"osd.{osd}" for osd in measured]
+    assert all(set(written) == {NAME} for _, written, _ in own)
+    assert target == "osd/class:nvme"
+    assert 1.0e9 <= settings[BANDWIDTH] <= 1.2e9
+    assert found["commands"][-1] == f"ceph config set osd/class:nvme {BANDWIDTH} {settings[BANDWIDTH]}"
+
+
+def test_a_class_whose_osds_differ_gets_no_bandwidth_for_all(osds: Osds) -> None:
+    osds.bandwidths = dict.fromkeys(range(6), 1e9)
+    osds.bandwidths[0] = 0.4e9
+    found = osds.check.measure_class("nvme", range(6), False, (), False, WELL)
+    assert not found["alike"]
+    assert osds.stored == []
+    assert not [line for line in found["commands"] if "class" in line]
+    assert f"ceph config set osd.0 {BANDWIDTH} 400000000" in found["commands"]
+
+
+def test_osds_at_work_are_left_out_and_a_class_of_such_alone_is_refused(osds: Osds) -> None:
+    osds.states[0] = ["active+clean+scrubbing"]
+    found = osds.check.measure_class("nvme", [0, 1], False, (), False, WELL)
+    assert [row["osd"] for row in found["osds"]] == [1]
+    assert "osd.0" in found["left_out"][0]
+    with pytest.raises(InputError, match=r"scrubbing under way on osd\.0"):
+        osds.check.measure_class("nvme", [0], False, (), False, WELL)
 
 
 @pytest.mark.parametrize("iops", [0.0, -1.0, float("nan"), float("inf")])

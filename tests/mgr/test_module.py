@@ -35,6 +35,7 @@ WRITING = {
     "tuner approve",
     "tuner reject",
     "tuner capacity measure",
+    "tuner capacity measure-class",
 }
 
 

@@ -103,13 +103,17 @@ def test_a_bench_says_what_became_of_its_result(stored: bool, change: Any, words
         "iops": 315.0,
         "source": "default",
         "findings": ["osd.2 has 315 IOPS, its bench gave 20000"],
-        "command": "ceph config set osd.2 x 20000",
+        "bandwidth": 900e6,
+        "bandwidth_in_force": 1258e6,
+        "bandwidth_source": "default",
+        "commands": ["ceph config set osd.2 x 20000"],
         "stored": stored,
         "change": change,
     }
     lines = render_automatic.capacity_measured(measured).splitlines()
     assert lines[-1] == words
     assert "ceph config set osd.2 x 20000" in lines
+    assert "osd.2: 900 MB/s measured, 1.26 GB/s in force (default)" in lines
     assert measured["findings"][0] in lines
 
 
