@@ -13,19 +13,21 @@ does nothing else.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import signal
 import subprocess
 import sys
+import threading
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import runs_file
 from measured_page import shown
 
-from ceph_tuner.autopilot.audit import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Audit, Record
+from ceph_tuner.autopilot.audit import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Record, every_trail
 from ceph_tuner.clusters import open_cluster
 from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.opening import Cluster
@@ -35,6 +37,8 @@ from ceph_tuner.lab.cluster import Lab
 from ceph_tuner.slo import evaluate, parse_slo
 
 OBJECTIVES = ("client.p99_ms <= 60 ms", "scrub.bytes_s >= 30 MB/s")
+NOISE_S, NOISE_TURNS = 20.0, 5
+"""Seconds between scrubs of the noisy class, and after how many of them one of its OSDs goes."""
 LOOK_S = 60.0
 """Length of the mean that `ceph tuner status` shows."""
 
@@ -68,6 +72,34 @@ def load(lab: str, scenario: str, options: Sequence[str]) -> Iterator[None]:
         running.wait(120)
 
 
+@contextmanager
+def noise(lab: Lab, device_class: str) -> Iterator[None]:
+    """Work of another device class, while the block lasts: deep scrubs, and an OSD that goes and comes back."""
+    pool, osds, stop = f"rbd-{device_class}", lab.classes[device_class], threading.Event()
+    written = ["rados", "-p", pool, "bench", "15", "write", "-b", "1048576", "-t", "4", "--no-cleanup"]
+
+    def work() -> None:
+        for turn in itertools.count():
+            with suppress(TunerError):
+                for osd in osds:
+                    lab.run(["ceph", "osd", "deep-scrub", str(osd)])
+                if turn % NOISE_TURNS == NOISE_TURNS - 1:
+                    lab.stop_osd(osds[-1])
+                    lab.run(written)
+                    lab.start_osd(osds[-1])
+            if stop.wait(NOISE_S):
+                return
+
+    lab.run(written)
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
 class Mode:
     """The plugin of a lab, put in for one run and taken out with all that it did."""
 
@@ -95,8 +127,8 @@ class Mode:
         return {name: measure[0] for name, measure in window["measures"].items()} if window else {}
 
     def records(self) -> List[Record]:
-        """Oldest first."""
-        return sorted(Audit(self._cluster.store).newest(), key=lambda record: record.number)
+        """Of all modes, oldest first."""
+        return every_trail(self._cluster.store)
 
     def until_done(self, what: str, seconds: float) -> Optional[Record]:
         """First record of that kind that has an outcome; None where there is none in time."""
@@ -126,7 +158,10 @@ def run(arguments: argparse.Namespace, cluster: Cluster) -> Dict[str, Any]:
     with closing(Mode(cluster, options)) as mode:
         slo = slo_of({"objectives": arguments.objectives.split(";")})
         cluster.store.set("slo", json.dumps(slo))
-        with load(arguments.cluster, arguments.load, arguments.load_option):
+        with ExitStack() as beside:
+            if arguments.noise:
+                beside.enter_context(noise(Lab.open(arguments.cluster), arguments.noise))
+            beside.enter_context(load(arguments.cluster, arguments.load, arguments.load_option))
             mode.until_busy()
             time.sleep(LOOK_S)
             before = mode.means()
@@ -140,6 +175,7 @@ def run(arguments: argparse.Namespace, cluster: Cluster) -> Dict[str, Any]:
     return {
         "objectives": slo["objectives"],
         "load": [arguments.load, *arguments.load_option],
+        "noise": arguments.noise,
         "canary": arguments.canary,
         "window_s": arguments.window,
         "date": time.strftime("%Y-%m-%d"),
@@ -198,11 +234,15 @@ def slo_of(line: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def main() -> None:
+    # a shell starts what runs in its background with Ctrl-C ignored, and the load that is ended by it inherits that
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = runs_file.parser(__doc__, "automatic-on-lab.jsonl")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--objectives", default=";".join(OBJECTIVES), help="separated by semicolons")
     parser.add_argument("--load", default="client-scrub")
     parser.add_argument("--load-option", action="append", default=["rate=250"], metavar="NAME=VALUE")
+    parser.add_argument("--noise", default="", help="a device class that is scrubbed and recovers meanwhile")
     parser.add_argument("--canary", default="auto")
     parser.add_argument("--window", type=float, default=8.0)
     parser.add_argument("--within", type=float, default=10.0, help="minutes that a run waits for settings to be kept")
