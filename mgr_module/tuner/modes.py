@@ -28,7 +28,7 @@ from .service import STATUS_WINDOW_S, Service
 
 CAPACITY_S = 600.0
 """How often stored capacities are held against what is known."""
-LOOK_S = 1.0
+LOOK_S = 5.0
 MOST_CLASSES = 16
 """Of those whose stored state is looked at."""
 
@@ -72,6 +72,7 @@ class Modes:
         self._of_classes: Dict[str, Automatic] = {}
         self._threads: Dict[str, threading.Thread] = {}
         self._looking = threading.Lock()
+        self._recalled = False
 
     @property
     def all(self) -> List[Automatic]:
@@ -81,30 +82,39 @@ class Modes:
     def run(self, stop: threading.Event) -> None:
         """Keep a thread for each mode until told to stop, and make one as its class gets an objective."""
         while not stop.is_set():
+            # first: what a mgr that is gone left is taken back, whether or not the monitors answer what is asked next
+            self._keep_running(stop)
             self.attempt()
-            for mode in self.all:
-                self._keep_running(mode, stop)
+            self._keep_running(stop)
+            self._tried(self.look_at_capacities)
             stop.wait(LOOK_S)
 
     def attempt(self) -> None:
-        """Look. What goes wrong in it, it tries again the next time; the modes themselves must go on."""
+        """Look, as far as that is possible now."""
+        with self._looking:
+            self._tried(self.look)
+
+    def _tried(self, work: Callable[[], None]) -> None:
+        """What goes wrong is tried again the next time: the modes themselves must go on."""
         try:
-            with self._looking:
-                self.look()
+            work()
         except TunerError:
             # a command that was not answered, or an SLO that nobody can read: the modes say so
             return
         except Exception:
-            self._mgr.log.exception("it cannot be seen which device classes have objectives")
+            self._mgr.log.exception("it cannot be seen what the automatic modes are about")
 
     def look(self) -> None:
-        """See which scopes are to be sampled, which classes have modes, and what the stored capacities are worth."""
+        """See which scopes are to be sampled, and which classes have modes. Raises TunerError."""
         scopes = self._service.scopes
         scopes.look(self._service.slos.read())
         self._sampler.scopes = scopes.members
         for name in (*scopes.classes(), *self._remembered()):
             if name not in self._of_classes:
                 self._of_classes = {**self._of_classes, name: self._mode(name)}
+
+    def look_at_capacities(self) -> None:
+        """Hold the stored capacities against what is known, now and then while a mode is on. Raises TunerError."""
         if all(mode.driver.state.mode == OFF for mode in self.all):
             self._capacity, self._capacity_at = [], 0.0
         elif abs(self._now() - self._capacity_at) > CAPACITY_S:
@@ -132,8 +142,9 @@ class Modes:
 
     def tell(self, what: str, why: str = "", device_class: str = "") -> Dict[str, Any]:
         """Pass an operator's word on to the mode of a class, or without one to all that it makes sense for."""
-        # an objective that was set a moment ago has its mode
-        self.attempt()
+        if what in MODES and what != OFF:
+            # an objective that was set a moment ago has its mode; what ends something waits for nothing
+            self.attempt()
         chosen = [self.of(device_class)] if device_class else self._meant(what)
         refused: List[InputError] = []
         for mode in chosen:
@@ -148,6 +159,9 @@ class Modes:
         """The mode of a class; without one the whole cluster's. Raises InputError where that class has none."""
         if not device_class:
             return self.whole
+        if device_class not in self._of_classes:
+            # its first objective may be a moment old
+            self.attempt()
         if device_class not in self._of_classes:
             known = ", ".join(self._of_classes) or "none has: set one such as 'client.p95_ms{class=ssd}<=5'"
             raise InputError("--device-class", device_class, f"a class with objectives of its own ({known})")
@@ -235,19 +249,23 @@ class Modes:
 
     def _remembered(self) -> Iterable[str]:
         """Classes whose mode was on or had something on trial when this mgr became the active one."""
+        if self._recalled:
+            return []
         prefix = f"{STATE}/"
-        names = [] if self._threads else [key[len(prefix) :] for key in self._service.store.keys(prefix)]
+        names = [key[len(prefix) :] for key in self._service.store.keys(prefix)]
+        self._recalled = True
         # what else lies there is no class that could have objectives
         return [name for name in names[:MOST_CLASSES] if scoped("client.iops", Scope(CLASS, name)) in METRICS]
 
-    def _keep_running(self, mode: Automatic, stop: threading.Event) -> None:
-        name = mode.aim.device_class
-        known = self._threads.get(name)
-        if known is None or not known.is_alive():
-            thread = threading.Thread(target=mode.run, args=(stop,), daemon=True)
-            thread.name = f"tuner-{name}" if name else "tuner-automatic"
-            thread.start()
-            self._threads[name] = thread
+    def _keep_running(self, stop: threading.Event) -> None:
+        for mode in self.all:
+            name = mode.aim.device_class
+            known = self._threads.get(name)
+            if known is None or not known.is_alive():
+                thread = threading.Thread(target=mode.run, args=(stop,), daemon=True)
+                thread.name = f"tuner-{name}" if name else "tuner-automatic"
+                thread.start()
+                self._threads[name] = thread
 
     def _meant(self, what: str) -> List[Automatic]:
         """Modes that a word without a class is for."""
