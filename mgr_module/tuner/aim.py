@@ -64,8 +64,7 @@ class Aim:
 
     def running(self, born: Mapping[int, int]) -> Mapping[int, int]:
         """Of the running OSDs, those that it is for."""
-        members = self._scopes.members.get(self._scope) if self._scope is not None else None
-        return born if members is None else {osd: since for osd, since in born.items() if osd in members.osds}
+        return {osd: born[osd] for osd in self._scopes.among(born, self.device_class)}
 
     def notes(self) -> Tuple[str, ...]:
         """What an operator should know of how the objectives fit the cluster."""

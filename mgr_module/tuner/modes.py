@@ -14,6 +14,7 @@ from ceph_tuner import __version__
 from ceph_tuner.autopilot.audit import CAPACITY, Audit, every_trail
 from ceph_tuner.autopilot.state import MODES, OFF, WAITING
 from ceph_tuner.errors import InputError, TunerError
+from ceph_tuner.guard import Sight
 from ceph_tuner.metrics import CLASS, METRICS, Scope, scoped
 from ceph_tuner.ports import Clock
 
@@ -211,8 +212,7 @@ class Modes:
 
     def measure(self, osd: int, store: bool) -> Dict[str, Any]:
         """Bench an OSD that nobody waits for, or one of a canary. Raises InputError where it must not be."""
-        busy = next((mode for mode in self.all if mode.driver.state.on_cluster), self.whole)
-        found = self.capacity.measure(osd, store, busy.canary, busy.driver.state.on_cluster, self.whole.sight)
+        found = self.capacity.measure(osd, store, *self._conditions())
         if found["change"] is not None:
             why = f"osd.{osd} measured {found['measured']:.6g} IOPS, {found['iops']:.6g} until now"
             self._note_capacity(why, [found["change"]])
@@ -225,12 +225,15 @@ class Modes:
         if not osds:
             known = ", ".join(sorted({place.device_class for place in places if place.device_class}))
             raise InputError("capacity measure-class", device_class, f"a device class with OSDs that are up ({known})")
-        busy = next((mode for mode in self.all if mode.driver.state.on_cluster), self.whole)
-        on_trial = busy.driver.state.on_cluster
-        found = self.capacity.measure_class(device_class, osds, store, busy.canary, on_trial, self.whole.sight)
+        found = self.capacity.measure_class(device_class, osds, store, *self._conditions())
         if found["changes"]:
             self._note_capacity(f"{len(found['osds'])} OSDs of the class {device_class} measured", found["changes"])
         return found
+
+    def _conditions(self) -> Tuple[Tuple[int, ...], bool, Sight]:
+        """What a bench has to heed: OSDs of a canary, whether something is on trial, how the cluster is."""
+        busy = next((mode for mode in self.all if mode.driver.state.on_cluster), self.whole)
+        return busy.canary, busy.driver.state.on_cluster, self.whole.sight
 
     def _note_capacity(self, why: str, changes: List[int]) -> None:
         Audit(self._service.store, TRAIL).append(self._now(), OPERATOR, CAPACITY, why, {"changes": changes}, "stored")

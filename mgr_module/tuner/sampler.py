@@ -8,7 +8,7 @@ from collections import deque
 from typing import Callable, Deque, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner.history import MINUTE, History
-from ceph_tuner.metrics import Scope
+from ceph_tuner.metrics import PERCENTILES, Scope
 from ceph_tuner.reading import Reading
 from ceph_tuner.sample import Sample, Window, window_of
 from ceph_tuner.sampling import Coverage
@@ -16,9 +16,6 @@ from ceph_tuner.sampling_by_scope import SamplingByScope
 from ceph_tuner.scopes import Members
 
 from .sampler_groups import GroupSampler, keep
-
-PERCENTILES = ("p50_ms", "p95_ms", "p99_ms")
-"""How metrics end that come from histograms."""
 
 FAILURES_TOLERATED = 3
 KEPT_S = 600.0
@@ -105,7 +102,11 @@ class Sampler:
         found = self.groups.window_of_group(name, start, end, of)
         if found is None:
             return {}
-        return {name: mean for name, mean in found.means.items() if not (found.partial and name.endswith(PERCENTILES))}
+        return {
+            name: mean
+            for name, mean in found.means.items()
+            if not (found.partial and name.endswith(tuple(PERCENTILES)))
+        }
 
     def scrubs_since(self, scope: Optional[Scope] = None) -> Optional[float]:
         """When the oldest scrub under way began, anywhere or in a class; None where none is known to be."""

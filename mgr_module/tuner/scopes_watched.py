@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.bounded import ANSWER, MISREAD, read_json
 from ceph_tuner.metrics import CLASS, Scope
@@ -52,6 +52,11 @@ class ScopesWatched:
         if layout is None or len(layout.classes) < 2:
             return ()
         return tuple(sorted({name for scope in self._scopes for name in layout.class_of(scope)}))
+
+    def among(self, osds: Iterable[int], device_class: str) -> List[int]:
+        """Those of these OSDs that are of a class; all of them without one, and while it is not known what is in it."""
+        members = self.members.get(Scope(CLASS, device_class)) if device_class else None
+        return [osd for osd in osds if members is None or osd in members.osds]
 
     def missing(self) -> List[str]:
         """In words, what objectives are about and the cluster has not."""

@@ -14,7 +14,6 @@ from ceph_tuner.errors import InputError, RetryLater
 from ceph_tuner.history import History
 from ceph_tuner.in_force import hardware_of
 from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
-from ceph_tuner.metrics import CLASS, Scope
 from ceph_tuner.profile import Profile
 from ceph_tuner.reading import spread
 from ceph_tuner.releases import Release, parse_version, release_of
@@ -150,9 +149,7 @@ class Service:
 
     def running(self, device_class: str = "") -> List[int]:
         """Sorted ids of the running OSDs, of all or of a class."""
-        running = self.inventory.running()
-        members = self.scopes.members.get(Scope(CLASS, device_class)) if device_class else None
-        return [osd for osd in running if members is None or osd in members.osds]
+        return self.scopes.among(self.inventory.running(), device_class)
 
     def _shown(self, device_class: str = "") -> Dict[int, Dict[str, str]]:
         """Options of some OSDs, of those that answer in time."""
@@ -166,9 +163,9 @@ class Service:
         found = (hardware_of(options, kind=self.inventory.kind(osd)) for osd, options in shown.items())
         return min((hardware.shards for hardware in found), default=1)
 
-    def capacities(self, osds: Optional[Sequence[int]] = None) -> List[Capacity]:
-        """Capacity in force and its source, for these OSDs or for some of all."""
-        asked = spread(self.inventory.running(), ASKED_OSDS) if osds is None else osds
+    def capacities(self, osds: Optional[Sequence[int]] = None, device_class: str = "") -> List[Capacity]:
+        """Capacity in force and its source, for these OSDs, or for some of all or of a class."""
+        asked = spread(self.running(device_class), ASKED_OSDS) if osds is None else osds
         chosen = {osd: self.inventory.kind(osd) for osd in asked}
         defaults = {kind: self.inventory.default_capacity(kind) for kind in ("ssd", "hdd")}
         return read_capacities(self.commander, chosen, self.config.dump(), defaults)
@@ -352,8 +349,7 @@ class Service:
 
     def _accounting(self, in_force: Mapping[str, Any], now: Mapping[str, float], device_class: str) -> Dict[str, Any]:
         """What the capacity is promised to, in IOPS of the whole cluster or class."""
-        running = self.running(device_class)
-        asked = self.capacities(spread(running, ASKED_OSDS))
+        running, asked = self.running(device_class), self.capacities(None, device_class)
         total = sum(capacity.iops for capacity in asked) * (len(running) / len(asked)) if asked else 0.0
         release = self.release()
         profile = release.profiles.get(str(in_force.get(PROFILE)), {})

@@ -22,7 +22,6 @@ from ceph_tuner.guard import Breach, Sight
 from ceph_tuner.journal import Journal
 from ceph_tuner.plan import Restore
 from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.reading import spread
 from ceph_tuner.sample import Sample, Window, at_work
 from ceph_tuner.slo import Slo, evaluate
 from ceph_tuner.target import Place
@@ -30,7 +29,7 @@ from ceph_tuner.target import Place
 from .aim import Aim
 from .capacity import CAPACITY_OPTION, Capacity
 from .proto import Mgr
-from .service import ASKED_OSDS, Service
+from .service import Service
 
 LATE = 2.5
 """Sampling intervals after which the newest sample is too old to tell anything."""
@@ -244,8 +243,8 @@ class Surroundings:
         entries = [entry for entry in self._service.config.dump() if entry.name.startswith(CAPACITY_OPTION)]
         cause = (entries, dict(self._aim.running(self._running())))
         if self._reckoned[0] != cause or not self._reckoned[1]:
-            asked = spread(self._service.running(self._aim.device_class), ASKED_OSDS)
-            self._reckoned = (cause, self._reckoned[0] == cause, self._service.capacities(asked))
+            capacities = self._service.capacities(None, self._aim.device_class)
+            self._reckoned = (cause, self._reckoned[0] == cause, capacities)
         return self._reckoned[2]
 
     def _upset(self, state: State) -> str:

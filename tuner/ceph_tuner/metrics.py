@@ -90,7 +90,8 @@ _ALL = [
 
 _BY_NAME: Dict[str, Metric] = {metric.name: metric for metric in _ALL}
 
-_PERCENTILES = ("p50_ms", "p95_ms", "p99_ms")
+PERCENTILES = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
+"""How metrics end that come from histograms, and the fraction that each is."""
 OF_POOLS: FrozenSet[str] = frozenset(
     name for name in _BY_NAME if name.split(".")[0] not in ("queue", "ops", "osds") and name != "recovery.objects_s"
 )
@@ -131,7 +132,7 @@ def _within_scope(name: str) -> Metric:
     metric = _BY_NAME[plain]
     if scope is None or (scope.kind == POOL and plain not in OF_POOLS):
         raise KeyError(name)
-    at_most = ", at most" if scope.kind == POOL and plain.endswith(_PERCENTILES) else ""
+    at_most = ", at most" if scope.kind == POOL and plain.endswith(tuple(PERCENTILES)) else ""
     return metric._replace(name=name, meaning=f"{metric.meaning}{at_most}: {scope.words}")
 
 

@@ -10,14 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from ceph_tuner.histogram import Histogram, pooled
-from ceph_tuner.metrics import METRICS, POOL, Scope, in_order, parted, scoped
+from ceph_tuner.metrics import METRICS, PERCENTILES, POOL, Scope, in_order, parted, scoped
 
 _Seen = TypeVar("_Seen")
 
 NEVER_S = 10 * 365 * 86400.0
 """Ten years: the finish time of work that stands still. Finite, so that it can be compared, averaged and stored."""
-
-PERCENTILES = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
 
 READ, WRITE = "read", "write"
 """The keys of `Sample.latency`; those of a scope have it behind them, as metrics' names have."""
