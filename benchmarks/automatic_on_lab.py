@@ -78,15 +78,21 @@ def noise(lab: Lab, device_class: str) -> Iterator[None]:
     pool, osds, stop = f"rbd-{device_class}", lab.classes[device_class], threading.Event()
     written = ["rados", "-p", pool, "bench", "15", "write", "-b", "1048576", "-t", "4", "--no-cleanup"]
 
+    def written_anew(without: int) -> None:
+        lab.run(["rados", "-p", pool, "cleanup", "--prefix", "benchmark_data"])
+        lab.stop_osd(without)
+        try:
+            lab.run(written)
+        finally:
+            lab.start_osd(without)
+
     def work() -> None:
         for turn in itertools.count():
             with suppress(TunerError):
                 for osd in osds:
                     lab.run(["ceph", "osd", "deep-scrub", str(osd)])
                 if turn % NOISE_TURNS == NOISE_TURNS - 1:
-                    lab.stop_osd(osds[-1])
-                    lab.run(written)
-                    lab.start_osd(osds[-1])
+                    written_anew(osds[-1])
             if stop.wait(NOISE_S):
                 return
 

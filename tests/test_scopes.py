@@ -131,3 +131,39 @@ def test_the_clusters_own_come_first_and_then_scope_by_scope() -> None:
         "client.p95_ms{class=hdd}",
         "client.iops{pool=a}",
     ]
+
+
+# whom a health check is about
+
+
+@pytest.mark.parametrize(
+    ("scope", "lines", "about"),
+    [
+        (NVME, ["osd.0 is near full"], False),
+        (HDD, ["osd.0 is near full"], True),
+        (NVME, ["osd.0 is near full", "osd.1 is near full"], True),
+        (NVME, ["pool 'cold' is nearfull"], False),
+        (NVME, ["pool 'volumes' is nearfull"], True),
+        (NVME, ["pg 3.1f is stuck undersized for 8m, last acting [0]"], False),
+        (NVME, ["pg 2.1f is stuck undersized for 8m, last acting [1]"], True),
+        (Scope(POOL, "cold"), ["osd.2 is full"], True),
+        (Scope(POOL, "cold"), ["osd.3 is full"], False),
+        # who cannot be told apart is taken to be concerned
+        (NVME, ["noscrub flag(s) set"], True),
+        (NVME, [], True),
+        (NVME, ["pool 'made a moment ago' is nearfull"], True),
+        (Scope(CLASS, "tape"), ["osd.0 is near full"], True),
+    ],
+)
+def test_a_health_check_is_about_those_that_its_detail_names(scope: Scope, lines: List[str], about: bool) -> None:
+    check = {
+        "severity": "HEALTH_WARN",
+        "summary": {"count": len(lines)},
+        "detail": [{"message": each} for each in lines],
+    }
+    assert LAYOUT.concerns(scope, check) is about
+
+
+def test_a_check_that_lists_a_part_of_those_it_counts_may_be_about_anybody() -> None:
+    check = {"summary": {"message": "60 nearfull osd(s)", "count": 60}, "detail": [{"message": "osd.0 is near full"}]}
+    assert LAYOUT.concerns(NVME, check)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.metrics import CLASS, Scope
 from ceph_tuner.sample import Sample, Window, within
@@ -57,6 +57,11 @@ class Aim:
     def seen(self, means: Mapping[str, float]) -> Dict[str, float]:
         """Of what is known of the cluster, what is known of this part of it."""
         return dict(means) if self._scope is None else within(means, self._scope, self._pools())
+
+    def concerns(self, check: Mapping[str, Any]) -> bool:
+        """Whether a health check is about OSDs, PGs or pools of this part; one that does not say is."""
+        layout = self._scopes.layout
+        return self._scope is None or layout is None or layout.concerns(self._scope, check)
 
     def tunes(self, place: Place) -> bool:
         """Whether an OSD is one of those that the mode is for."""

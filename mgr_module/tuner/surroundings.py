@@ -18,7 +18,7 @@ from ceph_tuner.autopilot.state import State
 from ceph_tuner.autopilot.watch import Watch
 from ceph_tuner.bounded import ANSWER, read_json
 from ceph_tuner.errors import ClusterTimeout, CommandFailed
-from ceph_tuner.guard import Breach, Sight
+from ceph_tuner.guard import HEALTH_ERR, Breach, Sight
 from ceph_tuner.journal import Journal
 from ceph_tuner.plan import Restore
 from ceph_tuner.ports import ConfigEntry
@@ -189,12 +189,16 @@ class Surroundings:
     def _sight_of(self, sample: Sample) -> Sight:
         health = read_json(self._mgr.get("health")["json"], "health", ANSWER)
         # what an operator muted is no news to anybody
-        checks: FrozenSet[str] = frozenset(
-            str(name) for name, check in health.get("checks", {}).items() if not check.get("muted")
-        )
+        raised = {str(name): check for name, check in health.get("checks", {}).items() if not check.get("muted")}
+        checks: FrozenSet[str] = frozenset(name for name, check in raised.items() if self._aim.concerns(check))
+        status = str(health.get("status", ""))
+        if len(checks) < len(raised):
+            # the cluster's own status is that of other OSDs as well
+            errors = any(raised[name].get("severity") == HEALTH_ERR for name in checks)
+            status = HEALTH_ERR if errors else "HEALTH_WARN" if checks else "HEALTH_OK"
         # our own warnings are no reason to do anything
         named = sorted(name for name in checks if not name.startswith("TUNER_"))
-        return Sight(sample.at, str(health.get("status", "")), dict(sample.values), ", ".join(named), checks)
+        return Sight(sample.at, status, dict(sample.values), ", ".join(named), checks)
 
     def _breach(self, sight: Optional[Sight], state: State, policy: Policy) -> Optional[Breach]:
         if self._watch is None:

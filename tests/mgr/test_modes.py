@@ -240,3 +240,17 @@ def test_what_is_exported_says_which_class_it_is_about() -> None:
     assert 'ceph_tuner_mode{mode="auto"} 0.0' in text
     assert 'ceph_tuner_slo_bound{metric="client.p95_ms",kind="hard",device_class="nvme"} 0.08' in text
     assert 'ceph_tuner_operations_per_second{class="client",device_class="nvme"}' in text
+
+
+@pytest.mark.parametrize(("osd", "ends"), [(2, False), (0, True)])
+@pytest.mark.parametrize("severity", ["HEALTH_WARN", "HEALTH_ERR"])
+def test_an_osd_that_fills_up_ends_trials_on_its_own_class_alone(osd: int, ends: bool, severity: str) -> None:
+    aboard = hybrid(HOPELESS.format("nvme"))
+    mode = on_trial(aboard, "nvme")
+    name, words = ("OSD_FULL", "full") if severity == "HEALTH_ERR" else ("OSD_NEARFULL", "near full")
+    detail = [{"message": f"osd.{osd} is {words}"}]
+    aboard.mgr.status = severity
+    aboard.mgr.checks = {name: {"severity": severity, "summary": {"count": 1}, "detail": detail, "muted": False}}
+    aboard.sample(2)
+    assert (mode.driver.state.phase != TRYING) is ends
+    assert (scrubs(aboard) == []) is ends

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Set, Tuple
 
@@ -9,6 +10,10 @@ from ceph_tuner.metrics import CLASS, POOL, Scope
 
 NO_CLASS = "none"
 """What OSDs without a device class are said to be of."""
+
+
+_NAMED = re.compile(r"\bosd\.(?P<osd>\d{1,9})\b|\bpg (?P<pg>\d{1,9})\.|\bpool '(?P<pool>[^']{1,200})'")
+"""Whom a line of a health check's detail is about."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,23 @@ class Layout:
         """In words, what of these scopes the cluster has not."""
         kinds = {CLASS: "OSD of the device class", POOL: "pool called"}
         return [f"there is no {kinds[scope.kind]} {scope.name}" for scope in scopes if self.members(scope) is None]
+
+    def concerns(self, scope: Scope, check: Mapping[str, Any]) -> bool:
+        """Whether a health check, with its detail, is about a scope.
+
+        One that names other OSDs, PGs and pools alone is not. One that names none, or more than its detail lists, is.
+        """
+        members = self.members(scope)
+        lines = [str(line.get("message", "")) for line in check.get("detail", ())]
+        named = [match for line in lines for match in _NAMED.finditer(line)]
+        count = check.get("summary", {}).get("count", len(lines))
+        if members is None or not named or count > len(lines):
+            return True
+        numbers = {name: place.number for name, place in self.pools.items()}
+        # a PG is `pool.hash`
+        pools = {int(match["pg"]) if match["pg"] else numbers.get(match["pool"]) for match in named if not match["osd"]}
+        osds = {int(match["osd"]) for match in named if match["osd"]}
+        return not pools.isdisjoint({*members.pools, None}) or not osds.isdisjoint(members.osds)
 
     def class_of(self, scope: Scope) -> Tuple[str, ...]:
         """The device classes that a scope is about."""
