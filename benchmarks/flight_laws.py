@@ -14,9 +14,9 @@ from ceph_tuner.autopilot.manners import outside_hours
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import APPROVE, AUTO, HOLDING, RETURNING, TRYING, WRITING
 from ceph_tuner.clusters.commands import STORE_PREFIX
-from ceph_tuner.deciding import same_value
 from ceph_tuner.guard import must_hold
 from ceph_tuner.journal import APPLIED, APPLYING, KEEP, UNDOING, UNDONE, Entry
+from ceph_tuner.settings import same_value
 from ceph_tuner.slo import Slo, parse_slo
 
 Key = Tuple[str, str]

@@ -22,7 +22,7 @@ from typing import (
     Tuple,
 )
 
-from ceph_tuner.deciding import Database, same, same_value
+from ceph_tuner.deciding import Database
 from ceph_tuner.errors import (
     ClusterTimeout,
     CommandFailed,
@@ -41,6 +41,7 @@ from ceph_tuner.ports import Clock, ConfigDatabase, OsdSources, Store
 from ceph_tuner.refusing import refuse_versions
 from ceph_tuner.releases import Release, parse_version
 from ceph_tuner.rereading import Key
+from ceph_tuner.settings import same, same_value
 from ceph_tuner.target import Place, covered
 
 _ROUNDS = 3

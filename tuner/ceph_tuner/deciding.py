@@ -1,4 +1,4 @@
-"""Which entry of the configuration database decides an option for an OSD, and when two texts are one value."""
+"""Which entry of the configuration database decides an option for an OSD."""
 
 from __future__ import annotations
 
@@ -115,20 +115,3 @@ def _last(options: Options, place: Place) -> str:
 
 def _first(options: Options, place: Place) -> str:
     return min((name for name, found in options.items() if _covers(found, place)), default="")
-
-
-def same_value(one: str, other: str) -> bool:
-    """Whether two texts are one value: Ceph writes `0.5` as `0.500000` here and `0.50000000000000000` there."""
-    if one == other:
-        return True
-    try:
-        return abs(float(one) - float(other)) <= 1e-6
-    except ValueError:
-        return False
-
-
-def same(one: Optional[str], other: Optional[str]) -> bool:
-    """`same_value`, where None stands for no entry."""
-    if one is None or other is None:
-        return one is other
-    return same_value(one, other)

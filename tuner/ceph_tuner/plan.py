@@ -15,7 +15,7 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.deciding import Database, same
+from ceph_tuner.deciding import Database
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.ports import ConfigEntry
@@ -30,7 +30,7 @@ from ceph_tuner.refusing import (
 )
 from ceph_tuner.releases import Release, Settings, Version
 from ceph_tuner.rereading import BANDWIDTHS, Key, touches
-from ceph_tuner.settings import check_settings, format_settings
+from ceph_tuner.settings import check_settings, format_settings, same
 from ceph_tuner.target import Place, Target, covers, section_of
 
 OVERRIDE = "osd_mclock_override_recovery_settings"

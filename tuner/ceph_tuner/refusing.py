@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.deciding import Database, same, same_value
+from ceph_tuner.deciding import Database
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.releases import Release, parse_version, release_of
-from ceph_tuner.settings import format_settings
+from ceph_tuner.settings import format_settings, same, same_value
 from ceph_tuner.target import Place, Target, section_of
 
 Sources = Mapping[str, Mapping[str, str]]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.deciding import same_value
 from ceph_tuner.errors import InputError
 from ceph_tuner.knobs import CLASSES, KNOBS, MCLOCK_NINE, PROFILE, knob, unmet_needs
 from ceph_tuner.releases import Release, Settings, Value, Version
@@ -29,6 +28,8 @@ __all__ = [
     "notes_on",
     "parse_settings",
     "reservation_sum",
+    "same",
+    "same_value",
     "settings_in_force",
     "shares",
 ]
@@ -43,6 +44,23 @@ _SUM_TOLERANCE = 1e-6
 def dotted(*keys: object) -> str:
     """Name a place by its keys alone, where there is no file."""
     return ".".join(str(key) for key in keys)
+
+
+def same_value(one: str, other: str) -> bool:
+    """Whether two texts are one value: Ceph writes `0.5` as `0.500000` here and `0.50000000000000000` there."""
+    if one == other:
+        return True
+    try:
+        return abs(float(one) - float(other)) <= 1e-6
+    except ValueError:
+        return False
+
+
+def same(one: Optional[str], other: Optional[str]) -> bool:
+    """`same_value`, where None stands for no entry."""
+    if one is None or other is None:
+        return one is other
+    return same_value(one, other)
 
 
 def shares(settings: Mapping[str, Value]) -> Dict[str, Tuple[float, int, float]]:

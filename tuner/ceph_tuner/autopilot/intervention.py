@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-from ceph_tuner.deciding import same_value
 from ceph_tuner.knobs import KNOBS, NEVER_SET
 from ceph_tuner.plan import Drift, Restore
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.rereading import Key
+from ceph_tuner.settings import same_value
 from ceph_tuner.target import Place, covered
 
 _LEFT_OUT = ("capacity", "pool", *NEVER_SET)

@@ -7,10 +7,10 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from ceph_tuner.clusters.holder import holder_of, under_way
 from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.deciding import same_value
 from ceph_tuner.journal import APPLIED, Entry, Journal
 from ceph_tuner.ports import ConfigEntry
 from ceph_tuner.rereading import Key
+from ceph_tuner.settings import same_value
 
 
 @dataclass(frozen=True)

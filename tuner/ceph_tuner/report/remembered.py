@@ -8,7 +8,6 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.autopilot import audit
 from ceph_tuner.autopilot.audit import Record, every_trail
-from ceph_tuner.deciding import same_value
 from ceph_tuner.history import RECENT_S, History
 from ceph_tuner.journal import APPLIED, UNDONE, Entry
 from ceph_tuner.knobs import PROFILE
@@ -20,6 +19,7 @@ from ceph_tuner.report.answers import kept_learnt
 from ceph_tuner.report.measured import custom, headline, measured_options
 from ceph_tuner.report.words import spoken
 from ceph_tuner.sample import at_work
+from ceph_tuner.settings import same_value
 from ceph_tuner.slo import all_met, evaluate, parse_slo
 from ceph_tuner.stored_slo import stored_baseline, stored_slo
 from ceph_tuner.trial import Trial, choice_among
