@@ -78,7 +78,11 @@ setup(
         "keyring": ["keyring>=24"],
         "docs": ["furo", "myst-parser>=2.0", "sphinx>=7.0"],
     },
-    entry_points={"console_scripts": ["ceph-tuner = ceph_tuner_cli.main:main"]},
+    entry_points={
+        "console_scripts": ["ceph-tuner = ceph_tuner_cli.main:main"],
+        # what runs clusters on this machine, by the names that `--cluster` takes
+        "ceph_tuner.clusters": ["lab = ceph_tuner.lab.cluster:Lab.open"],
+    },
     classifiers=[
         "Environment :: Console",
         "Intended Audience :: System Administrators",

@@ -27,6 +27,7 @@ from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.guard import Limits
 from ceph_tuner.knobs import PROFILE
+from ceph_tuner.lab.cluster import lab_of
 from ceph_tuner.lab.recipes import options_for_window
 from ceph_tuner.lab.scenarios import scenario
 from ceph_tuner.lock import Lock
@@ -47,14 +48,15 @@ def measure(arguments: argparse.Namespace) -> Dict[str, Any]:
     with ExitStack() as stack:
         opened = open_cluster(arguments.cluster)
         stack.callback(opened.close)
-        assert opened.lab is not None, "the load is a lab's scenario"
+        lab = lab_of(opened)
+        assert lab is not None, "the load is a lab's scenario"
         now = opened.in_force("osd")
         clock, timing = SystemClock(), Timing(arguments.settle, arguments.window)
         lock = stack.enter_context(Lock(opened.store, clock, this_process(), may_live))
         applier = Applier(opened.config, opened.store, clock, lock, opened.release, "benchmarks/tuning.py")
         applier.recover()
         options = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
-        work = stack.enter_context(scenario(wanted.scenario, opened.lab, **options))
+        work = stack.enter_context(scenario(wanted.scenario, lab, **options))
         progress = stack.enter_context(TuneProgress(wanted.slo))
         interrupts = stack.enter_context(Interrupts(progress.interrupted))
         writer = JournalledWriter(applier, "osd", opened.release, now.hardware, "benchmark")

@@ -29,7 +29,7 @@ from ceph_tuner.clusters import Cluster, open_cluster
 from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
 from ceph_tuner.errors import LabFailed
 from ceph_tuner.guard import Limits
-from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.lab.cluster import Lab, lab_of
 from ceph_tuner.lab.devices import attached
 from ceph_tuner.lab.loads.session import Session
 from ceph_tuner.lab.recipes import options_for_window
@@ -182,7 +182,7 @@ def measure(arguments: argparse.Namespace) -> None:
     with ExitStack() as stack:
         opened = open_cluster(arguments.cluster)
         stack.callback(opened.close)
-        lab = opened.lab
+        lab = lab_of(opened)
         assert lab is not None, "the load is a lab's scenario"
         now = opened.in_force("osd")
         clock, whole = SystemClock(), Timing(arguments.settle, arguments.window)

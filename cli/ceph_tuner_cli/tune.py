@@ -115,7 +115,7 @@ def tune(
             now = opened.in_force(target)
         # knobs that the release ignores are refused before anybody has to wait for the lock
         space = asked.space(opened, now)
-        if opened.lab is None and not yes:
+        if opened.run_here is None and not yes:
             words = announcement(cluster, asked.task(opened, now), asked.timing, space, asked.options)
             emit({"cluster": cluster, "target": target, "would": words.splitlines()}, form, lambda: words)
             return 0

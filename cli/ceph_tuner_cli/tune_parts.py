@@ -14,6 +14,7 @@ from ceph_tuner.clusters.sampler import ClusterSampler
 from ceph_tuner.files import slo_file
 from ceph_tuner.guard import Limits
 from ceph_tuner.in_force import InForce
+from ceph_tuner.lab.cluster import lab_of
 from ceph_tuner.lab.recipes import options_for_window
 from ceph_tuner.lab.scenarios import scenario as make_scenario
 from ceph_tuner.metrics import CLASS, Scope
@@ -68,10 +69,11 @@ class Asked:
 
 def work_of(opened: Cluster, wanted: slo_file.SloFile, timing: Timing, device_class: str = "") -> ContextManager[Work]:
     """Start a lab's scenario, or take the own load of the cluster, or of one device class, as it is."""
-    if opened.lab is not None and wanted.scenario:
+    lab = lab_of(opened)
+    if lab is not None and wanted.scenario:
         options = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
-        return make_scenario(wanted.scenario, opened.lab, **options)
-    if wanted.scenario and opened.lab is None:
+        return make_scenario(wanted.scenario, lab, **options)
+    if wanted.scenario:
         say([f"{opened.name} is no lab: its own load is measured, no scenario is started"])
     of = Scope(CLASS, device_class) if device_class else None
     return nullcontext(LiveWork(ClusterSampler(opened.commander, opened.clock.now, of=of), opened.clock))

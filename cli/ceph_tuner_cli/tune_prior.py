@@ -16,6 +16,7 @@ from ceph_tuner.errors import InputError
 from ceph_tuner.files import fit_file, slo_file
 from ceph_tuner.in_force import InForce
 from ceph_tuner.knobs import PROFILE
+from ceph_tuner.lab.cluster import lab_of
 from ceph_tuner.lab.recipes import options_for_window
 from ceph_tuner.lab.twin_model import SCENARIOS, drives_under, lab_model
 from ceph_tuner.metrics import METRICS
@@ -70,9 +71,10 @@ def believed(
             fitted = fit_file.read(described.calibration).applied(fitted)
         digest = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
         return Believed(f"{described.name} {digest}", fitted)
-    if opened.lab is None or wanted.scenario not in SCENARIOS:
+    lab = lab_of(opened)
+    if lab is None or wanted.scenario not in SCENARIOS:
         return Believed(RULES)
-    options, version = opened.lab.state.options, parse_version(opened.version)
+    options, version = lab.state.options, parse_version(opened.version)
     work = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
     if len(drives_under(options, work)) > 1:
         # the twin's OSDs are all alike

@@ -60,7 +60,7 @@ def run_locked(opened: Cluster, asked: Asked) -> Ran:
         heading = Heading(
             wanted.slo.to_dict(),
             target,
-            wanted.scenario if opened.lab is not None else "",
+            wanted.scenario if opened.run_here is not None else "",
             space.free,
             asked.seed,
             now.settings,

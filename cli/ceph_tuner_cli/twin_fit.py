@@ -17,6 +17,7 @@ from ceph_tuner.files import cluster_file, fit_file, windows_file
 from ceph_tuner.files.writing import check_free
 from ceph_tuner.history import History
 from ceph_tuner.journal import APPLIED
+from ceph_tuner.lab.cluster import lab_of
 from ceph_tuner.lab.twin_model import KNOWN, lab_model
 from ceph_tuner.releases import Settings, parse_version
 from ceph_tuner.twin.calibration import Effort, Fitting
@@ -145,12 +146,13 @@ def _from_cluster(cluster: str, described: Optional[cluster_file.ClusterFile], s
     with closing(open_cluster(cluster)) as opened:
         now = opened.in_force("osd")
         known: Tuple[str, ...] = ()
+        lab = lab_of(opened)
         if described is not None:
             name, model = scenario or described.name, described.model
-        elif opened.lab is not None:
+        elif lab is not None:
             if scenario is None:
                 raise InputError("--scenario", "nothing", "the lab's load when its history was measured")
-            version, options = parse_version(opened.version), opened.lab.state.options
+            version, options = parse_version(opened.version), lab.state.options
             name, model, known = scenario, lab_model(options, now.hardware, scenario, opened.release, version), KNOWN
         else:
             raise InputError(

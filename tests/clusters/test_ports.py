@@ -17,7 +17,7 @@ from ceph_tuner.clusters.cephcli import CephCli, failure
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore
 from ceph_tuner.clusters.session import NoLibradosError, Session
 from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, CommandFailed, PermissionRefused
-from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.lab.cluster import Lab, lab_of
 from monitors import MemoryStore, Monitors
 
 
@@ -121,7 +121,7 @@ def test_a_cluster_is_opened_by_its_labs_name(any_lab: Lab) -> None:
     opened = open_cluster(any_lab.name)
     try:
         assert opened.release.name == any_lab.release
-        assert opened.lab is not None
+        assert lab_of(opened) is not None
         assert isinstance(opened.commander, Session)
         assert opened.config.osds("osd") == any_lab.osds
     finally:

@@ -1,11 +1,16 @@
-"""Opens a cluster by the name that the operator gives: a lab, a ceph.conf, or this machine's own cluster."""
+"""Opens a cluster by the name that the operator gives: a ceph.conf, this machine's own cluster, or one that runs here.
+
+Clusters that run on this machine, such as labs, are opened by the packages that run them. These name their function as
+an entry point of the group `ceph_tuner.clusters`.
+"""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Union
+from typing import Any, Callable, List, Optional, Protocol, Sequence, Union
 
 from ceph_tuner.applier import Applier
 from ceph_tuner.clusters.cephcli import CephCli, Launcher
@@ -20,10 +25,21 @@ from ceph_tuner.ports import Clock, Commander
 from ceph_tuner.releases import Release, parse_version, release_of
 from ceph_tuner.target import running
 
-if TYPE_CHECKING:
-    from ceph_tuner.lab.cluster import Lab
-
 SYSTEM_CONF = Path("/etc/ceph/ceph.conf")
+
+RUN_HERE = "ceph_tuner.clusters"
+"""Group of entry points; each is a function from a name to a `RunHere`, and raises ClusterNotFound."""
+
+
+class RunHere(Protocol):
+    """A cluster whose daemons run on this machine."""
+
+    @property
+    def mgr_modules(self) -> Path:
+        """Where its mgrs look for modules, as this machine sees it."""
+
+    def argv(self, command: Sequence[str]) -> List[str]:
+        """Command line that runs a command where the cluster is, with its ceph.conf."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +53,8 @@ class Cluster:
     release: Release
     """Of the OSDs; the oldest where they differ, since only its knobs work everywhere."""
     version: str
-    lab: Optional[Lab] = None
+    run_here: Optional[RunHere] = None
+    """What runs it, where that is a program of this machine."""
     clock: Clock = field(default_factory=SystemClock)
     """The cluster's time: a twin has its own."""
     progress: Progress = silent
@@ -75,7 +92,7 @@ class Cluster:
 
 
 def open_cluster(name: str, timeout: float = 30.0) -> Cluster:
-    """Open a lab by its name, a cluster by the path of its ceph.conf, or `ceph` for /etc/ceph/ceph.conf.
+    """Open a cluster by the path of its ceph.conf, `ceph` for /etc/ceph/ceph.conf, or one that runs here by its name.
 
     Raises ClusterNotFound (nothing there, or nothing answers there), PermissionRefused.
     """
@@ -83,14 +100,12 @@ def open_cluster(name: str, timeout: float = 30.0) -> Cluster:
         return connect(name, list, _readable(SYSTEM_CONF), timeout)
     if "/" in name or name.endswith(".conf"):
         return connect(name, list, _readable(Path(name)), timeout)
-    from ceph_tuner.lab.cluster import Lab  # the plugin imports this package too, and never a lab
-
-    lab = Lab.open(name)
-    return connect(name, lab.argv, "", timeout, lab)
+    run_here = _run_here(name)
+    return connect(name, run_here.argv, "", timeout, run_here)
 
 
 def connect(
-    name: str, launch: Launcher = list, conf: str = "", timeout: float = 30.0, lab: Optional[Lab] = None
+    name: str, launch: Launcher = list, conf: str = "", timeout: float = 30.0, run_here: Optional[RunHere] = None
 ) -> Cluster:
     """Connect to the cluster of a ceph.conf; without one, to that which `launch` provides for."""
     try:
@@ -98,7 +113,28 @@ def connect(
         version = min(osd_versions(commander), key=parse_version)
     except ClusterTimeout as exc:
         raise ClusterNotFound(f"cluster {name}", "no answer from its monitors", "a running cluster") from exc
-    return Cluster.of(name, commander, release_of(version), version, lab=lab)
+    return Cluster.of(name, commander, release_of(version), version, run_here=run_here)
+
+
+def _run_here(name: str) -> RunHere:
+    """The cluster of that name. Raises ClusterNotFound as the last of those who run clusters says it."""
+    refusal = ClusterNotFound(f"cluster {name}", "nothing that runs clusters here", "`ceph` or the path of a ceph.conf")
+    installed: Any = entry_points()
+    # a plain mapping on Python 3.9
+    runners = installed.select(group=RUN_HERE) if hasattr(installed, "select") else installed.get(RUN_HERE, [])
+    for point in runners:
+        opened = _opened(point.load(), name)
+        if not isinstance(opened, ClusterNotFound):
+            return opened
+        refusal = opened
+    raise refusal
+
+
+def _opened(runner: Callable[[str], RunHere], name: str) -> Union[RunHere, ClusterNotFound]:
+    try:
+        return runner(name)
+    except ClusterNotFound as exc:
+        return exc
 
 
 def _commander(launch: Launcher, conf: str, timeout: float) -> Union[CephCli, Session]:

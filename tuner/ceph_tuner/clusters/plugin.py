@@ -230,8 +230,8 @@ class Plugin:
         return f": {lines[0]}" if lines else ""
 
     def _module_path(self) -> Path:
-        if self._cluster.lab is not None:
-            return self._cluster.lab.mgr_modules
+        if self._cluster.run_here is not None:
+            return self._cluster.run_here.mgr_modules
         shown = parsed(
             self._cluster.commander.mon("config get", {"who": "mgr", "key": "mgr_module_path"}), "config get"
         )

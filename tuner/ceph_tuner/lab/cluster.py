@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ContextManager, Dict, List, Mapping, Optional, Sequence
 
+from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, CommandFailed, LabFailed, PermissionRefused
 from ceph_tuner.lab import namespace
 from ceph_tuner.lab.configuration import MGR_IDS, MON_IDS
@@ -255,3 +256,8 @@ class Lab:
             return ""
         telling = [line for line in lines if " -1 " in line][-2:]
         return f" ({log}: {' / '.join(telling)})" if telling else ""
+
+
+def lab_of(cluster: Cluster) -> Optional[Lab]:
+    """The lab that an open cluster is; None where it is none."""
+    return cluster.run_here if isinstance(cluster.run_here, Lab) else None
