@@ -29,9 +29,9 @@ from measured_page import shown
 
 from ceph_tuner.autopilot.audit import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Record, every_trail
 from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.clusters.plugin import OPTION_PREFIX, Plugin
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import InputError, TunerError
 from ceph_tuner.lab.cluster import Lab
 from ceph_tuner.slo import evaluate, parse_slo

@@ -23,7 +23,8 @@ from measured_page import shown
 
 from ceph_tuner.applier import Applier
 from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
+from ceph_tuner.clusters.lock_owner import may_live, this_process
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.guard import Limits
 from ceph_tuner.knobs import PROFILE

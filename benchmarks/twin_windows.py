@@ -26,7 +26,8 @@ import runs_file
 
 from ceph_tuner.applier import Applier
 from ceph_tuner.clusters import Cluster, open_cluster
-from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
+from ceph_tuner.clusters.lock_owner import may_live, this_process
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import LabFailed
 from ceph_tuner.guard import Limits
 from ceph_tuner.lab.cluster import Lab, lab_of

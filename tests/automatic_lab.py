@@ -14,9 +14,9 @@ import mgr_boundaries
 from ceph_tuner.autopilot.audit import KEPT, Audit, Record
 from ceph_tuner.autopilot.pilot import KEY
 from ceph_tuner.autopilot.state import OBSERVING, State
-from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.clusters.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import TunerError
 from ceph_tuner.journal import UNDONE, Entry, Journal
 from ceph_tuner.lab.cluster import Lab

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence
 
 from ceph_tuner.clusters.dashboard_api import DashboardApi
-from ceph_tuner.clusters.machine import SystemClock
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import ClusterTimeout, CommandFailed
 from ceph_tuner.lab.cluster import Lab
 from fake_dashboard import PASSWORD, USER, certificates

@@ -8,8 +8,8 @@ from contextlib import closing, contextmanager
 from typing import Iterator
 
 from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.plugin import MODULE, OPTION_PREFIX, Plugin
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.lab.cluster import Lab
 from prometheus_server import free_port
 

@@ -16,9 +16,9 @@ import pytest
 
 from ceph_tuner.autopilot.audit import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Audit, Record
 from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.clusters.plugin import OPTION_PREFIX, Plugin
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import TunerError
 from ceph_tuner.lab.bringup import up
 from ceph_tuner.lab.cluster import Lab

@@ -9,9 +9,9 @@ from typing import Callable, Iterator
 
 import pytest
 
-from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.clusters.plugin import LIBRARY, MODULE, Plugin
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import TunerError
 from ceph_tuner.lab.cluster import Lab
 from lab_plugin import with_plugin

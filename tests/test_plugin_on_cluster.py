@@ -13,9 +13,9 @@ from typing import Any, Dict, Iterator, List
 import pytest
 
 from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.plugin import LIBRARY, MODULE, Plugin
 from ceph_tuner.clusters.sampler import ClusterSampler, observe
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import CommandFailed, TunerError
 from ceph_tuner.lab.cluster import Lab
 from lab_plugin import with_plugin

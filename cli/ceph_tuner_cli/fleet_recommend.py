@@ -8,7 +8,7 @@ from typing import Dict, List, Optional, Tuple
 
 import typer
 
-from ceph_tuner.clusters.machine import SystemClock
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import RetryLater
 from ceph_tuner.files import fleet_file, slo_file
 from ceph_tuner.fleet import advising

@@ -10,8 +10,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 import typer
 
 from ceph_tuner.applier import Undone
-from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import Stopped, TunerError
 from ceph_tuner.files import fleet_file, portable_file
 from ceph_tuner.fleet.contract import Member

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Sequence
 
 import typer
 
-from ceph_tuner.clusters.machine import may_live
+from ceph_tuner.clusters.lock_owner import may_live
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.lock import Claim, break_lock, claims
 from ceph_tuner.moments import utc

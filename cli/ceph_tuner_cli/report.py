@@ -9,7 +9,7 @@ from typing import Any, Optional, Tuple
 
 import typer
 
-from ceph_tuner.clusters.machine import SystemClock
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import InputError
 from ceph_tuner.files.writing import check_free, write_text
 from ceph_tuner.printable import printable

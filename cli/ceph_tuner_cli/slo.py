@@ -8,8 +8,8 @@ from typing import AbstractSet, Any, Dict, List
 import typer
 
 from ceph_tuner import sample
-from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.sampler import ClusterSampler, observe
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import RetryLater
 from ceph_tuner.files import slo_file
 from ceph_tuner.metrics import METRICS

@@ -15,7 +15,7 @@ from ceph_tuner.autopilot.observer import Observer, groups_of
 from ceph_tuner.autopilot.pilot import Pilot
 from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import COMPARING, OFF, PHASES, State
-from ceph_tuner.clusters.machine import SystemClock
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import InputError, Stopped, TunerError
 from ceph_tuner.guard import Sight
 from ceph_tuner.lock import Lock

@@ -7,7 +7,8 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ceph_tuner.applier import Applier, Undone
 from ceph_tuner.clusters.commands import CommandConfig
-from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
+from ceph_tuner.clusters.lock_owner import may_live, this_process
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import InputError
 from ceph_tuner.in_force import hardware_on, in_force
 from ceph_tuner.lock import Lock

@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Protocol
 from ceph_tuner.autopilot.state import State
 from ceph_tuner.bounded import read_json
 from ceph_tuner.clusters.guardian import DONE
-from ceph_tuner.clusters.machine import this_process
+from ceph_tuner.clusters.lock_owner import this_process
 from ceph_tuner.interpreter import running_module
 
 from .worker import LIBRARY

@@ -9,7 +9,7 @@ import pytest
 from ceph_tuner.applier import Applier
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore
 from ceph_tuner.clusters.guardian import NoLibradosError, RadosCommander, take_back, withdraw
-from ceph_tuner.clusters.machine import may_live
+from ceph_tuner.clusters.lock_owner import may_live
 from ceph_tuner.clusters.twin import TwinClock, TwinCluster
 from ceph_tuner.errors import Locked
 from ceph_tuner.lock import PREFIX, Holder, Lock, generation_of

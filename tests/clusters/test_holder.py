@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ceph_tuner.clusters.holder import holder_of
-from ceph_tuner.clusters.machine import this_process
+from ceph_tuner.clusters.lock_owner import this_process
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.lock import Claim, Holder, Lock
 from ceph_tuner.releases import TENTACLE

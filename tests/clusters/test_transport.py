@@ -19,7 +19,7 @@ from typing import Callable, Iterator, Optional
 import pytest
 
 from ceph_tuner.clusters.dashboard_api import DashboardApi
-from ceph_tuner.clusters.machine import SystemClock
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.clusters.transport import LARGEST_ANSWER, Response, Transport
 from ceph_tuner.errors import ClusterTimeout, CommandFailed, TunerError
 from fake_dashboard import certificates

@@ -17,8 +17,8 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 import pytest
 
 from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import InputError
 from ceph_tuner.fleet.contract import ByLab, Member
 from ceph_tuner.fleet.rollout import roll_out

@@ -7,8 +7,8 @@ from typing import Iterator, List
 
 import pytest
 
-from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.prometheus import Prometheus, Span, matchers, quoted
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.clusters.twin import TwinCluster
 from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, CommandFailed, InputError
 from ceph_tuner.exported import EXPORTED

@@ -16,8 +16,8 @@ from typing import Any, Dict, Iterator, NamedTuple, Tuple
 import pytest
 import requests
 
-from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.prometheus import Prometheus, Span
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import InputError
 from ceph_tuner.fleet.past import Course, Past, read_past
 from ceph_tuner.fleet.past_series import COUNTERS, PLUGIN, POOLS, expressions

@@ -30,9 +30,9 @@ from ceph_tuner.bounded import read_json
 from ceph_tuner.clusters.commands import osd_versions
 from ceph_tuner.clusters.dashboard import Dashboard
 from ceph_tuner.clusters.dashboard_api import DashboardApi
-from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.clusters.prometheus import Prometheus, Span
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.clusters.transport import Response
 from ceph_tuner.errors import TunerError
 from ceph_tuner.files import cluster_file, fit_file, fleet_file, portable_file, profile_file, slo_file, windows_file

@@ -13,7 +13,7 @@ from mgr_stand_in import CommandResult
 
 from ceph_tuner.autopilot.contract import Rollout, Stage
 from ceph_tuner.autopilot.events import Answered
-from ceph_tuner.clusters.machine import may_live, this_process
+from ceph_tuner.clusters.lock_owner import may_live, this_process
 from ceph_tuner.clusters.twin import TwinCluster
 from ceph_tuner.clusters.twin_mgr import TwinMgr
 from ceph_tuner.lock import Lock

@@ -20,7 +20,8 @@ from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, Opt
 from ceph_tuner.applier import Applier, Undone
 from ceph_tuner.bounded import read_json
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore, answered, osd_versions
-from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
+from ceph_tuner.clusters.lock_owner import may_live, this_process
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.clusters.tell_each import by_threads
 from ceph_tuner.errors import TunerError
 from ceph_tuner.lock import Lock, claims, generation_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from ceph_tuner.clusters.machine import may_live
+from ceph_tuner.clusters.lock_owner import may_live
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.journal import Entry
 from ceph_tuner.lock import Claim, claims

@@ -15,8 +15,9 @@ from typing import Any, Callable, List, Optional, Protocol, Sequence, Union
 from ceph_tuner.applier import Applier
 from ceph_tuner.clusters.cephcli import CephCli, Launcher
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore, osd_versions
-from ceph_tuner.clusters.machine import SystemClock, may_live, this_process
+from ceph_tuner.clusters.lock_owner import may_live, this_process
 from ceph_tuner.clusters.session import NoLibradosError, Session
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, PermissionRefused
 from ceph_tuner.in_force import InForce, in_force
 from ceph_tuner.lock import Lock

@@ -38,7 +38,7 @@ BUILD_FILE = "build.txt"
 WAIT_S = 90.0
 
 _ROOT_OF_LIBRARY = Path(ceph_tuner.__file__).resolve().parent
-_IN_CLUSTERS = ("commands.py", "tell_each.py", "guardian.py", "machine.py")
+_IN_CLUSTERS = ("commands.py", "tell_each.py", "guardian.py", "lock_owner.py", "system_clock.py")
 """What of `clusters/` runs inside the mgr; its own `__init__` brings more than the standard library."""
 
 

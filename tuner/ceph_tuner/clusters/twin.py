@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.clusters.commands import CommandConfig, CommandStore
-from ceph_tuner.clusters.machine import may_live, this_process
+from ceph_tuner.clusters.lock_owner import may_live, this_process
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.clusters.twin_counters import added, histogram_dump, perf_dump
 from ceph_tuner.clusters.twin_map import TwinMap, facts_of, places_of

@@ -14,8 +14,8 @@ from string import Template
 from typing import AbstractSet, Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.clusters.clients_seen import client_load
-from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.prometheus import Point, Prometheus, Span, duration, matchers
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import ClusterNotFound, InputError
 from ceph_tuner.fleet.contract import Member, PrometheusServer
 from ceph_tuner.fleet.past_series import COUNTERS, POOLS, PRESENCES, REMAINING, SOURCES, UP, Expression, expressions
