@@ -21,7 +21,7 @@ from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, w
 
 
 def recommend(
-    cluster: Path = typer.Argument(..., metavar="CLUSTER_FILE", help="A described cluster (docs/recommend.md)."),
+    cluster: Path = typer.Argument(..., metavar="CLUSTER_FILE", help="A described cluster (docs/describing.md)."),
     slo: Path = typer.Option(..., "--slo", "-s", help="The SLO file (docs/slo.md)."),
     trials: int = typer.Option(Effort.trials, "--trials", "-n", min=1, max=500, help="Settings to try on the twin."),
     seed: int = typer.Option(1, "--seed", min=0, max=2**31, help="The same seed gives the same answer."),

@@ -49,7 +49,7 @@ def tune(
         2, "--violation-budget", min=0, help="Trials that may break a hard objective before the search freezes."
     ),
     model: Optional[Path] = typer.Option(
-        None, "--model", help="The cluster's description (docs/recommend.md): the twin is asked first."
+        None, "--model", help="The cluster's description (docs/describing.md): the twin is asked first."
     ),
     prior: bool = typer.Option(
         True, "--prior/--no-prior", help="Whether a model is asked first: a lab's own twin, else mClock's rules."

@@ -1,4 +1,4 @@
-"""Descriptions of clusters as YAML files (docs/recommend.md): what the twin is told, in the words of `ceph df`.
+"""Descriptions of clusters as YAML files (docs/describing.md): what the twin is told, in the words of `ceph df`.
 
 schema: 1
 release: tentacle                 # or a version such as 18.2.7

@@ -110,4 +110,4 @@ CLUSTER: Dict[str, Any] = {
         ["schema", "release", "osds", "osd", "pools"],
     ),
 }
-"""A description of a cluster; `docs/recommend.md` explains it."""
+"""A description of a cluster; `docs/describing.md` explains it."""

@@ -1,4 +1,4 @@
-"""Profiles that travel between clusters, as YAML files (docs/fleet.md)."""
+"""Profiles that travel between clusters, as YAML files (docs/fleet-profiles.md)."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Member:
     labels: Mapping[str, str] = field(default_factory=dict)
     prometheus: Optional[PrometheusServer] = None
     description: str = ""
-    """File that describes it to its twin (docs/recommend.md); made from what it tells where empty."""
+    """File that describes it to its twin (docs/describing.md); made from what it tells where empty."""
     slo: str = ""
     """File with its SLO; the one that the cluster keeps where empty."""
 

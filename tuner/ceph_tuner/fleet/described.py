@@ -34,7 +34,7 @@ def described(
         raise InputError(
             f"cluster {member.name}",
             "a cluster reached by REST, which does not tell what its OSDs are and what they do",
-            "`description:` in fleet.yaml, with a file that describes it (docs/recommend.md)",
+            "`description:` in fleet.yaml, with a file that describes it (docs/describing.md)",
         )
     with suppress(InputError):
         slo = slo or wanted(member, cluster)
