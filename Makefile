@@ -20,7 +20,7 @@ BIN := $(VENV)/bin
 export PYTHONPATH := $(CURDIR)/mgr_module
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup recommend lab tune validate-twin repeatability test quiet bare laws fuzz coverage test-unit check format reference docs clean
+.PHONY: help setup recommend lab tune validate-twin repeatability test quiet bare laws fuzz coverage test-unit check format reference picture docs clean
 help:
 	@sed -n 's/^# make /make /p' Makefile
 
@@ -127,6 +127,10 @@ format: setup
 reference: setup
 	$(BIN)/python docs/write_commands.py
 	$(BIN)/python docs/write_options.py
+
+# the README's, drawn from the answer of `make recommend`
+picture: setup
+	$(BIN)/python docs/write_picture.py
 
 docs: setup
 	$(BIN)/sphinx-build -q -W --keep-going docs build/docs
