@@ -36,39 +36,39 @@ _ALL = [
     HealthCheck(
         UNKNOWN,
         "ceph-tuner cannot tell a part of its own health",
-        "Making the text of a health check failed; the detail has the error. What the check would say is not known. "
-        "Sampling, the guard and the commands go on.",
+        "The text of a health check could not be made; the detail has the error. The state behind that check is "
+        "unknown. Sampling, the guard and the commands go on.",
         "See the log of the active mgr, and report the error. It goes away when the text can be made.",
     ),
     HealthCheck(
         "TUNER_SAMPLING_FAILED",
         "ceph-tuner cannot sample the cluster",
-        "Three samples in a row failed; the detail has the last error. The guard is blind: what is on trial is taken "
-        "back, and nothing new is tried.",
-        "Look whether the monitors answer (`ceph -s`) and what the active mgr's log says. It goes away with the next "
+        "Three samples in a row failed; the detail has the last error. The guard has no data: a trial is taken back, "
+        "and no new one begins.",
+        "Look whether the monitors answer (`ceph -s`), and read the active mgr's log. It goes away with the next "
         "sample.",
     ),
     HealthCheck(
         "TUNER_WORKER_FAILED",
         "ceph-tuner's optimiser fails",
-        "The optimiser is missing, was stopped at `worker_timeout`, died, or answered what cannot be used. Nothing of "
-        "such an answer is ever applied; what is in force stays and is still watched.",
+        "The optimiser is missing, was stopped at `worker_timeout`, died, or gave an answer that cannot be used. Such "
+        "an answer is never applied. The settings in force stay, and are still watched.",
         "Run `ceph tuner recommend` to see the error; check `worker_python` on the active mgr's host. It goes away "
         "with the next answer that is usable.",
     ),
     HealthCheck(
         "TUNER_TRIAL_TAKEN_BACK",
         "ceph-tuner took back what it tried",
-        "Settings on trial did harm, or showed no gain; they are off the cluster again. Until the back-off is over, "
-        "nothing is tried.",
+        "A trial did harm, or showed no gain; its settings are off the cluster again. No new one begins until the "
+        "back-off is over.",
         "Nothing has to be done; `ceph tuner history` has the numbers. It goes away with the next settings that "
         "are kept, with an operator's `resume`, `retry` or change of mode, or after a day.",
     ),
     HealthCheck(
         "TUNER_DRIFT",
         "somebody changed what ceph-tuner had set",
-        "A value that the tuner wrote is not the one that it wrote. It leaves such values alone, also when it takes "
-        "its own back.",
+        "Somebody changed a value that the tuner had written. It leaves such values alone, also when it takes its own "
+        "back.",
         "Decide who is in charge of the value: leave it, or put it back by `ceph config set`, or take the tuner's "
         "change back by `ceph tuner rollback --yes`. It goes away with the next settings that are kept, with an "
         "operator's `resume`, `retry` or change of mode, or after a day.",
@@ -78,14 +78,14 @@ _ALL = [
         "a hard objective is missed and ceph-tuner has found nothing better",
         "Hard objectives are missed, and the automatic mode gave up for the present state of the cluster: the "
         "optimiser expects nothing better, or all permitted trials were used up.",
-        "`ceph tuner recommend` says what cannot be met, and why. Ease the objective, add capacity, or try again by "
-        "`ceph tuner auto retry`. It starts by itself once load, hardware or release change.",
+        "`ceph tuner recommend` names the objectives that cannot be met, with the reasons. Ease one, add capacity, or "
+        "try again by `ceph tuner auto retry`. The mode starts by itself once load, hardware or release change.",
     ),
     HealthCheck(
         "TUNER_PAUSED",
         "ceph-tuner's automatic mode is paused",
-        "No forward move is made until it is resumed: an operator paused it, or a trial was inconclusive, or somebody "
-        "intervened by hand. The detail says which, and until when.",
+        "The automatic mode makes no forward move until it is resumed. An operator paused it, a trial was "
+        "inconclusive, or somebody intervened by hand. The detail has the reason, and the end of the pause.",
         "`ceph tuner auto resume`, when the reason is gone.",
     ),
     HealthCheck(
@@ -98,19 +98,19 @@ _ALL = [
     HealthCheck(
         "TUNER_CAPACITY_WRONG",
         "an OSD's stored mClock capacity is not believable",
-        "`osd_mclock_max_capacity_iops_*` of the OSDs in the detail is far from what they were seen to do, or from "
-        "other OSDs of their kind. All shares of mClock are shares of that number, so every setting means something "
-        "else on these OSDs.",
+        "`osd_mclock_max_capacity_iops_*` of the OSDs in the detail is far from their measured rates, or from "
+        "other OSDs of their kind. All shares of mClock are shares of that number, so every setting has another effect "
+        "on these OSDs.",
         "`ceph tuner capacity ls` shows each OSD's; `ceph tuner capacity measure N --yes` benches an idle OSD and "
-        "stores what it measured.",
+        "stores the result.",
     ),
     HealthCheck(
         "TUNER_STOPPED",
         "ceph-tuner stopped to protect the cluster",
-        "Something that was on trial cannot be taken back, or the journal or the stored state cannot be read. No "
-        "forward move is made; taking back is tried again with every sample.",
-        "Read the detail; `ceph tuner history` shows what is in force and `ceph tuner rollback --all` what would be "
-        "taken back. The section of the change's target in `ceph config dump` shows what is on the cluster.",
+        "A trial cannot be taken back, or the journal or the stored state cannot be read. The automatic mode makes no "
+        "forward move, and tries to take back with every sample.",
+        "Read the detail. `ceph tuner history` shows the changes in force, and `ceph tuner rollback --all` the steps "
+        "that would take them back. The section of the change's target in `ceph config dump` shows the present values.",
     ),
 ]
 
