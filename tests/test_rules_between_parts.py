@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,21 @@ def test_a_core_file_imports_the_standard_library_alone(path: Path) -> None:
 @pytest.mark.parametrize("path", PLUGIN, ids=lambda path: path.stem)
 def test_a_plugin_file_imports_the_standard_library_the_core_and_ceph_alone(path: Path) -> None:
     assert imported_roots(path) - set(sys.stdlib_module_names) <= {"ceph_tuner", "tuner"} | OF_CEPH
+
+
+def test_the_architecture_names_the_files_of_clusters_that_the_plugin_uses() -> None:
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in PLUGIN)
+    used = {f"{name}.py" for name in re.findall(r"ceph_tuner\.clusters\.(\w+)", sources)}
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rule = page.partition("Inside ceph-mgr also run ")[2].partition("with\n")[0]
+    assert set(re.findall(r"`(\w+\.py)`", rule)) == used
+
+
+def test_the_architecture_names_every_contract() -> None:
+    document = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    contracts = [contract["id"] for contract in document["tool"]["importlinter"]["contracts"]]
+    assert re.findall(r"^   - \*(\w+)\*: ", page, re.MULTILINE) == contracts
 
 
 def test_every_core_file_is_under_the_import_contract() -> None:
