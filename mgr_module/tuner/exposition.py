@@ -90,7 +90,7 @@ _ALL = [
     Family("laggy_pgs", "gauge", "", "PGs that wait for a replica's lease."),
     Family("down_osds", "gauge", "", "OSDs that are in and down."),
     Family("slo_bound", "gauge", "metric, kind", "Bound of an objective, in base units."),
-    Family("slo_seen", "gauge", "metric, kind", "What was seen of an objective's metric, in base units."),
+    Family("slo_seen", "gauge", "metric, kind", "Value of an objective's metric, in base units."),
     Family(
         "slo_margin_ratio", "gauge", "metric, kind", "How far inside the bound, as a share of it; negative: outside."
     ),
@@ -102,7 +102,7 @@ _ALL = [
     Family("stages", "gauge", "", "Stages of the trial under way."),
     Family("changes_on_trial", "gauge", "", "Changes on the cluster that are not permanent yet."),
     Family("trial_windows", "gauge", "", "Windows of the present stage that were compared."),
-    Family("effect_ratio", "gauge", "metric", "What the trial does to a metric, as a share: -0.2 is 20% less."),
+    Family("effect_ratio", "gauge", "metric", "Effect of the trial on a metric, as a share: -0.2 is 20% less."),
     Family("effect_low_ratio", "gauge", "metric", "Lower end of the effect's interval; absent while unbounded."),
     Family("effect_high_ratio", "gauge", "metric", "Upper end of the effect's interval; absent while unbounded."),
     Family("changes_total", "counter", "", "Forward moves since this mgr became the active one."),

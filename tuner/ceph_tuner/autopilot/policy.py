@@ -28,7 +28,7 @@ class Policy:
     )
     miss_windows: int = _option(
         6,
-        "Windows that must miss an objective, all but a fifth, before settings are asked for: what just began passes",
+        "Windows that must miss an objective, all but a fifth, before settings are asked for",
         1,
         1000,
     )
@@ -81,7 +81,7 @@ class Policy:
     beyond 5% in half of all harmless trials of 40 windows, beyond 20% in 1%."""
     guard_gross: float = _option(
         2.0,
-        "Factor off the bound, and off what was seen before, at which clients are not left waiting for whole windows",
+        "Factor off the bound, and off the value before, at which clients are not left waiting for whole windows",
         1.01,
         100.0,
     )
