@@ -146,7 +146,7 @@ sbom: setup
 	$(BIN)/python requirements/write_sbom.py build/sbom.json
 
 audit: setup
-	$(BIN)/python requirements/audit.py
+	$(BIN)/python requirements/audit_pins.py
 
 # pins stay where they still fit, unless UPGRADE is set. For all Pythons that setup.py names but for the lowest ones;
 # the first is the widest: the program gets what the tools can live with
