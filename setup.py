@@ -39,7 +39,7 @@ setup(
         'numba>=0.59; python_version >= "3.9" and python_version < "3.15"',
         "numpy>=1.24",
         "requests>=2.31",
-        "rich>=13.7",
+        "rich>=14.3",
         "ruamel.yaml>=0.18",
         "scikit-learn>=1.3",
         "scikit-optimize>=0.10.2",
