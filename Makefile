@@ -9,7 +9,11 @@
 # make laws    the property tests with new, and many more, random examples: takes ten minutes
 # make fuzz    hostile input for MINUTES=10, by SEED: files, the store, answers, command lines
 # make coverage  the same, and which lines they run, in build/coverage: takes longer
-# make check   style, types, rules between the parts
+# make check   style, types, rules between the parts, the SBOM, advisories about what is pinned
+# make sbom    what the program consists of, as CycloneDX, in build/sbom.json
+# make audit   asks the package index for advisories and withdrawn releases among the pins
+# make lowest  the unit tests with the lowest versions that setup.py allows: needs Python 3.11
+# make lock    pins and hashes in requirements/ anew; UPGRADE=1 takes the newest versions
 # make docs    the documentation as HTML, in build/docs
 
 SHELL := /bin/bash
@@ -20,23 +24,29 @@ BIN := $(VENV)/bin
 export PYTHONPATH := $(CURDIR)/mgr_module
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup recommend lab tune validate-twin repeatability test quiet bare laws fuzz coverage test-unit check format reference picture docs clean
+.PHONY: help setup recommend lab tune validate-twin repeatability test quiet bare laws fuzz coverage test-unit lowest check sbom audit lock format reference picture docs clean
 help:
 	@sed -n 's/^# make /make /p' Makefile
 
+# packages have the hashes of requirements/, the build backend too; the project itself is built with what is there
+PIP := pip install --quiet --disable-pip-version-check
+LOCKED := $(PIP) --require-hashes -r
+PROJECT := $(PIP) --no-deps --no-build-isolation -e .
+
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: $(VENV)/.runs
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,docs]'
+$(VENV)/.ready: $(VENV)/.runs requirements/development.txt
+	$(BIN)/$(LOCKED) requirements/development.txt
 	@touch $@
 
 # what the program itself needs; a bare Debian has no ensurepip: as root it is installed, otherwise the message says
 # what is missing
-$(VENV)/.runs: setup.py pyproject.toml
+$(VENV)/.runs: setup.py pyproject.toml requirements/program.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  PYTHONPATH=$(CURDIR)/tuner $(PYTHON) -m ceph_tuner.lab.host_packages python3-venv
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/$(LOCKED) requirements/program.txt
+	$(BIN)/$(PROJECT)
 	@touch $@
 
 # `ceph-tuner` is then on the PATH of root's shell, as an installed program would be
@@ -114,11 +124,45 @@ coverage: setup
 test-unit: setup
 	$(BIN)/pytest -n 2 -m 'not cluster and not slow'
 
-check: setup
+# as on the older of the two Debians: the lowest versions have no files for newer Pythons
+LOWEST := $(VENV)-lowest
+
+$(LOWEST)/.ready: setup.py pyproject.toml requirements/lowest.txt
+	python3.11 -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/$(LOCKED) requirements/lowest.txt
+	$(LOWEST)/bin/$(PROJECT)
+	@touch $@
+
+lowest: $(LOWEST)/.ready
+	$(LOWEST)/bin/pytest -n 2 --ignore tests/requirements -m 'not cluster and not slow' $(TESTS)
+
+check: setup sbom audit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+sbom: setup
+	$(BIN)/python requirements/write_sbom.py build/sbom.json
+
+audit: setup
+	$(BIN)/python requirements/audit_pins.py
+
+# pins stay where they still fit, unless UPGRADE is set. For all Pythons that setup.py names but for the lowest ones;
+# the first is the widest: the program gets what the tools can live with
+UPGRADE ?=
+COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-build-isolation --no-python-downloads \
+  --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
+UNIVERSAL := $(COMPILE) --universal --python-version 3.9 setup.py requirements/build.in
+
+lock: setup
+	$(UNIVERSAL) --extra dev --extra docs --extra test --output-file requirements/development.txt
+	$(UNIVERSAL) --constraints requirements/development.txt --output-file requirements/program.txt
+	mkdir -p build
+	$(COMPILE) --python-version 3.11 --resolution lowest-direct setup.py --extra dask --extra keyring \
+	  --output-file build/lowest.txt
+	$(COMPILE) --python-version 3.11 setup.py requirements/build.in --extra test --constraints build/lowest.txt \
+	  --output-file requirements/lowest.txt
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -39,13 +39,13 @@ setup(
         'numba>=0.59; python_version >= "3.9" and python_version < "3.15"',
         "numpy>=1.24",
         "requests>=2.31",
-        "rich>=13.7",
+        "rich>=14.3",
         "ruamel.yaml>=0.18",
         "scikit-learn>=1.3",
         "scikit-optimize>=0.10.2",
-        "scipy>=1.11",
+        "scipy>=1.11.1",
         "threadpoolctl>=3.1",
-        "typer>=0.12",
+        "typer>=0.15.4",
         # what `requests` brings: its connections are ended when time is up
         "urllib3>=1.26",
     ],
@@ -54,14 +54,32 @@ setup(
         "bench": ["coco-experiment>=2.8", "optuna>=4.9"],
         # `fleet recommend --dask`
         "dask": ["distributed>=2024.5"],
+        # style, types and rules between the parts; where packages come from
         "dev": [
+            # `make sbom`
+            "cyclonedx-bom>=7.0",
+            "cyclonedx-python-lib[json-validation]>=8.0",
+            "import-linter>=2.0",
+            "mypy>=1.10",
+            "ruff>=0.6",
+            "types-jsonschema",
+            "types-requests",
+            # `make lock`
+            "uv>=0.6",
+        ],
+        # passwords of dashboards in the system's keyring
+        "keyring": ["keyring>=24"],
+        "docs": ["furo", "myst-parser>=2.0", "sphinx>=7.0"],
+        # what the tests import, and what runs them
+        "test": [
             "coverage[toml]>=7.4",
+            "dask>=2024.5",
             "distributed>=2024.5",
             "hypothesis>=6.100",
-            "import-linter>=2.0",
             "keyring>=24",
-            "mypy>=1.10",
             "optuna>=4.9",
+            # reads the lock files
+            "packaging>=23.0",
             # drives Debian's Chromium; it is not asked to bring one
             "playwright>=1.40",
             "prometheus-client>=0.20",
@@ -70,13 +88,8 @@ setup(
             "pytest-cov>=5.0",
             "pytest-timeout>=2.3",
             "pytest-xdist>=3.6",
-            "ruff>=0.6",
-            "types-jsonschema",
-            "types-requests",
+            'tomli>=2.0; python_version < "3.11"',
         ],
-        # passwords of dashboards in the system's keyring
-        "keyring": ["keyring>=24"],
-        "docs": ["furo", "myst-parser>=2.0", "sphinx>=7.0"],
     },
     entry_points={
         "console_scripts": ["ceph-tuner = ceph_tuner_cli.main:main"],

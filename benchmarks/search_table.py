@@ -72,7 +72,8 @@ def interval(values: Sequence[float], statistic: Callable[..., Any], form: str =
     middle = f"{statistic(values):{form}}"
     if len(values) < 2:
         return middle
-    drawn = stats.bootstrap((values,), statistic, method="percentile", rng=np.random.default_rng(1))
+    # scipy 1.15 calls it rng, and knows the older name
+    drawn = stats.bootstrap((values,), statistic, method="percentile", random_state=np.random.default_rng(1))
     return f"{middle} [{drawn.confidence_interval.low:{form}}, {drawn.confidence_interval.high:{form}}]"
 
 

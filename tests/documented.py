@@ -147,7 +147,9 @@ def parse(root: Any, words: List[str]) -> Dict[str, Any]:
         context = command.make_context(command.name, rest, parent=context)
         if not hasattr(command, "commands"):
             return dict(context.params)
-        _, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        # click 8.2 put the underscore there
+        protected = vars(context).get("_protected_args") or vars(context).get("protected_args", ())
+        _, command, rest = command.resolve_command(context, [*protected, *context.args])
 
 
 def _without_comment(text: str) -> str:

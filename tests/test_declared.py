@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from pathlib import Path
-from typing import Set
+from typing import Set, Tuple
 
 import pytest
+from packaging.utils import canonicalize_name
+
+import pins
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = {"ceph_tuner", "ceph_tuner_cli", "ceph_tuner_profiles", "tuner"}
+PEERS = {"botorch", "gpytorch", "torch"}
+"""Of benchmarks/search.py, which leaves out those that are not installed."""
 CEPHS = {"mgr_module", "rados", "rbd"}
 """Where Ceph runs they are there."""
-DISTRIBUTION = {"ruamel": "ruamel.yaml", "sklearn": "scikit-learn", "skopt": "scikit-optimize"}
+PROGRAM = ("tuner", "cli", "profiles", "mgr_module")
+TOOLS = ("tests", "benchmarks", "dashboards", "docs", "requirements")
+DISTRIBUTION = {
+    "cocoex": "coco-experiment",
+    "cyclonedx": "cyclonedx-python-lib",
+    "ruamel": "ruamel.yaml",
+    "sklearn": "scikit-learn",
+    "skopt": "scikit-optimize",
+}
 """Of modules that are called otherwise."""
 
 
@@ -29,14 +41,20 @@ def imported(folder: Path) -> Set[str]:
     return found
 
 
-def declared() -> Set[str]:
-    names = re.findall(r"""["']([A-Za-z][A-Za-z0-9._-]*)(?:\[[a-z]+\])?>=""", (ROOT / "setup.py").read_text())
-    return {name.lower() for name in names}
+def declared(*extras: str) -> Set[str]:
+    return {canonicalize_name(each.name) for extra in extras for each in pins.declared()[extra]}
 
 
 @pytest.mark.skipif(sys.version_info < (3, 10), reason="does not know the standard library's names")
-def test_every_import_is_declared() -> None:
-    known = set(sys.stdlib_module_names) | OURS | CEPHS
-    asked = set().union(*(imported(ROOT / folder) for folder in ("tuner", "cli", "profiles", "mgr_module"))) - known
-    assert {"requests", "numpy"} <= asked
-    assert {DISTRIBUTION.get(name, name).lower() for name in asked} - declared() == set()
+@pytest.mark.parametrize(
+    ("folders", "extras"),
+    [(PROGRAM, ("", "dask", "keyring")), (TOOLS, tuple(pins.declared()))],
+    ids=["program", "tools"],
+)
+def test_every_import_is_declared(folders: Tuple[str, ...], extras: Tuple[str, ...]) -> None:
+    imports = set().union(*(imported(ROOT / folder) for folder in folders))
+    outside = imports - set(sys.stdlib_module_names) - OURS - CEPHS
+    if folders == TOOLS:
+        outside -= PEERS | {path.stem for folder in TOOLS for path in (ROOT / folder).rglob("*.py")}
+    assert {"requests", "numpy"} <= outside
+    assert {canonicalize_name(DISTRIBUTION.get(name, name)) for name in outside} - declared(*extras) == set()
