@@ -254,7 +254,7 @@ def tables(entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = runs_file.parser(__doc__, "tuning-on-lab.jsonl")
+    parser = runs_file.lab_parser(__doc__, "tuning-on-lab.jsonl")
     parser.add_argument("--scenarios", default=",".join(SCENARIOS))
     parser.add_argument("--objectives", default="", help="in the place of each scenario's own, separated by semicolons")
     parser.add_argument("--load-option", action="append", default=[], metavar="NAME=VALUE")
