@@ -28,6 +28,8 @@ class PgDetails:
     def __init__(self, mgr: Mgr, commander: MgrCommander) -> None:
         self._mgr, self._commander = mgr, commander
         self._pgs: Dict[str, PgDetail] = {}
+        self._longest_s: Optional[float] = None
+        """Longest last scrub of these PGs; None where it is to be looked for among them."""
         self._pgs_at = float("-inf")
         self._place = 0
         self._interval, self._interval_at = 0.0, float("-inf")
@@ -51,16 +53,19 @@ class PgDetails:
             fresh = self._query(self._next(pools()), osd_map(), chunks)
             for pgid, pg in fresh.items():
                 # the oldest first, for when there are too many
-                self._pgs.pop(pgid, None)
+                self._forget(pgid)
                 self._pgs[pgid] = pg
+                if self._longest_s is not None:
+                    self._longest_s = max(self._longest_s, pg.scrub_lasted_s)
             while len(self._pgs) > PGS_KEPT:
-                del self._pgs[next(iter(self._pgs))]
+                self._forget(next(iter(self._pgs)))
             return fresh
         busy = any({"scrubbing", "snaptrim", "snaptrim_wait"} & set(state.split("+")) for state in states)
         queued = any(pg.snaptrim_queue for pg in self._pgs.values())
         if not (busy or queued) and 0 <= now - self._pgs_at < DETAIL_S:
             return {}
         self._pgs, self._pgs_at = pg_details(self._mgr.get("pg_stats")["pg_stats"], chunks), now
+        self._longest_s = None
         return self._pgs
 
     def snaptrim_queue(self, pgs: int) -> Optional[float]:
@@ -69,7 +74,9 @@ class PgDetails:
 
     def longest_scrub_s(self) -> Optional[float]:
         """Of the last scrubs of the PGs that were looked at; None before any was."""
-        return max((pg.scrub_lasted_s for pg in self._pgs.values()), default=None)
+        if self._longest_s is None:
+            self._longest_s = max((pg.scrub_lasted_s for pg in self._pgs.values()), default=None)
+        return self._longest_s
 
     def late(self, pgs: int, now: float, own: Mapping[int, float]) -> Optional[float]:
         """PGs past their deep-scrub date; None until each of so many PGs was looked at. `own`: pools' own intervals."""
@@ -104,12 +111,17 @@ class PgDetails:
     def _complete(self, pgs: int) -> bool:
         return bool(self._pgs) and len(self._pgs) >= pgs
 
+    def _forget(self, pgid: str) -> None:
+        gone = self._pgs.pop(pgid, None)
+        if gone is not None and self._longest_s is not None and gone.scrub_lasted_s >= self._longest_s:
+            self._longest_s = None
+
     def _next(self, pools: Mapping[int, int]) -> List[Tuple[int, int]]:
         """Pool and number of the PGs whose turn it is. A turn ends with the last PG of the last pool."""
         if self._place >= sum(pools.values()):
             self._place = 0
             for pgid in [pgid for pgid in self._pgs if not _exists(pgid, pools)]:
-                del self._pgs[pgid]
+                self._forget(pgid)
         taken: List[Tuple[int, int]] = []
         before = 0
         for pool, count in sorted(pools.items()):

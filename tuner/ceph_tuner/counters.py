@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Deque, Dict, Hashable, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 
@@ -196,7 +197,8 @@ class Episodes:
 
     def look(self, name: str, progress: Progress) -> Optional[float]:
         """Done per second since the last look; None for the first look and after a long gap."""
-        before = self._seen.get(name)
+        # at the end again: those that were looked at longest ago come first
+        before = self._seen.pop(name, None)
         self._seen[name] = progress
         if not progress.running:
             self._begun.pop(name, None)
@@ -210,8 +212,9 @@ class Episodes:
 
     def forget_before(self, at: float) -> None:
         """Drop what was not looked at since."""
-        self._seen = {name: progress for name, progress in self._seen.items() if progress.at >= at}
-        self._begun = {name: begun for name, begun in self._begun.items() if name in self._seen}
+        for name in list(takewhile(lambda each: self._seen[each].at < at, self._seen)):
+            del self._seen[name]
+            self._begun.pop(name, None)
 
     def oldest(self) -> Optional[float]:
         """When the oldest episode under way was first seen; None where none is."""

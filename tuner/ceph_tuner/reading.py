@@ -169,19 +169,26 @@ class Reading:
             queues={osd: self.queues[osd] for osd in sorted(chosen) if osd in self.queues},
         )
 
-    def part(self, osds: Collection[int], pools: Collection[int]) -> Reading:
-        """What was seen of these OSDs and pools. What is only known of the whole cluster stays as it is."""
+    @property
+    def running(self) -> Collection[int]:
+        """All OSDs that run. Another object when it changes, where the collector keeps to that."""
+        return self.osds if self.up is None else self.up
+
+    def part(self, osds: Collection[int], pools: Collection[int], up: Optional[Collection[int]] = None) -> Reading:
+        """What was seen of these OSDs and pools. What is only known of the whole cluster stays as it is.
+
+        `up` has those of them that run, where the caller keeps them.
+        """
         own = [self.pools[pool] for pool in pools if pool in self.pools]
         sums: Dict[str, float] = {}
         for pool in own:
             for name, value in pool.sums.items():
                 sums[name] = sums.get(name, 0.0) + value
         slow, down = self.slow_of, self.down
-        up = self.osds if self.up is None else self.up
         return replace(
             self,
             osds={osd: report for osd, report in self.osds.items() if osd in osds},
-            up=[osd for osd in up if osd in osds],
+            up=[osd for osd in self.running if osd in osds] if up is None else up,
             latency={osd: found for osd, found in self.latency.items() if osd in osds},
             queues={osd: found for osd, found in self.queues.items() if osd in osds},
             totals=sums,

@@ -37,7 +37,7 @@ from ceph_tuner.reading import (
 )
 from ceph_tuner.sample import Sample, Window, window_of
 from ceph_tuner.sampling_by_scope import SamplingByScope
-from ceph_tuner.scopes import Members, layout_of
+from ceph_tuner.scopes import Members, crush_map, layout_of
 
 OSDS_MAX = 64
 DETAIL_S = 60.0
@@ -159,7 +159,7 @@ class ClusterSampler:
 
     def _members_in(self, osd_dump: Mapping[str, Any], notes: List[str]) -> Dict[Scope, Members]:
         """What belongs to each scope. Raises InputError where the one that is sampled alone is not there."""
-        layout = layout_of(self._ask("osd crush dump"), osd_dump["pools"])
+        layout = layout_of(crush_map(self._ask("osd crush dump")), osd_dump["pools"])
         missing = layout.missing(self._scopes)
         if self._of is not None and missing:
             raise InputError("cluster", missing[0], f"a class of it: {', '.join(layout.classes)}")
