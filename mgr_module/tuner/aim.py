@@ -45,7 +45,7 @@ class Aim:
 
     def slo(self) -> Optional[Slo]:
         """What is wanted; None where nothing is, or where device classes have modes of their own."""
-        slo = self._slos.read()
+        slo = self._slos.current()
         if slo is None or (self._scope is None and self._scopes.classes()):
             return None
         return slo if self._scope is None else slo.of_class(self.device_class, self._pools())
@@ -79,7 +79,7 @@ class Aim:
                 for name in spanning
                 if name != OF_THE_MGR
             )
-        slo = self._slos.read()
+        slo = self._slos.current()
         whole = [each.text for each in slo.objectives if each.scope is None] if slo and self._scopes.classes() else []
         kept_by_none = f"no mode keeps {'; '.join(whole)}: classes have their own, so give it a scope" if whole else ""
         return tuple(filter(None, (*self._scopes.missing(), kept_by_none)))

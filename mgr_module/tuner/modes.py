@@ -108,7 +108,7 @@ class Modes:
     def look(self) -> None:
         """See which scopes are to be sampled, and which classes have modes. Raises TunerError."""
         scopes = self._service.scopes
-        scopes.look(self._service.slos.read())
+        scopes.look(self._service.slos.current())
         self._sampler.scopes = scopes.members
         for name in (*scopes.classes(), *self._remembered()):
             if name not in self._of_classes:
@@ -124,6 +124,7 @@ class Modes:
 
     def sampled(self) -> None:
         """Go on after a sample, or a missed one. Called by the sampling thread."""
+        self._service.slos.begin_interval()
         for mode in self.all:
             mode.sampled()
         port = int(self._option("metrics_port"))
