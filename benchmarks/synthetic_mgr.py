@@ -45,17 +45,20 @@ class SyntheticMgr:
         """OSD that is down -> the epoch since when it is."""
         self.k = 0
         """Data chunks of every pool's erasure code, beside two coding ones; 0: copies."""
+        self.scrub_lasted_s = 0.0
+        """Of each PG's last scrub, as its OSD answers."""
         self.counter_calls = 0
         self.asked: Dict[str, int] = {}
         self.building_s = self.building_wall_s = self.estimate_s = 0.0
         self._started = now - 86400.0
         self._perf_dump = _perf_dump()
         self._crush_text = self._pools_text = ""
-        self._histograms, self._map_text, self._query = (
-            "",
-            "",
-            json.dumps({"snap_trimq_len": 0, "info": {"stats": _pg("1.0")}, "peer_info": [_pg("1.0")] * 2}),
-        )
+        self._histograms = self._map_text = ""
+        self._query: Dict[str, Any] = {
+            "snap_trimq_len": 0,
+            "info": {"stats": _pg("1.0")},
+            "peer_info": [_pg("1.0")] * 2,
+        }
         self.prepare(0.0)
 
     def get(self, data_name: str) -> Any:
@@ -165,7 +168,8 @@ class SyntheticMgr:
         if prefix == "perf histogram dump":
             return self._histograms
         if prefix == "query":
-            return self._query
+            self._query["info"]["stats"]["last_scrub_duration"] = self.scrub_lasted_s
+            return json.dumps(self._query)
         raise AssertionError(prefix)
 
     def _rows(self) -> List[Dict[str, Any]]:

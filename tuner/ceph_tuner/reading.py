@@ -343,18 +343,24 @@ def pool_readings(
 
 
 def with_progress(
-    pools: Mapping[int, PoolReading], pgs: Mapping[str, PgDetail], late: Callable[[Mapping[str, PgDetail]], float]
+    pools: Mapping[int, PoolReading],
+    snaptrim_queues: Mapping[str, int],
+    deep_scrubbed: Mapping[str, str],
+    late: Callable[[Mapping[str, str]], float],
 ) -> Dict[int, PoolReading]:
-    """Add what all PGs' details say of each pool; `late` counts those of some PGs that are past their date."""
-    of_pool: Dict[int, Dict[str, PgDetail]] = {number: {} for number in pools}
-    for pgid, pg in pgs.items():
-        of_pool.get(pool_of(pgid), {})[pgid] = pg
+    """Add what all PGs say of each pool: PG -> its queue, and the stamp of its last deep scrub.
+
+    `late` counts those of some PGs, by their stamps, that are past their date.
+    """
+    queues = dict.fromkeys(pools, 0)
+    stamps: Dict[int, Dict[str, str]] = {number: {} for number in pools}
+    for pgid, queue in snaptrim_queues.items():
+        number = pool_of(pgid)
+        if number in queues:
+            queues[number] += queue
+            stamps[number][pgid] = deep_scrubbed[pgid]
     return {
-        number: replace(
-            pool,
-            snaptrim_queue=float(sum(pg.snaptrim_queue for pg in of_pool[number].values())),
-            pgs_late=late(of_pool[number]),
-        )
+        number: replace(pool, snaptrim_queue=float(queues[number]), pgs_late=late(stamps[number]))
         for number, pool in pools.items()
     }
 
@@ -404,14 +410,15 @@ def deep_scrub_intervals(osd_map: Mapping[str, Any]) -> Dict[int, float]:
     return {pool: interval for pool, interval in own.items() if interval > 0}
 
 
-def late_pgs(pgs: Mapping[str, PgDetail], now: float, interval_s: float, own: Mapping[int, float]) -> int:
-    """PGs whose last deep scrub is longer ago than their pool's `own` interval, else than that of the OSDs."""
+def late_pgs(deep_scrubbed: Mapping[str, str], now: float, interval_s: float, own: Mapping[int, float]) -> int:
+    """PGs whose last deep scrub is longer ago than their pool's `own` interval, else than that of the OSDs.
+
+    `deep_scrubbed` has each PG's stamp of it, as Ceph writes it.
+    """
     # Ceph writes stamps in UTC and in one form, so that they sort as text
     deadlines = {every: time.strftime(_STAMP, time.gmtime(now - every)) for every in {interval_s, *own.values()}}
     return sum(
-        1
-        for pgid, pg in pgs.items()
-        if pg.deep_scrubbed and pg.deep_scrubbed < deadlines[own.get(pool_of(pgid), interval_s)]
+        1 for pgid, stamp in deep_scrubbed.items() if stamp and stamp < deadlines[own.get(pool_of(pgid), interval_s)]
     )
 
 

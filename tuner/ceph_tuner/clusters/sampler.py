@@ -84,11 +84,15 @@ class ClusterSampler:
         fresh = self._details(states, chunks)
         interval, own = self._deep_scrub_interval(), deep_scrub_intervals(osd_dump)
         down = frozenset(int(osd["osd"]) for osd in osd_dump["osds"] if osd["in"] and not osd["up"])
+        stamps = {pgid: pg.deep_scrubbed for pgid, pg in self._pgs.items()}
         pools: Mapping[int, PoolReading] = {}
         if self._scopes:
             self._members = self._members_in(osd_dump, notes)
             pools = with_progress(
-                _by_pool(self._rows, chunks), self._pgs, lambda pgs: float(late_pgs(pgs, now, interval, own))
+                _by_pool(self._rows, chunks),
+                {pgid: pg.snaptrim_queue for pgid, pg in self._pgs.items()},
+                stamps,
+                lambda pgs: float(late_pgs(pgs, now, interval, own)),
             )
         return Reading(
             at=now,
@@ -109,7 +113,7 @@ class ClusterSampler:
             osds_down=float(len(down)),
             down=down,
             pools=pools,
-            pgs_late=float(late_pgs(self._pgs, now, interval, own)),
+            pgs_late=float(late_pgs(stamps, now, interval, own)),
             notes=tuple(notes),
         )
 
