@@ -131,7 +131,7 @@ def test_relative_bounds_of_a_class_refer_to_what_that_class_did() -> None:
     aboard.during(lambda: aboard.modes.switch("auto"))
     aboard.sample(12)
     assert set(aboard.service.slos.baseline()) == {"client.p95_ms{class=nvme}"}
-    assert set(aboard.modes.of("nvme").aim.seen(aboard.service.reference())) == {"client.p95_ms"}
+    assert set(aboard.modes.of("nvme").aim.part_of(aboard.service.reference())) == {"client.p95_ms"}
 
 
 def test_one_read_of_the_objectives_serves_all_modes_until_the_next_sample(monkeypatch: pytest.MonkeyPatch) -> None:

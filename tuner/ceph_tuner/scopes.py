@@ -87,10 +87,12 @@ def crush_map(crush: Mapping[str, Any]) -> CrushMap:
             classes.setdefault(name, set()).add(osd)
     below = {int(row["id"]): [int(item["id"]) for item in row.get("items", ())] for row in crush["buckets"]}
     named = {str(row["name"]): int(row["id"]) for row in crush["buckets"]}
-    chosen = {int(rule["rule_id"]): _osds_of(rule, class_of, below, named) & real for rule in crush.get("rules", ())}
+    osds_of_rule = {
+        int(rule["rule_id"]): _osds_of(rule, class_of, below, named) & real for rule in crush.get("rules", ())
+    }
     return CrushMap(
         {name: frozenset(osds) for name, osds in sorted(classes.items())},
-        {rule: (frozenset(osds), _classes_of(osds, class_of)) for rule, osds in chosen.items()},
+        {rule: (frozenset(osds), _classes_of(osds, class_of)) for rule, osds in osds_of_rule.items()},
         (frozenset(real), _classes_of(real, class_of)),
     )
 
@@ -104,7 +106,7 @@ def layout_of(crush: CrushMap, pools: Iterable[Mapping[str, Any]]) -> Layout:
     return Layout(crush.classes, places)
 
 
-def taken_by(rule: Mapping[str, Any]) -> List[Tuple[str, str]]:
+def takes_of(rule: Mapping[str, Any]) -> List[Tuple[str, str]]:
     """Root and device class (empty: any) of each `take` of a CRUSH rule."""
     takes = [str(step.get("item_name", "")) for step in rule.get("steps", ()) if step.get("op") == "take"]
     return [(root, device_class) for root, _, device_class in (name.partition("~") for name in takes)]
@@ -118,7 +120,7 @@ def _osds_of(
     rule: Mapping[str, Any], class_of: Mapping[int, str], below: Mapping[int, List[int]], named: Mapping[str, int]
 ) -> Set[int]:
     osds: Set[int] = set()
-    for root, device_class in taken_by(rule):
+    for root, device_class in takes_of(rule):
         waiting = [named[root]] if root in named else []
         while waiting:
             item = waiting.pop()
