@@ -296,11 +296,9 @@ def _choose(
     # twice what may be asked is enough to choose from
     enough = 2 * max(limits.histogram_osds, limits.osds_per_tick)
     parts = [*groups, *(members.osds for members in scopes.values())]
-    running = [spread((osd for osd in part if osd in born), enough) for part in parts]
+    running = [spread(born.keys() & part, enough) for part in parts]
     first = share_out(running, limits.histogram_osds)
-    taken = set(first)
-    others = [osd for osd in born if osd not in taken] if first else born
-    osds = (*first, *spread(others, limits.histogram_osds - len(first)))
+    osds = (*first, *spread(born.keys() - first, limits.histogram_osds - len(first)))
     return _Choice(born, groups, scopes, limits, running, osds)
 
 

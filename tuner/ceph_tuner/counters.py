@@ -86,7 +86,7 @@ class Meter:
 
     def keep_only(self, daemons: Iterable[Hashable]) -> None:
         """Forget daemons that are gone, so that one that comes back starts afresh."""
-        for daemon in set(self._reports) - set(daemons):
+        for daemon in self._reports.keys() - daemons:
             del self._reports[daemon]
             self._rises.pop(daemon, None)
 

@@ -11,7 +11,7 @@ slowest operations of its OSDs those of this pool, it would be this. It is exact
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Collection, Dict, FrozenSet, Mapping, Optional, Tuple, Union
+from typing import Collection, Dict, FrozenSet, Mapping, Optional, Union
 
 from ceph_tuner.counters import Trend
 from ceph_tuner.histogram import Histogram
@@ -40,7 +40,7 @@ class SamplingByScope:
         self._osds: Dict[FrozenSet[int], Sampling] = {}
         """Of the OSDs of pools that are no class's OSDs."""
         self._up: Optional[Collection[int]] = None
-        self._up_in: Dict[FrozenSet[int], Tuple[int, ...]] = {}
+        self._up_in: Dict[FrozenSet[int], FrozenSet[int]] = {}
         """Scopes' OSDs -> those of them that run, while the same OSDs run: of 10 000 they are not counted each time."""
 
     @property
@@ -81,11 +81,11 @@ class SamplingByScope:
             latency={**sample.latency, **latency},
         )
 
-    def _running(self, reading: Reading, members: Members) -> Tuple[int, ...]:
+    def _running(self, reading: Reading, members: Members) -> FrozenSet[int]:
         if reading.up is None or reading.up is not self._up:
             self._up, self._up_in = reading.up, {}
         if members.osds not in self._up_in:
-            self._up_in[members.osds] = tuple(osd for osd in reading.running if osd in members.osds)
+            self._up_in[members.osds] = members.osds.intersection(reading.running)
         return self._up_in[members.osds]
 
 
