@@ -43,6 +43,7 @@ class SyntheticMgr:
         self.osds, self.pgs, self.now, self.epoch = osds, pgs, now, 1000
         self.away: Dict[int, int] = {}
         """OSD that is down -> the epoch since when it is."""
+        self.classes = {osd: CLASSES[osd // HOST % len(CLASSES)] for osd in range(osds)}
         self.k = 0
         """Data chunks of every pool's erasure code, beside two coding ones; 0: copies."""
         self.scrub_lasted_s = 0.0
@@ -144,6 +145,9 @@ class SyntheticMgr:
         else:
             self.away.pop(osd, None)
 
+    def set_class(self, osd: int, name: str) -> None:
+        self.classes[osd], self._crush_text = name, ""
+
     @contextmanager
     def _building(self, name: str) -> Iterator[None]:
         self.asked[name] = self.asked.get(name, 0) + 1
@@ -199,7 +203,7 @@ class SyntheticMgr:
 
     def _crush(self) -> Dict[str, Any]:
         """As `ceph osd crush dump` has it, 20.2.4: each bucket, and each once more for every class."""
-        devices = [{"id": osd, "name": f"osd.{osd}", "class": _class_of(osd)} for osd in range(self.osds)]
+        devices = [{"id": osd, "name": f"osd.{osd}", "class": self.classes[osd]} for osd in range(self.osds)]
         hosts = -(-self.osds // HOST)
         buckets = []
         for place, name in enumerate(("", *CLASSES)):
@@ -207,7 +211,7 @@ class SyntheticMgr:
             below = []
             for host in range(hosts):
                 osds = range(host * HOST, min((host + 1) * HOST, self.osds))
-                mine = [osd for osd in osds if name in ("", _class_of(osd))]
+                mine = [osd for osd in osds if name in ("", self.classes[osd])]
                 below.append(_bucket(first - 1 - host, f"h{host}{behind}", 1, mine))
             buckets += [_bucket(first, f"default{behind}", 11, [row["id"] for row in below]), *below]
         rules = [
@@ -282,10 +286,6 @@ def _osd(osd: int, up: bool) -> Dict[str, Any]:
         **{f"{name}_addr": f"{address}/{1_000_000 + osd}" for name in names},
         "state": ["exists", "up"] if up else ["exists"],
     }  # fmt: skip
-
-
-def _class_of(osd: int) -> str:
-    return CLASSES[osd // HOST % len(CLASSES)]
 
 
 def _bucket(number: int, name: str, kind: int, below: Sequence[int]) -> Dict[str, Any]:
