@@ -34,10 +34,10 @@ from scipy.stats import t as student
 
 from ceph_tuner.guard import broken
 from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.report.words import quantity
 from ceph_tuner.slo import Slo, all_met, evaluate, parse_slo
 from ceph_tuner.trial import IN_FORCE, Trial
 from ceph_tuner_cli.lab_load import scenario_options
-from ceph_tuner_cli.tune_page import quantity
 
 SCENARIOS: Mapping[str, Sequence[str]] = {
     "client-recovery": ("client.p95_ms <= 30 ms", "recovery.bytes_s >= 15 MB/s"),
