@@ -46,13 +46,15 @@ class SloBook:
         return stored_slo(self._store)
 
     def current(self) -> Optional[Slo]:
-        """The SLO as whoever asked first in this interval found it: one read for all. Raises TunerError, to all alike.
+        """The SLO as whoever asked first in this interval read it: one read for all. Raises TunerError.
 
-        What this mgr writes begins an interval; what others write is there after the next sample, or CURRENT_S.
+        A read that fails fails all who waited for it; who asks later reads again. What this mgr writes begins an
+        interval; what others write is there after the next sample, or CURRENT_S.
         """
+        begun = self._now()
         with self._reading:
             answer = self._answer
-            if answer is None or answer.interval != self._interval or not 0 <= self._now() - answer.at < CURRENT_S:
+            if answer is None or not self._serves(answer, begun):
                 answer = self._answer = self._ask()
         if answer.fault is not None:
             raise answer.fault
@@ -62,11 +64,18 @@ class SloBook:
         """Read it anew for the next who asks for the current one."""
         self._interval = next(self._numbers)
 
+    def _serves(self, answer: _Answer, begun: float) -> bool:
+        """Whether an answer is for one who has waited since `begun`."""
+        if answer.fault is not None:
+            return begun <= answer.at
+        return answer.interval == self._interval and 0 <= self._now() - answer.at < CURRENT_S
+
     def _ask(self) -> _Answer:
         # before it is read: what is written meanwhile makes another interval
         interval = self._interval
         try:
-            return _Answer(interval, self._now(), self.read())
+            slo = self.read()
+            return _Answer(interval, self._now(), slo)
         except TunerError as fault:
             return _Answer(interval, self._now(), fault=fault)
 

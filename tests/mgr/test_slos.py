@@ -95,17 +95,18 @@ def test_one_read_serves_all_who_ask_in_an_interval() -> None:
     assert store.reads == 3
 
 
-def test_monitors_that_do_not_answer_are_asked_once_for_all() -> None:
-    store = CountedStore()
+def test_monitors_that_do_not_answer_are_asked_once_for_all_who_wait() -> None:
+    store, now = CountedStore(), [1000.0]
     store.silent = True
-    book = SloBook(store, lambda: 1000.0)
+    book = SloBook(store, lambda: now[0])
     for _ in range(3):
         with pytest.raises(ClusterTimeout):
             book.current()
     assert store.reads == 1
-    store.silent = False
-    book.begin_interval()
+    # who asks later reads again, also without a sample
+    store.silent, now[0] = False, 1000.1
     assert book.current() is None
+    assert store.reads == 2
 
 
 def test_what_is_written_here_is_current_at_once() -> None:
