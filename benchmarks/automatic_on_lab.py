@@ -243,7 +243,7 @@ def main() -> None:
     # a shell starts what runs in its background with Ctrl-C ignored, and the load that is ended by it inherits that
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    parser = runs_file.parser(__doc__, "automatic-on-lab.jsonl")
+    parser = runs_file.lab_parser(__doc__, "automatic-on-lab.jsonl")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--objectives", default=";".join(OBJECTIVES), help="separated by semicolons")
     parser.add_argument("--load", default="client-scrub")

@@ -100,7 +100,7 @@ def table(lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = runs_file.parser(__doc__, "repeatability.jsonl")
+    parser = runs_file.lab_parser(__doc__, "repeatability.jsonl")
     parser.add_argument("--scenarios", default=",".join(SCENARIOS))
     parser.add_argument("--windows", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=20.0)

@@ -1,4 +1,4 @@
-"""Benchmarks that measure a lab for hours: one line of JSON a run, and what is there is not measured again."""
+"""Benchmarks that measure for hours: one line of JSON a run, and what is there is not measured again."""
 
 from __future__ import annotations
 
@@ -16,11 +16,17 @@ import measured_page
 def parser(document: str, output: str) -> argparse.ArgumentParser:
     """Options that all of them have; the first line of `document` describes the benchmark."""
     made = argparse.ArgumentParser(description=document.split("\n", maxsplit=1)[0])
-    made.add_argument("--cluster", default="lab")
     made.add_argument("--until", help="begin no run after this time of day, HH:MM")
     made.add_argument("--output", type=Path, default=Path("docs/results") / output)
     made.add_argument("--render", type=Path, help="print the tables of an earlier run, measure nothing")
     made.add_argument("--page", type=Path, help="put the tables between the marks of this page as well")
+    return made
+
+
+def lab_parser(document: str, output: str) -> argparse.ArgumentParser:
+    """The same for those that measure a lab."""
+    made = parser(document, output)
+    made.add_argument("--cluster", default="lab")
     return made
 
 

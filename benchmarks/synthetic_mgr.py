@@ -30,6 +30,10 @@ PLAIN = {
 TIMES = {"op_r_latency": (0.2, 40.0), "op_w_latency": (0.6, 60.0), "op_rw_latency": (0.01, 1.0)}
 """Seconds and operations per second."""
 REPORT_S = 5.0
+CLASSES = ("hdd", "nvme", "ssd")
+"""Device classes: those of the hosts in turn, and of the pools; rule 0 takes all OSDs, rule 1 the first of them, …"""
+HOST = 20
+"""OSDs of a host."""
 
 
 class SyntheticMgr:
@@ -39,18 +43,23 @@ class SyntheticMgr:
         self.osds, self.pgs, self.now, self.epoch = osds, pgs, now, 1000
         self.away: Dict[int, int] = {}
         """OSD that is down -> the epoch since when it is."""
+        self.classes = {osd: CLASSES[osd // HOST % len(CLASSES)] for osd in range(osds)}
         self.k = 0
         """Data chunks of every pool's erasure code, beside two coding ones; 0: copies."""
+        self.scrub_lasted_s = 0.0
+        """Of each PG's last scrub, as its OSD answers."""
         self.counter_calls = 0
         self.asked: Dict[str, int] = {}
-        self.building_s = self.estimate_s = 0.0
+        self.building_s = self.building_wall_s = self.estimate_s = 0.0
         self._started = now - 86400.0
         self._perf_dump = _perf_dump()
-        self._histograms, self._map_text, self._query = (
-            "",
-            "",
-            json.dumps({"snap_trimq_len": 0, "info": {"stats": _pg("1.0")}, "peer_info": [_pg("1.0")] * 2}),
-        )
+        self._crush_text = self._pools_text = ""
+        self._histograms = self._map_text = ""
+        self._query: Dict[str, Any] = {
+            "snap_trimq_len": 0,
+            "info": {"stats": _pg("1.0")},
+            "peer_info": [_pg("1.0")] * 2,
+        }
         self.prepare(0.0)
 
     def get(self, data_name: str) -> Any:
@@ -82,6 +91,19 @@ class SyntheticMgr:
             self.estimate_s += VALUE_S * _values(found)
         return found
 
+    def add_osd_perf_query(self, query: Mapping[str, Any]) -> int:
+        return 1
+
+    def get_osd_perf_counters(self, query_id: int) -> Dict[str, List[Dict[str, Any]]]:
+        with self._building("get_osd_perf_counters"):
+            counters = [[200, 0], [10**9, 200], [300, 0], [3 * 10**9, 300]]
+            found = {"counters": [{"k": [[str(pool)]], "c": [list(row) for row in counters]} for pool in self._pools()]}
+            self.estimate_s += VALUE_S * _values(found)
+        return found
+
+    def remove_osd_perf_query(self, query_id: int) -> None:
+        raise AssertionError("nobody ends it")
+
     def set_health_checks(self, checks: Mapping[str, Mapping[str, Any]]) -> None:
         raise AssertionError("the sampler sets none")
 
@@ -111,6 +133,8 @@ class SyntheticMgr:
         """Time goes on; what daemons will answer is made ready."""
         self.now += seconds
         self._histograms = _histograms(int((self.now - self._started) / 5))
+        if not self._crush_text:
+            self._crush_text, self._pools_text = json.dumps(self._crush()), json.dumps(self._pool_list())
         if not self._map_text:
             self._map_text = json.dumps(self._rows(), separators=(",", ":"))
 
@@ -121,18 +145,24 @@ class SyntheticMgr:
         else:
             self.away.pop(osd, None)
 
+    def set_class(self, osd: int, name: str) -> None:
+        self.classes[osd], self._crush_text = name, ""
+
     @contextmanager
     def _building(self, name: str) -> Iterator[None]:
         self.asked[name] = self.asked.get(name, 0) + 1
-        before = time.thread_time()
+        before, began = time.thread_time(), time.perf_counter()
         yield
         self.building_s += time.thread_time() - before
+        self.building_wall_s += time.perf_counter() - began
 
     def _answer(self, prefix: str) -> str:
         if prefix == "osd stat":
             return json.dumps({"epoch": self.epoch, "num_osds": self.osds, "num_up_osds": self.osds - len(self.away)})
         if prefix == "osd pool ls":
-            return json.dumps([{"pool_id": row.pop("pool"), **row} for row in self._pool_rows()])
+            return self._pools_text
+        if prefix == "osd crush dump":
+            return self._crush_text
         if prefix == "osd erasure-code-profile get":
             return json.dumps(self._code())
         if prefix == "osd info":
@@ -142,7 +172,8 @@ class SyntheticMgr:
         if prefix == "perf histogram dump":
             return self._histograms
         if prefix == "query":
-            return self._query
+            self._query["info"]["stats"]["last_scrub_duration"] = self.scrub_lasted_s
+            return json.dumps(self._query)
         raise AssertionError(prefix)
 
     def _rows(self) -> List[Dict[str, Any]]:
@@ -160,6 +191,43 @@ class SyntheticMgr:
     def _pool_rows(self) -> List[Dict[str, Any]]:
         code = {"type": 3, "erasure_code_profile": "wide"} if self.k else {"type": 1, "erasure_code_profile": ""}
         return [{"pool": pool, "pool_name": f"pool{pool}", **code} for pool in self._pools()]
+
+    def _pool_list(self) -> List[Dict[str, Any]]:
+        """Rows with the size of real ones, 3 KiB."""
+        more = {f"field_{number}": "2026-11-01T06:12:34.529551+0000" for number in range(60)}
+        rules = {row["pool"]: 1 + row["pool"] % len(CLASSES) for row in self._pool_rows()}
+        return [
+            {"pool_id": row.pop("pool"), **row, **more, "crush_rule": rule}
+            for row, rule in zip(self._pool_rows(), rules.values())
+        ]
+
+    def _crush(self) -> Dict[str, Any]:
+        """As `ceph osd crush dump` has it, 20.2.4: each bucket, and each once more for every class."""
+        devices = [{"id": osd, "name": f"osd.{osd}", "class": self.classes[osd]} for osd in range(self.osds)]
+        hosts = -(-self.osds // HOST)
+        buckets = []
+        for place, name in enumerate(("", *CLASSES)):
+            behind, first = f"~{name}" if name else "", -1 - place * (hosts + 1)
+            below = []
+            for host in range(hosts):
+                osds = range(host * HOST, min((host + 1) * HOST, self.osds))
+                mine = [osd for osd in osds if name in ("", self.classes[osd])]
+                below.append(_bucket(first - 1 - host, f"h{host}{behind}", 1, mine))
+            buckets += [_bucket(first, f"default{behind}", 11, [row["id"] for row in below]), *below]
+        rules = [
+            {
+                "rule_id": number,
+                "rule_name": f"rule{number}",
+                "type": 1,
+                "steps": [
+                    {"op": "take", "item": -1, "item_name": f"default~{name}" if name else "default"},
+                    {"op": "chooseleaf_firstn", "num": 0, "type": "host"},
+                    {"op": "emit"},
+                ],
+            }
+            for number, name in enumerate(("", *CLASSES))
+        ]
+        return {"devices": devices, "types": [], "buckets": buckets, "rules": rules, "tunables": {}}
 
     def _code(self) -> Dict[str, str]:
         return {"k": str(self.k), "m": "2", "plugin": "isa"}
@@ -218,6 +286,12 @@ def _osd(osd: int, up: bool) -> Dict[str, Any]:
         **{f"{name}_addr": f"{address}/{1_000_000 + osd}" for name in names},
         "state": ["exists", "up"] if up else ["exists"],
     }  # fmt: skip
+
+
+def _bucket(number: int, name: str, kind: int, below: Sequence[int]) -> Dict[str, Any]:
+    items = [{"id": item, "weight": 65536, "pos": place} for place, item in enumerate(below)]
+    row = {"id": number, "name": name, "type_id": kind, "type_name": "host" if kind == 1 else "root"}
+    return {**row, "weight": 65536 * len(below), "alg": "straw2", "hash": "rjenkins1", "items": items}
 
 
 def _xinfo(osd: int) -> Dict[str, Any]:

@@ -34,10 +34,10 @@ from scipy.stats import t as student
 
 from ceph_tuner.guard import broken
 from ceph_tuner.lab.cluster import Lab
+from ceph_tuner.report.words import quantity
 from ceph_tuner.slo import Slo, all_met, evaluate, parse_slo
 from ceph_tuner.trial import IN_FORCE, Trial
 from ceph_tuner_cli.lab_load import scenario_options
-from ceph_tuner_cli.tune_page import quantity
 
 SCENARIOS: Mapping[str, Sequence[str]] = {
     "client-recovery": ("client.p95_ms <= 30 ms", "recovery.bytes_s >= 15 MB/s"),
@@ -254,7 +254,7 @@ def tables(entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = runs_file.parser(__doc__, "tuning-on-lab.jsonl")
+    parser = runs_file.lab_parser(__doc__, "tuning-on-lab.jsonl")
     parser.add_argument("--scenarios", default=",".join(SCENARIOS))
     parser.add_argument("--objectives", default="", help="in the place of each scenario's own, separated by semicolons")
     parser.add_argument("--load-option", action="append", default=[], metavar="NAME=VALUE")

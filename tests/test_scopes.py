@@ -5,7 +5,7 @@ from typing import Any, Dict, List
 import pytest
 
 from ceph_tuner.metrics import CLASS, METRICS, OF_POOLS, POOL, Scope, in_order, parted, scoped
-from ceph_tuner.scopes import Members, layout_of
+from ceph_tuner.scopes import Members, crush_map, layout_of
 
 HDD, NVME = Scope(CLASS, "hdd"), Scope(CLASS, "nvme")
 
@@ -45,7 +45,7 @@ POOLS = [
         [("all", 0), ("volumes", 1), ("cold", 2), ("rack", 3), ("first on flash", 4), ("lost", 9)], start=1
     )
 ]
-LAYOUT = layout_of(crush(), POOLS)
+LAYOUT = layout_of(crush_map(crush()), POOLS)
 
 
 def test_a_class_has_its_osds_and_the_pools_that_lie_on_it() -> None:

@@ -13,10 +13,9 @@ from ceph_tuner.cost import allocation
 from ceph_tuner.guard import TOLERANCE
 from ceph_tuner.in_force import InForce
 from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
-from ceph_tuner.metrics import METRICS
 from ceph_tuner.recommendation.accounts import Account
 from ceph_tuner.releases import Release, Settings
-from ceph_tuner.report.words import amount
+from ceph_tuner.report.words import amount, quantity
 from ceph_tuner.search.explaining import Explained
 from ceph_tuner.search.space import Space
 from ceph_tuner.search.transfer import Elsewhere
@@ -30,22 +29,6 @@ from ceph_tuner_cli.explain_page import capacity, learnt
 from ceph_tuner_cli.knobs import shown
 from ceph_tuner_cli.render import Moving, say
 from ceph_tuner_cli.tables import Columns, columns
-
-_UNITS = ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"))
-
-
-def quantity(metric: str, value: Optional[float]) -> str:
-    """Write a value in the unit that people read it in."""
-    if value is None:
-        return "not seen"
-    unit = METRICS[metric].unit
-    if unit == "B/s":
-        for size, name in _UNITS:
-            if value >= size:
-                return f"{value / size:.1f} {name}"
-    if unit == "s" and value >= 172800:
-        return f"{value / 86400:.1f} d"
-    return f"{value:.4g}{'' if unit == '1' else f' {unit}'}".replace(" 1/s", " /s")
 
 
 class TuneProgress:

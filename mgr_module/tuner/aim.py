@@ -45,7 +45,7 @@ class Aim:
 
     def slo(self) -> Optional[Slo]:
         """What is wanted; None where nothing is, or where device classes have modes of their own."""
-        slo = self._slos.read()
+        slo = self._slos.current()
         if slo is None or (self._scope is None and self._scopes.classes()):
             return None
         return slo if self._scope is None else slo.of_class(self.device_class, self._pools())
@@ -54,8 +54,8 @@ class Aim:
         """Keep for good what the relative bounds of an SLO refer to, where it is seen for the first time."""
         self._slos.refer(slo, means, self._scope)
 
-    def seen(self, means: Mapping[str, float]) -> Dict[str, float]:
-        """Of what is known of the cluster, what is known of this part of it."""
+    def part_of(self, means: Mapping[str, float]) -> Dict[str, float]:
+        """Of the cluster's means those of this part of it."""
         return dict(means) if self._scope is None else within(means, self._scope, self._pools())
 
     def concerns(self, check: Mapping[str, Any]) -> bool:
@@ -84,10 +84,10 @@ class Aim:
                 for name in spanning
                 if name != OF_THE_MGR
             )
-        slo = self._slos.read()
+        slo = self._slos.current()
         whole = [each.text for each in slo.objectives if each.scope is None] if slo and self._scopes.classes() else []
-        kept_by_none = f"no mode keeps {'; '.join(whole)}: classes have their own, so give it a scope" if whole else ""
-        return tuple(filter(None, (*self._scopes.missing(), kept_by_none)))
+        without_mode = f"no mode keeps {'; '.join(whole)}: classes have their own, so give it a scope" if whole else ""
+        return tuple(filter(None, (*self._scopes.missing(), without_mode)))
 
     def latest(self) -> Optional[Sample]:
         """The newest sample; None where it shows nothing of this part."""

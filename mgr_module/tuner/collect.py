@@ -67,6 +67,26 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class _Choice:
+    """OSDs that are asked for more than counters, and what that was decided upon."""
+
+    born: Mapping[int, int]
+    groups: Sequence[Sequence[int]]
+    scopes: Mapping[Scope, Members]
+    limits: Limits
+    running: Sequence[Sequence[int]]
+    """Of each group and scope, enough of those that run."""
+    osds: Tuple[int, ...]
+
+    def holds(
+        self, born: Mapping[int, int], groups: Sequence[Sequence[int]], scopes: Mapping[Scope, Members], limits: Limits
+    ) -> bool:
+        """Whether it would be the same again. Where OSDs are many, maps are other objects once they change."""
+        same = self.born is born and (self.scopes is scopes or not (self.scopes or scopes))
+        return same and (self.groups, self.limits) == (groups, limits)
+
+
+@dataclass(frozen=True)
 class _Sums:
     """What the mgr knows of the cluster as a whole."""
 
@@ -97,6 +117,7 @@ class Collector:
         self._turn, self._turn_at = Turn(), 0.0
         self._waits: Deque[float] = deque()
         self._map: Any = None
+        self._choice: Optional[_Choice] = None
 
     @property
     def born(self) -> Mapping[int, int]:
@@ -120,16 +141,11 @@ class Collector:
         known = self._osds.chunks
         chunks = known if known is not None else self._codes.look(list(_pgs_of(sums.pools)), notes)
         born = self._osds.born
-        # twice what may be asked is enough to choose from
-        enough = 2 * max(limits.histogram_osds, limits.osds_per_tick)
-        wanted = [*groups, *(members.osds for members in scopes.values())]
-        running = [spread((osd for osd in group if osd in born), enough) for group in wanted]
-        first = share_out(running, limits.histogram_osds)
-        taken = set(first)
-        others = [osd for osd in born if osd not in taken] if first else born
-        asked = (*first, *spread(others, limits.histogram_osds - len(first)))
-        latency, queues = self._ask(asked, notes)
-        self._turn = turn = self._next_turn(now, limits.osds_per_tick, running, asked)
+        if self._choice is None or not self._choice.holds(born, groups, scopes, limits):
+            self._choice = _choose(born, groups, scopes, limits)
+        chosen = self._choice
+        latency, queues = self._ask(chosen.osds, notes)
+        self._turn = turn = self._next_turn(now, limits.osds_per_tick, chosen.running, chosen.osds)
         if turn.count > 1:
             notes.append(f"OSDs are read in {turn.count} turns: the cluster's rates are means of {turn.seconds:.0f} s")
         pgs = sum(sums.states.values())
@@ -271,6 +287,19 @@ class Collector:
         if silent:
             notes.append(f"no histograms of {', '.join(silent[:5])}{' and more' if len(silent) > 5 else ''}")
         return latency, queues
+
+
+def _choose(
+    born: Mapping[int, int], groups: Sequence[Sequence[int]], scopes: Mapping[Scope, Members], limits: Limits
+) -> _Choice:
+    """The OSDs of the groups and scopes come first, the same number of each; what is left goes to the others."""
+    # twice what may be asked is enough to choose from
+    enough = 2 * max(limits.histogram_osds, limits.osds_per_tick)
+    parts = [*groups, *(members.osds for members in scopes.values())]
+    running = [spread(born.keys() & part, enough) for part in parts]
+    first = share_out(running, limits.histogram_osds)
+    osds = (*first, *spread(born.keys() - first, limits.histogram_osds - len(first)))
+    return _Choice(born, groups, scopes, limits, running, osds)
 
 
 def _pgs_of(pools: Sequence[Mapping[str, Any]]) -> Dict[int, int]:

@@ -87,15 +87,15 @@ class Modes:
             self._keep_running(stop)
             self.attempt()
             self._keep_running(stop)
-            self._tried(self.look_at_capacities)
+            self._surviving(self.look_at_capacities)
             stop.wait(LOOK_S)
 
     def attempt(self) -> None:
         """Look, as far as that is possible now."""
         with self._looking:
-            self._tried(self.look)
+            self._surviving(self.look)
 
-    def _tried(self, work: Callable[[], None]) -> None:
+    def _surviving(self, work: Callable[[], None]) -> None:
         """What goes wrong is tried again the next time: the modes themselves must go on."""
         try:
             work()
@@ -108,9 +108,9 @@ class Modes:
     def look(self) -> None:
         """See which scopes are to be sampled, and which classes have modes. Raises TunerError."""
         scopes = self._service.scopes
-        scopes.look(self._service.slos.read())
+        scopes.look(self._service.slos.current())
         self._sampler.scopes = scopes.members
-        for name in (*scopes.classes(), *self._remembered()):
+        for name in (*scopes.classes(), *self._stored_classes()):
             if name not in self._of_classes:
                 self._of_classes = {**self._of_classes, name: self._mode(name)}
 
@@ -124,6 +124,7 @@ class Modes:
 
     def sampled(self) -> None:
         """Go on after a sample, or a missed one. Called by the sampling thread."""
+        self._service.slos.begin_interval()
         for mode in self.all:
             mode.sampled()
         port = int(self._option("metrics_port"))
@@ -146,14 +147,14 @@ class Modes:
         if what in MODES and what != OFF:
             # an objective that was set a moment ago has its mode; what ends something waits for nothing
             self.attempt()
-        chosen = [self.of(device_class)] if device_class else self._meant(what)
-        refused: List[InputError] = []
-        for mode in chosen:
-            fault = _told(mode, what, why)
+        modes = [self.of(device_class)] if device_class else self._addressees(what)
+        refusals: List[InputError] = []
+        for mode in modes:
+            fault = _refusal(mode, what, why)
             if fault is not None:
-                refused.append(fault)
-        if refused and len(refused) == len(chosen):
-            raise refused[0]
+                refusals.append(fault)
+        if refusals and len(refusals) == len(modes):
+            raise refusals[0]
         return self.document(device_class)
 
     def of(self, device_class: str) -> Automatic:
@@ -164,8 +165,8 @@ class Modes:
             # its first objective may be a moment old
             self.attempt()
         if device_class not in self._of_classes:
-            known = ", ".join(self._of_classes) or "none has: set one such as 'client.p95_ms{class=ssd}<=5'"
-            raise InputError("--device-class", device_class, f"a class with objectives of its own ({known})")
+            names = ", ".join(self._of_classes) or "none has: set one such as 'client.p95_ms{class=ssd}<=5'"
+            raise InputError("--device-class", device_class, f"a class with objectives of its own ({names})")
         return self._of_classes[device_class]
 
     def aim(self, device_class: str) -> Aim:
@@ -201,34 +202,36 @@ class Modes:
 
     def health(self) -> Dict[str, List[str]]:
         """Health checks of all modes; those of a class say which."""
-        found: Dict[str, List[str]] = {}
+        checks: Dict[str, List[str]] = {}
         for mode in self.all:
             of = f"class {mode.aim.device_class}: " if mode.aim.device_class else ""
             for name, lines in mode.health().items():
-                found.setdefault(name, []).extend(f"{of}{line}" for line in lines)
+                checks.setdefault(name, []).extend(f"{of}{line}" for line in lines)
         if self._capacity:
-            found["TUNER_CAPACITY_WRONG"] = self._capacity
-        return found
+            checks["TUNER_CAPACITY_WRONG"] = self._capacity
+        return checks
 
     def measure(self, osd: int, store: bool) -> Dict[str, Any]:
         """Bench an OSD that nobody waits for, or one of a canary. Raises InputError where it must not be."""
-        found = self.capacity.measure(osd, store, *self._conditions())
-        if found["change"] is not None:
-            why = f"osd.{osd} measured {found['measured']:.6g} IOPS, {found['iops']:.6g} until now"
-            self._note_capacity(why, [found["change"]])
-        return found
+        report = self.capacity.measure(osd, store, *self._conditions())
+        if report["change"] is not None:
+            why = f"osd.{osd} measured {report['measured']:.6g} IOPS, {report['iops']:.6g} until now"
+            self._note_capacity(why, [report["change"]])
+        return report
 
     def measure_class(self, device_class: str, store: bool) -> Dict[str, Any]:
         """Bench some OSDs of a class for all of it. Raises InputError as `measure` does."""
         places = self._service.config.places()
         osds = [place.osd for place in places if place.up and place.device_class == device_class]
         if not osds:
-            known = ", ".join(sorted({place.device_class for place in places if place.device_class}))
-            raise InputError("capacity measure-class", device_class, f"a device class with OSDs that are up ({known})")
-        found = self.capacity.measure_class(device_class, osds, store, *self._conditions())
-        if found["changes"]:
-            self._note_capacity(f"{len(found['osds'])} OSDs of the class {device_class} measured", found["changes"])
-        return found
+            classes = ", ".join(sorted({place.device_class for place in places if place.device_class}))
+            raise InputError(
+                "capacity measure-class", device_class, f"a device class with OSDs that are up ({classes})"
+            )
+        report = self.capacity.measure_class(device_class, osds, store, *self._conditions())
+        if report["changes"]:
+            self._note_capacity(f"{len(report['osds'])} OSDs of the class {device_class} measured", report["changes"])
+        return report
 
     def _conditions(self) -> Tuple[Tuple[int, ...], bool, Sight]:
         """What a bench has to heed: OSDs of a canary, whether something is on trial, how the cluster is."""
@@ -250,7 +253,7 @@ class Modes:
                 return f"the mode of {of} has settings on trial, and a cluster has one trial at a time"
         return ""
 
-    def _remembered(self) -> Iterable[str]:
+    def _stored_classes(self) -> Iterable[str]:
         """Classes whose mode was on or had something on trial when this mgr became the active one."""
         if self._recalled:
             return []
@@ -263,14 +266,14 @@ class Modes:
     def _keep_running(self, stop: threading.Event) -> None:
         for mode in self.all:
             name = mode.aim.device_class
-            known = self._threads.get(name)
-            if known is None or not known.is_alive():
+            current = self._threads.get(name)
+            if current is None or not current.is_alive():
                 thread = threading.Thread(target=mode.run, args=(stop,), daemon=True)
                 thread.name = f"tuner-{name}" if name else "tuner-automatic"
                 thread.start()
                 self._threads[name] = thread
 
-    def _meant(self, what: str) -> List[Automatic]:
+    def _addressees(self, what: str) -> List[Automatic]:
         """Modes that a word without a class is for."""
         classes = [self._of_classes[name] for name in self._service.scopes.classes() if name in self._of_classes]
         if what in ("accept", "reject"):
@@ -296,7 +299,7 @@ class Modes:
         }
 
 
-def _told(mode: Automatic, what: str, why: str) -> Optional[InputError]:
+def _refusal(mode: Automatic, what: str, why: str) -> Optional[InputError]:
     """Why a mode refuses this word; None where it took it."""
     try:
         mode.tell(what, why)

@@ -21,7 +21,7 @@ from .inventory import MgrInventory
 from .jobs import Jobs
 from .modes import Modes
 from .options import DEFAULTS, OPTIONS
-from .sampler import Sampler
+from .sampler import Sampler, exempt_what_is_loaded
 from .service import Service
 
 LEAST_PAUSE_S = 0.5
@@ -67,6 +67,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
 
     def serve(self) -> None:
         """Sample until told to stop. An error costs one sample: nothing that is raised may end this."""
+        exempt_what_is_loaded()
         automatic: Optional[threading.Thread] = None
         while not self._stop.is_set():
             with self._surviving("the automatic mode cannot be started"):

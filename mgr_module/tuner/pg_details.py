@@ -16,7 +16,7 @@ PG_QUERIES = 8
 """PGs asked per tick where there are too many to look at all of them."""
 
 PGS_KEPT = 20_000
-"""PGs whose last details are kept, half a kilobyte each."""
+"""PGs of which is kept what was last seen of their snaptrim queue and scrubs."""
 
 QUERY = "query"
 INTERVAL = "osd_deep_scrub_interval"
@@ -27,7 +27,12 @@ class PgDetails:
 
     def __init__(self, mgr: Mgr, commander: MgrCommander) -> None:
         self._mgr, self._commander = mgr, commander
-        self._pgs: Dict[str, PgDetail] = {}
+        # plain values by PG, and no object for each: Python's garbage collection would go through all of them
+        self._snaptrim_queues: Dict[str, int] = {}
+        self._deep_scrubbed: Dict[str, str] = {}
+        self._scrub_lasted_s: Dict[str, float] = {}
+        self._longest_s: Optional[float] = None
+        """Longest last scrub of these PGs; None where it is to be looked for among them."""
         self._pgs_at = float("-inf")
         self._place = 0
         self._interval, self._interval_at = 0.0, float("-inf")
@@ -51,41 +56,45 @@ class PgDetails:
             fresh = self._query(self._next(pools()), osd_map(), chunks)
             for pgid, pg in fresh.items():
                 # the oldest first, for when there are too many
-                self._pgs.pop(pgid, None)
-                self._pgs[pgid] = pg
-            while len(self._pgs) > PGS_KEPT:
-                del self._pgs[next(iter(self._pgs))]
+                self._forget(pgid)
+                self._remember(pgid, pg)
+            while len(self._snaptrim_queues) > PGS_KEPT:
+                self._forget(next(iter(self._snaptrim_queues)))
             return fresh
         busy = any({"scrubbing", "snaptrim", "snaptrim_wait"} & set(state.split("+")) for state in states)
-        queued = any(pg.snaptrim_queue for pg in self._pgs.values())
-        if not (busy or queued) and 0 <= now - self._pgs_at < DETAIL_S:
+        if not (busy or any(self._snaptrim_queues.values())) and 0 <= now - self._pgs_at < DETAIL_S:
             return {}
-        self._pgs, self._pgs_at = pg_details(self._mgr.get("pg_stats")["pg_stats"], chunks), now
-        return self._pgs
+        whole, self._pgs_at = pg_details(self._mgr.get("pg_stats")["pg_stats"], chunks), now
+        self._snaptrim_queues, self._deep_scrubbed, self._scrub_lasted_s, self._longest_s = {}, {}, {}, None
+        for pgid, pg in whole.items():
+            self._remember(pgid, pg)
+        return whole
 
     def snaptrim_queue(self, pgs: int) -> Optional[float]:
         """Snapshots waiting to be trimmed; None until each of so many PGs was looked at."""
-        return float(sum(pg.snaptrim_queue for pg in self._pgs.values())) if self._complete(pgs) else None
+        return float(sum(self._snaptrim_queues.values())) if self._complete(pgs) else None
 
     def longest_scrub_s(self) -> Optional[float]:
         """Of the last scrubs of the PGs that were looked at; None before any was."""
-        return max((pg.scrub_lasted_s for pg in self._pgs.values()), default=None)
+        if self._longest_s is None:
+            self._longest_s = max(self._scrub_lasted_s.values(), default=None)
+        return self._longest_s
 
     def late(self, pgs: int, now: float, own: Mapping[int, float]) -> Optional[float]:
         """PGs past their deep-scrub date; None until each of so many PGs was looked at. `own`: pools' own intervals."""
         count = self._late_counter(now, own) if self._complete(pgs) else None
-        return None if count is None else count(self._pgs)
+        return None if count is None else count(self._deep_scrubbed)
 
     def with_progress(
         self, pools: Dict[int, PoolReading], pgs: int, now: float, own: Mapping[int, float]
     ) -> Dict[int, PoolReading]:
         """Add each pool's queue and late PGs, as far as they are known; arguments as for `late`."""
         count = self._late_counter(now, own) if pools and self._complete(pgs) else None
-        return pools if count is None else with_progress(pools, self._pgs, count)
+        if count is None:
+            return pools
+        return with_progress(pools, self._snaptrim_queues, self._deep_scrubbed, count)
 
-    def _late_counter(
-        self, now: float, own: Mapping[int, float]
-    ) -> Optional[Callable[[Mapping[str, PgDetail]], float]]:
+    def _late_counter(self, now: float, own: Mapping[int, float]) -> Optional[Callable[[Mapping[str, str]], float]]:
         """What counts late PGs; None where the interval is not known."""
         if not 0 <= now - self._interval_at < DETAIL_S:
             self._interval, self._interval_at = self._osds_interval(), now
@@ -102,14 +111,28 @@ class PgDetails:
             return float(self._mgr.get_ceph_option(INTERVAL) or 0)
 
     def _complete(self, pgs: int) -> bool:
-        return bool(self._pgs) and len(self._pgs) >= pgs
+        return len(self._snaptrim_queues) >= max(pgs, 1)
+
+    def _remember(self, pgid: str, pg: PgDetail) -> None:
+        self._snaptrim_queues[pgid] = pg.snaptrim_queue
+        self._deep_scrubbed[pgid] = pg.deep_scrubbed
+        self._scrub_lasted_s[pgid] = pg.scrub_lasted_s
+        if self._longest_s is not None:
+            self._longest_s = max(self._longest_s, pg.scrub_lasted_s)
+
+    def _forget(self, pgid: str) -> None:
+        lasted_s = self._scrub_lasted_s.pop(pgid, None)
+        if lasted_s is not None:
+            del self._snaptrim_queues[pgid], self._deep_scrubbed[pgid]
+            if lasted_s == self._longest_s:
+                self._longest_s = None
 
     def _next(self, pools: Mapping[int, int]) -> List[Tuple[int, int]]:
         """Pool and number of the PGs whose turn it is. A turn ends with the last PG of the last pool."""
         if self._place >= sum(pools.values()):
             self._place = 0
-            for pgid in [pgid for pgid in self._pgs if not _exists(pgid, pools)]:
-                del self._pgs[pgid]
+            for pgid in [pgid for pgid in self._snaptrim_queues if not _exists(pgid, pools)]:
+                self._forget(pgid)
         taken: List[Tuple[int, int]] = []
         before = 0
         for pool, count in sorted(pools.items()):

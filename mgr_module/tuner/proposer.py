@@ -49,7 +49,7 @@ class Proposer:
         slo = self._aim.slo()
         if slo is None:
             return Answered(self._now(), why="no SLO is set: `ceph tuner slo set 'client.p95_ms<=80'`")
-        fixed = absolute(slo, {**state.baseline, **self._aim.seen(self._service.reference())})
+        fixed = absolute(slo, {**state.baseline, **self._aim.part_of(self._service.reference())})
         device_class = self._aim.device_class
         answer = self._service.ask_for(fixed, state.baseline, state.begun, state.proposals, device_class)
         proposals: List[Mapping[str, Any]] = answer["proposals"]

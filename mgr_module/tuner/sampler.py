@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections import deque
@@ -21,6 +22,15 @@ FAILURES_TOLERATED = 3
 KEPT_S = 600.0
 CLOCK_STEP_S = 2.0
 """Difference between the two clocks from one tick to the next above which the clock was set."""
+
+
+def exempt_what_is_loaded() -> None:
+    """Have Python's garbage collection go no more through what is there now: code, which stays until the mgr ends.
+
+    A full collection goes through all objects of the interpreter, which each module of a mgr has for itself.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 class Reader(Protocol):
@@ -54,6 +64,8 @@ class Sampler:
         """Device classes and pools that are sampled by themselves."""
         self._lock = threading.Lock()
         self._samples: Deque[Tuple[Sample, Coverage]] = deque()
+        self._windows: Dict[float, Optional[Window]] = {}
+        """Seconds -> the window up to the newest sample: each mode asks for the same ones."""
         self._minute: List[Sample] = []
         self._failure: Optional[str] = None
         self._failures = 0
@@ -87,9 +99,12 @@ class Sampler:
     def window(self, seconds: float) -> Optional[Window]:
         """The samples of the last `seconds` as one window."""
         with self._lock:
+            windows = self._windows
             newest = self._samples[-1][0].at if self._samples else 0.0
             recent = [sample for sample, _ in self._samples if sample.at > newest - seconds]
-        return window_of(recent)
+        if seconds not in windows:
+            windows[seconds] = window_of(recent)
+        return windows[seconds]
 
     def between(self, start: float, end: float) -> Optional[Window]:
         """The samples that ended after `start` and not after `end` as one window; None where there are none."""
@@ -138,6 +153,8 @@ class Sampler:
     def _keep(self, sample: Sample) -> None:
         with self._lock:
             keep(self._samples, (sample, self._sampling.coverage), KEPT_S)
+            # a new one, so that a window of before, which is made just now, is not taken for one of this sample
+            self._windows = {}
         if self._minute and sample.at // MINUTE != self._minute[0].at // MINUTE:
             full, self._minute = self._minute, [sample]
             window = window_of(full)

@@ -7,7 +7,7 @@ from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, 
 
 from ceph_tuner.bounded import ANSWER, MISREAD, read_json
 from ceph_tuner.metrics import CLASS, Scope
-from ceph_tuner.scopes import Layout, Members, layout_of
+from ceph_tuner.scopes import CrushMap, Layout, Members, crush_map, layout_of
 from ceph_tuner.slo import Slo
 
 from .commander import MgrCommander
@@ -24,6 +24,9 @@ class ScopesWatched:
         self._commander, self._now = commander, now
         self._looked = float("-inf")
         self._scopes: Tuple[Scope, ...] = ()
+        self._crush: Tuple[str, Optional[CrushMap]] = ("", None)
+        self._texts = ("", "")
+        """What the monitors said of the CRUSH map and the pools at the last look."""
         self.layout: Optional[Layout] = None
         """As of the last look; None before the first, and while no objective has a scope."""
         self.members: Mapping[Scope, Members] = {}
@@ -34,14 +37,17 @@ class ScopesWatched:
         scopes = slo.scopes if slo is not None else ()
         if not scopes:
             self._scopes, self.layout, self.members = (), None, {}
+            self._crush, self._texts = ("", None), ("", "")
             return
         if scopes != self._scopes or not 0 <= self._now() - self._looked < LOOK_S:
-            layout = self._asked()
+            layout = self._read_layout()
             if layout is None:
-                # what was known stays; it is asked again at the next look
+                # the last one stays; the monitors are asked again at the next look
                 return
+            same = layout is self.layout and scopes == self._scopes
             self._scopes, self._looked, self.layout = scopes, self._now(), layout
-            self.members = _members(layout, scopes)
+            if not same:
+                self.members = _members(layout, scopes)
 
     def classes(self) -> Tuple[str, ...]:
         """Device classes that have an automatic mode of their own, as some objective is about them or a pool on them.
@@ -62,18 +68,26 @@ class ScopesWatched:
         """In words, what objectives are about and the cluster has not."""
         return self.layout.missing(self._scopes) if self.layout is not None else []
 
-    def _asked(self) -> Optional[Layout]:
-        asked: Sequence[Tuple[str, str, Mapping[str, str]]] = [(*_CRUSH, {}), (*_POOLS, {"detail": "detail"})]
-        answers = self._commander.tell_many(asked, ANSWER_S)
+    def _read_layout(self) -> Optional[Layout]:
+        """The layout, the same object while the monitors say the same; None where they say nothing that can be read."""
+        questions: Sequence[Tuple[str, str, Mapping[str, str]]] = [(*_CRUSH, {}), (*_POOLS, {"detail": "detail"})]
+        answers = self._commander.tell_many(questions, ANSWER_S)
+        texts = (answers.get(_CRUSH, ""), answers.get(_POOLS, ""))
+        if self.layout is not None and texts == self._texts:
+            return self.layout
         try:
-            crush, pools = (read_json(answers[each], each[1], ANSWER) for each in (_CRUSH, _POOLS))
-            return layout_of(crush, pools)
-        except (*MISREAD, KeyError):
+            crush = self._crush[1]
+            if crush is None or texts[0] != self._crush[0]:
+                crush = crush_map(read_json(texts[0], _CRUSH[1], ANSWER))
+            layout = layout_of(crush, read_json(texts[1], _POOLS[1], ANSWER))
+        except MISREAD:
             return None
+        self._crush, self._texts = (texts[0], crush), texts
+        return layout
 
 
 def _members(layout: Layout, scopes: Sequence[Scope]) -> Dict[Scope, Members]:
     """Those of the scopes, and of the classes that pools among them lie on: these are tuned for them."""
     classes = (Scope(CLASS, name) for scope in scopes for name in layout.class_of(scope))
-    found = {scope: layout.members(scope) for scope in dict.fromkeys((*scopes, *classes))}
-    return {scope: members for scope, members in found.items() if members is not None}
+    each = {scope: layout.members(scope) for scope in dict.fromkeys((*scopes, *classes))}
+    return {scope: members for scope, members in each.items() if members is not None}

@@ -24,9 +24,9 @@ class ServedByPool:
         self._query: Optional[int] = None
         self._total: Dict[int, Served] = {}
 
-    def look(self, wanted: bool) -> Dict[int, Served]:
-        """Pool -> what was done for it since the query began; empty while nobody wants it."""
-        if not wanted:
+    def look(self, demand: bool) -> Dict[int, Served]:
+        """Pool -> what was done for it since the query began; empty without a demand."""
+        if not demand:
             self.end()
             return {}
         if self._query is None:
@@ -36,13 +36,13 @@ class ServedByPool:
         # the mgr gives what the OSDs reported since it was asked last, and forgets it; they report every 5 s
         rows: List[Mapping[str, Any]] = self._mgr.get_osd_perf_counters(self._query)["counters"]
         for row in rows:
-            pool, more = int(row["k"][0][0]), _served(row["c"])
-            known = self._total.get(pool, Served(0, 0.0, 0, 0.0))
+            pool, more = int(row["k"][0][0]), _sums_of(row["c"])
+            before = self._total.get(pool, Served(0, 0.0, 0, 0.0))
             self._total[pool] = Served(
-                known.reads + more.reads,
-                known.read_s + more.read_s,
-                known.writes + more.writes,
-                known.write_s + more.write_s,
+                before.reads + more.reads,
+                before.read_s + more.read_s,
+                before.writes + more.writes,
+                before.write_s + more.write_s,
             )
         return dict(self._total)
 
@@ -53,7 +53,7 @@ class ServedByPool:
             self._mgr.remove_osd_perf_query(query)
 
 
-def _served(counters: Any) -> Served:
+def _sums_of(counters: Any) -> Served:
     """Each counter is a sum and a count; latencies are sums of nanoseconds."""
     values = {name: int(counter[0]) for name, counter in zip(_COUNTERS, counters)}
     return Served(values["read_ops"], NS * values["read_latency"], values["write_ops"], NS * values["write_latency"])

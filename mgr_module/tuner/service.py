@@ -239,8 +239,8 @@ class Service:
         if slo is None:
             raise self._no_slo(aim)
         trials, window = self._trials(aim.device_class), aim.window(BASELINE_WINDOW_S)
-        now, reference = at_work(_means(window)), aim.seen(self.reference())
-        baseline = aim.seen(self.baseline() or {}) or now or None
+        now, reference = at_work(_means(window)), aim.part_of(self.reference())
+        baseline = aim.part_of(self.baseline() or {}) or now or None
         shown = self._shown(aim.device_class)
         in_force = _agreed(shown)["settings"]
         # relative bounds refer to what `status` holds them against

@@ -175,7 +175,7 @@ class Surroundings:
         with contextlib.suppress(ClusterTimeout, CommandFailed):
             slo = self._aim.slo()
             if slo is not None and slo.needs_baseline:
-                self._reference = self._aim.seen(self._service.reference())
+                self._reference = self._aim.part_of(self._service.reference())
                 slo = absolute(slo, self._reference)
             self._slo = slo
         return self._slo, self._reference

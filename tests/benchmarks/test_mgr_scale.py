@@ -4,9 +4,10 @@ from typing import List, Tuple
 
 import mgr_scale
 import pytest
-from mgr_scale import plugin_on, story
-from synthetic_mgr import PLAIN, SyntheticMgr
+from mgr_scale import SCOPED, plugin_on, scopes_on, story
+from synthetic_mgr import CLASSES, PLAIN, SyntheticMgr
 
+from ceph_tuner.metrics import CLASS, Scope
 from ceph_tuner.reading import PLAIN_COUNTERS, TIME_COUNTERS
 from tuner.collect import GROUP_SHARE, TURN_SHARE, Limits
 from tuner.sampler import Sampler
@@ -89,7 +90,52 @@ def test_an_osd_that_goes_down_is_noticed_in_the_next_tick() -> None:
 
 
 def test_misses_are_named() -> None:
-    line = {"OSDs": 100, "held p50 (ms)": 1.0, "held max (ms)": 51.0, "RSS growth (MB)": 1.0}
+    line = {
+        "OSDs": 100,
+        "scopes with objectives": 0,
+        "held p50 (ms)": 1.0,
+        "held max (ms)": 51.0,
+        "windows after it, max (ms)": 1.0,
+        "look at scopes max (ms)": 0.0,
+        "RSS growth (MB)": 1.0,
+    }
     assert mgr_scale.misses([line]) == ["100 OSDs: held max (ms) is 51.0, more than 50"]
-    larger = {"OSDs": 1000, "held p50 (ms)": 11.0, "held max (ms)": 49.0, "RSS growth (MB)": 9.0}
-    assert mgr_scale.misses([line, larger])[1:] == ["held p50 (ms) grows more than linearly from 100 to 1000 OSDs"]
+    larger = {**line, "OSDs": 1000, "held p50 (ms)": 11.0, "held max (ms)": 49.0, "RSS growth (MB)": 9.0}
+    assert mgr_scale.misses([line, larger])[1:] == ["held p50 (ms) grows more than linearly from 100 OSDs to 1000 OSDs"]
+    scoped = {**larger, "scopes with objectives": 5, "look at scopes max (ms)": 60.0}
+    assert mgr_scale.misses([line, scoped])[1:] == [
+        "1000 OSDs with 5 scopes: look at scopes max (ms) is 60.0, more than 50"
+    ]
+
+
+def test_what_belongs_to_scopes_is_decided_once_while_nothing_changes() -> None:
+    mgr = SyntheticMgr(1500, 3000)
+    sampler, scopes = plugin_on(mgr), scopes_on(mgr)
+    scopes.look(SCOPED)
+    sampler.scopes = scopes.members
+    layout, members = scopes.layout, scopes.members
+    for _ in range(14):
+        mgr.prepare(5.0)
+        sampler.tick()
+        scopes.look(SCOPED)
+    assert mgr.asked["osd crush dump"] == 2
+    assert scopes.layout is layout
+    assert scopes.members is members
+    sample = sampler.latest()
+    assert sample is not None
+    of_classes = [sample.values[f"client.write_iops{{class={name}}}"] for name in CLASSES]
+    assert sum(of_classes) == pytest.approx(sample.values["client.write_iops"], rel=0.01)
+    # 200 reads in 1 s and 300 writes in 3 s, by the made-up query
+    assert sample.values["client.mean_ms{pool=pool1}"] == pytest.approx(8.0)
+
+
+def test_a_layout_that_changed_is_read_again() -> None:
+    mgr = SyntheticMgr(40, 100)
+    scopes = scopes_on(mgr)
+    scopes.look(SCOPED)
+    before = scopes.layout
+    mgr.set_class(0, "nvme")
+    mgr.prepare(61.0)
+    scopes.look(SCOPED)
+    assert scopes.layout != before
+    assert 0 in scopes.members[Scope(CLASS, "nvme")].osds

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Callable
 
+import changes
+import mgr_scale
 import pytest
 import repeatability
 import runs_file
@@ -15,7 +17,13 @@ RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
 
 
 @pytest.mark.parametrize(
-    ("name", "tables"), [("repeatability", repeatability.table), ("tuning-on-lab", tuning_on_lab.tables)]
+    ("name", "tables"),
+    [
+        ("changes", changes.table),
+        ("mgr-scale", mgr_scale.table),
+        ("repeatability", repeatability.table),
+        ("tuning-on-lab", tuning_on_lab.tables),
+    ],
 )
 def test_a_page_says_what_its_data_say(name: str, tables: Callable[..., str]) -> None:
     assert measured(RESULTS / f"{name}.md") == tables(runs_file.lines_of(RESULTS / f"{name}.jsonl"))

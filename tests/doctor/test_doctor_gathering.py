@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import json
-from typing import Mapping
+import threading
+import time
+from collections import Counter
+from typing import Collection, Iterable, Iterator, Mapping, Tuple
 
+from ceph_tuner.clusters.tell_each import AT_ONCE, by_threads
 from ceph_tuner.doctor import gather
-from ceph_tuner.ports import Commander
+from ceph_tuner.errors import ClusterTimeout, CommandFailed
+from ceph_tuner.ports import Commander, Told
 from twins import DISK, answering, small_twin
 
 
@@ -40,3 +45,86 @@ def test_an_osd_whose_drive_says_nothing_is_of_the_kind_of_its_class() -> None:
     said = [{"id": 0}, {"id": 1, "rotational": "0"}, {"id": 2, "rotational": "1"}]
     found = gather(answering(twin, {"osd metadata": said}).commander, twin.release, twin.version)
     assert [osd.kind for osd in found.osds] == ["hdd", "ssd", "hdd", "hdd"]
+
+
+class ManyAtATime:
+    """Of some OSDs one hangs for the time that each is given, and one refuses; all others answer after a moment."""
+
+    def __init__(self, commander: Commander, hangs: int = -1, refuses: int = -1) -> None:
+        self._commander, self._hangs, self._refuses = commander, f"osd.{hangs}", f"osd.{refuses}"
+        self._lock = threading.Lock()
+        self.under_way, self.most = 0, 0
+        self.questions: Counter[str] = Counter()
+        self.limits = set()
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        return self._commander.mon(prefix, arguments, payload)
+
+    def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
+        raise AssertionError(f"{daemon} is asked by itself")
+
+    def tell_each(
+        self,
+        daemons: Iterable[str],
+        prefix: str,
+        arguments: Mapping[str, str],
+        within: float,
+        keep: Collection[str] = (),
+    ) -> Iterator[Tuple[str, Told]]:
+        self.limits.add(within)
+        return by_threads(lambda daemon: self._answer(daemon, prefix), daemons, AT_ONCE)
+
+    def _answer(self, daemon: str, prefix: str) -> str:
+        with self._lock:
+            self.questions[daemon] += 1
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+        try:
+            time.sleep(0.01)
+            if daemon == self._hangs:
+                raise ClusterTimeout(f"`ceph tell {daemon} {prefix}` did not answer")
+            if daemon == self._refuses and prefix == "perf dump":
+                raise CommandFailed(prefix, -22, "no")
+            with self._lock:
+                return self._commander.tell(daemon, prefix, {})
+        finally:
+            with self._lock:
+                self.under_way -= 1
+
+
+def test_osds_are_asked_many_at_a_time() -> None:
+    twin = small_twin()
+    commander = ManyAtATime(twin.commander)
+    facts = gather(commander, twin.release, twin.version)
+    assert commander.most > 1
+    assert set(commander.questions.values()) == {5}
+    assert facts.osds == gather(twin.commander, twin.release, twin.version).osds
+    assert all(osd.options for osd in facts.osds)
+
+
+def test_an_osd_that_hangs_is_waited_for_once_and_named() -> None:
+    twin = small_twin()
+    commander = ManyAtATime(twin.commander, hangs=2)
+    facts = gather(commander, twin.release, twin.version)
+    assert commander.questions["osd.2"] == 1
+    assert max(commander.limits) <= 10
+    assert [note for note in facts.notes if "osd.2" in note and "did not answer" in note]
+    assert [osd.place.osd for osd in facts.looked_at] == [0, 1, 3]
+
+
+def test_what_one_osd_refuses_is_a_note_and_fails_no_other() -> None:
+    twin = small_twin()
+    facts = gather(ManyAtATime(twin.commander, refuses=1), twin.release, twin.version)
+    assert [osd.place.osd for osd in facts.looked_at] == [0, 2, 3]
+    assert [note for note in facts.notes if note.startswith("counters of osd.1: not seen")]
+
+
+def test_an_answer_that_nobody_can_read_is_a_note() -> None:
+    class Nonsense(ManyAtATime):
+        def _answer(self, daemon: str, prefix: str) -> str:
+            return "[7" if daemon == "osd.3" else super()._answer(daemon, prefix)
+
+    twin = small_twin()
+    facts = gather(Nonsense(twin.commander), twin.release, twin.version)
+    assert [osd.place.osd for osd in facts.looked_at] == [0, 1, 2]
+    assert [note for note in facts.notes if "of osd.3: not seen" in note]

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any, Dict, Set, Tuple
 
 import pytest
+from mode_documents import mode
 from prometheus_client.parser import text_string_to_metric_families
 from ruamel.yaml import YAML
 
 from ceph_tuner.autopilot.audit import KINDS
-from ceph_tuner.autopilot.contract import BETTER, Effect
-from ceph_tuner.autopilot.state import AUTO, MODES, PHASES, TRYING
+from ceph_tuner.autopilot.state import MODES, PHASES
 from ceph_tuner.metrics import CLASS, METRICS, POOL, Scope, scoped
 from ceph_tuner.sample import NEVER_S, Measure, Window
-from ceph_tuner.slo import Slo, evaluate, parse_objective
+from ceph_tuner.slo import Slo, parse_objective
 from dashboard_queries import (
     ALERTS,
     DASHBOARD,
@@ -35,29 +35,9 @@ from dashboard_queries import (
     NEVER_S as NEVER_ON_THE_DASHBOARD_S,
 )
 from prometheus_server import program
-from tuner.exposition import FAMILIES, Document, ModeDocument, exposition
+from tuner.exposition import FAMILIES, Document, exposition
 
 SEEN = {"client.p95_ms": 91.0, "recovery.bytes_s": 3e6, "client.mean_ms{pool=volumes}": 5.0}
-
-
-def mode(slo: Slo, device_class: str = "") -> ModeDocument:
-    return {
-        "device_class": device_class,
-        "slo": [verdict.to_dict() for verdict in evaluate(slo, SEEN)],
-        "mode": AUTO,
-        "phase": TRYING,
-        "paused": False,
-        "stage": 1,
-        "stages": 3,
-        "changes_on_trial": 9,
-        "trial_windows": 4,
-        "effects": [
-            Effect(metric, -0.2, -0.3, -0.1, 7, BETTER).to_dict()
-            for metric in ("client.p95_ms", "client.mean_ms{pool=volumes}")
-        ],
-        "counts": {"changes": 3, "rollbacks": {"harm": 1}, "events": dict.fromkeys(KINDS, 0)},
-        "worker_failures": 0,
-    }
 
 
 def everything() -> Dict[str, Set[Tuple[Tuple[str, str], ...]]]:
@@ -77,7 +57,7 @@ def everything() -> Dict[str, Set[Tuple[Tuple[str, str], ...]]]:
         "release": "tentacle",
         "sample": {"at": 1.7e9},
         "window": Window(0.0, 60.0, {name: Measure(1.0, 0.0, 1) for name in names}).to_dict(),
-        "modes": [mode(slo), mode(slo, "hdd")],
+        "modes": [mode(slo, SEEN, name, (*SEEN,)) for name in ("", "hdd")],
         "tick_s": 0.2,
         "sampling_failures": 0,
     }

@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterator, List, Set, Tuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mode_documents import mode
 from pages import holds
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -16,7 +17,7 @@ from ceph_tuner.metrics import METRICS
 from ceph_tuner.printable import printable
 from ceph_tuner.sample import Measure, Window
 from ceph_tuner.slo import Slo, evaluate, parse_objective
-from tuner.exposition import FAMILIES, Document, ModeDocument, exposition
+from tuner.exposition import FAMILIES, Document, exposition
 
 SLO = Slo("cluster", tuple(parse_objective(text) for text in ("client.p95_ms <= 80", "recovery.bytes_s >= 50 MB/s")))
 SEEN = {"client.p95_ms": 91.0, "recovery.bytes_s": 60e6}
@@ -68,27 +69,9 @@ def whole() -> Document:
         "release": "20.2.4",
         "sample": {"at": 1_800_000_000.5, "values": {}},
         "window": Window(0.0, 60.0, measures).to_dict(),
-        "modes": [mode()],
+        "modes": [mode(SLO, SEEN)],
         "tick_s": 0.0084,
         "sampling_failures": 0,
-    }
-
-
-def mode(device_class: str = "") -> ModeDocument:
-    """An automatic mode with everything in it."""
-    return {
-        "device_class": device_class,
-        "slo": [verdict.to_dict() for verdict in evaluate(SLO, SEEN)],
-        "mode": AUTO,
-        "phase": TRYING,
-        "paused": False,
-        "stage": 1,
-        "stages": 3,
-        "changes_on_trial": 2,
-        "trial_windows": 5,
-        "effects": [Effect("client.p95_ms", -0.2, -0.3, -0.1, 5, "better").to_dict()],
-        "counts": {"changes": 4, "rollbacks": {"slow operations": 1}, "events": {"taken back": 1}},
-        "worker_failures": 2,
     }
 
 

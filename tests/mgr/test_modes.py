@@ -131,7 +131,30 @@ def test_relative_bounds_of_a_class_refer_to_what_that_class_did() -> None:
     aboard.during(lambda: aboard.modes.switch("auto"))
     aboard.sample(12)
     assert set(aboard.service.slos.baseline()) == {"client.p95_ms{class=nvme}"}
-    assert set(aboard.modes.of("nvme").aim.seen(aboard.service.reference())) == {"client.p95_ms"}
+    assert set(aboard.modes.of("nvme").aim.part_of(aboard.service.reference())) == {"client.p95_ms"}
+
+
+def test_one_read_of_the_objectives_serves_all_modes_until_the_next_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    aboard = hybrid("client.p95_ms{class=nvme}<=80", "client.p95_ms{class=hdd}<=80")
+    aboard.during(lambda: aboard.modes.switch("auto"))
+    aboard.sample(2)
+    reads, get = [], aboard.service.store.get
+    monkeypatch.setattr(aboard.service.store, "get", lambda key: reads.append(key) or get(key))
+    aboard.sample(6)
+    assert len(aboard.modes.all) == 3
+    assert all(mode.driver.problem == "" for mode in aboard.modes.all)
+    assert 0 < reads.count("slo") <= 6
+
+
+def test_an_objective_that_is_set_is_heeded_at_the_next_sample() -> None:
+    aboard = hybrid("client.p95_ms{class=nvme}<=80", "client.p95_ms{class=hdd}<=80")
+    aboard.sample()
+    aboard.service.slo_set("client.p99_ms{class=nvme}<=90", False, 1.0, "")
+    aboard.sample()
+    slo = aboard.modes.of("nvme").aim.slo()
+    assert slo is not None
+    assert [each.metric for each in slo.objectives] == ["client.p95_ms", "client.p99_ms"]
+    assert Scope(CLASS, "nvme") in aboard.sampler.scopes
 
 
 # side by side

@@ -55,3 +55,17 @@ def test_what_is_known_of_pgs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
         look(details, mgr, {1: 100})
     assert details.snaptrim_queue(12) == 0.0
     assert details.snaptrim_queue(13) is None
+
+
+def test_the_longest_scrub_is_that_of_the_pgs_that_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuner.pg_details.PGS_KEPT", 16)
+    mgr = SyntheticMgr(4, 8)
+    details = watched(mgr)
+    assert details.longest_scrub_s() is None
+    longest = []
+    for lasted in (30.0, 90.0, 20.0, 40.0, 10.0):
+        mgr.scrub_lasted_s = lasted
+        look(details, mgr, {1: 100})
+        longest.append(details.longest_scrub_s())
+    # two looks are kept
+    assert longest == [30.0, 90.0, 90.0, 40.0, 40.0]

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import threading
+from typing import List, Optional
+
 import pytest
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.errors import ClusterTimeout, InputError
 from ceph_tuner.slo import parse_objective
 from monitors import MemoryStore
-from tuner.slos import SloBook
+from tuner.slos import CURRENT_S, SloBook
 
 
 def test_an_objective_replaces_the_one_about_its_metric() -> None:
@@ -47,3 +50,92 @@ def test_a_damaged_slo_is_named_with_the_way_out() -> None:
         SloBook(store).read()
     SloBook(store).remove("all")
     assert SloBook(store).read() is None
+
+
+class CountedStore(MemoryStore):
+    """Counts what is read of the SLO; `during` runs inside of the next read, after its answer is settled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+        self.silent = False
+        self.during: List[threading.Thread] = []
+
+    def get(self, key: str) -> Optional[str]:
+        answer = super().get(key)
+        if key == "slo":
+            self.reads += 1
+            if self.silent:
+                raise ClusterTimeout("config-key get did not answer")
+        while key == "slo" and self.during:
+            writer = self.during.pop()
+            writer.start()
+            writer.join()
+        return answer
+
+
+P95, P99 = (parse_objective(f"client.{name}_ms <= 80") for name in ("p95", "p99"))
+
+
+def metrics(book: SloBook) -> List[str]:
+    slo = book.current()
+    return [objective.metric for objective in slo.objectives] if slo is not None else []
+
+
+def test_one_read_serves_all_who_ask_in_an_interval() -> None:
+    store = CountedStore()
+    book = SloBook(store, lambda: 1000.0)
+    for _ in range(3):
+        book.begin_interval()
+        threads = [threading.Thread(target=book.current) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert store.reads == 3
+
+
+def test_monitors_that_do_not_answer_are_asked_once_for_all_who_wait() -> None:
+    store, now = CountedStore(), [1000.0]
+    store.silent = True
+    book = SloBook(store, lambda: now[0])
+    for _ in range(3):
+        with pytest.raises(ClusterTimeout):
+            book.current()
+    assert store.reads == 1
+    # who asks later reads again, also without a sample
+    store.silent, now[0] = False, 1000.1
+    assert book.current() is None
+    assert store.reads == 2
+
+
+def test_what_is_written_here_is_current_at_once() -> None:
+    book = SloBook(CountedStore(), lambda: 1000.0)
+    assert book.current() is None
+    book.set(P95)
+    assert metrics(book) == ["client.p95_ms"]
+    book.replace({"objectives": ["client.p99_ms <= 80"]})
+    assert metrics(book) == ["client.p99_ms"]
+    book.remove("all")
+    assert book.current() is None
+
+
+def test_what_is_written_while_it_is_read_is_current_at_once() -> None:
+    store = CountedStore()
+    book = SloBook(store, lambda: 1000.0)
+    store.during = [threading.Thread(target=book.set, args=(P95,))]
+    assert book.current() is None
+    assert metrics(book) == ["client.p95_ms"]
+
+
+def test_what_others_wrote_is_current_after_a_sample_and_where_none_comes_a_little_later() -> None:
+    store, now = CountedStore(), [1000.0]
+    book = SloBook(store, lambda: now[0])
+    assert book.current() is None
+    SloBook(store).set(P95)
+    assert book.current() is None
+    book.begin_interval()
+    assert metrics(book) == ["client.p95_ms"]
+    SloBook(store).set(P99)
+    now[0] += CURRENT_S
+    assert metrics(book) == ["client.p95_ms", "client.p99_ms"]

@@ -169,19 +169,26 @@ class Reading:
             queues={osd: self.queues[osd] for osd in sorted(chosen) if osd in self.queues},
         )
 
-    def part(self, osds: Collection[int], pools: Collection[int]) -> Reading:
-        """What was seen of these OSDs and pools. What is only known of the whole cluster stays as it is."""
+    @property
+    def running(self) -> Collection[int]:
+        """All OSDs that run. Another object when it changes, where the collector keeps to that."""
+        return self.osds if self.up is None else self.up
+
+    def part(self, osds: Collection[int], pools: Collection[int], up: Optional[Collection[int]] = None) -> Reading:
+        """What was seen of these OSDs and pools. What is only known of the whole cluster stays as it is.
+
+        `up` has those of them that run, where the caller keeps them.
+        """
         own = [self.pools[pool] for pool in pools if pool in self.pools]
         sums: Dict[str, float] = {}
         for pool in own:
             for name, value in pool.sums.items():
                 sums[name] = sums.get(name, 0.0) + value
         slow, down = self.slow_of, self.down
-        up = self.osds if self.up is None else self.up
         return replace(
             self,
             osds={osd: report for osd, report in self.osds.items() if osd in osds},
-            up=[osd for osd in up if osd in osds],
+            up=[osd for osd in self.running if osd in osds] if up is None else up,
             latency={osd: found for osd, found in self.latency.items() if osd in osds},
             queues={osd: found for osd, found in self.queues.items() if osd in osds},
             totals=sums,
@@ -336,18 +343,24 @@ def pool_readings(
 
 
 def with_progress(
-    pools: Mapping[int, PoolReading], pgs: Mapping[str, PgDetail], late: Callable[[Mapping[str, PgDetail]], float]
+    pools: Mapping[int, PoolReading],
+    snaptrim_queues: Mapping[str, int],
+    deep_scrubbed: Mapping[str, str],
+    late: Callable[[Mapping[str, str]], float],
 ) -> Dict[int, PoolReading]:
-    """Add what all PGs' details say of each pool; `late` counts those of some PGs that are past their date."""
-    of_pool: Dict[int, Dict[str, PgDetail]] = {number: {} for number in pools}
-    for pgid, pg in pgs.items():
-        of_pool.get(pool_of(pgid), {})[pgid] = pg
+    """Add what all PGs say of each pool: PG -> its queue, and the stamp of its last deep scrub.
+
+    `late` counts those of some PGs, by their stamps, that are past their date.
+    """
+    queues = dict.fromkeys(pools, 0)
+    stamps: Dict[int, Dict[str, str]] = {number: {} for number in pools}
+    for pgid, queue in snaptrim_queues.items():
+        number = pool_of(pgid)
+        if number in queues:
+            queues[number] += queue
+            stamps[number][pgid] = deep_scrubbed[pgid]
     return {
-        number: replace(
-            pool,
-            snaptrim_queue=float(sum(pg.snaptrim_queue for pg in of_pool[number].values())),
-            pgs_late=late(of_pool[number]),
-        )
+        number: replace(pool, snaptrim_queue=float(queues[number]), pgs_late=late(stamps[number]))
         for number, pool in pools.items()
     }
 
@@ -397,14 +410,15 @@ def deep_scrub_intervals(osd_map: Mapping[str, Any]) -> Dict[int, float]:
     return {pool: interval for pool, interval in own.items() if interval > 0}
 
 
-def late_pgs(pgs: Mapping[str, PgDetail], now: float, interval_s: float, own: Mapping[int, float]) -> int:
-    """PGs whose last deep scrub is longer ago than their pool's `own` interval, else than that of the OSDs."""
+def late_pgs(deep_scrubbed: Mapping[str, str], now: float, interval_s: float, own: Mapping[int, float]) -> int:
+    """PGs whose last deep scrub is longer ago than their pool's `own` interval, else than that of the OSDs.
+
+    `deep_scrubbed` has each PG's stamp of it, as Ceph writes it.
+    """
     # Ceph writes stamps in UTC and in one form, so that they sort as text
     deadlines = {every: time.strftime(_STAMP, time.gmtime(now - every)) for every in {interval_s, *own.values()}}
     return sum(
-        1
-        for pgid, pg in pgs.items()
-        if pg.deep_scrubbed and pg.deep_scrubbed < deadlines[own.get(pool_of(pgid), interval_s)]
+        1 for pgid, stamp in deep_scrubbed.items() if stamp and stamp < deadlines[own.get(pool_of(pgid), interval_s)]
     )
 
 

@@ -75,7 +75,7 @@ class Sampling:
     def _work(self, reading: Reading, notes: List[str]) -> Optional[Work]:
         """Work of all OSDs: of those read now, and the last known of those whose turn it is not."""
         turn = reading.turn
-        up = reading.osds if reading.up is None else reading.up
+        up = reading.running
         if up is not self._up:
             self._meter.keep_only(up)
             self._up = up

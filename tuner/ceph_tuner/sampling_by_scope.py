@@ -11,7 +11,7 @@ slowest operations of its OSDs those of this pool, it would be this. It is exact
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, Mapping, Optional, Union
+from typing import Collection, Dict, FrozenSet, Mapping, Optional, Union
 
 from ceph_tuner.counters import Trend
 from ceph_tuner.histogram import Histogram
@@ -37,6 +37,11 @@ class SamplingByScope:
     def __init__(self) -> None:
         self._whole = Sampling()
         self._parts: Dict[Scope, Union[Sampling, _PoolSampling]] = {}
+        self._osds: Dict[FrozenSet[int], Sampling] = {}
+        """Of the OSDs of pools that are no class's OSDs."""
+        self._up: Optional[Collection[int]] = None
+        self._up_in: Dict[FrozenSet[int], FrozenSet[int]] = {}
+        """Scopes' OSDs -> those of them that run, while the same OSDs run: of 10 000 they are not counted each time."""
 
     @property
     def coverage(self) -> Coverage:
@@ -55,11 +60,18 @@ class SamplingByScope:
         self._parts = {scope: self._parts.get(scope) or _new_part(scope) for scope in scopes}
         values: Dict[str, float] = {}
         latency: Dict[str, Histogram] = {}
-        for scope, part in self._parts.items():
-            own = part.take(reading.part(scopes[scope].osds, scopes[scope].pools))
+        osds = _SamplesOfOsds(self._osds)
+        for scope, part in sorted(self._parts.items(), key=lambda each: each[0].kind != CLASS):
+            members = scopes[scope]
+            section = reading.part(members.osds, members.pools, self._running(reading, members))
+            if isinstance(part, Sampling):
+                own = osds.samples[members.osds] = part.take(section)
+            else:
+                own = part.take(section, osds.of(members.osds, section))
             if own is not None:
                 values.update({scoped(name, scope): value for name, value in own.values.items()})
                 latency.update({scoped(kind, scope): histogram for kind, histogram in own.latency.items()})
+        self._osds = osds.used
         if sample is None or not values:
             return sample
         together = {**sample.values, **values}
@@ -69,21 +81,43 @@ class SamplingByScope:
             latency={**sample.latency, **latency},
         )
 
+    def _running(self, reading: Reading, members: Members) -> FrozenSet[int]:
+        if reading.up is None or reading.up is not self._up:
+            self._up, self._up_in = reading.up, {}
+        if members.osds not in self._up_in:
+            self._up_in[members.osds] = members.osds.intersection(reading.running)
+        return self._up_in[members.osds]
+
+
+class _SamplesOfOsds:
+    """What OSDs did for all pools, each set of them sampled once in a reading: pools lie on the OSDs of classes."""
+
+    def __init__(self, samplings: Mapping[FrozenSet[int], Sampling]) -> None:
+        self._samplings = samplings
+        self.samples: Dict[FrozenSet[int], Optional[Sample]] = {}
+        """Those of classes, put in by who takes them, and of other sets of OSDs."""
+        self.used: Dict[FrozenSet[int], Sampling] = {}
+
+    def of(self, osds: FrozenSet[int], section: Reading) -> Optional[Sample]:
+        if osds not in self.samples:
+            self.used[osds] = self._samplings.get(osds) or Sampling()
+            self.samples[osds] = self.used[osds].take(replace(section, pgs={}, pools={}))
+        return self.samples[osds]
+
 
 class _PoolSampling:
-    """Takes what a reading says of one pool and of the OSDs that it lies on."""
+    """Takes what a reading says of one pool, and the sample of the OSDs that it lies on."""
 
     def __init__(self) -> None:
-        self._background, self._osds = Sampling(), Sampling()
+        self._background = Sampling()
         self._rates = {name: Trend() for name in _RATES}
         self._served = {name: Trend() for name in Served._fields}
         # what its OSDs did for all pools, over the same stretch of time as what they did for this one
         self._done = dict.fromkeys((READ, WRITE), 0.0)
         self._of_osds = {kind: Trend() for kind in self._done}
 
-    def take(self, reading: Reading) -> Optional[Sample]:
+    def take(self, reading: Reading, osds: Optional[Sample]) -> Optional[Sample]:
         background = self._background.take(replace(reading, osds={}, up=(), latency={}, queues={}))
-        osds = self._osds.take(replace(reading, pgs={}, pools={}))
         pool = next(iter(reading.pools.values()), PoolReading({}, 0.0))
         for name, (counter, unit) in _RATES.items():
             total = pool.sums.get(counter)
@@ -102,32 +136,32 @@ class _PoolSampling:
         return Sample(reading.at, background.seconds, values, latency)
 
     def _clients(self) -> Dict[str, float]:
-        found = _known({name: trend.rising() for name, trend in self._rates.items()})
+        values = _measured({name: trend.rising() for name, trend in self._rates.items()})
         for kind in ("iops", "bytes_s"):
             both = [f"client.{direction}_{kind}" for direction in (READ, WRITE)]
-            if all(name in found for name in both):
-                found[f"client.{kind}"] = sum(found[name] for name in both)
-        done = _known({name: trend.rising() for name, trend in self._served.items()})
+            if all(name in values for name in both):
+                values[f"client.{kind}"] = sum(values[name] for name in both)
+        done = _measured({name: trend.rising() for name, trend in self._served.items()})
         if done:
             for metric, kinds in (("mean_ms", (READ, WRITE)), ("read_mean_ms", (READ,)), ("write_mean_ms", (WRITE,))):
                 operations = sum(done[f"{kind}s"] for kind in kinds)
                 if operations > 0:
-                    found[f"client.{metric}"] = 1000.0 * sum(done[f"{kind}_s"] for kind in kinds) / operations
-        return found
+                    values[f"client.{metric}"] = 1000.0 * sum(done[f"{kind}_s"] for kind in kinds) / operations
+        return values
 
     def _bounds(self, osds: Sample) -> Dict[str, Histogram]:
         """The slowest operations of the OSDs, as many as the pool's share of them is."""
-        found = {}
+        histograms = {}
         for kind, trend in self._of_osds.items():
             own, of_osds = self._served[f"{kind}s"].rising(), trend.rising()
             if own and of_osds and kind in osds.latency:
-                found[kind] = osds.latency[kind].slowest(own / of_osds)
-        return found
+                histograms[kind] = osds.latency[kind].slowest(own / of_osds)
+        return histograms
 
 
 def _new_part(scope: Scope) -> Union[Sampling, _PoolSampling]:
     return Sampling() if scope.kind == CLASS else _PoolSampling()
 
 
-def _known(rates: Mapping[str, Optional[float]]) -> Dict[str, float]:
+def _measured(rates: Mapping[str, Optional[float]]) -> Dict[str, float]:
     return {name: rate for name, rate in rates.items() if rate is not None}

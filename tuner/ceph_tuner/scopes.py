@@ -87,8 +87,19 @@ class Layout:
         return self.pools[scope.name].classes if scope.name in self.pools else ()
 
 
-def layout_of(crush: Mapping[str, Any], pools: Iterable[Mapping[str, Any]]) -> Layout:
-    """The layout by `osd crush dump` and the rows of `osd pool ls detail`."""
+@dataclass(frozen=True)
+class CrushMap:
+    """What of a CRUSH map tells where pools lie."""
+
+    classes: Mapping[str, FrozenSet[int]]
+    rules: Mapping[int, Tuple[FrozenSet[int], Tuple[str, ...]]]
+    """Rule -> the OSDs that it may choose, and their device classes, sorted."""
+    anywhere: Tuple[FrozenSet[int], Tuple[str, ...]]
+    """The same for a rule that the map has not: all OSDs."""
+
+
+def crush_map(crush: Mapping[str, Any]) -> CrushMap:
+    """The map by `osd crush dump`. Of 10 000 OSDs that is 1.7 MB of text: worth keeping while the text is the same."""
     class_of = {int(row["id"]): str(row.get("class") or NO_CLASS) for row in crush["devices"] if int(row["id"]) >= 0}
     # CRUSH keeps the places of OSDs that are gone as devices without a name of an OSD
     real = {int(row["id"]) for row in crush["devices"] if str(row.get("name", "")).startswith("osd.")}
@@ -101,29 +112,41 @@ def layout_of(crush: Mapping[str, Any], pools: Iterable[Mapping[str, Any]]) -> L
     osds_of_rule = {
         int(rule["rule_id"]): _osds_of(rule, class_of, below, named) & real for rule in crush.get("rules", ())
     }
-    found = {}
+    return CrushMap(
+        {name: frozenset(osds) for name, osds in sorted(classes.items())},
+        {rule: (frozenset(osds), _classes_of(osds, class_of)) for rule, osds in osds_of_rule.items()},
+        (frozenset(real), _classes_of(real, class_of)),
+    )
+
+
+def layout_of(crush: CrushMap, pools: Iterable[Mapping[str, Any]]) -> Layout:
+    """The layout by the CRUSH map and the rows of `osd pool ls detail`."""
+    places = {}
     for row in pools:
-        osds = frozenset(osds_of_rule.get(int(row.get("crush_rule", -1)), real))
-        on = tuple(sorted({class_of[osd] for osd in osds}))
-        found[str(row["pool_name"])] = PoolPlace(int(row.get("pool_id", row.get("pool", 0))), osds, on)
-    return Layout({name: frozenset(osds) for name, osds in sorted(classes.items())}, found)
+        osds, classes = crush.rules.get(int(row.get("crush_rule", -1)), crush.anywhere)
+        places[str(row["pool_name"])] = PoolPlace(int(row.get("pool_id", row.get("pool", 0))), osds, classes)
+    return Layout(crush.classes, places)
 
 
-def taken_by(rule: Mapping[str, Any]) -> List[Tuple[str, str]]:
+def takes_of(rule: Mapping[str, Any]) -> List[Tuple[str, str]]:
     """Root and device class (empty: any) of each `take` of a CRUSH rule."""
     takes = [str(step.get("item_name", "")) for step in rule.get("steps", ()) if step.get("op") == "take"]
     return [(root, device_class) for root, _, device_class in (name.partition("~") for name in takes)]
 
 
+def _classes_of(osds: Iterable[int], class_of: Mapping[int, str]) -> Tuple[str, ...]:
+    return tuple(sorted({class_of[osd] for osd in osds}))
+
+
 def _osds_of(
     rule: Mapping[str, Any], class_of: Mapping[int, str], below: Mapping[int, List[int]], named: Mapping[str, int]
 ) -> Set[int]:
-    found: Set[int] = set()
-    for root, device_class in taken_by(rule):
+    osds: Set[int] = set()
+    for root, device_class in takes_of(rule):
         waiting = [named[root]] if root in named else []
         while waiting:
             item = waiting.pop()
             waiting += below.get(item, ())
             if item >= 0 and device_class in ("", class_of.get(item)):
-                found.add(item)
-    return found
+                osds.add(item)
+    return osds

@@ -68,7 +68,7 @@ class CommandConfig:
 
     def effective_on(self, osds: Iterable[int], names: Collection[str] = ()) -> Iterator[OsdOptions]:
         """Say the same of many OSDs, as they answer; at least those options that are named."""
-        return self._each(osds, "config show", _shown_options, names)
+        return self.each(osds, "config show", _shown_options, names)
 
     def sources(self, osd: int) -> Dict[str, Dict[str, str]]:
         """Of options that are not at their default: source -> value, as the OSD itself sees it (`config diff`).
@@ -79,11 +79,15 @@ class CommandConfig:
 
     def sources_on(self, osds: Iterable[int]) -> Iterator[OsdSources]:
         """Say the same of many OSDs, as they answer."""
-        return self._each(osds, "config diff", _sources)
+        return self.each(osds, "config diff", _sources)
 
-    def _each(
+    def each(
         self, osds: Iterable[int], prefix: str, read: Callable[[str], T], names: Collection[str] = ()
     ) -> Iterator[Tuple[int, Union[T, CommandFailed, ClusterTimeout]]]:
+        """What `read` makes of the answers of many OSDs to one command, as they come, or why one did not answer.
+
+        Each has OSD_ANSWER_S. Of an answer at least those keys are there that are named.
+        """
         daemons = {f"osd.{osd}": osd for osd in osds}
         for daemon, told in tell_each(self._commander, daemons, prefix, {}, OSD_ANSWER_S, names):
             yield daemons[daemon], outcome(partial(read, told)) if isinstance(told, str) else told

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ceph_tuner.clusters.commands import parsed
 from ceph_tuner.errors import CommandFailed
 from ceph_tuner.ports import Commander
-from ceph_tuner.scopes import taken_by
+from ceph_tuner.scopes import takes_of
 
 PGS_MOST = 20_000
 """PGs that are listed one by one, about 4 KiB of JSON each; of more, pools are seen by their sums."""
@@ -128,7 +128,7 @@ def _rules(commander: Commander, notes: List[str]) -> Dict[int, Rule]:
         chosen = [step for step in row.get("steps", []) if str(step.get("op", "")).startswith("choose")]
         # of several, the last is the nearest to the OSDs
         domain = str(chosen[-1].get("type", "")) if chosen else ""
-        device_class = next((name for _, name in taken_by(row)[-1:]), "")
+        device_class = next((name for _, name in takes_of(row)[-1:]), "")
         found[int(row["rule_id"])] = Rule(device_class, domain)
     return found
 

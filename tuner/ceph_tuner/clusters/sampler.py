@@ -37,7 +37,7 @@ from ceph_tuner.reading import (
 )
 from ceph_tuner.sample import Sample, Window, window_of
 from ceph_tuner.sampling_by_scope import SamplingByScope
-from ceph_tuner.scopes import Members, layout_of
+from ceph_tuner.scopes import Members, crush_map, layout_of
 
 OSDS_MAX = 64
 DETAIL_S = 60.0
@@ -84,11 +84,15 @@ class ClusterSampler:
         fresh = self._details(states, chunks)
         interval, own = self._deep_scrub_interval(), deep_scrub_intervals(osd_dump)
         down = frozenset(int(osd["osd"]) for osd in osd_dump["osds"] if osd["in"] and not osd["up"])
+        stamps = {pgid: pg.deep_scrubbed for pgid, pg in self._pgs.items()}
         pools: Mapping[int, PoolReading] = {}
         if self._scopes:
             self._members = self._members_in(osd_dump, notes)
             pools = with_progress(
-                _by_pool(self._rows, chunks), self._pgs, lambda pgs: float(late_pgs(pgs, now, interval, own))
+                _by_pool(self._rows, chunks),
+                {pgid: pg.snaptrim_queue for pgid, pg in self._pgs.items()},
+                stamps,
+                lambda pgs: float(late_pgs(pgs, now, interval, own)),
             )
         return Reading(
             at=now,
@@ -109,7 +113,7 @@ class ClusterSampler:
             osds_down=float(len(down)),
             down=down,
             pools=pools,
-            pgs_late=float(late_pgs(self._pgs, now, interval, own)),
+            pgs_late=float(late_pgs(stamps, now, interval, own)),
             notes=tuple(notes),
         )
 
@@ -159,7 +163,7 @@ class ClusterSampler:
 
     def _members_in(self, osd_dump: Mapping[str, Any], notes: List[str]) -> Dict[Scope, Members]:
         """What belongs to each scope. Raises InputError where the one that is sampled alone is not there."""
-        layout = layout_of(self._ask("osd crush dump"), osd_dump["pools"])
+        layout = layout_of(crush_map(self._ask("osd crush dump")), osd_dump["pools"])
         missing = layout.missing(self._scopes)
         if self._of is not None and missing:
             raise InputError("cluster", missing[0], f"a class of it: {', '.join(layout.classes)}")

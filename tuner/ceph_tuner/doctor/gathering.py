@@ -6,10 +6,26 @@ import re
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    TypeVar,
+    Union,
+)
 
-from ceph_tuner.clusters.commands import CommandConfig, CommandStore, parsed
+from ceph_tuner.clusters.commands import CommandConfig, CommandStore, parsed, shaped
 from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts
+from ceph_tuner.doctor.finding import named
 from ceph_tuner.doctor.shards import Dump, read_tags, served
 from ceph_tuner.errors import ClusterTimeout, CommandFailed
 from ceph_tuner.in_force import kind_of
@@ -20,7 +36,7 @@ from ceph_tuner.releases import Release, parse_version
 from ceph_tuner.target import Place
 
 OSDS_MOST = 64
-"""OSDs that are asked themselves, five commands each, evenly over their ids."""
+"""OSDs that are asked themselves, five commands each, evenly over their ids and many at a time."""
 PGS_MOST = 20_000
 """PGs that are listed one by one, about 4 KiB of JSON each."""
 
@@ -51,6 +67,8 @@ class _Gathering:
         self._commander, self._report = commander, report
         self._config = CommandConfig(commander)
         self._notes: List[str] = []
+        self._hung: Set[int] = set()
+        """OSDs that did not answer in time."""
 
     def facts(self, release: Release, version: str) -> Facts:
         self._report("the maps", 0, 1)
@@ -89,47 +107,50 @@ class _Gathering:
         rows: List[Any] = self._tried("what the OSDs say of their devices", lambda: self._mon("osd metadata"), [])
         said = {int(row["id"]): row for row in rows}
         used = {int(node["id"]): 1024.0 * node.get("kb_used_data", 0) for node in frees}
-        asked = set(spread((place.osd for place in places), OSDS_MOST))
-        if len(asked) < len(places):
-            self._notes.append(f"{len(asked)} of {len(places)} OSDs were asked, evenly over their ids")
-        before = self._dumps(asked)
-        found: List[OsdFacts] = []
-        for place in places:
-            kind = kind_of(said.get(place.osd, {}), place.device_class)
-            osd = OsdFacts(place, kind, used_bytes=used.get(place.osd, 0.0))
-            if place.osd in asked:
-                self._report(f"osd.{place.osd}", len(found), len(places))
-                osd = self._tried(f"osd.{place.osd}", partial(self._asked, osd), osd)
-            found.append(osd)
+        chosen = spread((place.osd for place in places), OSDS_MOST)
+        if len(chosen) < len(places):
+            self._notes.append(f"{len(chosen)} of {len(places)} OSDs were asked, evenly over their ids")
+        before = self._each("queues", chosen, partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
+        counters = self._each("counters", chosen, partial(self._config.each, prefix="perf dump", read=_counters))
+        options = self._each("options", chosen, self._config.effective_on)
+        sources = self._each("sources of options", chosen, self._config.sources_on)
         # the other questions lie between the two looks at a queue
-        after = self._dumps(asked)
-        numbers = ((osd, osd.place.osd) for osd in found)
-        return tuple(
-            replace(osd, served=served(before[number], after[number])) if number in asked else osd
-            for osd, number in numbers
-        )
+        after = self._each("queues", chosen, partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
+        osds = []
+        for place in places:
+            number = place.osd
+            osd = OsdFacts(place, kind_of(said.get(number, {}), place.device_class), used_bytes=used.get(number, 0.0))
+            if number in counters and number in options and number in sources:
+                osd = replace(osd, options=options[number], sources=sources[number], **counters[number])
+            if number in before and number in after:
+                osd = replace(osd, served=served(before[number], after[number]))
+            osds.append(osd)
+        return tuple(osds)
 
-    def _dumps(self, osds: Iterable[int]) -> Dict[int, Dump]:
-        none: Dump = {}
-        return {osd: self._tried(f"the queues of osd.{osd}", partial(self._tags, osd), none) for osd in sorted(osds)}
-
-    def _tags(self, osd: int) -> Dump:
-        return read_tags(parsed(self._commander.tell(f"osd.{osd}", "dump_op_pq_state", {}), "dump_op_pq_state"))
-
-    def _asked(self, osd: OsdFacts) -> OsdFacts:
-        number = osd.place.osd
-        counters = parsed(self._commander.tell(f"osd.{number}", "perf dump", {}), "perf dump")
-        store = counters.get("bluestore", {})
-        return OsdFacts(
-            osd.place,
-            osd.kind,
-            options=self._config.effective(number),
-            sources=self._config.sources(number),
-            mclock_queues=bool(osd_queues(counters)),
-            compressed=float(store.get("compress_success_count", 0)),
-            rejected=float(store.get("compress_rejected_count", 0)),
-            used_bytes=osd.used_bytes,
-        )
+    def _each(
+        self,
+        what: str,
+        osds: Iterable[int],
+        ask: Callable[[List[int]], Iterator[Tuple[int, Union[_T, CommandFailed, ClusterTimeout]]]],
+    ) -> Dict[int, _T]:
+        """What OSDs say, many asked at a time. One that did not answer in time is asked nothing more."""
+        patient = [osd for osd in osds if osd not in self._hung]
+        answers: Dict[int, _T] = {}
+        faults: Dict[int, str] = {}
+        try:
+            for done, (osd, answer) in enumerate(ask(patient)):
+                self._report(f"{what} of the OSDs", done, len(patient))
+                if isinstance(answer, (CommandFailed, ClusterTimeout)):
+                    faults[osd] = f"{what} of osd.{osd}: not seen ({answer})"
+                    if isinstance(answer, ClusterTimeout):
+                        self._hung.add(osd)
+                else:
+                    answers[osd] = answer
+        except ClusterTimeout as fault:
+            # nobody can be asked any more
+            self._notes.append(f"{what} of {named(set(patient) - set(answers) - set(faults))}: not seen ({fault})")
+        self._notes += [faults[osd] for osd in sorted(faults)]
+        return answers
 
     def _pools(self, rows: Sequence[Mapping[str, Any]]) -> Tuple[PoolFacts, ...]:
         used: List[Any] = self._tried("use by pool", lambda: self._mon("df", detail="detail")["pools"], [])
@@ -203,6 +224,23 @@ class _Gathering:
         except (ClusterTimeout, CommandFailed, ValueError, KeyError, TypeError) as fault:
             self._notes.append(f"{what}: not seen ({fault})")
             return otherwise
+
+
+def _tags(text: str) -> Dump:
+    with shaped("dump_op_pq_state"):
+        return read_tags(parsed(text, "dump_op_pq_state"))
+
+
+def _counters(text: str) -> Dict[str, Any]:
+    """Of an OSD's facts those that its counters tell."""
+    with shaped("perf dump"):
+        counters = parsed(text, "perf dump")
+        store = counters.get("bluestore", {})
+        return {
+            "mclock_queues": bool(osd_queues(counters)),
+            "compressed": float(store.get("compress_success_count", 0)),
+            "rejected": float(store.get("compress_rejected_count", 0)),
+        }
 
 
 def _pg(row: Mapping[str, Any]) -> PgFacts:

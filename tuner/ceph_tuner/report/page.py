@@ -16,7 +16,7 @@ from ceph_tuner.moments import utc_minute
 from ceph_tuner.printable import printable
 from ceph_tuner.releases import Value
 from ceph_tuner.report import Findings, Option, plots, plots_in_time, plots_of_search
-from ceph_tuner.report.words import amount, in_the_way, shown, spoken
+from ceph_tuner.report.words import amount, in_the_way, quantity, shown, spoken
 from ceph_tuner.search.explaining import NOTABLE, notable
 from ceph_tuner.slo import Verdict
 
@@ -41,7 +41,7 @@ def page(found: Findings, made_at: float, source: str) -> str:
         lstrip_blocks=True,
         finalize=_printable,
     )
-    environment.filters.update(day=utc_minute, percent=_percent, amount=lambda value, metric: amount(metric, value)[0])
+    environment.filters.update(day=utc_minute, percent=_percent, amount=lambda value, metric: quantity(metric, value))
     return environment.get_template("page.html.j2").render(
         found=found,
         style=Markup(files("ceph_tuner.report").joinpath("page.css").read_text(encoding="utf-8")),  # noqa: S704 - ours
@@ -56,9 +56,7 @@ def page(found: Findings, made_at: float, source: str) -> str:
         trade_offs=_trade_offs(found),
         matters=_matters(found),
         curves=_curves(found),
-        in_the_way=in_the_way(found.learnt.in_the_way, lambda metric, value: amount(metric, value)[0])
-        if found.learnt.in_the_way
-        else [],
+        in_the_way=in_the_way(found.learnt.in_the_way, quantity) if found.learnt.in_the_way else [],
         progress=Markup(plots_of_search.progress(found.learnt.progress)) if found.learnt.progress else None,  # noqa: S704
         capacity=_capacity(found),
         plans=[_plan(plan) for plan in found.plans],
@@ -76,7 +74,7 @@ def _objectives(found: Findings) -> List[Dict[str, Any]]:
     return [
         {
             "objective": objective,
-            "bound": amount(objective.metric, tables[0][place].bound)[0] if objective.bound.relative else "",
+            "bound": quantity(objective.metric, tables[0][place].bound) if objective.bound.relative else "",
             "cells": [_cell(table[place], option) for table, option in zip(tables, columns)],
             "plot": _svg(plots.objective(found, place)) if _drawable(found, objective.metric) else None,
         }

@@ -37,7 +37,17 @@ def amount(metric: str, value: Optional[float], *ends: float) -> Tuple[str, str]
     if value is None:
         return "not seen", ""
     scale, unit = scale_of(metric, value)
-    return f"{value / scale:.3g} {unit}".rstrip(), "–".join(f"{end / scale:.3g}" for end in ends)
+    return f"{_digits(value / scale)} {unit}".rstrip(), "–".join(_digits(end / scale) for end in ends)
+
+
+def quantity(metric: str, value: Optional[float]) -> str:
+    """Write a value in the unit that people read it in."""
+    return amount(metric, value)[0]
+
+
+def _digits(value: float) -> str:
+    """Three digits that count, and of large numbers all before the point."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def spoken(knob: str) -> str:
