@@ -552,7 +552,11 @@ def main() -> int:
         runs_file.show(table(earlier), given)
         return 0
     number = len(summaries(earlier)) + 1
-    line = run(given, number, number if given.seed is None else given.seed)
+    try:
+        line = run(given, number, number if given.seed is None else given.seed)
+    except TunerError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     runs_file.append(given.output, line)
     runs_file.show(table([*earlier, line]), given)
     return 1 if line["violations"] else 0
