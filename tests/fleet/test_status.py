@@ -195,7 +195,8 @@ def test_a_capacity_that_is_no_number_is_named(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "health", [[], {}, {"checks": 3}, *({"checks": {"TUNER_FAILED": one}} for one in (None, 3, "x", {}, {"summary": 3}))]
+    "health",
+    [[], {}, {"checks": 3}, *({"checks": {"TUNER_FAILED": one}} for one in (None, 3, "x", {}, {"summary": 3}))],
 )
 def test_health_of_another_shape_is_told_as_the_cluster_s_fault(monitors: Monitors, health: Any) -> None:
     cluster = Cluster("paris", Commands(health), monitors, monitors.store, TENTACLE, "20.2.4", clock=ManualClock())  # type: ignore[arg-type]

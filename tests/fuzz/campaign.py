@@ -4,7 +4,8 @@
     python tests/fuzz/campaign.py --seed 7 --only store:1234
     python tests/fuzz/campaign.py --minutes 30 --output docs/results/fuzz.jsonl --page docs/results/fuzz.md
 
-A finding is a traceback, a write that was not asked for, an input that takes over 5 s, or memory over 512 MiB.
+A finding is a traceback, a write that was not asked for, an input that takes over 5 s (without the time in which other
+programs had the processors), or memory over 512 MiB.
 
 With `--output` each run appends a line, and the page adds the lines up. A run takes the seed after the highest of the
 file, so that no input counts twice.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import re
 import signal
@@ -83,34 +85,73 @@ class Tally:
     findings: List[Finding] = field(default_factory=list)
 
 
-@contextmanager
-def no_longer_than(seconds: float) -> Iterator[None]:
-    """Raise Hang where it takes longer, as soon as the interpreter looks at signals."""
+class Watch:
+    """Time by the wall clock, without that in which this process, or one that it waits for, had no processor.
 
-    def late(*_: object) -> None:
-        raise Hang
+    So a machine that does much else makes nothing hang, and whatever sleeps or waits for ever still does.
+    """
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    def __init__(self) -> None:
+        self._began, self._waited = time.monotonic(), self._waiting()
+        self._longest = 0.0
+        """Of what a child waited, which is gone with it."""
+
+    def seconds(self) -> float:
+        """Since this was made."""
+        children = [_run_delay_s(pid) for pid in _children()]
+        self._longest = max([self._longest, *children])
+        return max(0.0, time.monotonic() - self._began - (self._waiting() - self._waited) - self._longest)
+
+    @contextmanager
+    def no_longer_than(self, seconds: float) -> Iterator[None]:
+        """Raise Hang where it takes longer, as soon as the interpreter looks at signals."""
+
+        def late(*_: object) -> None:
+            left = seconds - self.seconds()
+            if left <= 0:
+                raise Hang
+            signal.setitimer(signal.ITIMER_REAL, max(0.1, left))
+
+        before = signal.signal(signal.SIGALRM, late)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+    @staticmethod
+    def _waiting() -> float:
+        return _run_delay_s("self")
+
+
+def _run_delay_s(pid: str) -> float:
+    """Seconds that a process's main thread was ready and had no processor (/proc/PID/schedstat)."""
     try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0.0
+
+
+def _children() -> List[str]:
+    try:
+        return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    except OSError:
+        return []
 
 
 def run_one(surface: Any, name: str, seed: int, number: int, tally: Tally) -> None:
     """One turn of a surface, which counts its inputs."""
-    began = time.monotonic()
+    watch = Watch()
     problem, hang = "", False
     try:
-        with no_longer_than(HANG_S):
+        with watch.no_longer_than(HANG_S):
             tally.inputs += surface(random.Random(f"{seed}/{name}/{number}"))
     except Hang:
         problem, hang = f"over {HANG_S:g} s\n{traceback.format_exc()}", True
     except Exception:
         problem = traceback.format_exc()
-    taken = time.monotonic() - began
+    taken = watch.seconds()
     tally.seconds += taken
     tally.slowest_s = max(tally.slowest_s, taken)
     if not problem and taken > HANG_S:
@@ -171,7 +212,10 @@ def line_of(seed: int, tallies: Mapping[str, Tally]) -> Dict[str, Any]:
 
 def table(lines: Sequence[Mapping[str, Any]]) -> str:
     """All runs added up, a row for each surface."""
-    rows = ["| surface | what | inputs | a second | slowest turn | findings |", "| --- | --- | ---: | ---: | ---: | ---: |"]
+    rows = [
+        "| surface | what | inputs | a second | slowest turn | findings |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
     names = list(dict.fromkeys(name for line in lines for name in line["surfaces"]))
     kinds = dict.fromkeys((TRACEBACK, WRITE, HANG), 0)
     total = 0
@@ -192,8 +236,8 @@ def table(lines: Sequence[Mapping[str, Any]]) -> str:
             *rows,
             "",
             f"{total:,} inputs".replace(",", " ")
-            + f" in {hours:.1f} h, seeds {', '.join(map(str, seeds))}: {kinds[TRACEBACK]} tracebacks, {kinds[WRITE]} writes "
-            f"that were not asked for, {kinds[HANG]} inputs over {HANG_S:g} s, "
+            + f" in {hours:.1f} h, seeds {', '.join(map(str, seeds))}: {kinds[TRACEBACK]} tracebacks, {kinds[WRITE]} "
+            f"writes that were not asked for, {kinds[HANG]} inputs over {HANG_S:g} s, "
             f"{max(line['memory_mib'] for line in lines)} MiB of memory at most.",
         ]
     )
