@@ -93,6 +93,21 @@ class Ledger:
                 line = {"violation": law, "words": words, "run": self._run, "at": time.time()}
                 runs_file.append(self._output, line)
 
+    def told(self, work: Callable[[Stop], None], stop: Stop) -> None:
+        """Do the work of a thread: one that ends by an error measures no more, and that is no clean run."""
+        try:
+            work(stop)
+        except Exception as error:
+            self.violation("measurement", f"{type(error).__name__}: {error}")
+
+
+class Stop(threading.Event):
+    """Set when the time is over."""
+
+    def pause(self, randomness: random.Random, least: float, most: float) -> bool:
+        """Wait for a random time; whether it is over."""
+        return self.wait(randomness.uniform(least, most))
+
 
 class Observer:
     """Looks at the database and the journal at one moment, as far as there is one."""
@@ -124,14 +139,6 @@ class Observer:
             yield Breach("journal", str(damage))
             return
         yield from breaches(table, entries, self.before)
-
-
-class Stop(threading.Event):
-    """Set when the time is over."""
-
-    def pause(self, randomness: random.Random, least: float, most: float) -> bool:
-        """Wait for a random time; whether it is over."""
-        return self.wait(randomness.uniform(least, most))
 
 
 class SteppedClock:
@@ -443,7 +450,7 @@ def run(arguments: argparse.Namespace, number: int, seed: int) -> Dict[str, Any]
         ]
         chaos = Chaos(lab, programs, mgr, ledger, f"{seed}/chaos")
         working = [program.work for program in programs] + [mgr.work, chaos.work]
-        threads = [threading.Thread(target=work, args=(stop,)) for work in working]
+        threads = [threading.Thread(target=ledger.told, args=(work, stop)) for work in working]
         began, interrupted = time.monotonic(), False
         try:
             mgr.install()

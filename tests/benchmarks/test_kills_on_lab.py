@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Mapping
 import kills_on_lab
 import lock_trace
 import pytest
-from kills_on_lab import Ledger, Observer, Program, SteppedClock, arguments, clock_library, summaries, table
+from kills_on_lab import Ledger, Observer, Program, SteppedClock, Stop, arguments, clock_library, summaries, table
 
 from appliers import FULL, LIMIT, Killed, applier, kill_at
 from ceph_tuner.errors import InputError, Locked
@@ -226,6 +226,15 @@ def test_a_command_that_does_not_end_is_killed_and_a_violation(tmp_path: Path, m
     ledger = Ledger(None, 1)
     program(tmp_path, ledger).run(["rollback"])
     assert dict(ledger.broken) == {"hang": 1}
+
+
+def test_a_part_of_the_measurement_that_ends_by_an_error_makes_no_clean_run() -> None:
+    def work(_: Stop) -> None:
+        raise FileNotFoundError("drives")
+
+    ledger = Ledger(None, 1)
+    ledger.told(work, Stop())
+    assert dict(ledger.broken) == {"measurement": 1}
 
 
 def test_every_change_that_is_drawn_is_one_that_can_be_planned() -> None:
