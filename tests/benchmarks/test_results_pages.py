@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Callable
 
@@ -11,11 +12,16 @@ import runs_file
 import tuning_on_lab
 from measured_page import measured
 
-RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
+TESTS = Path(__file__).resolve().parents[1]
+RESULTS = TESTS.parent / "docs" / "results"
+sys.path.append(str(TESTS / "fuzz"))
+
+import campaign  # noqa: E402
 
 
 @pytest.mark.parametrize(
-    ("name", "tables"), [("repeatability", repeatability.table), ("tuning-on-lab", tuning_on_lab.tables)]
+    ("name", "tables"),
+    [("repeatability", repeatability.table), ("tuning-on-lab", tuning_on_lab.tables), ("fuzz", campaign.table)],
 )
 def test_a_page_says_what_its_data_say(name: str, tables: Callable[..., str]) -> None:
     assert measured(RESULTS / f"{name}.md") == tables(runs_file.lines_of(RESULTS / f"{name}.jsonl"))
