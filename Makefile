@@ -7,7 +7,7 @@
 # make quiet   the automatic mode finds settings beside scrub: on a machine that does nothing else
 # make bare    `make recommend` and `make test` from a fresh clone on a Debian that nobody has used
 # make laws    the property tests with new, and many more, random examples: takes ten minutes
-# make fuzz    hostile input for MINUTES=10, by SEED: files, the store, answers, command lines
+# make fuzz    hostile input for MINUTES=10, by SEED: files, the store, answers, command lines; appends to OUTPUT
 # make coverage  the same, and which lines they run, in build/coverage: takes longer
 # make check   style, types, rules between the parts, the SBOM, advisories about what is pinned
 # make sbom    what the program consists of, as CycloneDX, in build/sbom.json
@@ -115,7 +115,7 @@ MINUTES ?= 10
 SEED ?=
 
 fuzz: setup
-	$(BIN)/python tests/fuzz/campaign.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python tests/fuzz/campaign.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(OUTPUT),--output $(OUTPUT))
 
 coverage: setup
 	$(BIN)/pytest -n 6 --dist loadgroup -m 'not quiet' --cov --cov-report=html:build/coverage

@@ -6,6 +6,7 @@ import json
 from collections import Counter, deque
 from typing import Any, Deque, Dict, List, Mapping, Optional, Set, Tuple
 
+from configuration_laws import Key, breaches
 from flight_mgr import MgrProcess, Trouble
 from flight_world import World
 
@@ -15,11 +16,9 @@ from ceph_tuner.autopilot.policy import Policy
 from ceph_tuner.autopilot.state import APPROVE, AUTO, HOLDING, RETURNING, TRYING, WRITING
 from ceph_tuner.clusters.commands import STORE_PREFIX
 from ceph_tuner.guard import must_hold
-from ceph_tuner.journal import APPLIED, APPLYING, KEEP, UNDOING, UNDONE, Entry
-from ceph_tuner.settings import same_value
+from ceph_tuner.journal import APPLIED, APPLYING, KEEP, UNDOING, Entry
 from ceph_tuner.slo import Slo, parse_slo
 
-Key = Tuple[str, str]
 P95 = "client.p95_ms"
 DAY_S = 86400.0
 WINDOW_S = 30.0
@@ -197,18 +196,8 @@ class Laws:
     def _table(self, process: Optional[MgrProcess], started: bool) -> None:
         table, entries = self._world.table(), self.entries()
         unfinished = [entry for entry in entries if entry.state in (APPLYING, UNDOING)]
-        folded = dict(table)
-        for entry in reversed(entries):
-            if entry.state != UNDONE:
-                for restore in entry.restores:
-                    now = folded.get(restore.key)
-                    if now != restore.value and any(_same(now, value) for value in restore.ours):
-                        folded.pop(restore.key, None)
-                        if restore.value is not None:
-                            folded[restore.key] = restore.value
-        self._compare("inverse", folded, self.others)
-        if not unfinished:
-            self._compare("quiet", table, self._planned(entries))
+        for law, words in breaches(table, entries, self.others, self._others_since):
+            self.broken(law, words)
         if process is None or not started:
             return
         state = process.driver.state
@@ -218,22 +207,6 @@ class Laws:
         left += [entry.number for entry in unfinished if entry.trial]
         if left and not self._trouble.recent(self._world.now(), 60.0):
             self.broken("left behind", f"changes {left} while {state.phase}")
-
-    def _planned(self, entries: List[Entry]) -> Dict[Key, str]:
-        table = dict(self.others)
-        for entry in entries:
-            for step in entry.steps if entry.state == APPLIED else ():
-                if self._others_since.get(step.key, 0) < entry.number:
-                    table.pop(step.key, None)
-                    if step.new is not None:
-                        table[step.key] = step.new
-        return table
-
-    def _compare(self, law: str, found: Mapping[Key, str], wanted: Mapping[Key, str]) -> None:
-        for key in sorted({*found, *wanted}):
-            if not _same(found.get(key), wanted.get(key)):
-                words = f"{key[0]} {key[1]} is {found.get(key)}, and should be {wanted.get(key)}"
-                self.broken(law, words)
 
     def _clients(self, process: Optional[MgrProcess]) -> None:
         """Hard objectives are not broken for longer than the guard's windows and its reaction."""
@@ -285,7 +258,3 @@ class Laws:
         if self._records > PER_BLOCK * BLOCKS:
             kept = len([key for key in self._world.stored() if key.startswith(PREFIX)])
             self.counts["blocks of the trail"] = kept
-
-
-def _same(one: Optional[str], other: Optional[str]) -> bool:
-    return one is other if one is None or other is None else same_value(one, other)

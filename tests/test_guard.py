@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,19 +97,24 @@ def test_latencies_within_the_factor_never_stop(latency: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("limit", "wrong", "right", "words"),
     [
-        {"gross": 1.0},
-        {"patience_laggy": 0},
-        {"slow_ops": -1},
-        {"patience": 0},
-        {"blind": 0},
-        {"worse_than_baseline": 0.5},
+        ("gross", 1.0, 1.01, "gross (=1.0) must be above 1"),
+        ("gross", math.nan, 2.0, "gross (=nan) must be above 1"),
+        ("worse_than_baseline", 0.5, 1.0, "worse_than_baseline (=0.5) at least 1"),
+        ("patience", 0, 1, "patience (=0, "),
+        ("patience_pgs", 0, 1, "of PGs =0,"),
+        ("patience_clients", 0, 1, "of clients =0)"),
+        ("blind", 0, 1, "blind (=0) must be at least 1"),
+        ("patience_laggy", 0, None, "patience_laggy (=0) must be at least 1"),
+        ("slow_ops", -1, 0, "slow_ops (=-1) at least 0"),
     ],
 )
-def test_limits_that_make_no_sense_are_refused(wrong: dict) -> None:
-    with pytest.raises(ValueError, match="="):
-        Limits(**wrong)
+def test_limits_that_make_no_sense_are_refused(limit: str, wrong: object, right: object, words: str) -> None:
+    # each for its own reason, and the next that does make sense is taken
+    with pytest.raises(ValueError, match=re.escape(words)):
+        Limits(**{limit: wrong})  # type: ignore[arg-type]
+    assert getattr(Limits(**{limit: right}), limit) == right  # type: ignore[arg-type]
 
 
 def test_a_trial_must_hold_what_is_kept_now_and_make_no_worse_what_is_missed() -> None:

@@ -62,6 +62,8 @@ DAMAGED = {
     "half a character": changed(why="\ud800"),
     "a number of text": changed(at="x"),
     "a text of numbers": changed(who=1),
+    "a trial by a text": changed(trial="no"),
+    "a trial by a number": changed(trial=1),
     "another change's": changed(number=2),
     "an option of no knob": entry(1).to_text().replace("osd_max_scrubs", "auth_cluster_required"),
     "an option of the ceph program": restoring(value="--out-file=/etc/shadow"),

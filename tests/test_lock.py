@@ -217,12 +217,35 @@ def test_a_broken_lock_is_lost_by_its_holder_and_free_for_the_next() -> None:
 
 
 def test_a_heartbeat_keeps_the_claim_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ceph_tuner.lock.LEASE_S", 0.03)
+    monkeypatch.setattr("ceph_tuner.lock.LEASE_S", lease := 0.03)
     store, clock = MemoryStore(), ManualClock()
-    renewed = threading.Event()
-    store.before_write = lambda: renewed.set() if threading.current_thread().name == "lock" else None
-    with Lock(store, clock, ALICE):
-        assert renewed.wait(5)
+    beats = threading.Semaphore(0)
+    store.after_write = lambda: beats.release() if threading.current_thread().name == "lock" else None
+    with Lock(store, clock, ALICE) as held:
+        (key,) = store.keys(PREFIX)
+        beating = [thread for thread in threading.enumerate() if thread.name == "lock"]
+        for _ in range(5):
+            # most of a lease: without the beat in between, the next one would be over before the second of them
+            clock.sleep(0.7 * lease)
+            while beats.acquire(blocking=False):
+                pass
+            # a beat that was under way may have read the clock before
+            assert beats.acquire(timeout=5)
+            assert beats.acquire(timeout=5)
+            claim = Claim.from_text(key, store.values[key])
+            assert claim is not None
+            assert claim.expires == pytest.approx(clock.now() + lease, abs=1e-6)
+        # whoever looks finds it alive, and need not watch it
+        began = clock.monotonic()
+        with pytest.raises(Locked, match="alice"):
+            lock(store, clock, BOB).__enter__()
+        assert clock.monotonic() == began
+        assert held._age() < 0.1 * lease
+    # released: nobody is left that would renew it
+    for thread in beating:
+        thread.join(5)
+    assert [thread.is_alive() for thread in beating] == [False]
+    assert store.keys(PREFIX) == []
 
 
 class Interleaved:

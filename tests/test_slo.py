@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
+from typing import Callable
 
 import pytest
 from hypothesis import given
@@ -173,21 +176,35 @@ def test_an_slo_knows_the_kinds_of_work_it_is_about() -> None:
     assert not slo.needs_baseline
 
 
+P95 = Objective("client.p95_ms", "<=", Bound(1.0))
+
+
 @pytest.mark.parametrize(
-    "build",
+    ("build", "words"),
     [
-        lambda: Bound(math.nan),
-        lambda: Bound(-1.0),
-        lambda: Bound(0.0, relative=True),
-        lambda: Objective("client.p95_ms", ">=", Bound(1.0)),
-        lambda: Objective("queue.client", "<=", Bound(1.0)),
-        lambda: Objective("client.p95_ms", "<=", Bound(1.0), priority=0.0),
-        lambda: Slo("empty", ()),
+        (lambda: Bound(math.nan), "bound (=nan) must be a finite number"),
+        (lambda: Bound(math.inf), "bound (=inf) must be a finite number"),
+        (lambda: Bound(-1.0), "bound (=-1.0) must be a finite number"),
+        (lambda: Bound(0.0, relative=True), "bound (=0.0) must be a finite number"),
+        (lambda: replace(P95, comparison=">="), "client.p95_ms is bounded by <= (=>=)"),
+        (lambda: replace(P95, metric="queue.client"), "no objective can be about 'queue.client'"),
+        (lambda: replace(P95, priority=0.0), "priority (=0.0) must be above 0"),
+        (lambda: replace(P95, priority=math.nan), "priority (=nan) must be above 0"),
+        (lambda: replace(P95, priority=1e9), "priority (=1000000000.0) must be above 0"),
+        (lambda: Slo("empty", ()), "at least one objective"),
+        (lambda: Slo("-a", (P95,)), "name (='-a') is 1 to 64"),
+        (lambda: Slo("twice", (P95, P95)), "client.p95_ms has two hard objectives"),
     ],
 )
-def test_values_that_are_wrong_cannot_be_built(build) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(ValueError, match=r"."):
+def test_values_that_are_wrong_cannot_be_built(build: Callable[[], object], words: str) -> None:
+    # each for its own reason
+    with pytest.raises(ValueError, match=re.escape(words)):
         build()
+
+
+def test_values_at_the_edge_of_what_is_right_can_be_built() -> None:
+    assert Bound(0.0).value == 0.0
+    assert Slo("a", (replace(P95, priority=1e-9), replace(P95, hard=False))).name == "a"
 
 
 @pytest.mark.parametrize(

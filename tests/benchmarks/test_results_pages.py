@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Callable
 
@@ -13,13 +14,18 @@ import runs_file
 import tuning_on_lab
 from measured_page import measured
 
-RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
+TESTS = Path(__file__).resolve().parents[1]
+RESULTS = TESTS.parent / "docs" / "results"
+sys.path.append(str(TESTS / "fuzz"))
+
+import campaign  # noqa: E402
 
 
 @pytest.mark.parametrize(
     ("name", "tables"),
     [
         ("changes", changes.table),
+        ("fuzz", campaign.table),
         ("mgr-scale", mgr_scale.table),
         ("repeatability", repeatability.table),
         ("tuning-on-lab", tuning_on_lab.tables),

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import replace
+from typing import List
 
 import pytest
 from hypothesis import given
@@ -8,8 +11,8 @@ from hypothesis import strategies as st
 from patients import healthy, osd_facts, place, set_to
 
 from ceph_tuner.doctor.facts import OsdFacts
-from ceph_tuner.doctor.finding import MISLEADING, POINTLESS
-from ceph_tuner.doctor.queueing import ALL_HIDDEN_S, HIDDEN_S, good_throttle, hidden_s, other_queue, throttle
+from ceph_tuner.doctor.finding import MISLEADING, POINTLESS, Finding
+from ceph_tuner.doctor.queueing import hidden_s, other_queue, throttle
 
 
 def test_mclock_everywhere_behind_a_small_throttle_is_no_finding() -> None:
@@ -93,18 +96,43 @@ def test_a_throttle_is_set_for_the_class_that_it_was_found_on() -> None:
     assert found.commands[0] == "ceph config set osd.3 bluestore_throttle_bytes 10785536"
 
 
-@given(st.integers(65_536, 2**30), st.floats(100, 80_000))
-def test_what_is_hidden_grows_with_the_throttle_and_falls_with_the_device(nbytes: int, iops: float) -> None:
-    def osd(size: int, rate: float) -> OsdFacts:
-        given = {"bluestore_throttle_bytes": str(size), "osd_mclock_max_capacity_iops_ssd": str(rate)}
-        return osd_facts(0, given)
+WRITE_BYTES = 4096 + 4000
+"""What a write of 4 KiB counts on flash: its bytes, and the price of one device I/O."""
+LEAST_THROTTLE = 256 << 10
+"""Which no throttle is told to go below."""
 
-    seconds = hidden_s(osd(nbytes, iops))
-    assert hidden_s(osd(2 * nbytes, iops)) == pytest.approx(2 * seconds)
-    assert hidden_s(osd(nbytes, 2 * iops)) == pytest.approx(seconds / 2)
-    found = throttle(healthy(osds=(osd(nbytes, iops),)))
-    assert bool(found) == (nbytes > good_throttle(osd(nbytes, iops)))
-    assert all(seconds > HIDDEN_S for _ in found)
+
+def flash_osd(nbytes: float, iops: float) -> OsdFacts:
+    given = {"bluestore_throttle_bytes": str(math.floor(nbytes)), "osd_mclock_max_capacity_iops_ssd": str(iops)}
+    return osd_facts(0, given)
+
+
+@given(st.floats(0.001, 30.0), st.floats(100, 80_000))
+def test_what_is_hidden_grows_with_the_throttle_and_falls_with_the_device(seconds: float, iops: float) -> None:
+    nbytes = seconds * iops * WRITE_BYTES
+    # a throttle is whole bytes
+    assert hidden_s(flash_osd(nbytes, iops)) == pytest.approx(seconds, rel=1e-3, abs=1 / (iops * WRITE_BYTES))
+    assert hidden_s(flash_osd(2 * nbytes, iops)) == pytest.approx(2 * seconds, rel=2e-3)
+    assert hidden_s(flash_osd(nbytes, 2 * iops)) == pytest.approx(seconds / 2, rel=2e-3)
+
+
+@given(st.floats(100, 80_000), st.data())
+def test_a_throttle_is_found_from_a_twentieth_of_a_second_on_and_makes_tuning_pointless_from_a_second_on(
+    iops: float, data: st.DataObject
+) -> None:
+    def found(seconds: float) -> List[Finding]:
+        return throttle(healthy(osds=(flash_osd(seconds * iops * WRITE_BYTES, iops),)))
+
+    least = max(0.05, LEAST_THROTTLE / (iops * WRITE_BYTES))
+    assert found(data.draw(st.floats(0.0001, 0.999)) * least) == []
+    # two writes more: a throttle takes whole ones
+    least += 2 / iops
+    if least < 0.95:
+        (hidden,) = found(data.draw(st.floats(least, 0.99)))
+        assert hidden.severity == MISLEADING
+    (hidden,) = found(data.draw(st.floats(max(1.01, least), 1000.0)))
+    assert hidden.severity == POINTLESS
+    (start,) = [re.search(r"Start at (\d+) bytes", hidden.cure)]
+    assert start is not None
     # what the cure sets is not found again
-    assert throttle(healthy(osds=(osd(good_throttle(osd(nbytes, iops)), iops),))) == []
-    assert all((one.severity == POINTLESS) == (seconds >= ALL_HIDDEN_S) for one in found)
+    assert throttle(healthy(osds=(flash_osd(float(start[1]), iops),))) == []

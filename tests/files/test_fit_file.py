@@ -126,6 +126,11 @@ def test_a_damaged_fit_is_refused_with_the_place(changes: Dict[str, Any], fault:
         fit_file.from_text(damaged(**changes))
 
 
+def test_a_fit_of_no_parameter_can_be_read() -> None:
+    fit = fit_file.from_text(damaged(parameters=[], covariance=[]))
+    assert (fit.parameters, fit.covariance.shape) == ((), (0, 0))
+
+
 @pytest.mark.parametrize(
     ("key", "value", "fault"),
     [

@@ -70,6 +70,8 @@ def test_data_is_plain() -> None:
         ("[" * 200 + "]" * 200, "more than 40 levels"),
         ("[ " * 20_000 + "]" * 20_000, "more than 40 levels"),
         ("a: \x00", "unacceptable character"),
+        ("? [1, {a: 2}]\n: x\n", "a mapping or a list for a key"),
+        ("[[[1]: 2]: 3]", "a mapping or a list for a key"),
     ],
 )
 def test_a_fault_is_one_line_with_its_place(text: str, message: str) -> None:

@@ -10,7 +10,7 @@ from appliers import applier
 from ceph_tuner.clusters.dashboard import Dashboard
 from ceph_tuner.clusters.dashboard_api import DashboardApi
 from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.errors import InputError
+from ceph_tuner.errors import CommandFailed, InputError
 from ceph_tuner.fleet.changes_seen import drifted
 from ceph_tuner.fleet.configured import profile_words, stored_capacities
 from ceph_tuner.fleet.status import standing_of, status_of
@@ -192,6 +192,16 @@ def test_a_capacity_that_is_no_number_is_named(value: str) -> None:
     entries = [ConfigEntry("osd.0", "osd_mclock_max_capacity_iops_hdd", value)]
     with pytest.raises(InputError, match=r"osd\.0 osd_mclock_max_capacity_iops_hdd: found .*expected a number"):
         stored_capacities(entries, [Place(0, "archive")], {0: "hdd"})
+
+
+@pytest.mark.parametrize(
+    "health",
+    [[], {}, {"checks": 3}, *({"checks": {"TUNER_FAILED": one}} for one in (None, 3, "x", {}, {"summary": 3}))],
+)
+def test_health_of_another_shape_is_told_as_the_cluster_s_fault(monitors: Monitors, health: Any) -> None:
+    cluster = Cluster("paris", Commands(health), monitors, monitors.store, TENTACLE, "20.2.4", clock=ManualClock())  # type: ignore[arg-type]
+    with pytest.raises(CommandFailed, match="health"):
+        status_of(cluster)
 
 
 def test_nothing_drifts_without_a_change() -> None:

@@ -11,14 +11,16 @@ import io
 import json
 import logging
 import random
+import subprocess
 import sys
 import tempfile
 import time
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
+from campaign import UNASKED
 from loaded_module import KEYS, READ, SLO, Loaded
 from mutation import Mutation
 from ruamel.yaml import YAML
@@ -35,7 +37,17 @@ from ceph_tuner.clusters.prometheus import Prometheus, Span
 from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.clusters.transport import Response
 from ceph_tuner.errors import TunerError
-from ceph_tuner.files import cluster_file, fit_file, fleet_file, portable_file, profile_file, slo_file, windows_file
+from ceph_tuner.files import (
+    cluster_file,
+    drive_file,
+    fit_file,
+    fleet_file,
+    pools_file,
+    portable_file,
+    profile_file,
+    slo_file,
+    windows_file,
+)
 from ceph_tuner.fleet import status
 from ceph_tuner.fleet.portable import sealed
 from ceph_tuner.journal import UNDONE, Entry, Journal
@@ -65,6 +77,25 @@ clusters:
   berlin:
     dashboard: {url: "https://berlin:8443", username: tuner, password: {env: BERLIN_PASSWORD}}
     prometheus: {url: "https://metrics:9090", selector: {cluster: berlin}, token: {file: /etc/tuner/token}}
+"""
+
+
+TRUSTED = {"exported": "2026-11-21T19:00:00Z", "digest": "0" * 64}
+
+
+DRIVE = """\
+schema: 1
+name: mine
+data: {kind: flash, read_iops: 500000, write_iops: 80000, read_bandwidth: 3 GB/s, write_bandwidth: 2 GB/s,
+  read_latency_us: 90, write_latency_us: 25, slow_motion: 40}
+database: {kind: disk, rpm: 7200, average_seek_ms: 8, track_seek_ms: 1, bandwidth: 200 MB/s}
+bench_iops: {tentacle: 1000}
+"""
+POOLS = """\
+schema: 1
+pools:
+- {name: volumes, layout: "replicated:3", device_class: ssd, pgs: 64}
+- {name: archive, layout: "ec:4+2"}
 """
 
 
@@ -102,6 +133,16 @@ def _module() -> Loaded:
     return module
 
 
+def _of_a_trial() -> Dict[str, str]:
+    """What the automatic mode stores during a trial, for the whole cluster and as a device class's mode does."""
+    from automatic_on_twin import OnTwin
+
+    stored = OnTwin().on_trial().service.store.items("")
+    own = {key: text for key, text in stored.items() if key.startswith(("auto/", "audit/", "history/", "slo"))}
+    record = next(text for key, text in own.items() if key.startswith("audit/"))
+    return {**own, "auto/state/ssd": own["auto/state"], "audit/ssd/000000": record, "trust/0": json.dumps(TRUSTED)}
+
+
 def _check_shown(text: str) -> None:
     assert all(one.isprintable() or one in "\n\u00a0\u2003\u3000" for one in text), repr(text)[:300]
     text.encode()
@@ -126,7 +167,7 @@ class Store:
         assert code == 0, words
         self.store, self.config = self.module.aboard.service.store, self.module.aboard.service.config
         self.kept = self.store.items("")
-        self.sound = {**KEYS, **self.kept}
+        self.sound = {**KEYS, **_of_a_trial(), **self.kept}
 
     def __call__(self, randomness: random.Random) -> int:
         """Some keys, samples, commands, and what was applied is taken back."""
@@ -138,6 +179,8 @@ class Store:
                 value = change.text(self.sound[name]).encode(errors="replace").decode()
                 self.store.set(self._name(name, randomness), value)
             before = self.config.dump()
+            # what says that it is a trial without an owner, or half done, is taken back as such
+            asks = any(entry.trial or entry.unfinished for entry in Journal(self.store).entries())
             ERRORS.lines.clear()
             self.module.aboard.sample(1)
             if randomness.random() < 0.1:
@@ -149,7 +192,7 @@ class Store:
                 _check_command(fresh, "status")
             for command in randomness.sample(sorted(READ), 3):
                 _check_command(self.module, command)
-            assert self.config.dump() == before, "a write that was not asked for"
+            assert asks or self.config.dump() == before, UNASKED
             if randomness.random() < 0.3:
                 code = _check_command(self.module, "rollback", yes=True)
                 # whoever writes a lock that stands, or destroys the record itself, may stop it
@@ -204,7 +247,7 @@ class Plugin:
         before = self.config.dump()
         try:
             assert _check_command(self.module, command, **arguments) <= 0
-            assert self.config.dump() == before, "a write that was not asked for"
+            assert self.config.dump() == before, UNASKED
         finally:
             for key in self.store.keys(""):
                 if self.kept.get(key) != self.store.get(key):
@@ -275,6 +318,7 @@ class Yaml:
     def __init__(self) -> None:
         from test_fit_file import some_fit
 
+        self._folder = tempfile.TemporaryDirectory(prefix="fuzz-")
         made = Profile("tuned", REEF, {"osd_max_scrubs": 2}, slos=(SLO,))
         origin = {"cluster": "a", "exported": "2026-11-21T19:00:00Z"}
         self.readers: List[Any] = [
@@ -287,7 +331,18 @@ class Yaml:
                 lambda text: portable_file.from_text(text, "x.yaml"),
             ),
             (fit_file.to_text(some_fit()), fit_file.from_text),
+            (DRIVE, self._on_disk(drive_file.read)),
+            (POOLS, self._on_disk(pools_file.read)),
         ]
+
+    def _on_disk(self, read: Callable[[Path], Any]) -> Callable[[str], Any]:
+        path = Path(self._folder.name) / "x.yaml"
+
+        def from_text(text: str) -> Any:
+            path.write_text(text, encoding="utf-8", errors="replace")
+            return read(path)
+
+        return from_text
 
     def __call__(self, randomness: random.Random) -> int:
         """One of them."""
@@ -353,7 +408,7 @@ class Worker:
         self.module._jobs.__init__()  # type: ignore[misc]
         _check_command(self.module, "recommend")
         asdict(self.proposer.ask(State("auto", "asking", baseline={"client.p95_ms": 90.0}), Policy()))
-        assert self.module.aboard.service.config.dump() == before, "a write that was not asked for"
+        assert self.module.aboard.service.config.dump() == before, UNASKED
         return 1
 
 
@@ -407,8 +462,12 @@ class Rest:
 class Program:
     """Command lines of the program that need no cluster."""
 
+    AS_PROCESS = 0.02
+    """Share of them that a process of its own is given, as a shell would; the others are quicker inside of this one."""
+
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+        self._kept = tempfile.TemporaryDirectory(prefix="fuzz-")
+        self.folder = Path(self._kept.name)
         self.sound = {
             "slo": (EXAMPLES / "slo-nvme-node.yaml").read_text(),
             "profile": profile_file.to_text(Profile("tuned", REEF, {"osd_max_scrubs": 2})),
@@ -445,8 +504,25 @@ class Program:
             lambda: [text, text],
         )
         argv = [*randomness.choice(lines)(), *randomness.choice(([], [], ["--format", "json"], ["--quiet"], [text]))]
+        # what no process can be given
+        argv = [word.replace("\x00", "").encode(errors="replace").decode() for word in argv]
+        code, shown = (self._process if randomness.random() < self.AS_PROCESS else self._inside)(argv)
+        assert code in (0, 1, 2, 3, 4), (argv, code, shown[-1000:])
+        _check_shown(shown)
+        extra = {path.stem for path in self.folder.iterdir()} - set(self.sound)
+        assert not extra, (argv, extra)
+        return 1
+
+    @staticmethod
+    def _process(argv: Sequence[str]) -> Tuple[Any, str]:
+        command = [sys.executable, "-c", "from ceph_tuner_cli.main import main; main()", *argv]
+        done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+        return done.returncode, done.stdout.decode() + done.stderr.decode()
+
+    @staticmethod
+    def _inside(argv: Sequence[str]) -> Tuple[Any, str]:
         out, errors, before = io.StringIO(), io.StringIO(), sys.argv
-        sys.argv = ["ceph-tuner", *(word.replace("\x00", "") for word in argv)]
+        sys.argv = ["ceph-tuner", *argv]
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
                 try:
@@ -455,12 +531,7 @@ class Program:
                     code = ended.code or 0
         finally:
             sys.argv = before
-        shown = out.getvalue() + errors.getvalue()
-        assert code in (0, 1, 2, 3, 4), (argv, code, shown[-1000:])
-        _check_shown(shown)
-        extra = {path.stem for path in self.folder.iterdir()} - set(self.sound)
-        assert not extra, (argv, extra)
-        return 1
+        return code, out.getvalue() + errors.getvalue()
 
 
 SURFACES: Dict[str, Callable[[], Surface]] = {

@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import pytest
 from automatic_on_twin import OnTwin, answering
@@ -181,26 +181,31 @@ def test_what_something_else_on_the_cluster_outranks_is_refused(tmp_path: Path) 
 def test_monitors_that_do_not_answer_are_a_refusal_as_well(tmp_path: Path) -> None:
     aboard = OnTwin(worker_python=answering(tmp_path, proposing(GOOD)))
     proposer = ready(aboard)
-    for call in range(12):
-        failing = failing_after(aboard, call)
-        found = proposer.ask(ASKING, Policy())
-        failing()
-        assert found.refused == "" or "no quorum" in found.refused
-    assert proposer.ask(ASKING, Policy()).refused == ""
+    found, needed = ask_with(aboard, proposer, fails_from=1000)
+    assert (found.refused, needed > 10) == ("", True)
+    for call in range(needed):
+        found, _ = ask_with(aboard, proposer, call)
+        assert "no quorum" in found.refused, call
+        assert (found.settings, found.rollout) == ({}, None)
+    # all that it needs was answered
+    assert ask_with(aboard, proposer, needed)[0].refused == ""
 
 
-def failing_after(aboard: OnTwin, calls: int) -> Callable[[], None]:
-    """The monitors' commands fail from some call on; gives what ends that."""
-    commander, original, left = aboard.commander, aboard.commander.mon, [calls]
+def ask_with(aboard: OnTwin, proposer: Proposer, fails_from: int) -> Tuple[Answered, int]:
+    """The answer where the monitors' commands fail from some call on, and how many there were."""
+    commander, original, made = aboard.commander, aboard.commander.mon, [0]
 
     def mon(*arguments: Any, **named: Any) -> str:
-        left[0] -= 1
-        if left[0] < 0:
+        made[0] += 1
+        if made[0] > fails_from:
             raise CommandFailed("mon", -5, "no quorum")
         return original(*arguments, **named)
 
     commander.mon = mon  # type: ignore[method-assign]
-    return lambda: setattr(commander, "mon", original)
+    try:
+        return proposer.ask(ASKING, Policy()), made[0]
+    finally:
+        commander.mon = original  # type: ignore[method-assign]
 
 
 @pytest.fixture(scope="module")

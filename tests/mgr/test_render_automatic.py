@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, List
 
 import pytest
@@ -124,7 +125,11 @@ def test_what_the_module_really_gives_can_be_shown() -> None:
     assert "osd_max_scrubs" in shown
     assert "client.p95_ms" in shown
     past = {**aboard.service.past(False, 10), "trail": aboard.modes.past(10)}
-    text = render_automatic.history(past)
-    assert "apply" in text
-    assert "osd.0" in text or "trial 1" in text
-    assert "osd.3" in render_automatic.capacity_report(aboard.modes.capacity.report())
+    changes, trail = render_automatic.history(past).split("\nNUMBER ")
+    assert re.search(r"^1 +\S+ +applied +osd\.0 +trial 1: a test +ceph tuner in$", changes, re.MULTILINE)
+    rows = [line.split() for line in trail.splitlines()]
+    told = [(row[0], row[3]) for row in rows if row[0].isdigit()]
+    assert told == [("1", "mode"), ("2", "proposal"), ("3", "apply"), ("4", "apply")]
+    assert rows[-1][-5:] == ["mgr.a", "#3", "written;", "a", "test"]
+    shares = render_automatic.capacity_report(aboard.modes.capacity.report()).splitlines()
+    assert [line.split()[0] for line in shares[1:5]] == ["osd.0", "osd.1", "osd.2", "osd.3"]

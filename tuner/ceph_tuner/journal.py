@@ -309,7 +309,10 @@ def _entry(stored: Any) -> Entry:
         _optional(step.old)
         _optional(step.new)
     numbers = (entry.at, entry.changed, entry.number, entry.generation)
-    if not all(isinstance(text, str) for text in texts) or not all(map(_is_number, numbers)):
+    # a text such as "no" would count as true, and a change in force be taken back as a trial whose owner is gone
+    switches = (entry.trial, *(step.settled for step in steps))
+    right = (isinstance(text, str) for text in texts), map(_is_number, numbers), (type(one) is bool for one in switches)
+    if not all(map(all, right)):
         raise TypeError("a value of another type")
     return entry
 

@@ -75,6 +75,9 @@ def parse(text: str, name: str) -> Document:
         raise InputError(_at(name, error), _problem(error), "YAML") from None
     except YAMLError as error:
         raise InputError(name, " ".join(str(error).split())[:200], "YAML") from None
+    except TypeError:
+        # such as {a: 1} for a key, which no mapping of Python's can have
+        raise InputError(name, "a mapping or a list for a key", "keys that are texts") from None
     except (ValueError, OverflowError) as error:
         # a date such as 2026-13-45, or a number of more digits than Python reads
         raise InputError(name, str(error)[:200], "YAML with plain values") from None

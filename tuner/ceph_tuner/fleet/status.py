@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ceph_tuner.autopilot.capacity import findings, summary
-from ceph_tuner.clusters.commands import osd_versions, parsed
+from ceph_tuner.clusters.commands import osd_versions, parsed, shaped
 from ceph_tuner.clusters.dashboard import NotByRest
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.errors import InputError
@@ -176,5 +176,7 @@ def _objectives(cluster: Cluster, notes: List[str], slo: Optional[Slo], since: f
 
 
 def _warnings(cluster: Cluster) -> List[str]:
-    checks = parsed(cluster.commander.mon("health", {}), "health")["checks"]
-    return [f"{name}: {check['summary']['message']}" for name, check in checks.items() if name.startswith("TUNER_")]
+    answer = cluster.commander.mon("health", {})
+    with shaped("health"):
+        checks = parsed(answer, "health")["checks"]
+        return [f"{name}: {check['summary']['message']}" for name, check in checks.items() if name.startswith("TUNER_")]

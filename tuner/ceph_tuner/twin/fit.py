@@ -230,6 +230,7 @@ def _covariance(rows: Sequence[Sequence[float]], size: int, place: Place) -> Arr
         raise InputError(place("covariance"), "rows of different length or no numbers", "a square of numbers") from None
     if found.shape != (size, size):
         raise InputError(place("covariance"), f"{found.shape[0]} rows of {found.shape[1]}", f"{size} rows of {size}")
-    if not np.all(np.isfinite(found)) or not np.allclose(found, found.T) or np.linalg.eigvalsh(found)[:1].min() < -1e-9:
+    symmetric = bool(np.all(np.isfinite(found))) and np.allclose(found, found.T)
+    if not symmetric or np.linalg.eigvalsh(found).min(initial=0.0) < -1e-9:
         raise InputError(place("covariance"), "no covariance", "a symmetric matrix without negative eigenvalues")
     return found
