@@ -3,7 +3,7 @@
 `kernel.py` itself imports no numba. Here its functions are taken once more, each bound to compiled versions of those
 that it calls. Nothing counts references to the arrays, and what is called often is inlined by LLVM: both together are
 the difference between one and fifty million requests a second (inlining by numba itself is as quick, but takes minutes
-to compile). The machine code is kept in numba's cache, beside the source where that can be written.
+to compile). The machine code is kept (`kernel_cache.py`).
 
 CEPH_TUNER_NUMBA=0 runs the plain functions, which give the same results bit for bit.
 """
@@ -13,10 +13,12 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from importlib.util import find_spec
+from pathlib import Path
 from types import FunctionType
 from typing import Any, Callable, Dict, NamedTuple
 
 from ceph_tuner.twin import kernel
+from ceph_tuner.twin.kernel_cache import digest_of, folder_for
 
 ENTRIES = ("run", "drive")
 """What Python calls."""
@@ -81,18 +83,23 @@ def functions(compile_them: bool = True) -> Functions:
 
     # numba's type information lacks what turns reference counting off
     njit: Any = numba.njit
+    source = Path(kernel.__file__)
+    folder = folder_for(digest_of([source, Path(__file__)]), source.parent)
     bound: Dict[str, Any] = dict(vars(kernel))
-    cached = True
-    for name, function in vars(kernel).items():
-        if isinstance(function, FunctionType) and function.__module__ == kernel.__name__:
-            own = FunctionType(function.__code__, bound, name, function.__defaults__)
-            own.__module__ = kernel.__name__
-            entry = name in ENTRIES
-            inlined = not entry and name not in SELDOM
-            options = {"error_model": "numpy", "_nrt": False, "forceinline": inlined}
-            try:
-                bound[name] = njit(own, cache=entry, **options)
-            except RuntimeError:
-                # neither the source's directory nor the user's cache can be written: compiled anew in every process
-                bound[name], cached = njit(own, cache=False, **options), False
-    return Functions(True, bound["run"], bound["drive"], cached)
+    # nor does it have what numba makes of the environment
+    config: Any = numba.config
+    elsewhere = config.CACHE_DIR
+    try:
+        # a function takes its folder when it is made
+        config.CACHE_DIR = str(folder or "")
+        for name, function in vars(kernel).items():
+            if isinstance(function, FunctionType) and function.__module__ == kernel.__name__:
+                own = FunctionType(function.__code__, bound, name, function.__defaults__)
+                own.__module__ = kernel.__name__
+                entry = name in ENTRIES
+                inlined = not entry and name not in SELDOM
+                options = {"error_model": "numpy", "_nrt": False, "forceinline": inlined}
+                bound[name] = njit(own, cache=entry and folder is not None, **options)
+    finally:
+        config.CACHE_DIR = elsewhere
+    return Functions(True, bound["run"], bound["drive"], folder is not None)
