@@ -20,9 +20,10 @@ import sys
 sys.path[:0] = sys.argv[1].split(":")
 import numpy as np
 from ceph_tuner.twin.compiled import functions
-from ceph_tuner.twin.kernel import new_queues
-run = functions().drive
-result = run(*new_queues(1), 1, 16, np.full(4, 4096.0), np.full(4, 1e-3))
+from ceph_tuner.twin.kernel.dmclock import Queue
+from ceph_tuner.twin.kernel.layout import dtype_of
+run = functions().run_queues
+result = run(np.zeros(1, dtype_of(Queue)), 16, np.full(4, 4096.0), np.full(4, 1e-3))
 print(result, sum(run.stats.cache_hits.values()), sum(run.stats.cache_misses.values()), functions().cached)
 """
 
