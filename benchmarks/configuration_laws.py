@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ceph_tuner.deciding import same_value
+from ceph_tuner.settings import same_value
 from ceph_tuner.journal import APPLIED, UNDONE, Entry
 
 Key = Tuple[str, str]

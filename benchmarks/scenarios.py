@@ -22,7 +22,7 @@ from scenario_problem import Cluster, Scenario, slo_of, works_of
 from search_problem import Problem
 
 from ceph_tuner.search import space
-from ceph_tuner.twin import kernel
+from ceph_tuner.twin import simulation
 
 
 def scenario(seed: int, infeasible: bool = False) -> Scenario:
@@ -55,7 +55,8 @@ def _cluster(seed: int, attempt: int) -> Cluster:
 
 def _cache() -> Path:
     sources = [
-        Path(kernel.__file__).parent,
+        Path(simulation.__file__).parent,
+        Path(simulation.__file__).parent / "kernel",
         Path(space.__file__).parent,
         *sorted(Path(__file__).parent.glob("scenario*.py")),
     ]

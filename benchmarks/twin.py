@@ -26,8 +26,9 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 import numpy as np
 
-from ceph_tuner.twin import kernel
 from ceph_tuner.twin.compiled import functions
+from ceph_tuner.twin.kernel.dmclock import Queue, set_class
+from ceph_tuner.twin.kernel.layout import as_objects, dtype_of, write_back
 from ceph_tuner.twin.model import (
     MIB,
     ClientStream,
@@ -79,21 +80,23 @@ def least(repeats: int, run: Callable[[], Tuple[float, float]]) -> Tuple[float, 
 
 def queue_alone(queues: int, requests: int, compiled: bool = True) -> Tuple[float, float]:
     """(CPU seconds, events) of requests of three classes that go through the queues."""
-    floats, ints = kernel.new_queues(queues)
-    for q in range(queues):
-        for c, shares in enumerate(((6e7, 2.0, 0.0), (4e7, 1.0, 0.0), (1e7, 1.0, 1.2e8))):
-            kernel.set_class(floats, ints, q, c, *shares)
+    table = np.zeros(queues, dtype_of(Queue))
+    table["classes"]["idle"] = 1
+    objects = as_objects(Queue, table)
+    for queue in objects:
+        for own, shares in zip(queue.classes, ((6e7, 2.0, 0.0), (4e7, 1.0, 0.0), (1e7, 1.0, 1.2e8))):
+            set_class(own, *shares)
+    write_back(Queue, objects, table)
     random = np.random.default_rng(1)
     # long tables: a processor learns short ones by heart, and then guesses every branch right
     costs, gaps = random.integers(4096, 1 << 20, 1 << 16).astype(float), random.exponential(1e-3 / queues, 1 << 16)
-    arrays: List[Any] = [floats, ints, costs, gaps]
-    if not compiled:
-        arrays = [array.tolist() for array in arrays]
+    given: List[Any] = [table, costs, gaps] if compiled else [objects, costs.tolist(), gaps.tolist()]
     begin = time.thread_time()
-    functions(compiled).drive(arrays[0], arrays[1], queues, requests, arrays[2], arrays[3])
+    functions(compiled).run_queues(given[0], requests, given[1], given[2])
     seconds = time.thread_time() - begin
-    after = np.asarray(arrays[1]).reshape(queues, kernel.INTS)
-    added, waiting = after[:, kernel.TICK].sum(), after[:, kernel.COUNT : kernel.COUNT + 3].sum()
+    if not compiled:
+        write_back(Queue, objects, table)
+    added, waiting = table["tick"].sum(), table["classes"]["waiting"].sum()
     assert added == requests
     return seconds, float(2 * added - waiting)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Dict, Iterator, List
+from typing import Dict, Iterator, List, Tuple
 
 import numpy as np
 
-from ceph_tuner.twin import kernel as k
+from ceph_tuner.twin.kernel import records as k
 from ceph_tuner.twin.simulation import Simulation
 
 
@@ -16,31 +16,26 @@ class Audit:
 
     def __init__(self, simulation: Simulation) -> None:
         self.model, self.simulation = simulation.model, simulation
-        self.floats, self.ints = simulation._floats, simulation._ints
-        table = simulation._named
-        self.items = table["IT"].reshape(-1, k.I_INTS)
-        self.item_numbers = table["IX"].reshape(-1, k.I_FLOATS)
-        self.operations = table["OT"].reshape(-1, k.O_INTS)
-        self.shards = table["SH"].reshape(-1, k.S_INTS)
-        self.osds = table["OI"].reshape(-1, k.D_INTS)
-        self.osd_numbers = table["OF"].reshape(-1, k.D_FLOATS)
-        self.streams = table["ST"].reshape(-1, k.P_INTS)[: len(self.model.clients)]
-        self.tasks = table["TI"].reshape(-1, k.T_INTS)[: self.ints[k.C_TASKS]]
-        self.acting = table["AC"].reshape(-1, self.ints[k.C_WIDTH])
-        heap = int(self.ints[k.C_HEAP])
-        self.events = [(int(code) & 7, int(code) >> 3) for code in table["HP"][:heap]]
-        self.times = table["HT"][:heap]
-        self.messages = self._ring("MI", "MT", k.C_MSG_HEAD, k.C_MSG_TAIL, k.C_MSG_MASK)
-        self.turns = self._ring("RS", "RT", k.C_TURN_HEAD, k.C_TURN_TAIL, k.C_TURN_MASK)
+        self.tables = table = simulation._tables
+        self.parameters, self.progress = table["parameters"][0], table["progress"][0]
+        self.items, self.operations = table["items"], table["operations"]
+        self.shards, self.osds, self.slots = table["shards"], table["osds"], table["slots"]
+        self.streams = table["streams"][: len(self.model.clients)]
+        self.tasks = table["tasks"][: len(simulation._layout.work)]
+        self.acting = self.slots["osd"].reshape(-1, self.parameters["width"])
+        heap = table["events"][: self.progress["heap_size"]]
+        self.events: List[Tuple[int, int]] = list(zip(heap["kind"].tolist(), heap["index"].tolist()))
+        self.times = heap["time_s"]
+        self.messages, self.turns = self._ring("message"), self._ring("turn")
 
-    def _ring(self, name: str, times: str, head: int, tail: int, mask: int) -> List[int]:
-        table = self.simulation._named
-        places = [place & int(self.ints[mask]) for place in range(self.ints[head], self.ints[tail])]
-        assert len(places) <= self.ints[mask] + 1, f"{name} holds more than it has room for"
-        due = table[times][places]
-        assert (np.diff(due) >= 0).all(), f"{name} is in the order of time"
-        assert not places or due[0] >= self.floats[k.G_NOW]
-        return [int(table[name][place]) for place in places]
+    def _ring(self, name: str) -> List[int]:
+        mask = int(self.parameters[f"{name}_mask"])
+        places = [place & mask for place in range(self.progress[f"{name}_head"], self.progress[f"{name}_tail"])]
+        assert len(places) <= mask + 1, f"{name}s: more than there is room for"
+        due = self.tables[f"{name}s"][places]
+        assert (np.diff(due["time_s"]) >= 0).all(), f"{name}s are in the order of time"
+        assert not places or due["time_s"][0] >= self.progress["now_s"]
+        return list(due["number"].tolist())
 
     def chain(self, first: int) -> Iterator[int]:
         """Items that hang together."""
@@ -49,43 +44,47 @@ class Audit:
             yield int(first)
             seen += 1
             assert seen <= len(self.items), "a list of items that bites its tail"
-            first = self.items[first, k.I_NEXT]
+            first = self.items["next_item"][first]
 
-    def free(self, rows: Any, first: int, following: int) -> List[int]:
-        """Places that are free."""
-        found = []
-        place = int(self.ints[first])
+    def free(self, name: str, following: str) -> List[int]:
+        """Places of `items` or `operations` that are free."""
+        rows = self.tables[name][following]
+        places: List[int] = []
+        place = int(self.progress[f"free_{name[:-1]}"])
         while 0 <= place < len(rows):
-            found.append(place)
-            assert len(found) <= len(rows), "a free list that bites its tail"
-            place = int(rows[place, following])
+            places.append(place)
+            assert len(places) <= len(rows), "a free list that bites its tail"
+            place = int(rows[place])
         assert place in (-1, len(rows))
-        return found
+        return places
+
+    def free_items(self) -> List[int]:
+        return self.free("items", "next_item")
+
+    def free_operations(self) -> List[int]:
+        return self.free("operations", "next_free")
 
     def items_by_place(self) -> Dict[str, List[int]]:
         """Every item that is in use."""
         where: Dict[str, List[int]] = {"message": self.messages}
-        where["thread"] = [index for event, index in self.events if event == k.E_THREAD]
-        where["queued"] = [
-            i for row in self.shards for c in range(k.S_TAIL - k.S_HEAD) for i in self.chain(row[k.S_HEAD + c])
-        ]
-        for name, head in (
-            ("commit", k.D_COMMIT), ("written", k.D_KV_HEAD), ("throttled", k.D_WAIT_HEAD), ("snaps", k.D_SNAP_HEAD),
-        ):  # fmt: skip
-            heads = [row[head] for row in self.osds if head != k.D_COMMIT or row[k.D_KV_BUSY]]
-            where[name] = [i for first in heads for i in self.chain(first)]
+        where["thread"] = [index for event, index in self.events if event == k.THREAD_ENDS]
+        where["queued"] = [i for head in self.shards["head"].ravel() for i in self.chain(head)]
+        committing = self.osds["committing_head"][self.osds["committing"] == 1]
+        where["commit"] = [i for first in committing for i in self.chain(first)]
+        for name in ("written", "throttled", "snaps"):
+            where[name] = [i for first in self.osds[f"{name}_head"] for i in self.chain(first)]
         # what a commit made durable waits for a shard's first thread, then goes with that thread's item
-        for name, head in (("durable", k.S_DURABLE), ("taken", k.S_TAKEN)):
-            where[name] = [i for row in self.shards for i in self.chain(row[head])]
+        for name, head in (("durable", "durable_head"), ("taken", "taken_durable")):
+            where[name] = [i for first in self.shards[head] for i in self.chain(first)]
         return where
 
     def operations_of(self, stream: int) -> int:
         """Client operations of a stream that are under way at OSDs."""
-        free = set(self.free(self.operations, k.C_FREE_OP, k.O_NEXT))
+        free = set(self.free_operations())
         return sum(
             1
             for op, row in enumerate(self.operations)
-            if op not in free and row[k.O_PHASE] <= k.EC_FIRST and row[k.O_OWNER] == stream
+            if op not in free and row["phase"] <= k.EC_FIRST and row["owner"] == stream
         )
 
     def check(self) -> None:
@@ -99,72 +98,75 @@ class Audit:
     def _check_events(self) -> None:
         parents = [(place - 1) >> 1 for place in range(1, len(self.times))]
         assert (self.times[parents] <= self.times[1:]).all(), "the event heap is a heap"
-        assert (self.times >= self.floats[k.G_NOW]).all(), "nothing is late"
-        assert self.ints[k.C_NEW] == self.ints[k.C_DIRTY] == self.ints[k.C_DONE] == 0
+        assert (self.times >= self.progress["now_s"]).all(), "nothing is late"
+        assert self.progress["entering"] == self.progress["dirty"] == self.progress["answered"] == 0
 
     def _check_items(self) -> None:
         places = [i for items in self.items_by_place().values() for i in items]
-        free = self.free(self.items, k.C_FREE_ITEM, k.I_NEXT)
+        free = self.free_items()
         assert sorted(places + free) == list(range(len(self.items))), "every item is free or in one place"
 
     def _check_operations(self) -> None:
         for number, (row, client) in enumerate(zip(self.streams, self.model.clients)):
             under_way = self.operations_of(number) + self.turns.count(number)
             if client.rate is None:
-                assert under_way == row[k.P_DEPTH], "a closed loop keeps its depth"
+                assert under_way == row["depth"], "a closed loop keeps its depth"
                 continue
-            assert under_way == row[k.P_FLYING] <= row[k.P_DEPTH]
-            assert row[k.P_BACKLOG] >= 0
-            if row[k.P_OPEN] == k.DRAINS:
-                due = (k.E_ARRIVAL, number) in self.events
+            assert under_way == row["under_way"] <= row["depth"]
+            assert row["backlog"] >= 0
+            if row["mode"] == k.DRAINS:
+                due = (k.CLIENT_ARRIVES, number) in self.events
                 # it waits for a place, for the last answer, or for the end of its pause
-                assert row[k.P_BACKLOG] + row[k.P_DRAINING] + due == 1
-            assert row[k.P_BACKLOG] == 0 or row[k.P_FLYING] == row[k.P_DEPTH], "nothing waits beside a free place"
+                assert row["awaits_place"] + row["draining"] + due == 1
+            assert row["backlog"] + row["awaits_place"] == 0 or row["under_way"] == row["depth"], (
+                "nothing waits beside a free place"
+            )
 
     def _check_shards(self) -> None:
         where = self.items_by_place()
-        slots = self.simulation._named["SL"]
         # a clone's own transaction waits for BlueStore without a thread
-        throttled = [i for i in where["throttled"] if self.items[i, k.I_ROLE] != k.TRIM_LOCAL]
-        busy = Counter(int(slots[self.items[i, k.I_SLOT]]) for i in where["thread"] + where["snaps"] + throttled)
+        throttled = [i for i in where["throttled"] if self.items["role"][i] != k.TRIM_LOCAL]
+        busy = Counter(
+            int(self.slots["shard"][self.items["slot"][i]]) for i in where["thread"] + where["snaps"] + throttled
+        )
         for number, row in enumerate(self.shards):
-            assert row[k.S_IDLE] >= 0
-            assert row[k.S_IDLE] + busy[number] == self.model.osd.threads_per_shard, "a thread works or is idle"
-            if self.ints[k.C_WPQ]:
+            assert row["idle_threads"] >= 0
+            assert row["idle_threads"] + busy[number] == self.model.osd.threads_per_shard, "a thread works or is idle"
+            if self.parameters["wpq"]:
                 continue
-            begin = (k.QUEUE_0 + number) * k.INTS
-            for c in range(3):
-                assert self.ints[begin + k.COUNT + c] == len(list(self.chain(row[k.S_HEAD + c])))
+            for own, head in zip(row["queue"]["classes"], row["head"]):
+                assert own["waiting"] == len(list(self.chain(head)))
 
     def _check_osds(self) -> None:
         for number, row in enumerate(self.osds):
-            held = sum(self.item_numbers[i, k.X_ADMIT] for i in self.chain(row[k.D_KV_HEAD]))
-            assert abs(self.osd_numbers[number, k.D_THROTTLE] - held) < 1.0, (
-                "BlueStore's throttle holds what it admitted"
-            )
-            trims = [self.items[i, k.I_ROLE] for first in (k.D_KV_HEAD, k.D_WAIT_HEAD) for i in self.chain(row[first])]
-            assert row[k.D_SNAPS] == sum(role in (k.TRIM_LOCAL, k.TRIM_REPLICA) for role in trims)
-            running = [t for t in self.tasks if t[k.T_STATE] == k.RUNNING]
-            own = Counter(int(t[k.T_KIND]) for t in running if self.acting[t[k.T_PG], 0] == number)
-            assert row[k.D_LOCAL] == own[k.DEGRADED] + own[k.MISPLACED]
-            assert row[k.D_SCRUBS] == own[k.SCRUB]
-            assert row[k.D_TRIMS] == own[k.SNAPTRIM]
-            assert row[k.D_DELETES] == own[k.DELETION]
+            held = sum(self.items["throttle_bytes"][i] for i in self.chain(row["written_head"]))
+            assert abs(row["throttle_bytes"] - held) < 1.0, "BlueStore's throttle holds what it admitted"
+            trims = [
+                self.items["role"][i] for first in ("written_head", "throttled_head") for i in self.chain(row[first])
+            ]
+            assert row["snaps_writing"] == sum(role in (k.TRIM_LOCAL, k.TRIM_REPLICA) for role in trims)
+            running = [t for t in self.tasks if t["state"] == k.RUNNING]
+            own = Counter(int(t["kind"]) for t in running if self.acting[t["pg"], 0] == number)
+            assert row["local_backfills"] == own[k.DEGRADED] + own[k.MISPLACED]
+            assert row["scrubs"] == own[k.SCRUB]
+            assert row["trimming_pgs"] == own[k.SNAPTRIM]
+            assert row["deleting_pgs"] == own[k.DELETION]
             remote = Counter(
-                int(t[k.T_KIND])
+                int(t["kind"])
                 for t in running
-                for place in range(1, t[k.T_SIZE])
-                if self.acting[t[k.T_PG], place] == number and (t[k.T_KIND] != k.MISPLACED or place == t[k.T_TARGET])
+                for place in range(1, t["copies"])
+                if self.acting[t["pg"], place] == number and (t["kind"] != k.MISPLACED or place == t["target"])
             )
-            assert row[k.D_REMOTE] == remote[k.DEGRADED] + remote[k.MISPLACED]
-            assert row[k.D_REMOTE_SCRUBS] == remote[k.SCRUB]
-            assert row[k.D_RECOVERING] >= 0
+            assert row["remote_backfills"] == remote[k.DEGRADED] + remote[k.MISPLACED]
+            assert row["remote_scrubs"] == remote[k.SCRUB]
+            assert row["recovering"] >= 0
 
     def _check_tasks(self) -> None:
-        left, total = self.tasks[:, k.T_LEFT], self.tasks[:, k.T_TOTAL]
+        left, total = self.tasks["left"], self.tasks["total"]
         assert ((left >= 0) & (left <= total)).all()
-        assert ((left == 0) == (self.tasks[:, k.T_STATE] == k.FINISHED)).all(), "what is finished has nothing left"
-        assert (self.simulation._named["NC"] >= 0).all()
+        assert ((left == 0) == (self.tasks["state"] == k.FINISHED)).all(), "what is finished has nothing left"
+        counters = self.osds["counters"]
+        assert all((counters[name] >= 0).all() for name in counters.dtype.names)
 
 
 def check(simulation: Simulation) -> Audit:

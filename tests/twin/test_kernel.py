@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceph_tuner.twin import kernel
-from ceph_tuner.twin.kernel_arrays import START_S
+from ceph_tuner.twin.kernel import clients, dmclock, drive, events, records
+from ceph_tuner.twin.kernel.layout import as_objects, new, write_back
+from ceph_tuner.twin.kernel.state import State, over_objects
+from ceph_tuner.twin.kernel_tables import START_S
 from ceph_tuner.twin.model import ClusterModel, Device, OsdModel, Pool
 from ceph_tuner.twin.queue import CHECK_TIME_S, DmClockQueue, Served
 from ceph_tuner.twin.simulation import Simulation
@@ -26,32 +28,34 @@ def bare(device: Device = DEVICE, compiled: bool = False) -> Simulation:
     return Simulation(ClusterModel(1, osd, (Pool("rbd", 1, 1),)), {}, compiled=compiled)
 
 
+def bare_state(device: Device = DEVICE) -> State:
+    """The same as plain Python has it."""
+    return over_objects(bare(device)._tables)
+
+
 @given(st.lists(st.floats(0, 100), max_size=200))
 def test_events_come_in_the_order_of_their_times(times: List[float]) -> None:
-    simulation = bare()
-    floats, ints = simulation._floats, simulation._ints
-    ints[kernel.C_HEAP] = 0
+    state = bare_state()
+    state.progress.heap_size = 0
     for number, time in enumerate(times):
-        kernel._schedule(floats, ints, time, kernel.E_WAKE, number)
+        events.schedule(state, time, records.QUEUE_WAKES, number)
     came = []
-    while ints[kernel.C_HEAP]:
-        first = floats[ints[kernel.HT]]
-        code = int(kernel._next_event(floats, ints))
-        assert code & 7 == kernel.E_WAKE
-        came.append(code >> 3)
-        assert times[code >> 3] == first
+    while state.progress.heap_size:
+        first = state.events[0]
+        assert first.kind == records.QUEUE_WAKES
+        assert times[first.index] == first.time_s
+        came.append(first.index)
+        events.drop_first_event(state)
     assert sorted(came) == list(range(len(times)))
     assert [times[number] for number in came] == sorted(times)
 
 
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=60))
 def test_messages_keep_the_order_of_arrival_and_among_equals_that_of_sending(times: List[float]) -> None:
-    simulation = bare()
-    floats, ints = simulation._floats, simulation._ints
+    state = bare_state()
     for item, time in enumerate(times):
-        kernel._send(floats, ints, item, time)
-    head, tail = int(ints[kernel.C_MSG_HEAD]), int(ints[kernel.C_MSG_TAIL])
-    order = [int(ints[ints[kernel.MI] + place]) for place in range(head, tail)]
+        events.send(state, item, time)
+    order = [state.messages[place].number for place in range(state.progress.message_head, state.progress.message_tail)]
     assert order == sorted(range(len(times)), key=lambda item: times[item])
 
 
@@ -65,11 +69,11 @@ def test_no_stretch_of_time_lets_more_through_than_the_drive_s_budgets(
 ) -> None:
     iops, bandwidth = 100.0, 1e6
     device = Device(iops, bandwidth, slice_s=slice_s, shared=False)
-    simulation = bare(device)
+    own = bare_state(device).osds[0]
     now, last, through = START_S, 0.0, []
     for gap, ios, size in requests:
         now += gap
-        at = kernel._transfer(simulation._floats, simulation._ints, channel, channel, now, float(ios), float(size))
+        at = drive.transfer(own.budgets[channel], own.prices[channel], now, float(ios), float(size))
         assert at >= max(now, last)
         last = at
         through.append((now, at, ios, size))
@@ -87,29 +91,29 @@ def test_no_stretch_of_time_lets_more_through_than_the_drive_s_budgets(
 
 def test_a_busy_drive_uses_its_whole_budget() -> None:
     for slice_s in (0.0, 0.1):
-        simulation = bare(Device(100.0, 1e9, slice_s=slice_s, shared=False))
+        own = bare_state(Device(100.0, 1e9, slice_s=slice_s, shared=False)).osds[0]
         for _ in range(1000):
-            at = kernel._transfer(simulation._floats, simulation._ints, 0, 0, START_S, 1.0, 4096.0)
+            at = drive.transfer(own.budgets[0], own.prices[0], START_S, 1.0, 4096.0)
         assert at - START_S == pytest.approx(10.0, abs=0.2)
 
 
 @given(st.floats(1.001e-6, 1e3))
 def test_a_latency_falls_into_the_bucket_around_it(latency: float) -> None:
-    octave, part = divmod(kernel._bucket(latency), kernel.PER_OCTAVE)
-    low = 1e-6 * 2.0 ** (octave - 1) * (1 + part / kernel.PER_OCTAVE)
-    high = 1e-6 * 2.0 ** (octave - 1) * (1 + (part + 1) / kernel.PER_OCTAVE)
+    octave, part = divmod(clients.bucket(latency), records.PER_OCTAVE)
+    low = 1e-6 * 2.0 ** (octave - 1) * (1 + part / records.PER_OCTAVE)
+    high = 1e-6 * 2.0 ** (octave - 1) * (1 + (part + 1) / records.PER_OCTAVE)
     assert low * (1 - 1e-9) <= latency <= high * (1 + 1e-9)
 
 
 def test_latencies_beyond_the_histogram_fall_to_its_ends() -> None:
-    assert kernel._bucket(0.0) == 0
-    assert kernel._bucket(1e-9) == 0
-    assert kernel._bucket(1e30) == kernel.STREAM_BUCKETS - 1
+    assert clients.bucket(0.0) == 0
+    assert clients.bucket(1e-9) == 0
+    assert clients.bucket(1e30) == records.STREAM_BUCKETS - 1
 
 
 def test_a_spread_latency_keeps_its_mean_and_its_floor() -> None:
-    simulation = bare(Device(1000.0, 1e6, spread=0.3))
-    drawn = [kernel._spread(simulation._floats, simulation._ints, 2.0) for _ in range(kernel.TABLE)]
+    state = bare_state(Device(1000.0, 1e6, spread=0.3))
+    drawn = [events.spread(state, 2.0) for _ in range(records.VARIATES)]
     assert np.mean(drawn) == pytest.approx(2.0, rel=0.01)
     assert min(drawn) >= 2.0 * 0.7
     # 30% of it is exponential
@@ -123,12 +127,12 @@ def test_a_simulation_s_queues_forget_at_the_age_at_which_the_queue_does(seed: i
     """The marks that `run` keeps in a ring of ticks are those of DmClockQueue.clean."""
     source = random.Random(seed)
     simulation, queue = bare(compiled=True), DmClockQueue()
-    floats, ints = simulation._floats, simulation._ints
-    number = kernel.QUEUE_0
-    f, k = number * kernel.FLOATS, number * kernel.INTS
+    table = simulation._tables["shards"]["queue"]
+    # the simulation has no requests of its own: its shard's queue is moved by hand
     for c, parameters in enumerate(((5e5, 2, 0), (1e5, 1, 2e6), (0, 3, 1e6))):
         queue.set_class(c, *parameters)
-        kernel.set_class(floats, ints, number, c, *parameters)
+        for name, value in zip(("reservation_s_per_byte", "weight_inverse", "limit_s_per_byte"), parameters):
+            table["classes"][name][0, c] = 1.0 / value if value else 0.0
     waiting: List[List[Tuple[float, float]]] = [[], [], []]
     quiet = set()
     now = START_S
@@ -136,44 +140,45 @@ def test_a_simulation_s_queues_forget_at_the_age_at_which_the_queue_does(seed: i
         # some classes fall silent for a while, so that they become idle, then forgotten, and come back
         if source.random() < 0.2:
             quiet = {c for c in range(3) if source.random() < 0.6}
+        (own,) = as_objects(dmclock.Queue, table)
         for _ in range(busy):
             now += source.random() * 10.0
             c = source.randrange(3)
             if c not in quiet:
                 cost = float(source.randrange(1, 10**6))
                 queue.add(now, 0, c, cost)
-                kernel.add(floats, ints, number, c, now, cost)
+                dmclock.add(own, c, now, cost)
                 waiting[c].append((now, cost))
-            kind, served, _ = kernel.choose(floats, ints, number, now)
+            kind, served, _ = dmclock.choose(own, now)
             answer = queue.pull(now)
-            assert isinstance(answer, Served) == (kind < kernel.FUTURE)
+            assert isinstance(answer, Served) == (kind < dmclock.FUTURE)
             if isinstance(answer, Served):
                 assert answer.class_id == served
                 _, cost = waiting[served].pop(0)
                 arrived, price = waiting[served][0] if waiting[served] else (0.0, 0.0)
-                kernel.take(floats, ints, number, kind, served, cost, arrived, price)
+                dmclock.take(own, kind, served, cost, arrived, price)
+        write_back(dmclock.Queue, [own], table)
         now = START_S + (minute + 1) * CHECK_TIME_S
         queue.clean(now)
         simulation.advance(now - START_S - simulation.now)
-        assert np.array_equal(ints[k : k + kernel.INTS], queue._ints)
-        assert np.array_equal(floats[f : f + kernel.FLOATS], queue._floats)
+        assert as_objects(dmclock.Queue, table) == [queue._queue]
 
 
 def test_a_class_becomes_idle_after_five_minutes_and_is_forgotten_after_ten() -> None:
     simulation = bare()
-    floats, ints = simulation._floats, simulation._ints
-    known = kernel.QUEUE_0 * kernel.INTS + kernel.KNOWN
-    idle = kernel.QUEUE_0 * kernel.INTS + kernel.IDLE
-    kernel.add(floats, ints, kernel.QUEUE_0, 0, START_S, 1.0)
-    kernel.take(floats, ints, kernel.QUEUE_0, kernel.BY_WEIGHT, 0, 1.0, 0.0, 0.0)
+    table = simulation._tables["shards"]["queue"]
+    (own,) = as_objects(dmclock.Queue, table)
+    dmclock.add(own, 0, START_S, 1.0)
+    dmclock.take(own, dmclock.BY_WEIGHT, 0, 1.0, 0.0, 0.0)
+    write_back(dmclock.Queue, [own], table)
+    client = table["classes"][0, 0]
     states = []
     for _ in range(13):
         simulation.advance(60.0)
-        states.append((int(ints[known]), int(ints[idle])))
+        states.append((int(client["in_heaps"]), int(client["idle"])))
     # the first mark is set after a minute; what was before it is as old as that mark
     assert states == [(1, 0)] * 5 + [(1, 1)] * 5 + [(0, 1)] * 3
 
 
-def test_new_queues_have_nothing_to_serve() -> None:
-    floats, ints = kernel.new_queues(3)
-    assert [kernel.choose(floats, ints, q, 1.0) for q in range(3)] == [(kernel.NONE, -1, math.inf)] * 3
+def test_a_new_queue_has_nothing_to_serve() -> None:
+    assert dmclock.choose(new(dmclock.Queue), 1.0) == (dmclock.NONE, -1, math.inf)

@@ -14,7 +14,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from ceph_tuner.releases import Settings
-from ceph_tuner.twin import kernel
+from ceph_tuner.twin.kernel import loop, records
 from ceph_tuner.twin.model import (
     KIB,
     MIB,
@@ -55,7 +55,7 @@ def all_objects(model: ClusterModel, simulation: Simulation, kind: str) -> int:
 
 def overwhelmed(simulation: Simulation) -> bool:
     """Whether some shard's strict queue is never empty for a while."""
-    heads = simulation._named["SH"].reshape(-1, kernel.S_INTS)[:, kernel.S_HEAD + kernel.HIGH]
+    heads = simulation._tables["shards"]["head"][:, records.HIGH]
     always = heads >= 0
     for _ in range(20):
         simulation.advance(0.1)
@@ -83,18 +83,18 @@ def test_finite_work_is_done_once_and_gives_back_what_it_held(model: ClusterMode
     assert counters.backfill_ops.sum() == moved
     assert counters.scrub_objects.sum() == all_objects(model, simulation, "scrub")
     assert counters.trimmed.sum() == all_objects(model, simulation, "snaptrim")
-    deleted = simulation._named["NC"].reshape(-1, kernel.M_FLOATS)[:, kernel.M_DELETED]
+    deleted = simulation._tables["osds"]["counters"]["deleted_objects"]
     assert deleted.sum() == all_objects(model, simulation, "deletion")
-    held = (
-        kernel.D_RECOVERING,
-        kernel.D_LOCAL,
-        kernel.D_REMOTE,
-        kernel.D_SCRUBS,
-        kernel.D_REMOTE_SCRUBS,
-        kernel.D_TRIMS,
-        kernel.D_DELETES,
-    )
-    assert not audit.osds[:, held].any()
+    for held in (
+        "recovering",
+        "local_backfills",
+        "remote_backfills",
+        "scrubs",
+        "remote_scrubs",
+        "trimming_pgs",
+        "deleting_pgs",
+    ):
+        assert not audit.osds[held].any(), held
 
 
 @hypothesis_settings(unhurried, max_examples=25)
@@ -103,10 +103,11 @@ def test_a_cluster_comes_to_rest_when_its_work_is_done(model: ClusterModel, chos
     simulation = Simulation(model, chosen, seed)
     simulation.advance(4000.0)
     audit = check(simulation)
-    assert len(audit.free(audit.items, kernel.C_FREE_ITEM, kernel.I_NEXT)) == len(audit.items)
-    assert len(audit.free(audit.operations, kernel.C_FREE_OP, kernel.O_NEXT)) == len(audit.operations)
+    assert len(audit.free_items()) == len(audit.items)
+    assert len(audit.free_operations()) == len(audit.operations)
     assert not simulation.counters().waiting.any()
-    assert {event for event, _ in audit.events} <= {kernel.E_SCRUB, kernel.E_CLEAN, kernel.E_WAKE, kernel.E_WORK}
+    recurring = {records.SCRUB_TICK, records.QUEUE_CLEANED, records.QUEUE_WAKES, records.LEASES_RENEWED}
+    assert {event for event, _ in audit.events} <= recurring
     quiet = simulation.counters()
     simulation.advance(100.0)
     assert np.array_equal(simulation.counters().recovery_ops, quiet.recovery_ops)
@@ -125,7 +126,7 @@ def run(model: ClusterModel = MODEL, seconds: float = 20.0, seed: int = 1, **cho
 def test_another_seed_gives_another_run_of_about_the_same_cluster() -> None:
     one, other = run(seed=1), run(seed=2)
     first, second = one.clients()[0], other.clients()[0]
-    assert not np.array_equal(one._floats, other._floats)
+    assert one._tables["items"].tobytes() != other._tables["items"].tobytes()
     assert first.operations != second.operations
     assert second.operations == pytest.approx(first.operations, rel=0.15)
 
@@ -144,8 +145,8 @@ def test_what_clients_count_is_what_osds_and_histograms_count() -> None:
 def test_the_mean_of_a_stream_s_histogram_is_its_mean_latency() -> None:
     client = run(seconds=60.0).clients()[0]
     # 32 buckets to a doubling: their middles miss by 1.1% at most
-    octave, part = np.divmod(np.arange(kernel.STREAM_BUCKETS), kernel.PER_OCTAVE)
-    middles = 1e-6 * 2.0 ** (octave - 1.0) * (1.0 + (part + 0.5) / kernel.PER_OCTAVE)
+    octave, part = np.divmod(np.arange(records.STREAM_BUCKETS), records.PER_OCTAVE)
+    middles = 1e-6 * 2.0 ** (octave - 1.0) * (1.0 + (part + 0.5) / records.PER_OCTAVE)
     mean = float((client.latency.sum(axis=0) * middles).sum() / client.operations)
     assert mean == pytest.approx(client.seconds / client.operations, rel=0.011)
 
@@ -198,14 +199,14 @@ def test_recovery_of_an_osd_that_came_back_reaches_only_its_pgs() -> None:
 @pytest.mark.parametrize(
     ("knob", "work", "column"),
     [
-        ("osd_max_scrubs", {"scrub": (ScrubWork("rbd", 60_000, 1 * MIB),)}, kernel.D_SCRUBS),
-        ("osd_max_trimming_pgs", {"snaptrim": (SnaptrimWork("rbd", 60000),)}, kernel.D_TRIMS),
-        ("osd_max_backfills", {"recovery": (RecoveryWork("rbd", 9000),)}, kernel.D_LOCAL),
-        ("osd_recovery_max_active_ssd", {"recovery": (RecoveryWork("rbd", 9000),)}, kernel.D_RECOVERING),
+        ("osd_max_scrubs", {"scrub": (ScrubWork("rbd", 60_000, 1 * MIB),)}, "scrubs"),
+        ("osd_max_trimming_pgs", {"snaptrim": (SnaptrimWork("rbd", 60000),)}, "trimming_pgs"),
+        ("osd_max_backfills", {"recovery": (RecoveryWork("rbd", 9000),)}, "local_backfills"),
+        ("osd_recovery_max_active_ssd", {"recovery": (RecoveryWork("rbd", 9000),)}, "recovering"),
     ],
 )
 @pytest.mark.parametrize("most", [1, 3])
-def test_a_concurrency_knob_is_a_bound_that_is_reached(knob: str, work: dict, column: int, most: int) -> None:
+def test_a_concurrency_knob_is_a_bound_that_is_reached(knob: str, work: dict, column: str, most: int) -> None:
     chosen = {
         "osd_mclock_override_recovery_settings": True,
         "osd_max_backfills": 20,
@@ -216,7 +217,7 @@ def test_a_concurrency_knob_is_a_bound_that_is_reached(knob: str, work: dict, co
     seen = []
     for _ in range(200):
         simulation.advance(0.1)
-        seen.append(simulation._named["OI"].reshape(-1, kernel.D_INTS)[:, column].max())
+        seen.append(simulation._tables["osds"][column].max())
     assert max(seen) == most
 
 
@@ -228,8 +229,8 @@ def recovered(**chosen: object) -> Tuple[float, float]:
     work = RecoveryWork("rbd", 20_000, MIB, target=0)
     simulation = run(ClusterModel(3, osd, (Pool("rbd", 32),), clients=(client,), recovery=(work,)), **chosen)
     latency = np.cumsum(simulation.clients()[0].latency[1])
-    octave, place = divmod(int(np.searchsorted(latency, 0.95 * latency[-1])), kernel.PER_OCTAVE)
-    seconds = float(np.ldexp(0.5 + place / (2 * kernel.PER_OCTAVE), octave) * 1e-6)
+    octave, place = divmod(int(np.searchsorted(latency, 0.95 * latency[-1])), records.PER_OCTAVE)
+    seconds = float(np.ldexp(0.5 + place / (2 * records.PER_OCTAVE), octave) * 1e-6)
     return seconds, float(simulation.counters().recovery_bytes.sum()) / 20.0
 
 
@@ -303,8 +304,8 @@ def scrubbed(drains: bool) -> ClusterModel:
 
 def slowest(simulation: Simulation) -> float:
     """Where the highest bucket in use begins (s)."""
-    octave, place = divmod(int(np.flatnonzero(simulation.clients()[0].latency[1])[-1]), kernel.PER_OCTAVE)
-    return float(np.ldexp(0.5 + place / (2 * kernel.PER_OCTAVE), octave) * 1e-6)
+    octave, place = divmod(int(np.flatnonzero(simulation.clients()[0].latency[1])[-1]), records.PER_OCTAVE)
+    return float(np.ldexp(0.5 + place / (2 * records.PER_OCTAVE), octave) * 1e-6)
 
 
 def test_clients_that_drain_offer_their_rate() -> None:
@@ -324,7 +325,7 @@ def test_beside_a_class_with_a_low_limit_clients_that_drain_wait_where_an_open_l
 
 def test_leases_end_a_standstill_long_before_a_limit_s_moment() -> None:
     simulation = run(scrubbed(drains=True), 240.0, **LOW_LIMIT)
-    assert 1.0 < slowest(simulation) < kernel.LEASE_S + 2.0
+    assert 1.0 < slowest(simulation) < loop.LEASE_S + 2.0
 
 
 def test_an_item_of_snaptrim_costs_the_mean_of_heads_and_clones() -> None:

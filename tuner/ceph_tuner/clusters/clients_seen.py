@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 from ceph_tuner.clusters.pools_seen import PoolSeen
-from ceph_tuner.twin.kernel import SCRATCH
+from ceph_tuner.twin.kernel.records import SCRATCH
 from ceph_tuner.twin.model import ClientStream
 
 QUIET_POOLS = 4

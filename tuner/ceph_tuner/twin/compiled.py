@@ -1,9 +1,9 @@
 """The kernel's functions as numba compiles them, or as they are where numba is not installed or switched off.
 
-`kernel.py` itself imports no numba. Here its functions are taken once more, each bound to compiled versions of those
-that it calls. Nothing counts references to the arrays, and what is called often is inlined by LLVM: both together are
+The kernel itself imports no numba. Here its functions are taken once more, each bound to compiled versions of those
+that it calls. Nothing counts references to the tables, and what is called often is inlined by LLVM: both together are
 the difference between one and fifty million requests a second (inlining by numba itself is as quick, but takes minutes
-to compile). The machine code is kept in numba's cache, beside the source where that can be written.
+to compile). The machine code is kept (`kernel_cache.py`).
 
 CEPH_TUNER_NUMBA=0 runs the plain functions, which give the same results bit for bit.
 """
@@ -13,55 +13,62 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from importlib.util import find_spec
+from pathlib import Path
 from types import FunctionType
 from typing import Any, Callable, Dict, NamedTuple
 
-from ceph_tuner.twin import kernel
+from ceph_tuner.twin.kernel import (
+    background,
+    bluestore,
+    clients,
+    commits,
+    deletion,
+    dmclock,
+    drive,
+    events,
+    loop,
+    recovery,
+    scrub,
+    snaptrim,
+    threads,
+)
+from ceph_tuner.twin.kernel_cache import digest_of, folder_for
 
-ENTRIES = ("run", "drive")
+MODULES = (
+    dmclock, events, drive, bluestore, recovery, scrub, snaptrim, deletion, background, clients, threads, commits,
+    loop,
+)  # fmt: skip
+"""Each calls only those before it."""
+
+ENTRIES = ("run", "run_queues")
 """What Python calls."""
 
 SELDOM = frozenset(
     {
-        "clean",
-        "_background_committed",
-        "_background_ends",
-        "_background_operation_done",
-        "_choose_wpq",
-        "_clean",
-        "_delete_some",
-        "_ec_reads",
-        "_finish_task",
-        "_in_slices",
-        "_pump",
-        "_pull",
-        "_push",
-        "_rare",
-        "_recovered",
-        "_scrub_allowed",
-        "_scrub_on",
-        "_scrub_chunk_begins",
-        "_scrub_chunk_cost",
-        "_scrub_read",
-        "_scrub_step_cost",
-        "_next_object",
-        "_trim_clone",
-        "_trims_go_on",
-        "_renew_leases",
-        "_wait_for_snaps",
-        "_start_tasks",
-        "_trim_some",
+        (dmclock, "clean"),
+        (drive, "in_slices"),
+        (threads, "choose_wpq"),
+        (commits, "trims_go_on"),
+        (loop, "rare_event"),
+        (loop, "_clean_queue"),
+        (loop, "_renew_leases"),
+        *(
+            (module, name)
+            for module in (recovery, scrub, snaptrim, deletion, background)
+            for name, function in vars(module).items()
+            if isinstance(function, FunctionType) and function.__module__ == module.__name__
+        ),
     }
 )
 """Functions that are called, not inlined."""
 
 
 class Functions(NamedTuple):
-    """The kernel's entries, and whether they are compiled (then they take arrays, else lists are quicker)."""
+    """The kernel's entries, and whether they are compiled (then they take arrays, else objects are quicker)."""
 
     compiled: bool
     run: Callable[..., None]
-    drive: Callable[..., float]
+    run_queues: Callable[..., float]
     cached: bool = False
     """Whether the machine code can be kept."""
 
@@ -73,26 +80,45 @@ def available() -> bool:
 
 @lru_cache(maxsize=2)
 def functions(compile_them: bool = True) -> Functions:
-    """`run` and `drive`, compiled (at their first call) where that is wanted and possible."""
+    """`run` and `run_queues`, compiled (at their first call) where that is wanted and possible."""
     if not compile_them or not available():
-        return Functions(False, kernel.run, kernel.drive)
+        return Functions(False, loop.run, dmclock.run_queues)
     # seconds to import, and not everywhere installed
     import numba
 
     # numba's type information lacks what turns reference counting off
     njit: Any = numba.njit
-    bound: Dict[str, Any] = dict(vars(kernel))
-    cached = True
-    for name, function in vars(kernel).items():
-        if isinstance(function, FunctionType) and function.__module__ == kernel.__name__:
-            own = FunctionType(function.__code__, bound, name, function.__defaults__)
-            own.__module__ = kernel.__name__
-            entry = name in ENTRIES
-            inlined = not entry and name not in SELDOM
-            options = {"error_model": "numpy", "_nrt": False, "forceinline": inlined}
-            try:
-                bound[name] = njit(own, cache=entry, **options)
-            except RuntimeError:
-                # neither the source's directory nor the user's cache can be written: compiled anew in every process
-                bound[name], cached = njit(own, cache=False, **options), False
-    return Functions(True, bound["run"], bound["drive"], cached)
+    package = Path(loop.__file__).parent
+    folder = folder_for(digest_of([*package.glob("*.py"), Path(__file__)]), package)
+    compiled: Dict[Any, Any] = {}
+    # nor does it have what numba makes of the environment
+    config: Any = numba.config
+    elsewhere = config.CACHE_DIR
+    try:
+        # a function takes its folder when it is made
+        config.CACHE_DIR = str(folder or "")
+        for module in MODULES:
+            bound = {name: compiled.get(_key(value), value) for name, value in vars(module).items()}
+            for name, function in vars(module).items():
+                if isinstance(function, FunctionType) and function.__module__ == module.__name__:
+                    own = FunctionType(function.__code__, bound, name, function.__defaults__)
+                    own.__module__ = module.__name__
+                    entry = name in ENTRIES
+                    inlined = not entry and (module, name) not in SELDOM
+                    bound[name] = compiled[function] = njit(
+                        own,
+                        cache=entry and folder is not None,
+                        error_model="numpy",
+                        _nrt=False,
+                        forceinline=inlined,
+                        # nobody but the kernel calls it
+                        no_cpython_wrapper=not entry,
+                        no_cfunc_wrapper=True,
+                    )
+    finally:
+        config.CACHE_DIR = elsewhere
+    return Functions(True, compiled[loop.run], compiled[dmclock.run_queues], folder is not None)
+
+
+def _key(value: Any) -> Any:
+    return value if isinstance(value, FunctionType) else None

@@ -7,7 +7,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ceph_tuner.twin import kernel
+from ceph_tuner.twin.kernel import records
 from ceph_tuner.twin.knobs_in_force import class_of, delete_cost
 from ceph_tuner.twin.model import ClusterModel
 
@@ -20,19 +20,26 @@ class PgTask(NamedTuple):
     kind: int
     pg: int
     objects: int
-    target: int
-    """Place in the acting set of the OSD that objects are recovered onto."""
-    service: int
-    endless: int
-    size: int
+    """Or clones."""
+    lane: int
+    """Class of its items."""
+    copies: int
     k: int
     object_bytes: float
-    cost: float
-    push_cost: float
-    read_class: float
-    pull_cost: float
+    """On one OSD; 0 of a shallow scrub."""
     start_s: float
-    work: int
+    target: int = 0
+    """Place in the acting set of the OSD that objects are recovered onto."""
+    read_lane: int = 0
+    """Class of reads that recover an erasure-coded object."""
+    endless: int = 0
+    scrubbed_bytes: float = 0.0
+    """What a scrub counts an object as, deep or shallow."""
+    clone_bytes: float = 0.0
+    cost_bytes: float = 0.0
+    """An object's item, where no setting decides it."""
+    cost_is_fixed: int = 0
+    """1 where every item costs that, whatever it does."""
 
 
 def pg_tasks(
@@ -59,12 +66,12 @@ def pg_tasks(
         ]  # fmt: skip
         affected = [pg for pg, target in enumerate(targets) if target >= 0]
         objects = _shared_out(work.objects * share, affected, len(acting), random)
-        number = kernel.DEGRADED if work.degraded else kernel.MISPLACED
+        number = records.DEGRADED if work.degraded else records.MISPLACED
         for pg, count in enumerate(objects):
             if count:
                 tasks.append(
-                    PgTask(number, first + pg, count, targets[pg], class_of(kind, model), 0, pool.size, pool.k, size,
-                           0.0, 0.0, float(reads), 0.0, work.start_s, len(tasks))
+                    PgTask(number, first + pg, count, class_of(kind, model), pool.size, pool.k, size, work.start_s,
+                           target=targets[pg], read_lane=reads)
                 )  # fmt: skip
     for scrub in model.scrub:
         pool, (first, acting) = model.pool(scrub.pool), pools[scrub.pool]
@@ -72,27 +79,27 @@ def pg_tasks(
         for pg, count in enumerate(_shared_out(scrub.objects * share, range(len(acting)), len(acting), random)):
             if count:
                 tasks.append(
-                    PgTask(kernel.SCRUB, first + pg, count, 0, class_of("scrub", model), 0 if scrub.once else 1,
-                           pool.size, pool.k, size if scrub.deep else 0.0, size, 0.0, 0.0, 0.0, scrub.start_s,
-                           len(tasks))
+                    PgTask(records.SCRUB, first + pg, count, class_of("scrub", model), pool.size, pool.k,
+                           size if scrub.deep else 0.0, scrub.start_s, endless=int(not scrub.once),
+                           scrubbed_bytes=size)
                 )  # fmt: skip
     for trim in model.snaptrim:
         pool, (first, acting) = model.pool(trim.pool), pools[trim.pool]
         for pg, count in enumerate(_shared_out(trim.clones * share, range(len(acting)), len(acting), random)):
             if count:
                 tasks.append(
-                    PgTask(kernel.SNAPTRIM, first + pg, count, 0, class_of("snaptrim", model), 0, pool.size, pool.k,
-                           float(trim.object_bytes), 0.0, 0.0, 0.0,
-                           float(trim.object_bytes if trim.clone_bytes is None else trim.clone_bytes), trim.start_s,
-                           len(tasks))
+                    PgTask(records.SNAPTRIM, first + pg, count, class_of("snaptrim", model), pool.size, pool.k,
+                           float(trim.object_bytes), trim.start_s,
+                           clone_bytes=float(trim.object_bytes if trim.clone_bytes is None else trim.clone_bytes))
                 )  # fmt: skip
+    cost, fixed = delete_cost(model)
     for delete in model.deletion:
         pool, (first, acting) = model.pool(delete.pool), pools[delete.pool]
         for pg, count in enumerate(_shared_out(delete.objects * share, range(len(acting)), len(acting), random)):
             if count:
                 tasks.append(
-                    PgTask(kernel.DELETION, first + pg, count, 0, class_of("pg deletion", model), 0, pool.size,
-                           pool.k, 0.0, *delete_cost(model), 0.0, 0.0, delete.start_s, len(tasks))
+                    PgTask(records.DELETION, first + pg, count, class_of("pg deletion", model), pool.size, pool.k, 0.0,
+                           delete.start_s, cost_bytes=fixed or cost, cost_is_fixed=int(fixed > 0.0))
                 )  # fmt: skip
     return tasks
 

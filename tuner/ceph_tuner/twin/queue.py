@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import deque
 from typing import Deque, NamedTuple, Tuple, Union
 
-from ceph_tuner.twin import kernel
+from ceph_tuner.twin.kernel import dmclock
+from ceph_tuner.twin.kernel.dmclock import CLASSES
+from ceph_tuner.twin.kernel.layout import new
 
-CLASSES = 3
 IDLE_AGE_S, ERASE_AGE_S, CHECK_TIME_S = 300.0, 600.0, 60.0
 
 
@@ -39,7 +40,9 @@ class DmClockQueue:
     """Requests of the three classes, served as Ceph serves them. Times in seconds, costs in bytes."""
 
     def __init__(self) -> None:
-        self._floats, self._ints = kernel.new_queues(1)
+        self._queue = new(dmclock.Queue)
+        for own in self._queue.classes:
+            own.idle = 1
         self._waiting: Tuple[Deque[Tuple[int, float, float]], ...] = (deque(), deque(), deque())
         self._marks: Deque[Tuple[float, int]] = deque()
 
@@ -51,31 +54,31 @@ class DmClockQueue:
         for name, value in (("reservation", reservation), ("weight", weight), ("limit", limit)):
             if not 0 <= value < float("inf"):
                 raise ValueError(f"{name}(={value}) must be 0 or more and finite")
-        kernel.set_class(self._floats, self._ints, 0, _class(class_id), reservation, weight, limit)
+        dmclock.set_class(self._queue.classes[_class(class_id)], reservation, weight, limit)
 
     def add(self, time: float, request_id: int, class_id: int, cost: float) -> None:
         """A request enters at `time`."""
         if not 0 < cost < 2**32:
             raise ValueError(f"cost(={cost}) must be between 1 and 2^32 - 1 bytes")
         self._waiting[_class(class_id)].append((request_id, time, cost))
-        kernel.add(self._floats, self._ints, 0, class_id, time, cost)
+        dmclock.add(self._queue, class_id, time, cost)
 
     def pull(self, now: float) -> Answer:
         """The request to serve at `now`, or when to ask again, or None."""
-        kind, class_id, when = kernel.choose(self._floats, self._ints, 0, now)
-        if kind == kernel.NONE:
+        kind, class_id, when = dmclock.choose(self._queue, now)
+        if kind == dmclock.NONE:
             return None
-        if kind == kernel.FUTURE:
+        if kind == dmclock.FUTURE:
             return Later(float(when))
         requests = self._waiting[class_id]
         request_id, _, cost = requests.popleft()
         following = requests[0] if requests else (0, 0.0, 0.0)
-        kernel.take(self._floats, self._ints, 0, kind, class_id, cost, following[1], following[2])
-        return Served(request_id, int(class_id), "reservation" if kind == kernel.BY_RESERVATION else "weight")
+        dmclock.take(self._queue, kind, class_id, cost, following[1], following[2])
+        return Served(request_id, int(class_id), "reservation" if kind == dmclock.BY_RESERVATION else "weight")
 
     def clean(self, now: float) -> None:
         """Every CHECK_TIME_S, as the library does: quiet classes lose their place in the proportions, old ones go."""
-        self._marks.append((now, int(self._ints[kernel.TICK])))
+        self._marks.append((now, self._queue.tick))
         erase_tick = 0
         while self._marks and self._marks[0][0] <= now - ERASE_AGE_S:
             erase_tick = self._marks.popleft()[1]
@@ -84,4 +87,4 @@ class DmClockQueue:
             if marked > now - IDLE_AGE_S:
                 break
             idle_tick = tick
-        kernel.clean(self._floats, self._ints, 0, erase_tick, idle_tick)
+        dmclock.clean(self._queue, erase_tick, idle_tick)

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from ceph_tuner.errors import InputError
 from ceph_tuner.releases import Settings, Value
-from ceph_tuner.twin import kernel
 from ceph_tuner.twin.compiled import functions
-from ceph_tuner.twin.kernel_arrays import START_S, KernelArrays
+from ceph_tuner.twin.kernel import records
+from ceph_tuner.twin.kernel.state import bring_back, over_arrays, over_objects
+from ceph_tuner.twin.kernel_tables import START_S, KernelTables
 from ceph_tuner.twin.knobs_in_force import class_rates, completed
 from ceph_tuner.twin.model import ClusterModel
 
@@ -72,11 +73,11 @@ class PgWork(NamedTuple):
 
 
 WORK_KINDS = {
-    kernel.DEGRADED: "degraded",
-    kernel.MISPLACED: "misplaced",
-    kernel.SCRUB: "scrub",
-    kernel.SNAPTRIM: "snaptrim",
-    kernel.DELETION: "deletion",
+    records.DEGRADED: "degraded",
+    records.MISPLACED: "misplaced",
+    records.SCRUB: "scrub",
+    records.SNAPTRIM: "snaptrim",
+    records.DELETION: "deletion",
 }
 
 
@@ -89,10 +90,11 @@ class Simulation:
         self.model = model
         self._functions = functions(compiled)
         in_force = completed(settings, model.release)
-        self._arrays = KernelArrays(model, seed)
-        self._floats, self._ints, self._named = self._arrays.floats, self._arrays.ints, self._arrays.named
-        self._count = self._arrays.osds
-        self.share = self._arrays.share
+        self._layout = KernelTables(model, seed)
+        self._tables = self._layout.tables
+        self._state = over_arrays(self._tables)
+        self._count = self._layout.osds
+        self.share = self._layout.share
         """Of the cluster, what is simulated."""
         self._settings: List[Settings] = [in_force] * self._count
         self.configure(settings)
@@ -105,13 +107,17 @@ class Simulation:
     @property
     def now(self) -> float:
         """Seconds since the start."""
-        return float(self._floats[kernel.G_NOW]) - START_S
+        return self._clock - START_S
+
+    @property
+    def _clock(self) -> float:
+        return float(self._tables["progress"]["now_s"][0])
 
     @property
     def events(self) -> int:
         """Events so far: requests added and served, messages, completions."""
-        counts = self._ints
-        return int(counts[kernel.C_EVENTS] + counts[kernel.C_SERVED])
+        progress = self._tables["progress"][0]
+        return int(progress["events"] + progress["served"])
 
     def settings_of(self, osd: int) -> Settings:
         """What an OSD's scheduler uses."""
@@ -121,15 +127,14 @@ class Simulation:
         """Let time pass."""
         if not seconds >= 0:
             raise ValueError(f"seconds(={seconds}) must be 0 or more")
-        until = float(self._floats[kernel.G_NOW]) + seconds
+        until = self._clock + seconds
         if self._functions.compiled:
-            self._functions.run(self._floats, self._ints, until)
+            self._functions.run(self._state, until)
         else:
-            # lists are three times as quick to index from Python, and hold the same doubles
-            floats, ints = self._floats.tolist(), self._ints.tolist()
-            self._functions.run(floats, ints, until)
-            self._floats[:], self._ints[:] = floats, ints
-        if self._ints[kernel.C_FULL]:
+            state = over_objects(self._tables)
+            self._functions.run(state, until)
+            bring_back(state, self._tables)
+        if self._tables["progress"]["full"][0]:
             raise InputError("twin", f"more requests at a time than foreseen after {self.now:.3f} s", "a smaller model")
 
     def configure(self, settings: Mapping[str, Value], osds: Optional[Sequence[int]] = None) -> None:
@@ -140,72 +145,70 @@ class Simulation:
                 raise InputError(f"osd.{osd}", "no such OSD in the twin", f"osd.0 to osd.{self._count - 1}")
             known = completed(settings, self.model.release) if osds is None else {**self._settings[osd], **settings}
             self._settings[osd] = completed(known, self.model.release)
-            self._arrays.write_limits(osd, self._settings[osd])
-            by_class = class_rates(self._settings[osd], self.model)
-            for shard in range(osd * self.model.osd.shards, (osd + 1) * self.model.osd.shards):
-                for c, rates in enumerate(by_class):
-                    kernel.set_class(self._floats, self._ints, kernel.QUEUE_0 + shard, c, *rates)
+            self._layout.write_limits(osd, self._settings[osd])
+            self._layout.write_rates(osd, class_rates(self._settings[osd], self.model))
 
     def counters(self) -> Counters:
         """Everything that the OSDs counted."""
-        table = self._named["NC"].reshape(self._count, kernel.M_FLOATS).copy()
-        tasks = self._named["TI"].reshape(-1, kernel.T_INTS)[: len(self._arrays.tasks)]
+        osds, tasks = self._tables["osds"], self._of_tasks()
+        table = osds["counters"].copy()
         left = {
-            kind: float(tasks[tasks[:, kernel.T_KIND] == kind, kernel.T_LEFT].sum())
-            for kind in (kernel.DEGRADED, kernel.MISPLACED, kernel.SNAPTRIM)
+            kind: float(tasks["left"][tasks["kind"] == kind].sum())
+            for kind in (records.DEGRADED, records.MISPLACED, records.SNAPTRIM)
         }
-        scrubs = tasks[tasks[:, kernel.T_KIND] == kernel.SCRUB, kernel.T_STATE]
+        scrubs = tasks["state"][tasks["kind"] == records.SCRUB]
+        reads, writes = records.READING, records.WRITING
         return Counters(
             at=self.now,
-            read_ops=table[:, kernel.M_READS],
-            write_ops=table[:, kernel.M_WRITES],
-            read_bytes=table[:, kernel.M_READ_BYTES],
-            write_bytes=table[:, kernel.M_WRITE_BYTES],
-            read_seconds=table[:, kernel.M_READ_S],
-            write_seconds=table[:, kernel.M_WRITE_S],
-            recovery_ops=table[:, kernel.M_RECOVERED],
-            recovery_bytes=table[:, kernel.M_RECOVERED_BYTES],
-            backfill_ops=table[:, kernel.M_BACKFILLED],
-            scrub_objects=table[:, kernel.M_SCRUBBED],
-            scrub_bytes=table[:, kernel.M_SCRUBBED_BYTES],
-            trimmed=table[:, kernel.M_TRIMMED],
+            read_ops=table["operations"][:, reads],
+            write_ops=table["operations"][:, writes],
+            read_bytes=table["operation_bytes"][:, reads],
+            write_bytes=table["operation_bytes"][:, writes],
+            read_seconds=table["operation_s"][:, reads],
+            write_seconds=table["operation_s"][:, writes],
+            recovery_ops=table["recovered_objects"],
+            recovery_bytes=table["recovered_bytes"],
+            backfill_ops=table["backfilled_objects"],
+            scrub_objects=table["scrubbed_objects"],
+            scrub_bytes=table["scrubbed_bytes"],
+            trimmed=table["trimmed_clones"],
             waiting=self._waiting(),
-            waited=table[:, kernel.M_WAIT : kernel.M_WAIT + 3],
-            latency=self._named["HO"].reshape(self._count, 2, kernel.OSD_BUCKETS).copy(),
-            degraded_left=left[kernel.DEGRADED],
-            misplaced_left=left[kernel.MISPLACED],
-            clones_left=left[kernel.SNAPTRIM],
-            scrubbing_pgs=int((scrubs == kernel.RUNNING).sum()),
+            waited=table["waited_s"],
+            latency=osds["latency"].copy(),
+            degraded_left=left[records.DEGRADED],
+            misplaced_left=left[records.MISPLACED],
+            clones_left=left[records.SNAPTRIM],
+            scrubbing_pgs=int((scrubs == records.RUNNING).sum()),
         )
+
+    def _of_tasks(self) -> Array:
+        tasks: Array = self._tables["tasks"][: len(self._layout.work)]
+        return tasks
 
     def clients(self) -> List[ClientCounts]:
         """What each client stream saw."""
-        numbers = self._named["SF"].reshape(-1, kernel.Q_FLOATS)
-        table = self._named["HS"].reshape(-1, 2, kernel.STREAM_BUCKETS)
         return [
-            ClientCounts(float(numbers[n, kernel.Q_OPS]), float(numbers[n, kernel.Q_SECONDS]), table[n].copy())
-            for n in range(len(self.model.clients))
+            ClientCounts(float(row["operations"]), float(row["operation_s"]), row["latency"].copy())
+            for row in self._tables["streams"][: len(self.model.clients)]
         ]
 
     def acting(self, pool: str) -> Array:
         """OSDs of each simulated PG, the primary first, shape (pgs, size)."""
-        acting: Array = self._arrays.pools[pool][1].copy()
+        acting: Array = self._layout.pools[pool][1].copy()
         return acting
 
     def work(self) -> List[PgWork]:
         """Background work, PG by PG."""
-        rows = self._named["TI"].reshape(-1, kernel.T_INTS)[: len(self._arrays.tasks)]
-        found = []
-        for pool, (first, acting) in self._arrays.pools.items():
-            for row in rows[(rows[:, kernel.T_PG] >= first) & (rows[:, kernel.T_PG] < first + len(acting))]:
-                objects, left = int(row[kernel.T_TOTAL]), int(row[kernel.T_LEFT])
-                kind = WORK_KINDS[int(row[kernel.T_KIND])]
-                running = bool(row[kernel.T_STATE] == kernel.RUNNING)
-                found.append(PgWork(pool, int(row[kernel.T_PG]) - first, kind, objects, left, running))
-        return found
+        rows = self._of_tasks()
+        work = []
+        for pool, (first, acting) in self._layout.pools.items():
+            for row in rows[(rows["pg"] >= first) & (rows["pg"] < first + len(acting))]:
+                running = bool(row["state"] == records.RUNNING)
+                kind = WORK_KINDS[int(row["kind"])]
+                work.append(PgWork(pool, int(row["pg"]) - first, kind, int(row["total"]), int(row["left"]), running))
+        return work
 
     def _waiting(self) -> Array:
-        shards = self.model.osd.shards
-        ints = self._ints[kernel.HEADER : kernel.HEADER + self._count * shards * kernel.INTS].reshape(-1, kernel.INTS)
-        waiting: Array = ints[:, kernel.COUNT : kernel.COUNT + 3].reshape(self._count, shards, 3).sum(axis=1)
-        return waiting.astype(float)
+        waiting = self._tables["shards"]["queue"]["classes"]["waiting"]
+        by_osd: Array = waiting.reshape(self._count, self.model.osd.shards, -1).sum(axis=1)
+        return by_osd.astype(float)

@@ -1,0 +1,124 @@
+"""Background work of every kind: what starts it, and where its items, transactions and operations go on."""
+
+from __future__ import annotations
+
+from ceph_tuner.twin.kernel.deletion import batch_deleted, start_deletions
+from ceph_tuner.twin.kernel.drive import requests
+from ceph_tuner.twin.kernel.events import enter, new_item, release, release_operation
+from ceph_tuner.twin.kernel.records import (
+    EC_FIRST,
+    EC_RECOVERY,
+    FREE,
+    GOES_ON,
+    HIGH,
+    PULL,
+    PULLED,
+    PUSH,
+    PUSHED,
+    RECOVER,
+    SCRUB,
+    SCRUB_CHUNK,
+    SCRUB_MAP,
+    SCRUB_STEP,
+    SNAPTRIM,
+    SUBMITS,
+    TRIM,
+    TRIM_REPLICA,
+    WAITING,
+    WAITS,
+    WRITE,
+    WRITING,
+)
+from ceph_tuner.twin.kernel.recovery import (
+    part_durable,
+    push,
+    push_arrived,
+    recovered,
+    recovery_item_ends,
+    shards_read,
+    start_recoveries,
+)
+from ceph_tuner.twin.kernel.scrub import copy_scrubbed, scrub_goes_on, stride_read
+from ceph_tuner.twin.kernel.snaptrim import clone_trimmed, start_trims, trim_clone, wait_for_snaps
+from ceph_tuner.twin.kernel.state import State
+
+
+def begin_task(state: State, number: int) -> None:
+    """A PG's work begins. A scrub waits for its OSD to think of it."""
+    task = state.tasks[number]
+    osd = state.slots[task.pg * state.parameters.width].osd
+    task.state = WAITING
+    if task.kind < SCRUB:
+        start_recoveries(state, task.kind, osd)
+    elif task.kind == SNAPTRIM:
+        start_trims(state, osd)
+    elif task.kind > SNAPTRIM:
+        start_deletions(state, osd)
+
+
+def background_item_ends(state: State, i: int, osd: int, now: float) -> int:
+    """A thread is through with an item of background work: FREE, SUBMITS, GOES_ON or WAITS."""
+    item, own = state.items[i], state.osds[osd]
+    role, number = item.role, item.owner
+    after = SUBMITS
+    if role == RECOVER or (role == PUSHED and state.tasks[number].pending > 0):
+        recovery_item_ends(state, i, now)
+        after = FREE
+    elif role == PULL:
+        push(state, i, number, now)
+        after = FREE
+    elif role == PUSH:
+        push_arrived(state, i)
+    elif role == PUSHED or role == PULLED:
+        release(state, i)
+        recovered(state, number, now)
+        after = FREE
+    elif role == SCRUB_CHUNK:
+        after = stride_read(state, i, osd, now)
+    elif role == SCRUB_MAP:
+        copy_scrubbed(state, i, now)
+        after = FREE
+    elif role == SCRUB_STEP:
+        release(state, i)
+        scrub_goes_on(state, number, now)
+        after = FREE
+    elif role == TRIM or role == TRIM_REPLICA:
+        if own.snaps_writing > 0:
+            wait_for_snaps(state, i, osd)
+            after = WAITS
+        elif role == TRIM_REPLICA:
+            own.snaps_writing += 1
+        else:
+            trim_clone(state, i, osd, now)
+            after = GOES_ON
+            if item.objects_left == 0:
+                release(state, i)
+                after = FREE
+    return after
+
+
+def background_durable(state: State, i: int, now: float) -> None:
+    """A recovered copy, or a batch of deletions, is durable."""
+    item = state.items[i]
+    if item.role == PUSH:
+        part_durable(state, i, item.owner, now)
+    else:
+        batch_deleted(state, i, item.owner)
+
+
+def background_operation_done(state: State, op: int, now: float) -> None:
+    """Clones are trimmed on every replica; an erasure-coded object is read; its stripe is ready to be written."""
+    operation, parameters = state.operations[op], state.parameters
+    phase, owner = operation.phase, operation.owner
+    if phase == EC_FIRST:
+        size = operation.size_bytes
+        operation.phase = WRITING
+        operation.parts_pending = state.streams[owner].size
+        slot, ios = operation.pg * parameters.width, requests(state, size)
+        enter(state, new_item(state, WRITE, HIGH, slot, op, parameters.least_cost_bytes, size, ios))
+        return
+    release_operation(state, op)
+    if phase == EC_RECOVERY:
+        shards_read(state, owner, now)
+    else:
+        clone_trimmed(state, owner)

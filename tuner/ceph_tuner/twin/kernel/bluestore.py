@@ -1,0 +1,74 @@
+"""BlueStore: transactions pass its throttle, their data go to the drive, then they wait for the commit thread."""
+
+from __future__ import annotations
+
+from ceph_tuner.twin.kernel.drive import transfer
+from ceph_tuner.twin.kernel.events import schedule, spread
+from ceph_tuner.twin.kernel.records import COMMIT_BEGINS, Osd
+from ceph_tuner.twin.kernel.state import State
+
+
+def admit(state: State, i: int, osd: int, now: float) -> None:
+    """A transaction enters BlueStore: its data go to the drive, then it waits for the commit thread."""
+    item, own = state.items[i], state.osds[osd]
+    own.throttle_bytes += item.throttle_bytes
+    done = now
+    if item.ios > 0.0:
+        prices = own.prices[0]
+        done = transfer(own.budgets[0], prices, now, item.ios, item.size_bytes)
+        done += spread(state, prices.latency_s)
+        last = own.last_written_at_s
+        done = done if done > last else last
+        own.last_written_at_s = done
+    item.written_at_s = done
+    _await_commit(state, i, osd, done)
+
+
+def _await_commit(state: State, i: int, osd: int, done: float) -> None:
+    """A transaction whose data are written at that time joins those that wait for the commit thread, by time."""
+    items, own = state.items, state.osds[osd]
+    item = items[i]
+    head, tail = own.written_head, own.written_tail
+    if head >= 0 and items[tail].written_at_s <= done:
+        items[tail].next_item = i
+        item.next_item = -1
+        own.written_tail = i
+    elif head < 0 or items[head].written_at_s > done:
+        item.next_item = head
+        own.written_head = i
+        if head < 0:
+            own.written_tail = i
+        if own.committing == 0:
+            schedule(state, done, COMMIT_BEGINS, osd)
+    else:
+        before = items[head]
+        while items[before.next_item].written_at_s <= done:
+            before = items[before.next_item]
+        item.next_item = before.next_item
+        before.next_item = i
+
+
+def blocked(state: State, own: Osd, cost: float) -> bool:
+    """Whether BlueStore's throttle keeps a transaction out (Throttle::_should_wait)."""
+    most, current = state.parameters.throttle_bytes, own.throttle_bytes
+    if most == 0.0:
+        return False
+    if cost <= most:
+        return current + cost > most
+    return current > most
+
+
+def submit(state: State, i: int, osd: int, now: float) -> bool:
+    """A thread hands a transaction to BlueStore; False where the thread must wait with it."""
+    item, own = state.items[i], state.osds[osd]
+    item.throttle_bytes = item.size_bytes + (item.ios + 1.0) * state.parameters.throttle_bytes_per_io
+    if own.throttled_head >= 0 or blocked(state, own, item.throttle_bytes):
+        item.next_item = -1
+        if own.throttled_head < 0:
+            own.throttled_head = i
+        else:
+            state.items[own.throttled_tail].next_item = i
+        own.throttled_tail = i
+        return False
+    admit(state, i, osd, now)
+    return True

@@ -1,0 +1,97 @@
+"""BlueStore's commit thread: it takes what is written, and tells the shards' first threads when that is durable."""
+
+from __future__ import annotations
+
+from ceph_tuner.twin.kernel.bluestore import admit, blocked, submit
+from ceph_tuner.twin.kernel.drive import transfer
+from ceph_tuner.twin.kernel.events import mark_dirty, release, schedule, spread
+from ceph_tuner.twin.kernel.records import COMMIT_BEGINS, COMMIT_ENDS, TRIM, TRIM_LOCAL, TRIM_REPLICA
+from ceph_tuner.twin.kernel.snaptrim import trim_clone
+from ceph_tuner.twin.kernel.state import State
+from ceph_tuner.twin.kernel.threads import start, thread_free
+
+
+def commit_begins(state: State, osd: int, now: float) -> None:
+    """The commit thread takes every transaction whose data are written; the throttle lets others in already."""
+    own, items, parameters = state.osds[osd], state.items, state.parameters
+    first = i = own.written_head
+    if own.committing == 1 or i < 0 or items[i].written_at_s > now:
+        # planned for a transaction that another commit has taken
+        return
+    taken, freed, last, trims = 0, 0.0, -1, 0
+    while i >= 0 and items[i].written_at_s <= now:
+        freed += items[i].throttle_bytes
+        taken += 1
+        if items[i].role >= TRIM_LOCAL and items[i].role <= TRIM_REPLICA:
+            trims += 1
+        last = i
+        i = items[i].next_item
+    items[last].next_item = -1
+    own.committing_head = first
+    own.written_head = i
+    own.committing = 1
+    left = own.throttle_bytes - freed
+    own.throttle_bytes = left if left > 0.5 else 0.0
+    end = transfer(own.budgets[0], own.prices[0], now, parameters.kv_ios, taken * parameters.kv_bytes)
+    # one thread applies them to the key-value store, one after another
+    end += spread(state, parameters.kv_latency_s) + taken * parameters.kv_cpu_s + trims * parameters.trim_kv_cpu_s
+    schedule(state, end, COMMIT_ENDS, osd)
+    waiting = own.throttled_head
+    while waiting >= 0 and not blocked(state, own, items[waiting].throttle_bytes):
+        following = items[waiting].next_item
+        own.throttled_head = following
+        admit(state, waiting, osd, now)
+        if items[waiting].role != TRIM_LOCAL:
+            thread_free(state, state.slots[items[waiting].slot].shard, waiting, now)
+        waiting = following
+    if trims > 0:
+        own.snaps_writing -= trims
+        trims_go_on(state, osd, now)
+
+
+def trims_go_on(state: State, osd: int, now: float) -> None:
+    """The table of snapshots is free: the next thread that waits for it."""
+    own = state.osds[osd]
+    while own.snaps_writing == 0 and own.snaps_head >= 0:
+        i = own.snaps_head
+        item = state.items[i]
+        own.snaps_head = item.next_item
+        shard = state.slots[item.slot].shard
+        free = True
+        if item.role == TRIM:
+            trim_clone(state, i, osd, now)
+            if item.objects_left > 0:
+                free = False
+                start(state, i, now)
+            else:
+                release(state, i)
+        else:
+            own.snaps_writing += 1
+            free = submit(state, i, osd, now)
+        if free:
+            thread_free(state, shard, i, now)
+
+
+def commit_ends(state: State, osd: int, now: float) -> None:
+    """Transactions are durable: their shards' first threads hear of it."""
+    own, items = state.osds[osd], state.items
+    i = own.committing_head
+    own.committing = 0
+    while i >= 0:
+        following = items[i].next_item
+        number = state.slots[items[i].slot].shard
+        shard = state.shards[number]
+        items[i].next_item = -1
+        if shard.durable_head < 0:
+            # whoever sleeps is woken, and looks at the queue as well
+            shard.durable_head = i
+            shard.woken = shard.idle_threads
+            shard.first_looks = shard.commit_woke = 1
+            mark_dirty(state, number)
+        else:
+            items[shard.durable_tail].next_item = i
+        shard.durable_tail = i
+        i = following
+    if own.written_head >= 0:
+        done = items[own.written_head].written_at_s
+        schedule(state, done if done > now else now, COMMIT_BEGINS, osd)

@@ -1,0 +1,334 @@
+"""What the kernel works on: the records of a cluster, and the numbers that its fields hold.
+
+Times are the simulation's clock (s), costs are what a request costs its class (bytes). Items, operations, shards, OSDs,
+slots, streams and tasks are named by their place in their table; -1 is none. An item is in one list at a time: its
+`next_item` is the one after it there.
+
+A slot is a PG's place at one OSD: PG x width of the acting sets + position, the primary's first.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, List
+
+from ceph_tuner.twin.kernel.dmclock import CLASSES, Queue
+from ceph_tuner.twin.kernel.layout import Record
+
+VARIATES = 1 << 16
+"""Random numbers in a table. They come from tables, so that both ways of running the kernel see the same ones."""
+SCRATCH = 1 << 14
+"""Room for what one event brings about, of each kind."""
+CLEAN_S, MARKS = 60.0, 16
+"""The library's check time, and the cleaning marks that a shard keeps (10 are needed)."""
+OSD_BUCKETS, STREAM_BUCKETS, PER_OCTAVE = 32, 1024, 32
+"""Of Ceph's own histograms, of a stream's, and of these to each doubling."""
+
+(
+    WRITE, SUBWRITE, REPLY, READ, SUBREAD, EC_READ, RECOVER, PULL, PUSH, PUSHED, PULLED, SCRUB_STEP, SCRUB_CHUNK,
+    SCRUB_MAP, TRIM, TRIM_LOCAL, TRIM_REPLICA, DELETE,
+) = range(18)  # fmt: skip
+"""Roles of items."""
+HIGH = 3
+"""The strict queue in front: replica writes, answers, erasure-coded sub-reads."""
+REPLICAS = 4
+"""Replica writes in the older queue, where they have a priority of their own."""
+LANES = 5
+"""The three classes, HIGH and REPLICAS."""
+
+READING, WRITING, EC_FIRST, TRIMMING, EC_RECOVERY = range(5)
+"""Phases of operations."""
+CLOSED, OPEN, DRAINS = range(3)
+"""Clients: a queue is kept full; arrivals wait for nothing; a pause begins when nothing is under way (fio's rate)."""
+
+DEGRADED, MISPLACED, SCRUB, SNAPTRIM, DELETION = range(5)
+WORK_KINDS = 5
+"""Background work."""
+WAITING, RUNNING, FINISHED, DISABLED = range(4)
+"""States of tasks."""
+FREE, SUBMITS, GOES_ON, WAITS = range(4)
+"""What a thread does after an item: nothing, hand in its transaction, go on with it, or wait."""
+
+(
+    THREAD_ENDS, COMMIT_BEGINS, COMMIT_ENDS, QUEUE_WAKES, CLIENT_ARRIVES, SCRUB_TICK, TASK_BEGINS, RECOVERY_FREE,
+    LEASES_RENEWED, QUEUE_CLEANED,
+) = range(10)  # fmt: skip
+"""Events: what their index names is an item, OSD, OSD, shard, stream, OSD, task, nothing, nothing, shard."""
+
+
+class Event(Record):
+    """In the event heap."""
+
+    time_s: float
+    kind: int
+    index: int
+
+
+class Due(Record):
+    """In a line that is in the order of time: an item on its way, or a stream whose client goes on."""
+
+    time_s: float
+    number: int
+
+
+class Item(Record):
+    """A request, or another piece of work for a thread."""
+
+    role: int
+    lane: int
+    """Class, HIGH or REPLICAS."""
+    slot: int
+    owner: int
+    """A client's or a clone's operation, else a task."""
+    next_item: int
+    objects_left: int
+    """Objects of a scrub's chunk, or clones of a trim."""
+    strides_left: int
+    """Reads of a scrubbed object (osd_deep_scrub_stride)."""
+    cost_bytes: float
+    size_bytes: float
+    """Read or written by one turn of a thread."""
+    ios: float
+    """What a transaction takes from the drive's budget; below 1 where one I/O serves several."""
+    throttle_bytes: float
+    """What a transaction takes from BlueStore's throttle."""
+    queued_at_s: float
+    written_at_s: float
+    """When a transaction's data are on the drive."""
+
+
+class Operation(Record):
+    """What waits for its parts: a client's operation, a clone's trim on all replicas, an object that is read."""
+
+    owner: int
+    """A stream, or a task."""
+    pg: int
+    phase: int
+    parts_pending: int
+    next_free: int
+    issued_at_s: float
+    arrived_at_s: float
+    size_bytes: float
+
+
+class Shard(Record):
+    """A shard's queues and threads.
+
+    Threads without an item sleep until the queue is not empty any more, or wait for the moment that the queue named. An
+    item that comes into an empty queue wakes them all; into a queue that holds something, it wakes one, and only if one
+    waits for such a moment (OSD::ShardedOpWQ::_enqueue). So a queue that holds back a limited class can leave its shard
+    to a single thread, however many sleep, and what that thread waits for, everything waits for.
+
+    The first thread of a shard also runs what follows a commit: it takes the list of durable transactions, then the
+    next item if there is one, and answers them only when that item is done with (OSD::ShardedOpWQ::_process). So an
+    answer waits for a scrub's read, or for BlueStore's throttle, whenever the first thread does. While it waits for a
+    moment, the first transaction of a commit wakes it, and it goes back to waiting without a look at those that came
+    meanwhile: they lie until that moment has come.
+    """
+
+    queue: Queue
+    osd: int
+    queued: int
+    """Items in all its lanes."""
+    head: Annotated[List[int], LANES]
+    tail: Annotated[List[int], LANES]
+    idle_threads: int
+    """Without an item: asleep, waiting for a moment, or looking."""
+    asleep: int
+    looking: int
+    """Threads that came back from an item and look at the queue."""
+    woken: int
+    first_looks: int
+    """1 where the first thread is among those that look."""
+    ahead_of_first: int
+    """Threads that are woken before the first one."""
+    first_item: int
+    """That the first thread works on."""
+    durable_head: int
+    durable_tail: int
+    """Transactions that nobody has answered yet."""
+    taken_durable: int
+    """Those that the first thread answers after its item."""
+    commit_woke: int
+    """1 where a commit woke the threads just now."""
+    marks_made: int
+    marks: Annotated[List[int], MARKS]
+    """The queue's tick at the last cleanings."""
+    wake_at_s: float
+    """The moment that threads wait for."""
+    later_wake_at_s: float
+    """A moment that was planned before an earlier one, and still comes."""
+
+
+class Budget(Record):
+    """What requests draw on at a drive."""
+
+    ios_free_at_s: float
+    bytes_free_at_s: float
+    last_at_s: float
+    """When the last request got through."""
+    slice_began_s: float
+    slice_ios: float
+    slice_bytes: float
+    """Used in the slice."""
+
+
+class Prices(Record):
+    """What requests take from a budget, and how long they take besides."""
+
+    s_per_io: float
+    s_per_byte: float
+    slice_s: float
+    """0: a continuous budget."""
+    latency_s: float
+
+
+class Limits(Record):
+    """Of background work, by an OSD's settings."""
+
+    max_scrubs: int
+    scrub_chunk: int
+    shallow_scrub_chunk: int
+    concurrent_trims: int
+    trimming_pgs: int
+    max_backfills: int
+    recovery_active: int
+    deleting_pgs: int
+
+
+class Counters(Record):
+    """What an OSD counted; by READING and WRITING, or by class, where it is an array."""
+
+    operations: Annotated[List[float], 2]
+    operation_bytes: Annotated[List[float], 2]
+    operation_s: Annotated[List[float], 2]
+    waited_s: Annotated[List[float], CLASSES]
+    recovered_objects: float
+    recovered_bytes: float
+    backfilled_objects: float
+    scrubbed_objects: float
+    scrubbed_bytes: float
+    trimmed_clones: float
+    deleted_objects: float
+
+
+class Osd(Record):
+    """An OSD's drive, BlueStore, and background work. Writes are 0 and reads 1 in `budgets` and `prices`."""
+
+    budgets: Annotated[List[Budget], 2]
+    prices: Annotated[List[Prices], 2]
+    throttle_bytes: float
+    """Held of BlueStore's throttle."""
+    last_written_at_s: float
+    throttled_head: int
+    throttled_tail: int
+    """Transactions before the throttle; their threads wait with them."""
+    written_head: int
+    written_tail: int
+    """Transactions on the drive, by time, which wait for the commit thread."""
+    committing: int
+    committing_head: int
+    snaps_writing: int
+    """Transactions on the table of snapshots that the commit thread has not picked up."""
+    snaps_head: int
+    snaps_tail: int
+    """Items whose threads wait for that."""
+    recovering: int
+    """Objects."""
+    local_backfills: int
+    remote_backfills: int
+    scrubs: int
+    remote_scrubs: int
+    next_scrub: int
+    """Where the search for the next PG to scrub begins."""
+    trimming_pgs: int
+    deleting_pgs: int
+    task_begin: Annotated[List[int], WORK_KINDS]
+    task_end: Annotated[List[int], WORK_KINDS]
+    """Of each kind of work, the places in `task_order` of the PGs that it leads."""
+    limits: Limits
+    counters: Counters
+    latency: Annotated[List[List[int]], (2, OSD_BUCKETS)]
+    """Operations by bucket of Ceph's own histograms: reads and writes."""
+
+
+class Slot(Record):
+    """A PG at one OSD."""
+
+    osd: int
+    shard: int
+    locked_until_s: float
+
+
+class Stream(Record):
+    """Clients that do the same."""
+
+    first_pg: int
+    pgs: int
+    size: int
+    k: int
+    mode: int
+    depth: int
+    partial_stripe: int
+    under_way: int
+    backlog: int
+    """Operations that are due and wait for a place (OPEN)."""
+    awaits_place: int
+    """1 where the next operation waits for a place (DRAINS)."""
+    draining: int
+    """1 where it waits until nothing is under way (DRAINS)."""
+    rate: float
+    """Operations a second."""
+    read_share: float
+    latency_s: float
+    block_bytes: float
+    write_cost_bytes: float
+    read_cost_bytes: float
+    due_s: float
+    """When the next operation is due (DRAINS)."""
+    pause_s: float
+    """How long the client waits after the last answer (DRAINS)."""
+    operations: float
+    operation_s: float
+    latency: Annotated[List[List[int]], (2, STREAM_BUCKETS)]
+    """Operations by bucket, PER_OCTAVE to a doubling from 1 us on: reads and writes."""
+
+
+class Task(Record):
+    """A PG's part of some background work."""
+
+    kind: int
+    pg: int
+    state: int
+    lane: int
+    """Class of its items."""
+    copies: int
+    k: int
+    target: int
+    """Place in the acting set of the OSD that objects are recovered onto; 0: the primary pulls them."""
+    endless: int
+    total: int
+    """Objects, or clones."""
+    left: int
+    not_begun: int
+    """Objects whose recovery has not begun."""
+    object_under_way: int
+    """1 where one is recovered."""
+    pending: int
+    """What the item under way stands for: parts of an object, copies of a chunk, clones, or objects to delete."""
+    parts: int
+    """In which an object is copied, one after the other."""
+    chunk: int
+    """Objects of the scrub's chunk."""
+    stage: int
+    """Steps of a chunk that are done."""
+    read_lane: int
+    """Class of reads that recover an erasure-coded object."""
+    cost_is_fixed: int
+    """1 where every item of it costs `cost_bytes`, whatever it does."""
+    object_bytes: float
+    cost_bytes: float
+    """An object's item; of a trim an object's head."""
+    clone_cost_bytes: float
+    push_cost_bytes: float
+    pull_cost_bytes: float
+    """0: they bypass the queue."""

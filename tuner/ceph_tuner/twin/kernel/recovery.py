@@ -1,0 +1,190 @@
+"""Recovery and backfill: reservations of PGs, and objects that go from OSD to OSD part by part."""
+
+from __future__ import annotations
+
+from ceph_tuner.twin.kernel.drive import requests
+from ceph_tuner.twin.kernel.events import cost_of, enter, new_item, new_operation, release, schedule, send
+from ceph_tuner.twin.kernel.records import (
+    DEGRADED,
+    EC_RECOVERY,
+    FINISHED,
+    HIGH,
+    MISPLACED,
+    PULL,
+    PULLED,
+    PUSH,
+    PUSHED,
+    RECOVER,
+    RECOVERY_FREE,
+    RUNNING,
+    SUBREAD,
+    WAITING,
+    Task,
+)
+from ceph_tuner.twin.kernel.state import State
+
+
+def start_recoveries(state: State, kind: int, osd: int) -> None:
+    """Start the PGs of that kind that wait at their primary, as far as its reservations and its replicas' go."""
+    own = state.osds[osd]
+    for place in range(own.task_begin[kind], own.task_end[kind]):
+        number = state.task_order[place]
+        task = state.tasks[number]
+        if task.state != WAITING:
+            continue
+        if own.local_backfills >= own.limits.max_backfills:
+            return
+        slot = task.pg * state.parameters.width
+        free = True
+        for other in range(1, task.copies):
+            if _reserves(task, other):
+                replica = state.osds[state.slots[slot + other].osd]
+                free = free and replica.remote_backfills < replica.limits.max_backfills
+        if free:
+            own.local_backfills += 1
+            _reserve(state, task, 1)
+            task.state = RUNNING
+            pump(state, number)
+
+
+def _reserves(task: Task, place: int) -> bool:
+    """Whether the replica at that place of the acting set takes part."""
+    return task.kind == DEGRADED or place == task.target
+
+
+def _reserve(state: State, task: Task, change: int) -> None:
+    """Take the replicas' reservations (1), or give them back (-1)."""
+    slot = task.pg * state.parameters.width
+    for place in range(1, task.copies):
+        if _reserves(task, place):
+            state.osds[state.slots[slot + place].osd].remote_backfills += change
+
+
+def pump(state: State, number: int) -> None:
+    """Begin with a PG's next object: one at a time (osd_recovery_max_single_start), osd_recovery_max_active per OSD."""
+    task = state.tasks[number]
+    slot = task.pg * state.parameters.width
+    own = state.osds[state.slots[slot].osd]
+    if task.not_begun > 0 and task.object_under_way == 0 and own.recovering < own.limits.recovery_active:
+        task.object_under_way = 1
+        own.recovering += 1
+        task.pending = task.parts
+        size = task.object_bytes / task.parts
+        enter(state, new_item(state, RECOVER, task.lane, slot, number, task.cost_bytes, size, 0.0))
+
+
+def recovery_item_ends(state: State, i: int, now: float) -> None:
+    """The item that begins an object, or the answer to a part that others follow, is through: the next part."""
+    item = state.items[i]
+    number = item.owner
+    task = state.tasks[number]
+    if item.role == RECOVER:
+        task.not_begun -= 1
+    if task.k > 0:
+        others = task.k - 1
+        op = new_operation(state, number, task.pg, EC_RECOVERY, others, now)
+        read_shards(state, op, others, task.read_lane, item.size_bytes, now)
+        release(state, i)
+    elif task.target == 0:
+        pull(state, i, number, now)
+    else:
+        push(state, i, number, now)
+
+
+def pull(state: State, i: int, number: int, now: float) -> None:
+    """The primary itself lacks the copy: it asks the first replica for the next part of the object."""
+    item, task = state.items[i], state.tasks[number]
+    item.role = PULL
+    item.slot = task.pg * state.parameters.width + 1
+    item.cost_bytes = task.pull_cost_bytes
+    if task.pull_cost_bytes == 0.0:
+        item.lane = HIGH
+    send(state, i, now + state.parameters.network_s)
+
+
+def push(state: State, i: int, number: int, now: float) -> None:
+    """A part of the object is read: it goes to the OSD that lacks it."""
+    item, task = state.items[i], state.tasks[number]
+    item.role = PUSH
+    item.slot = task.pg * state.parameters.width + task.target
+    cost = task.push_cost_bytes
+    item.cost_bytes = cost if cost > 0.0 else state.parameters.least_cost_bytes
+    if cost == 0.0:
+        item.lane = HIGH
+    send(state, i, now + state.parameters.network_s)
+
+
+def read_shards(state: State, op: int, count: int, lane: int, size: float, now: float) -> None:
+    """Ask other shards of an erasure-coded object for their parts."""
+    slot = state.operations[op].pg * state.parameters.width
+    for place in range(1, count + 1):
+        i = new_item(state, SUBREAD, lane, slot + place, op, cost_of(state, size), size, 0.0)
+        send(state, i, now + state.parameters.network_s)
+
+
+def shards_read(state: State, number: int, now: float) -> None:
+    """All shards of an erasure-coded object are there: what was lost goes to the OSD that lacks it."""
+    task = state.tasks[number]
+    size = task.object_bytes / task.parts
+    slot = task.pg * state.parameters.width
+    push(state, new_item(state, PUSH, task.lane, slot, number, cost_of(state, size), size, 0.0), number, now)
+
+
+def push_arrived(state: State, i: int) -> None:
+    """A part is about to be written."""
+    item = state.items[i]
+    item.ios = requests(state, item.size_bytes)
+
+
+def part_durable(state: State, i: int, number: int, now: float) -> None:
+    """A part is written: its OSD says so, or asks for the next one."""
+    item, task = state.items[i], state.tasks[number]
+    item.lane = task.lane
+    task.pending -= 1
+    more = task.pending > 0
+    if more and task.target == 0 and task.k == 0:
+        pull(state, i, number, now)
+        return
+    if task.target == 0 and not more:
+        # what follows a pull is queued at the price of a push, also where no other copy is missing
+        item.role = PULLED
+        item.cost_bytes = task.cost_bytes
+        enter(state, i)
+        return
+    item.role = PUSHED
+    item.slot = task.pg * state.parameters.width
+    item.cost_bytes = state.parameters.least_cost_bytes
+    send(state, i, now + state.parameters.network_s)
+
+
+def recovered(state: State, number: int, now: float) -> None:
+    """An object has its copy; the next one can begin."""
+    task = state.tasks[number]
+    own = state.osds[state.slots[task.pg * state.parameters.width].osd]
+    own.recovering -= 1
+    task.left -= 1
+    task.object_under_way = 0
+    own.counters.recovered_objects += 1.0
+    own.counters.recovered_bytes += task.object_bytes
+    if task.kind == MISPLACED:
+        own.counters.backfilled_objects += 1.0
+    if task.left == 0:
+        task.state = FINISHED
+        own.local_backfills -= 1
+        _reserve(state, task, -1)
+        schedule(state, now, RECOVERY_FREE, 0)
+    else:
+        pump(state, number)
+    # what another PG of this OSD could not begin for want of a place
+    for kind in range(MISPLACED + 1):
+        for place in range(own.task_begin[kind], own.task_end[kind]):
+            other = state.task_order[place]
+            if state.tasks[other].state == RUNNING:
+                pump(state, other)
+
+
+def recovery_place_free(state: State) -> None:
+    """Recovery and backfill share their places (osd_max_backfills)."""
+    for kind in range(MISPLACED + 1):
+        for osd in range(state.parameters.osds):
+            start_recoveries(state, kind, osd)

@@ -1,0 +1,162 @@
+"""A cluster as the kernel is given it: the tables of its records, compiled or as plain Python."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Dict, List, Mapping, MutableSequence, NamedTuple, Sequence, get_args, get_type_hints
+
+import numpy as np
+
+from ceph_tuner.twin.kernel.layout import Array, Record, as_objects, dtype_of, write_back
+from ceph_tuner.twin.kernel.records import (
+    LANES,
+    Due,
+    Event,
+    Item,
+    Operation,
+    Osd,
+    Shard,
+    Slot,
+    Stream,
+    Task,
+)
+
+
+class Parameters(Record):
+    """Of the whole cluster. They do not change while it runs."""
+
+    shards: int
+    """Of all OSDs."""
+    osds: int
+    width: int
+    """Of the acting sets."""
+    wpq: int
+    """1 where the shards have Ceph's older queue."""
+    shared_scrubs: int
+    """1 where a scrub's own and foreign places are counted together (Reef), 0 where apart (Tentacle)."""
+    read_budget: int
+    """Which of a drive's budgets reads draw on."""
+    message_mask: int
+    turn_mask: int
+    item_room: int
+    operation_room: int
+    event_room: int
+    """Places in use beyond which the run stops: what one event may bring about would not find room."""
+    network_s: float
+    write_cpu_s: float
+    read_cpu_s: float
+    reply_cpu_s: float
+    scan_cpu_s: float
+    trim_cpu_s: float
+    cpu_s_per_byte: float
+    kv_ios: float
+    kv_bytes: float
+    kv_latency_s: float
+    kv_cpu_s: float
+    """The commit thread's time for a transaction."""
+    trim_kv_cpu_s: float
+    trim_ios: float
+    trim_bytes: float
+    throttle_bytes: float
+    """0: none."""
+    throttle_bytes_per_io: float
+    request_bytes: float
+    """The largest request that a drive takes as one."""
+    latency_spread: float
+    least_cost_bytes: float
+    scrub_event_bytes: float
+    """What the scrubber's small items cost."""
+    scrub_stride_bytes: float
+    scrub_backoff: float
+    priorities: Annotated[List[float], LANES]
+    """Of the lanes in the older queue."""
+
+
+class Progress(Record):
+    """What changes, of the whole cluster."""
+
+    now_s: float
+    events: int
+    served: int
+    heap_size: int
+    message_head: int
+    message_tail: int
+    turn_head: int
+    turn_tail: int
+    free_item: int
+    free_operation: int
+    next_uniform: int
+    next_exponential: int
+    entering: int
+    answered: int
+    dirty: int
+    """How many are in the scratch tables of these names."""
+    dearest_cost_bytes: int
+    """In the older queue."""
+    full: int
+    """1 where the tables were too small to go on."""
+
+
+class State(NamedTuple):
+    """A cluster: what every function of the kernel is given."""
+
+    parameters: Parameters
+    progress: Progress
+    uniforms: Sequence[float]
+    exponentials: Sequence[float]
+    events: Sequence[Event]
+    messages: Sequence[Due]
+    turns: Sequence[Due]
+    items: Sequence[Item]
+    operations: Sequence[Operation]
+    shards: Sequence[Shard]
+    osds: Sequence[Osd]
+    slots: Sequence[Slot]
+    streams: Sequence[Stream]
+    tasks: Sequence[Task]
+    task_order: Sequence[int]
+    entering: MutableSequence[int]
+    """Items that enter their queues now."""
+    dirty: MutableSequence[int]
+    """Shards that have a thread to give away."""
+    answered: MutableSequence[int]
+    """Operations whose parts are all there."""
+
+
+SINGLE = frozenset({"parameters", "progress"})
+"""Fields that are one record; the others are tables."""
+
+
+def _elements() -> Dict[str, Any]:
+    hints = get_type_hints(State)
+    return {name: hint if name in SINGLE else get_args(hint)[0] for name, hint in hints.items()}
+
+
+ELEMENTS = _elements()
+"""What each field of a state holds: a record, int or float."""
+
+
+def new_table(name: str, length: int = 1) -> Array:
+    """A field's table, all zero."""
+    return np.zeros(length, dtype_of(ELEMENTS[name]))
+
+
+def over_arrays(tables: Mapping[str, Array]) -> State:
+    """For compiled functions: the tables themselves."""
+    return State._make(tables[name][0] if name in SINGLE else tables[name] for name in State._fields)
+
+
+def over_objects(tables: Mapping[str, Array]) -> State:
+    """For plain Python: records as objects with the same values; numbers are the tables' own, which are as quick."""
+    values: Dict[str, Any] = {
+        name: as_objects(element, tables[name]) if element not in (int, float) else tables[name].data
+        for name, element in ELEMENTS.items()
+    }
+    return State._make(values[name][0] if name in SINGLE else values[name] for name in State._fields)
+
+
+def bring_back(state: State, tables: Mapping[str, Array]) -> None:
+    """What plain Python changed in the objects, into the tables."""
+    for name, element in ELEMENTS.items():
+        if name != "parameters" and element not in (int, float):
+            values = getattr(state, name)
+            write_back(element, [values] if name in SINGLE else values, tables[name])

@@ -1,0 +1,71 @@
+"""Where the kernel's machine code is kept: a folder for each state of its sources.
+
+numba keeps machine code by the one file that holds the compiled function, and would not notice a change in another. So
+every process names its folder by a digest of all of them. numba itself replaces files in one step, so processes may
+write at once. Folders that nobody used for a week go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Iterable, Iterator, Optional
+
+FOLDER = "ceph-tuner-kernel"
+UNUSED_S = 7 * 86400.0
+
+
+def digest_of(sources: Iterable[Path]) -> str:
+    """Digest of files, by their names and what is in them."""
+    digest = hashlib.sha256()
+    for path in sorted(sources):
+        content = path.read_bytes()
+        digest.update(f"{path.name} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()[:24]
+
+
+def folder_for(digest: str, beside: Path) -> Optional[Path]:
+    """A folder of that digest that can be written; None where there is none.
+
+    In order: in NUMBA_CACHE_DIR where that is set; in `__pycache__` beside the sources; in the user's cache directory.
+    """
+    for root in _roots(beside):
+        folder = root / FOLDER / digest
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            # root may write where nothing can be written, and a directory may be full
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+            os.utime(folder)
+        except OSError:
+            continue
+        _remove_unused(folder)
+        return folder
+    return None
+
+
+def _roots(beside: Path) -> Iterator[Path]:
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        yield Path(os.environ["NUMBA_CACHE_DIR"])
+        return
+    yield beside / "__pycache__"
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if os.path.isabs(home):
+        yield Path(home)
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove the other folders beside this one that nobody used for a week: a process that did marks its own."""
+    for other in folder.parent.iterdir():
+        try:
+            unused = other != folder and time.time() - other.stat().st_mtime > UNUSED_S
+        except OSError:
+            # another process was quicker
+            continue
+        if unused:
+            shutil.rmtree(other, ignore_errors=True)
