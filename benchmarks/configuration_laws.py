@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ceph_tuner.settings import same_value
 from ceph_tuner.journal import APPLIED, UNDONE, Entry
+from ceph_tuner.settings import same
 
 Key = Tuple[str, str]
 """Section and option."""
@@ -39,7 +39,7 @@ def taken_back(table: Table, entries: Sequence[Entry]) -> Dict[Key, str]:
         if entry.state != UNDONE:
             for restore in entry.restores:
                 now = folded.get(restore.key)
-                if now != restore.value and any(_same(now, value) for value in restore.ours):
+                if now != restore.value and any(same(now, value) for value in restore.ours):
                     folded.pop(restore.key, None)
                     if restore.value is not None:
                         folded[restore.key] = restore.value
@@ -60,9 +60,5 @@ def planned(entries: Sequence[Entry], others: Table, others_since: Mapping[Key, 
 
 def _differences(law: str, table: Table, wanted: Table) -> Iterator[Breach]:
     for key in sorted({*table, *wanted}):
-        if not _same(table.get(key), wanted.get(key)):
+        if not same(table.get(key), wanted.get(key)):
             yield Breach(law, f"{key[0]} {key[1]} is {table.get(key)}, and should be {wanted.get(key)}")
-
-
-def _same(one: Optional[str], other: Optional[str]) -> bool:
-    return one is other if one is None or other is None else same_value(one, other)

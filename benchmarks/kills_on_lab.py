@@ -37,9 +37,9 @@ import runs_file
 from configuration_laws import Breach, Table, breaches
 
 from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.machine import SystemClock
 from ceph_tuner.clusters.opening import Cluster
 from ceph_tuner.clusters.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
+from ceph_tuner.clusters.system_clock import SystemClock
 from ceph_tuner.errors import ClusterTimeout, InputError, JournalDamaged, LabFailed, TunerError
 from ceph_tuner.journal import PREFIX as JOURNAL
 from ceph_tuner.journal import UNDONE, Entry, Journal

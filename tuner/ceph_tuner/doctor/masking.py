@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import DefaultDict, Dict, List, NamedTuple, Set
 
-from ceph_tuner.deciding import Database, same_value
+from ceph_tuner.deciding import Database
 from ceph_tuner.doctor.facts import Facts
 from ceph_tuner.doctor.finding import MISLEADING, Finding, named, some
 from ceph_tuner.ports import ConfigEntry
+from ceph_tuner.settings import same_value
 from ceph_tuner.target import section_of
 
 _CAPACITIES = ("osd_mclock_max_capacity_iops_", "osd_mclock_max_sequential_bandwidth_")
