@@ -14,7 +14,7 @@
 # make audit   asks the package index for advisories and withdrawn releases among the pins
 # make lowest  the unit tests with the lowest versions that setup.py allows: needs Python 3.11
 # make lock    pins and hashes in requirements/ anew; UPGRADE=1 takes the newest versions
-# make docs    the documentation as HTML, in build/docs
+# make docs    the documentation as HTML, in build/docs/docs
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -83,7 +83,7 @@ ifeq ($(WINDOWS),)
 	$(BIN)/python benchmarks/twin_windows.py --cluster lab --output $(MEASURED)
 endif
 	$(BIN)/python benchmarks/twin_on_lab.py --windows $(MEASURED) \
-	  --output docs/results/twin.json --plot docs/results/twin.png
+	  --output benchmarks/results/twin.json --plot benchmarks/results/twin.png
 
 DRIVES ?= nvme sata-ssd hdd hybrid throttle
 
@@ -177,8 +177,8 @@ picture: setup
 	$(BIN)/python docs/write_picture.py
 
 docs: setup
-	$(BIN)/sphinx-build -q -W --keep-going docs build/docs
-	@echo "build/docs/index.html"
+	$(BIN)/sphinx-build -q -W --keep-going -c docs . build/docs
+	@echo "build/docs/docs/index.html"
 
 clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -1,7 +1,7 @@
 """How long a change takes on a large cluster, of which some OSDs hang and some go down meanwhile, and whom it misses.
 
-    python benchmarks/changes.py --osds 10000 --runs 100 --output docs/results/changes.jsonl
-    python benchmarks/changes.py --render docs/results/changes.jsonl --page docs/results/changes.md
+    python benchmarks/changes.py --osds 10000 --runs 100 --output benchmarks/results/changes.jsonl
+    python benchmarks/changes.py --render benchmarks/results/changes.jsonl --page benchmarks/results/changes.md
 
 The applier, the configuration database by commands and the connection's process are the product's own; what answers is
 `changes_rados.py`: the twin's monitors, and OSDs that take 6 ms for an answer and 50 ms for a value to take effect.

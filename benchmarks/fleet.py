@@ -1,6 +1,6 @@
 """How quickly a fleet's searches go, on local processes and on a local Dask cluster, also with a worker killed midway.
 
-    python benchmarks/fleet.py --clusters 200 --output docs/results/fleet.md
+    python benchmarks/fleet.py --clusters 200 --output benchmarks/results/fleet.md
 
 The clusters are drawn by seed (`fleet_clusters.py`). They are searched in blocks, each block in every setting in turn,
 so that other work on the machine disturbs all of them alike; workers are started before the clock is. Every setting

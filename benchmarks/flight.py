@@ -1,6 +1,6 @@
 """Flies the whole automatic mode over a twin for hours of its time, while everything goes wrong around it.
 
-    python benchmarks/flight.py --hours 24 --seed 1 --output docs/results/flight.json
+    python benchmarks/flight.py --hours 24 --seed 1 --output benchmarks/results/flight.json
 
 The plugin's own code runs, but for the mgr, the clock and the driver's thread (`flight_mgr.py`). Exits with 1 where a
 law of `flight_laws.py` does not hold.

@@ -2,7 +2,7 @@
 
     ceph-tuner lab up --mons 3 --mgrs 2
     python benchmarks/kills_on_lab.py --cluster lab --minutes 30 --seed 1 --output kills.jsonl
-    python benchmarks/kills_on_lab.py --render kills.jsonl --page docs/results/kills.md
+    python benchmarks/kills_on_lab.py --render kills.jsonl --page benchmarks/results/kills.md
 
 Two processes of the program apply, set and take back without end, and so does the plugin by its commands. Meanwhile
 they are killed (SIGKILL), the mgr is killed or failed over, a monitor is slow for a while, and the wall clock of one

@@ -1,7 +1,7 @@
 """How long one tick of the plugin holds the interpreter, and how much memory it takes, by the size of the cluster.
 
     python benchmarks/mgr_scale.py --osds 100 1000 10000 --pgs 5000 50000 500000 --ticks 300 --runs 3
-    python benchmarks/mgr_scale.py --render docs/results/mgr-scale.jsonl --page docs/results/mgr-scale.md
+    python benchmarks/mgr_scale.py --render benchmarks/results/mgr-scale.jsonl --page benchmarks/results/mgr-scale.md
 
 Runs the plugin's sampler on a made-up mgr (`synthetic_mgr.py`), without objectives' scopes and with five of them. Time
 goes on by 5 s a tick without waiting. As many PGs are known as a plugin knows that has run for days. OSDs go down and

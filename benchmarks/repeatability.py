@@ -1,7 +1,7 @@
 """How far windows of the same settings differ on a lab: the spread of each metric in each kind of load.
 
-    python benchmarks/repeatability.py --cluster lab --windows 10 --output docs/results/repeatability.jsonl
-    python benchmarks/repeatability.py --render docs/results/repeatability.jsonl
+    python benchmarks/repeatability.py --cluster lab --windows 10 --output benchmarks/results/repeatability.jsonl
+    python benchmarks/repeatability.py --render benchmarks/results/repeatability.jsonl
 
 Spread is (highest - lowest) / mean over the windows. A line of the output is one window; windows that are there already
 are not measured again. Run it on a machine that does nothing else: the machine's load is written beside each window.

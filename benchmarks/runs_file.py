@@ -17,7 +17,7 @@ def parser(document: str, output: str) -> argparse.ArgumentParser:
     """Options that all of them have; the first line of `document` describes the benchmark."""
     made = argparse.ArgumentParser(description=document.split("\n", maxsplit=1)[0])
     made.add_argument("--until", help="begin no run after this time of day, HH:MM")
-    made.add_argument("--output", type=Path, default=Path("docs/results") / output)
+    made.add_argument("--output", type=Path, default=Path("benchmarks/results") / output)
     made.add_argument("--render", type=Path, help="print the tables of an earlier run, measure nothing")
     made.add_argument("--page", type=Path, help="put the tables between the marks of this page as well")
     return made

@@ -2,7 +2,7 @@
 
     ceph-tuner lab up --mgrs 2
     python benchmarks/soak_on_lab.py --cluster lab --hours 6 --output soak.jsonl
-    python benchmarks/soak_on_lab.py --render soak.jsonl --page docs/results/soak.md
+    python benchmarks/soak_on_lab.py --render soak.jsonl --page benchmarks/results/soak.md
 
 Each sample is a line of the output: what the active mgr's process takes (proc(5)), the keys below the plugin's prefix
 with their bytes, and what the plugin says of itself. A run goes on until the whole file has so many hours, so several

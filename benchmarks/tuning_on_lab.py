@@ -1,9 +1,11 @@
 r"""Tunes a lab from scratch, several times, and holds what was found against the built-in profiles.
 
-    python benchmarks/tuning_on_lab.py --cluster lab --repeats 3 --output docs/results/tuning-on-lab.jsonl
+    python benchmarks/tuning_on_lab.py --cluster lab --repeats 3 --output benchmarks/results/tuning-on-lab.jsonl
     python benchmarks/tuning_on_lab.py --cluster lab --scenarios client-recovery --load-option pool=ec:2+1 \
-        --objectives 'client.p95_ms <= 40 ms;recovery.bytes_s >= 10 MB/s' --output docs/results/tuning-on-lab.jsonl
-    python benchmarks/tuning_on_lab.py --render docs/results/tuning-on-lab.jsonl --page docs/results/tuning-on-lab.md
+        --objectives 'client.p95_ms <= 40 ms;recovery.bytes_s >= 10 MB/s' \
+        --output benchmarks/results/tuning-on-lab.jsonl
+    python benchmarks/tuning_on_lab.py --render benchmarks/results/tuning-on-lab.jsonl \
+        --page benchmarks/results/tuning-on-lab.md
 
 Each run is `ceph-tuner tune --profiles --no-write-back --no-past` with the repeat's number as its seed. One line of the
 output is one run, with every window; a run that is there already is not made again. Rounds come one after the other, so

@@ -1,6 +1,7 @@
-"""Holds the twin against a lab: fitted on at most four settings, it predicts a dozen others that it has not seen.
+r"""Holds the twin against a lab: fitted on at most four settings, it predicts a dozen others that it has not seen.
 
-    python benchmarks/twin_on_lab.py --windows windows.json --output docs/results/twin.json --plot docs/results/twin.png
+    python benchmarks/twin_on_lab.py --windows windows.json --output benchmarks/results/twin.json \
+        --plot benchmarks/results/twin.png
 
 `windows.json` comes from benchmarks/twin_windows.py. The windows labelled in-force and fit-N are fitted on, those
 labelled random-NN predicted, and in-force-again says how far two windows of the same settings differ. Prints Markdown:

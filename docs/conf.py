@@ -1,4 +1,4 @@
-"""How the documentation is built: Markdown by MyST, warnings are errors."""
+"""How the documentation is built (`make docs`): Markdown by MyST, warnings are errors."""
 
 project = "ceph-tuner"
 author = "the ceph-tuner authors"
@@ -8,4 +8,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "ceph-tuner"
-exclude_patterns = ["build"]
+# the source is the repository: links to results are the same here and where the sources are read
+root_doc = "docs/index"
+include_patterns = ["docs/**", "benchmarks/results/**"]
+exclude_patterns = [".*", "build", "tests"]

@@ -122,7 +122,8 @@ def blocks(page: Path) -> List[Block]:
 
 def pages() -> List[Path]:
     """Every page that people read, the generated ones included."""
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+    named = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    return [*named, *sorted(DOCS.rglob("*.md")), *sorted((ROOT / "benchmarks" / "results").glob("*.md"))]
 
 
 def every_block(*languages: str) -> List[Block]:

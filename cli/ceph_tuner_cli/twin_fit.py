@@ -46,7 +46,9 @@ class Given(NamedTuple):
 
 
 def fit(
-    windows: Optional[Path] = typer.Option(None, "--windows", "-w", help="A file of windows (docs/results/twin.md)."),
+    windows: Optional[Path] = typer.Option(
+        None, "--windows", "-w", help="A file of windows (benchmarks/results/twin.md)."
+    ),
     cluster: Optional[str] = AnyClusterOption,
     description: Optional[Path] = typer.Option(
         None, "--cluster-file", help="The described cluster, where windows and lab do not describe it."

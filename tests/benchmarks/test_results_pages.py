@@ -15,7 +15,7 @@ import tuning_on_lab
 from measured_page import measured
 
 TESTS = Path(__file__).resolve().parents[1]
-RESULTS = TESTS.parent / "docs" / "results"
+RESULTS = TESTS.parent / "benchmarks" / "results"
 sys.path.append(str(TESTS / "fuzz"))
 
 import campaign  # noqa: E402

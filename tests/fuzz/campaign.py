@@ -2,7 +2,7 @@
 
     python tests/fuzz/campaign.py --minutes 10 --seed 7
     python tests/fuzz/campaign.py --seed 7 --only store:1234
-    python tests/fuzz/campaign.py --minutes 30 --output docs/results/fuzz.jsonl --page docs/results/fuzz.md
+    python tests/fuzz/campaign.py --minutes 30 --output benchmarks/results/fuzz.jsonl --page benchmarks/results/fuzz.md
 
 A finding is a traceback, a write that was not asked for, an input that takes over 5 s (without the time in which other
 programs had the processors), or memory over 512 MiB.

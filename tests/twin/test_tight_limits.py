@@ -1,6 +1,6 @@
 """The fitted twin beside tight recovery limits, held against the lab's windows.
 
-The fit saw no recovery limit below 0.43; the windows here have 0.19 to 0.32 (docs/results/twin.md).
+The fit saw no recovery limit below 0.43; the windows here have 0.19 to 0.32 (benchmarks/results/twin.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ceph_tuner.twin.parameters import with_values
 
 pytestmark = pytest.mark.usefixtures("kernel_compiled")
 
-RESULTS = Path(__file__).parent.parent.parent / "docs" / "results"
+RESULTS = Path(__file__).parent.parent.parent / "benchmarks" / "results"
 LIMIT, TAIL = "osd_mclock_scheduler_background_recovery_lim", "client.p95_ms"
 TIGHT = 0.35
 

@@ -20,7 +20,7 @@ sample; Lindon, Sanden, Shirikian, arXiv 2205.14762, for its use on deployments.
 
 Three things are added because windows are not independent normal numbers of one deviation, each of which only widens:
 the standard error is Welch's where that is larger, it is inflated by the correlation of neighbouring windows, and the
-deviation has a floor. docs/results/false-alarms.md has the rates of false alarms that are left.
+deviation has a floor. benchmarks/results/false-alarms.md has the rates of false alarms that are left.
 """
 
 from __future__ import annotations

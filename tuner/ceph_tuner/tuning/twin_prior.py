@@ -2,7 +2,7 @@
 
 A run of the twin takes some tens of milliseconds, so a design is simulated once and the metrics are emulated between
 its points by extremely randomised trees (Geurts et al. 2006). They pass through the points of the design, and of the
-emulators that were tried they err least on points that they have not seen (docs/results/search.md).
+emulators that were tried they err least on points that they have not seen (benchmarks/results/search.md).
 
 Glossary
     point    settings as a point of the space's unit cube
