@@ -43,7 +43,7 @@ $(VENV)/.ready: $(VENV)/.runs requirements/development.txt
 # what is missing
 $(VENV)/.runs: setup.py pyproject.toml requirements/program.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
-	  PYTHONPATH=$(CURDIR)/tuner $(PYTHON) -m ceph_tuner.lab.host_packages python3-venv
+	  PYTHONPATH=$(CURDIR)/tuner $(PYTHON) -m ceph_lab.host_packages python3-venv
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/$(LOCKED) requirements/program.txt
 	$(BIN)/$(PROJECT)

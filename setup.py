@@ -4,8 +4,7 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
-ROLES = ("tuner", "cli", "profiles")
-FIRST = {"tuner": "ceph_tuner", "cli": "ceph_tuner_cli", "profiles": "ceph_tuner_profiles"}
+PACKAGES = {"ceph_tuner": "tuner", "ceph_lab": "tuner", "ceph_tuner_cli": "cli", "ceph_tuner_profiles": "profiles"}
 HERE = Path(__file__).parent
 
 setup(
@@ -16,10 +15,13 @@ setup(
     long_description_content_type="text/markdown",
     license="LGPL-2.1-or-later",
     python_requires=">=3.9",
-    package_dir={package: f"{role}/{package}" for role, package in FIRST.items()},
-    packages=[name for role in ROLES for name in find_packages(role, include=["ceph_tuner*"])],
+    package_dir={package: f"{role}/{package}" for package, role in PACKAGES.items()},
+    packages=[
+        name for package, role in PACKAGES.items() for name in find_packages(role, include=[package, f"{package}.*"])
+    ],
     package_data={
-        "ceph_tuner": ["py.typed", "report/page.*", "lab/drives/*.c", "lab/drives/*.h"],
+        "ceph_tuner": ["py.typed", "report/page.*"],
+        "ceph_lab": ["py.typed", "drives/*.c", "drives/*.h"],
         "ceph_tuner_cli": ["py.typed"],
         "ceph_tuner_profiles": ["py.typed", "*.yaml", "**/*.yaml"],
     },
@@ -94,7 +96,7 @@ setup(
     entry_points={
         "console_scripts": ["ceph-tuner = ceph_tuner_cli.main:main"],
         # what runs clusters on this machine, by the names that `--cluster` takes
-        "ceph_tuner.clusters": ["lab = ceph_tuner.lab.cluster:Lab.open"],
+        "ceph_tuner.cluster": ["lab = ceph_lab.cluster:Lab.open"],
     },
     classifiers=[
         "Environment :: Console",

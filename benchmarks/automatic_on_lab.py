@@ -27,14 +27,14 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 import runs_file
 from measured_page import shown
 
-from ceph_tuner.autopilot.audit import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Record, every_trail
-from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.clusters.plugin import OPTION_PREFIX, Plugin
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import InputError, TunerError
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.slo import evaluate, parse_slo
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster import open_cluster
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.plugin import OPTION_PREFIX, Plugin
+from ceph_tuner.core.autopilot.audit_log import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Record, every_trail
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.errors import InputError, TunerError
+from ceph_tuner.core.goals.slo import evaluate, parse_slo
 
 OBJECTIVES = ("client.p99_ms <= 60 ms", "scrub.bytes_s >= 30 MB/s")
 NOISE_S, NOISE_TURNS = 20.0, 5

@@ -27,10 +27,10 @@ from unittest import mock
 
 import runs_file
 
-from ceph_tuner.clusters.opening import connect
-from ceph_tuner.errors import TunerError
-from ceph_tuner.osd_poll import Late, OsdPoll
-from ceph_tuner.releases import TENTACLE
+from ceph_tuner.cluster.opening import connect
+from ceph_tuner.core.changes.osd_poll import Late, OsdPoll
+from ceph_tuner.core.errors import TunerError
+from ceph_tuner.core.knobs.releases import TENTACLE
 
 _HERE = Path(__file__).resolve()
 _PRELUDE = (

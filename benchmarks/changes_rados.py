@@ -1,7 +1,7 @@
 """A stand-in for librados' Python, for `changes.py`: the twin's monitors and many OSDs, whose answers take time.
 
 Every OSD has what the database decides for all, as it was `effect_ms` ago. Some hang, some go down after a while; both
-are drawn by the seed. Installed as the module `rados` of the process behind `clusters/session.py`, which knows nothing.
+are drawn by the seed. Installed as the module `rados` of the process behind `cluster/session.py`, which knows nothing.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import time
 import types
 from typing import Any, Dict, List, Tuple
 
-from ceph_tuner.clusters.twin_monitors import TwinMonitors
-from ceph_tuner.clusters.twin_osd import TwinOsd
-from ceph_tuner.errors import CommandFailed
-from ceph_tuner.releases import TENTACLE
-from ceph_tuner.target import Place
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.errors import CommandFailed
+from ceph_tuner.core.knobs.releases import TENTACLE
+from ceph_tuner.twin_cluster.monitors import TwinMonitors
+from ceph_tuner.twin_cluster.osd import TwinOsd
 
 Answer = Tuple[int, bytes, str]
 OPTIONS = 1900

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ceph_tuner.journal import APPLIED, UNDONE, Entry
-from ceph_tuner.settings import same
+from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry
+from ceph_tuner.core.knobs.settings import same
 
 Key = Tuple[str, str]
 """Section and option."""

@@ -12,7 +12,7 @@ import numpy as np
 from search_problem import Problem
 from skopt.space import Real
 
-from ceph_tuner.bayesian.contract import Constraint, Measured, Settings
+from ceph_tuner.optimise.contract import Constraint, Measured, Settings
 
 THREE_CONSTRAINTS = tuple(range(2, 55, 6))
 """Numbers of the functions with 3 constraints."""

@@ -22,9 +22,9 @@ from unittest import mock
 
 from scipy.stats import t as student
 
-from ceph_tuner.autopilot.contract import ALIKE, BETTER, WORSE, Effect, Pair
-from ceph_tuner.autopilot.effect import effects, harm_ruled_out, worse_at_all
-from ceph_tuner.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, WORSE, Effect, Pair
+from ceph_tuner.core.autopilot.effect import effects, harm_ruled_out, worse_at_all
+from ceph_tuner.core.autopilot.policy import Policy
 
 METRIC = "client.p95_ms"
 POLICY = Policy()
@@ -150,7 +150,7 @@ def student_radius(effective: float, freedom: int, confidence: float) -> float:
 @contextmanager
 def ordinary() -> Iterator[None]:
     """Within this context intervals are plain t-intervals."""
-    module = "ceph_tuner.autopilot.sequential"
+    module = "ceph_tuner.core.autopilot.sequential"
     with mock.patch(f"{module}.radius", student_radius), mock.patch(f"{module}.inflation", return_value=1.0):
         yield
 

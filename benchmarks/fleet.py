@@ -28,10 +28,10 @@ import rich.table
 from fleet_clusters import Counted, nothing, tasks
 from measured_page import put
 
-from ceph_tuner.fleet.advising import Advice, Task
-from ceph_tuner.fleet.advising_all import advise_all
+from ceph_tuner.fleet.advice import Advice, Task
+from ceph_tuner.fleet.advice_for_all import advise_all
 from ceph_tuner.fleet.answers_folder import Nowhere
-from ceph_tuner.recommendation import Effort
+from ceph_tuner.recommend import Effort
 from ceph_tuner.spreading import Began, Ended, GivenUp, Lost, Spread, Told
 from ceph_tuner.spreading.on_dask import OnDask
 from ceph_tuner.spreading.processes import Processes
@@ -78,7 +78,7 @@ SETTINGS = (
 def spread_of(setting: Setting) -> Iterator[Tuple[Spread, Optional[Any]]]:
     """A spread whose workers are there, and for Dask a client to find their processes by."""
     if setting.kind == PROCESSES:
-        with Processes(setting.count, prepare=warm, preload=["fleet_clusters", "ceph_tuner.fleet.advising"]) as spread:
+        with Processes(setting.count, prepare=warm, preload=["fleet_clusters", "ceph_tuner.fleet.advice"]) as spread:
             _wait_for(spread, setting.count)
             yield spread, None
         return

@@ -10,12 +10,12 @@ from unittest import mock
 
 import numpy as np
 
+from ceph_tuner.core.goals.slo import Slo, parse_slo
+from ceph_tuner.core.knobs.releases import MCLOCK_NINE, RELEASES, Settings
 from ceph_tuner.files import cluster_file
-from ceph_tuner.fleet.advising import Task
-from ceph_tuner.recommendation import Effort
-from ceph_tuner.recommendation.describing import question_of
-from ceph_tuner.releases import MCLOCK_NINE, RELEASES, Settings
-from ceph_tuner.slo import Slo, parse_slo
+from ceph_tuner.fleet.advice import Task
+from ceph_tuner.recommend import Effort
+from ceph_tuner.recommend.question import question_of
 from ceph_tuner.spreading import Call as Called
 from ceph_tuner.spreading import Ended, Event, Given, Spread, Tell
 from ceph_tuner.twin import prediction

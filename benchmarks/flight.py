@@ -28,7 +28,7 @@ from flight_laws import Laws
 from flight_mgr import Killed, MgrProcess, Trouble, guard
 from flight_world import World
 
-from ceph_tuner.autopilot.state import ASKING, OFF, RETURNING, WRITING
+from ceph_tuner.core.autopilot.state import ASKING, OFF, RETURNING, WRITING
 from tuner.options import DEFAULTS, policy_of
 
 INTERVAL_S, LATE_S = 10.0, 60.0

@@ -11,8 +11,8 @@ from flight_laws import P95, Laws
 from flight_mgr import MgrProcess, Trouble
 from flight_world import OSDS, World
 
-from ceph_tuner.autopilot.state import APPROVE, AUTO, DRY_RUN, OFF, WAITING
-from ceph_tuner.releases import nine
+from ceph_tuner.core.autopilot.state import APPROVE, AUTO, DRY_RUN, OFF, WAITING
+from ceph_tuner.core.knobs.releases import nine
 
 GOOD = [
     nine((0.7, 4, 0), (0.1, 1, 0.3), (0.0, 1, 0.2)),

@@ -10,14 +10,14 @@ from configuration_laws import Key, breaches
 from flight_mgr import MgrProcess, Trouble
 from flight_world import World
 
-from ceph_tuner.autopilot.audit import ACTS, APPLY, BLOCKS, FAILOVER, PER_BLOCK, PREFIX
-from ceph_tuner.autopilot.manners import outside_hours
-from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import APPROVE, AUTO, HOLDING, RETURNING, TRYING, WRITING
-from ceph_tuner.clusters.commands import STORE_PREFIX
-from ceph_tuner.guard import must_hold
-from ceph_tuner.journal import APPLIED, APPLYING, KEEP, UNDOING, Entry
-from ceph_tuner.slo import Slo, parse_slo
+from ceph_tuner.core.autopilot.audit_log import ACTS, APPLY, BLOCKS, FAILOVER, PER_BLOCK, PREFIX
+from ceph_tuner.core.autopilot.permits import outside_hours
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.state import APPROVE, AUTO, HOLDING, RETURNING, TRYING, WRITING
+from ceph_tuner.core.ceph.commands import STORE_PREFIX
+from ceph_tuner.core.changes.journal import APPLIED, APPLYING, KEEP, UNDOING, Entry
+from ceph_tuner.core.goals.guard import must_hold
+from ceph_tuner.core.goals.slo import Slo, parse_slo
 
 P95 = "client.p95_ms"
 DAY_S = 86400.0

@@ -21,13 +21,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "mgr"))
 from flight_world import WRITES, World
 from mgr_stand_in import CommandResult
 
-from ceph_tuner.autopilot.events import Answered
-from ceph_tuner.clusters.guardian import take_back
-from ceph_tuner.clusters.twin_mgr import Answer, TwinMgr
-from ceph_tuner.errors import TunerError
-from ceph_tuner.lock import Holder, Lock
-from ceph_tuner.ports import Clock, Store
-from ceph_tuner.releases import release_of
+from ceph_tuner.core.autopilot.events import Answered
+from ceph_tuner.core.ceph.ports import Clock, Store
+from ceph_tuner.core.changes.guardian import take_back
+from ceph_tuner.core.changes.lock import Holder, Lock
+from ceph_tuner.core.errors import TunerError
+from ceph_tuner.core.knobs.releases import release_of
+from ceph_tuner.twin_cluster.mgr import Answer, TwinMgr
 from tuner import compat, health
 from tuner.changes import Changes
 from tuner.collect import Collector

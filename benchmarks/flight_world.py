@@ -16,10 +16,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Set
 
 import numpy as np
 
-from ceph_tuner.clusters.twin import TwinCluster, twin_cluster
-from ceph_tuner.clusters.twin_monitors import refusal
-from ceph_tuner.clusters.twin_osd import TwinOsd
-from ceph_tuner.target import Place
+from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.twin.model import (
     KIB,
     MIB,
@@ -33,6 +30,9 @@ from ceph_tuner.twin.model import (
     SnaptrimWork,
 )
 from ceph_tuner.twin.simulation import Simulation
+from ceph_tuner.twin_cluster.cluster import TwinCluster, twin_cluster
+from ceph_tuner.twin_cluster.monitors import refusal
+from ceph_tuner.twin_cluster.osd import TwinOsd
 
 OSDS, HOSTS = 8, 4
 PHASE_S = 1200.0

@@ -36,18 +36,18 @@ import lock_trace
 import runs_file
 from configuration_laws import Breach, Table, breaches
 
-from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.clusters.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import ClusterTimeout, InputError, JournalDamaged, LabFailed, TunerError
-from ceph_tuner.journal import PREFIX as JOURNAL
-from ceph_tuner.journal import UNDONE, Entry, Journal
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.drives import preload
-from ceph_tuner.lab.processes import command_line
-from ceph_tuner.ports import ConfigDatabase, Store, contents
-from ceph_tuner.releases import nine
+from ceph_lab.cluster import Lab
+from ceph_lab.drives import preload
+from ceph_lab.processes import command_line
+from ceph_tuner.cluster import open_cluster
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
+from ceph_tuner.core.ceph.ports import ConfigDatabase, Store, contents
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.changes.journal import PREFIX as JOURNAL
+from ceph_tuner.core.changes.journal import UNDONE, Entry, Journal
+from ceph_tuner.core.errors import ClusterTimeout, InputError, JournalDamaged, LabFailed, TunerError
+from ceph_tuner.core.knobs.releases import nine
 
 HERE = Path(__file__).resolve().parent
 TUNED = HERE.parent / "profiles" / "ceph_tuner_profiles" / "tuned"

@@ -6,7 +6,7 @@ import os
 
 import lock_trace
 
-from ceph_tuner.lock import Lock
+from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner_cli.main import main
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ import runs_file
 from mgr_stand_in import CommandResult
 from synthetic_mgr import CLASSES, SyntheticMgr
 
-from ceph_tuner.history import History
-from ceph_tuner.slo import parse_slo
+from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.measure.history import History
 from monitors import MemoryStore
 from tuner import compat, pg_details
 from tuner.collect import Collector

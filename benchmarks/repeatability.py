@@ -17,10 +17,10 @@ from typing import Any, Mapping, Sequence
 
 import runs_file
 
-from ceph_tuner.lab import scenarios
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.recipes import options_for_window
-from ceph_tuner.lab.scenarios import SETTLE_S
+from ceph_lab import scenarios
+from ceph_lab.cluster import Lab
+from ceph_lab.recipes import options_for_window
+from ceph_lab.scenarios import SETTLE_S
 
 SCENARIOS = ("client", "client-recovery", "client-backfill", "client-scrub", "client-snaptrim", "mixed")
 WANTED = {"mean_ms": 5.0, "p95_ms": 10.0, "_s": 2.0}

@@ -11,7 +11,7 @@ from typing import Any, Dict, Sequence, Tuple
 
 import numpy as np
 
-from ceph_tuner.releases import REEF, SQUID, TENTACLE
+from ceph_tuner.core.knobs.releases import REEF, SQUID, TENTACLE
 from ceph_tuner.twin.model import (
     KIB,
     MIB,

@@ -24,12 +24,12 @@ from scenario_problem import (
     worst_ratio,
 )
 
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.releases import Settings
+from ceph_tuner.core.goals.ranking import loss
+from ceph_tuner.core.goals.slo import Slo, evaluate
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.search.designs import informed_designs
-from ceph_tuner.slo import Slo, evaluate
 from ceph_tuner.twin.observations import negligible
-from ceph_tuner.winner import loss
 
 RANDOM_SETTINGS = 48
 """Drawn uniformly, to see how many of them meet all objectives."""

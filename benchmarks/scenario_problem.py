@@ -14,18 +14,18 @@ import numpy as np
 from scenario_clusters import drawn_cluster, mistaken, pick
 from search_problem import Problem
 
-from ceph_tuner.bayesian.contract import Array, Constraint, Measured
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.recommendation import Effort
-from ceph_tuner.recommendation.runs import run_length_s
-from ceph_tuner.releases import Settings
+from ceph_tuner.core.goals.ranking import HARD_WEIGHT, HEADROOM_WEIGHT, LOSS_CEILING, loss
+from ceph_tuner.core.goals.slo import Bound, Objective, Slo, evaluate
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.optimise.contract import Array, Constraint, Measured
+from ceph_tuner.recommend import Effort
+from ceph_tuner.recommend.runs import run_length_s
 from ceph_tuner.search.space import Space, space_for
-from ceph_tuner.slo import Bound, Objective, Slo, evaluate
-from ceph_tuner.tuning.twin_prior import TwinPrior
+from ceph_tuner.tune.twin_prior import TwinPrior
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.observations import Run, negligible, simulated
-from ceph_tuner.winner import HARD_WEIGHT, HEADROOM_WEIGHT, LOSS_CEILING, loss
 
 BUDGET = 20
 """Trials, what is in force included."""

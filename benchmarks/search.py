@@ -30,7 +30,7 @@ from search_peers import ALL, NEEDS
 from search_problem import Problem
 from search_table import tables
 
-from ceph_tuner.bayesian.contract import Settings
+from ceph_tuner.optimise.contract import Settings
 from ceph_tuner.twin.workers import Workers
 
 Result = Dict[str, Any]

@@ -18,7 +18,7 @@ from search_problem import Problem
 from skopt import Optimizer, Space
 from skopt.space import Categorical, Dimension, Integer
 
-from ceph_tuner.bayesian.contract import Measured, Settings
+from ceph_tuner.optimise.contract import Measured, Settings
 
 RANDOM_TRIALS = 10
 Seen = Tuple[Settings, Mapping[str, Measured]]
@@ -196,11 +196,11 @@ class BoTorch(Peer):
 
 
 class Ours(Peer):
-    """`ceph_tuner.bayesian.SafeOptimiser`; with the problem's priors, or without."""
+    """`ceph_tuner.optimise.SafeOptimiser`; with the problem's priors, or without."""
 
     def __init__(self, problem: Problem, seed: int, with_priors: bool = True) -> None:
         super().__init__(problem, seed)
-        from ceph_tuner.bayesian import Options, SafeOptimiser
+        from ceph_tuner.optimise import Options, SafeOptimiser
 
         self._optimiser = SafeOptimiser(
             problem.cube,

@@ -11,8 +11,8 @@ from typing import Any, Callable, FrozenSet, List, Mapping, Optional, Sequence, 
 import numpy as np
 from skopt.space import Dimension, Real
 
-from ceph_tuner.bayesian.contract import Constraint, Measured, Prior, Settings, Space
-from ceph_tuner.bayesian.space import MixedSpace
+from ceph_tuner.optimise.contract import Constraint, Measured, Prior, Settings, Space
+from ceph_tuner.optimise.space import MixedSpace
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ import time
 from contextlib import contextmanager
 from typing import Callable, Dict, Iterator, List, NamedTuple
 
-from ceph_tuner.applier import Applier
-from ceph_tuner.clusters.opening import Cluster, open_cluster
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster.opening import Cluster, open_cluster
+from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.doctor.shards import Dump, read_tags, served
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.releases import nine
 
 CUSTOM = nine((0, 1, 0.9), (0.2, 1, 0.5), (0.05, 1, 0.4))
 """Clients without a reservation and with a limit, as no built-in profile has them."""

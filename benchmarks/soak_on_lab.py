@@ -33,11 +33,11 @@ import runs_file
 from automatic_on_lab import OBJECTIVES, Mode, load, plugin_options
 from scipy.stats import theilslopes
 
-from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.errors import TunerError
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.processes import identify
+from ceph_lab.cluster import Lab
+from ceph_lab.processes import identify
+from ceph_tuner.cluster import open_cluster
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.errors import TunerError
 
 BLOCK_S = 600.0
 FEWEST_BLOCKS = 6

@@ -21,22 +21,22 @@ from typing import Any, Dict, List
 
 from measured_page import shown
 
-from ceph_tuner.applier import Applier
-from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.lock_owner import may_live, this_process
-from ceph_tuner.clusters.system_clock import SystemClock
+from ceph_lab.cluster import lab_of
+from ceph_lab.recipes import options_for_window
+from ceph_lab.scenarios import scenario
+from ceph_tuner.cluster import open_cluster
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.changes.lock import Lock
+from ceph_tuner.core.changes.lock_owner import may_live, this_process
+from ceph_tuner.core.goals.guard import Limits
+from ceph_tuner.core.goals.slo import evaluate
+from ceph_tuner.core.goals.trial import Run
+from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.files import profile_file, slo_file
-from ceph_tuner.guard import Limits
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.lab.cluster import lab_of
-from ceph_tuner.lab.recipes import options_for_window
-from ceph_tuner.lab.scenarios import scenario
-from ceph_tuner.lock import Lock
-from ceph_tuner.slo import evaluate
-from ceph_tuner.trial import Run
-from ceph_tuner.tuning.interrupts import Interrupts
-from ceph_tuner.tuning.measuring import Measuring, Timing
-from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter
+from ceph_tuner.tune.interrupts import Interrupts
+from ceph_tuner.tune.measurement import Measuring, Timing
+from ceph_tuner.tune.on_cluster import ClusterLookout, JournalledWriter
 from ceph_tuner_cli.tune_page import TuneProgress
 
 ALSO = ("client.iops", "client.mean_ms", "client.p95_ms", "client.p99_ms", "recovery.bytes_s", "scrub.bytes_s")

@@ -34,11 +34,11 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 import runs_file
 from scipy.stats import t as student
 
-from ceph_tuner.guard import broken
-from ceph_tuner.lab.cluster import Lab
+from ceph_lab.cluster import Lab
+from ceph_tuner.core.goals.guard import broken
+from ceph_tuner.core.goals.slo import Slo, all_met, evaluate, parse_slo
+from ceph_tuner.core.goals.trial import IN_FORCE, Trial
 from ceph_tuner.report.words import quantity
-from ceph_tuner.slo import Slo, all_met, evaluate, parse_slo
-from ceph_tuner.trial import IN_FORCE, Trial
 from ceph_tuner_cli.lab_load import scenario_options
 
 SCENARIOS: Mapping[str, Sequence[str]] = {

@@ -28,14 +28,15 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from twin_windows import SHORT
 
-from ceph_tuner.errors import InputError, TunerError
-from ceph_tuner.files import fit_file, windows_file
-from ceph_tuner.lab.twin_model import KNOWN
+from ceph_lab import windows_file
+from ceph_lab.twin_model import KNOWN
+from ceph_tuner.core.errors import InputError, TunerError
+from ceph_tuner.files import fit_file
 from ceph_tuner.twin.calibration import Effort, Fitting
 from ceph_tuner.twin.fit import Fit
+from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.forecast import LEVEL, forecast
 from ceph_tuner.twin.observations import FITTED, WANTED, Observation, negligible
-from ceph_tuner.twin.running import Runner
 
 PREDICTED = "random"
 AGAIN = "in-force-again"

@@ -24,26 +24,26 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 import numpy as np
 import runs_file
 
-from ceph_tuner.applier import Applier
-from ceph_tuner.clusters import Cluster, open_cluster
-from ceph_tuner.clusters.lock_owner import may_live, this_process
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import LabFailed
-from ceph_tuner.guard import Limits
-from ceph_tuner.lab.cluster import Lab, lab_of
-from ceph_tuner.lab.devices import attached
-from ceph_tuner.lab.loads.session import Session
-from ceph_tuner.lab.recipes import options_for_window
-from ceph_tuner.lab.scenarios import Scenario, scenario
-from ceph_tuner.lock import Lock
-from ceph_tuner.releases import Settings
-from ceph_tuner.sample import Measure
+from ceph_lab.cluster import Lab, lab_of
+from ceph_lab.devices import attached
+from ceph_lab.loads.session import Session
+from ceph_lab.recipes import options_for_window
+from ceph_lab.scenarios import Scenario, scenario
+from ceph_tuner.cluster import Cluster, open_cluster
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.changes.lock import Lock
+from ceph_tuner.core.changes.lock_owner import may_live, this_process
+from ceph_tuner.core.errors import LabFailed
+from ceph_tuner.core.goals.guard import Limits
+from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.goals.trial import Run
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.search.space import space_for
-from ceph_tuner.slo import parse_slo
-from ceph_tuner.trial import Run
-from ceph_tuner.tuning.interrupts import Interrupts
-from ceph_tuner.tuning.measuring import Measuring, Timing
-from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter
+from ceph_tuner.tune.interrupts import Interrupts
+from ceph_tuner.tune.measurement import Measuring, Timing
+from ceph_tuner.tune.on_cluster import ClusterLookout, JournalledWriter
 from ceph_tuner_cli.tune_page import TuneProgress
 
 MIXES = ("client-recovery", "client-scrub", "client-snaptrim", "mixed")

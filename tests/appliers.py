@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, Mapping, Optional
 
-from ceph_tuner.applier import Applier
-from ceph_tuner.lock import Holder, Lock
-from ceph_tuner.osd_poll import Progress, silent
-from ceph_tuner.releases import Value, nine
+from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.changes.lock import Holder, Lock
+from ceph_tuner.core.changes.osd_poll import Progress, silent
+from ceph_tuner.core.knobs.releases import Value, nine
 from monitors import TENTACLE, ManualClock, Monitors
 
 CUSTOM: Dict[str, Value] = nine((0.3, 1, 0), (0.2, 2, 0.5), (0.1, 3, 0.4))

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 import mgr_boundaries
-from ceph_tuner.autopilot.audit import KEPT, Audit, Record
-from ceph_tuner.autopilot.pilot import KEY
-from ceph_tuner.autopilot.state import OBSERVING, State
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.clusters.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import TunerError
-from ceph_tuner.journal import UNDONE, Entry, Journal
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.processes import command_line
-from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.slo import parse_slo
+from ceph_lab.cluster import Lab
+from ceph_lab.processes import command_line
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
+from ceph_tuner.core.autopilot.audit_log import KEPT, Audit, Record
+from ceph_tuner.core.autopilot.pilot import KEY
+from ceph_tuner.core.autopilot.state import OBSERVING, State
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.changes.journal import UNDONE, Entry, Journal
+from ceph_tuner.core.errors import TunerError
+from ceph_tuner.core.goals.slo import parse_slo
 
 KNOB = "osd_max_scrubs"
 
@@ -87,7 +87,7 @@ class AutomaticLab:
     def set_up(self) -> None:
         """Install the plugin with the boundaries' counter in it, and switch the automatic mode on."""
         self.plugin.install(enable=False)
-        tuner, policy = (self.lab.mgr_modules / name for name in (MODULE, f"{LIBRARY}/autopilot/policy.py"))
+        tuner, policy = (self.lab.mgr_modules / name for name in (MODULE, f"{LIBRARY}/core/autopilot/policy.py"))
         for path, more in ((policy, WIDER), (tuner / "commander.py", COUNTED)):
             with path.open("a") as installed:
                 installed.write(more)

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import settings
 
 import debian_packages
-from ceph_tuner.errors import TunerError
-from ceph_tuner.lab.bringup import up
-from ceph_tuner.lab.chroot import check_host
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.places import LabPlaces
-from ceph_tuner.lab.state import lab_names, readable_state
-from ceph_tuner.lab.teardown import down
-from ceph_tuner.lab.throttle import host_throttle
+from ceph_lab.bringup import up
+from ceph_lab.chroot import check_host
+from ceph_lab.cluster import Lab
+from ceph_lab.places import LabPlaces
+from ceph_lab.state import lab_names, readable_state
+from ceph_lab.teardown import down
+from ceph_lab.throttle import host_throttle
+from ceph_tuner.core.errors import TunerError
 
 # a shell starts what runs in its background with Ctrl-C ignored, and every program that is tested would inherit that
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

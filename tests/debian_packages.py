@@ -15,10 +15,10 @@ from typing import Sequence
 
 import pytest
 
-from ceph_tuner.errors import TunerError
-from ceph_tuner.lab.host_packages import ensure_packages
-from ceph_tuner.lab.places import cache_directory
-from ceph_tuner.lab.state import locked
+from ceph_lab.host_packages import ensure_packages
+from ceph_lab.places import cache_directory
+from ceph_lab.state import locked
+from ceph_tuner.core.errors import TunerError
 
 
 def on_debian_as_root() -> bool:

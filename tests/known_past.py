@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Dict, Iterator, List, Tuple
 
-from ceph_tuner.exported import PREFIX
+from ceph_tuner.core.measure.exported_metrics import PREFIX
 from ceph_tuner.fleet.past import HOUR_S
 from prometheus_server import PrometheusServer, program
 

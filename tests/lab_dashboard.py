@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence
 
-from ceph_tuner.clusters.dashboard_api import DashboardApi
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import ClusterTimeout, CommandFailed
-from ceph_tuner.lab.cluster import Lab
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster.dashboard_api import DashboardApi
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
 from fake_dashboard import PASSWORD, USER, certificates
 
 ROLE = "ceph-tuner-reader"

@@ -7,10 +7,10 @@ import time
 from contextlib import closing, contextmanager
 from typing import Iterator
 
-from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.plugin import MODULE, OPTION_PREFIX, Plugin
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.lab.cluster import Lab
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster import open_cluster
+from ceph_tuner.cluster.plugin import MODULE, OPTION_PREFIX, Plugin
+from ceph_tuner.core.ceph.system_clock import SystemClock
 from prometheus_server import free_port
 
 CEPHS_OPTION_PREFIX = "mgr/prometheus/"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing, contextmanager
 from typing import Iterator
 
-from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.clusters.plugin import Plugin
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.lab.cluster import Lab
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster import open_cluster
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.plugin import Plugin
+from ceph_tuner.core.ceph.system_clock import SystemClock
 
 
 @contextmanager

@@ -101,7 +101,7 @@ def guardians() -> List[int]:
             words = (entry / "cmdline").read_bytes() if parent == str(os.getpid()) else b""
         except OSError:
             continue
-        if b"ceph_tuner.clusters.guardian" in words:
+        if b"ceph_tuner.core.changes.guardian" in words:
             found.append(int(entry.name))
     return found
 

@@ -21,15 +21,15 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Callable, Collection, Deque, Dict, Iterable, Iterator, List, Optional, Tuple
 
-from ceph_tuner.clusters.tell_each import outcome
-from ceph_tuner.deciding import Database
-from ceph_tuner.errors import CommandFailed, InputError
-from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
-from ceph_tuner.ports import ConfigEntry, OsdOptions, OsdSources
-from ceph_tuner.releases import RELEASES, Release, format_version
-from ceph_tuner.rereading import BANDWIDTHS
-from ceph_tuner.settings import format_settings
-from ceph_tuner.target import Place, covered
+from ceph_tuner.core.ceph.ports import ConfigEntry, OsdOptions, OsdSources
+from ceph_tuner.core.ceph.target import Place, covered
+from ceph_tuner.core.ceph.tell_each import outcome
+from ceph_tuner.core.changes.config_database import Database
+from ceph_tuner.core.changes.shard_rereading import BANDWIDTHS
+from ceph_tuner.core.errors import CommandFailed, InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import RELEASES, Release, format_version
+from ceph_tuner.core.knobs.settings import format_settings
 
 TENTACLE: Release = RELEASES["tentacle"]
 

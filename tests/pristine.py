@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
 
-from ceph_tuner.lab.debian_tree import BuildSteps, bootstrap
-from ceph_tuner.lab.mounts import remove_tree
-from ceph_tuner.lab.places import LabPlaces, cache_directory
-from ceph_tuner.lab.processes import host_environment
-from ceph_tuner.lab.state import lab_names, locked
-from ceph_tuner.lab.teardown import clear
+from ceph_lab.debian_tree import BuildSteps, bootstrap
+from ceph_lab.mounts import remove_tree
+from ceph_lab.places import LabPlaces, cache_directory
+from ceph_lab.processes import host_environment
+from ceph_lab.state import lab_names, locked
+from ceph_lab.teardown import clear
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("git", "make", "python3")

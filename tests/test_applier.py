@@ -7,16 +7,16 @@ from typing import Callable, Collection, Dict, List, Optional, Tuple
 import pytest
 
 from appliers import CUSTOM, FULL, LIMIT, OTHER, Killed, applier, apply, kill_at, survive
-from ceph_tuner.applier import Applier, Undone
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, EffectNotSeen, InputError, Locked, RetryLater, Stopped
-from ceph_tuner.journal import APPLIED, UNDONE
-from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
-from ceph_tuner.lock import LEASE_S, Holder, Lock
-from ceph_tuner.plan import plan_change
-from ceph_tuner.releases import REEF
-from ceph_tuner.rereading import BANDWIDTHS
-from ceph_tuner.settings import format_settings
-from ceph_tuner.target import Place
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.changes.applier import Applier, Undone
+from ceph_tuner.core.changes.journal import APPLIED, UNDONE
+from ceph_tuner.core.changes.lock import LEASE_S, Holder, Lock
+from ceph_tuner.core.changes.plan import plan_change
+from ceph_tuner.core.changes.shard_rereading import BANDWIDTHS
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, EffectNotSeen, InputError, Locked, RetryLater, Stopped
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import REEF
+from ceph_tuner.core.knobs.settings import format_settings
 from monitors import TENTACLE, ManualClock, Monitors, Table
 
 # every boundary of one change, by number

@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from appliers import Killed, applier, apply, kill_at, survive
-from ceph_tuner.errors import InputError
-from ceph_tuner.journal import APPLIED, UNDONE
-from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
-from ceph_tuner.plan import ChangePlan
-from ceph_tuner.releases import Value, nine
-from ceph_tuner.settings import format_settings
-from ceph_tuner.target import covered
+from ceph_tuner.core.ceph.target import covered
+from ceph_tuner.core.changes.journal import APPLIED, UNDONE
+from ceph_tuner.core.changes.plan import ChangePlan
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import Value, nine
+from ceph_tuner.core.knobs.settings import format_settings
 from monitors import TENTACLE, Monitors, Table
 
 pytestmark = pytest.mark.slow

@@ -19,13 +19,13 @@ from typing import Iterator, List, NamedTuple
 import pytest
 
 from automatic_lab import KNOB, AutomaticLab
-from ceph_tuner.autopilot.audit import ACTS, APPLY, FAILOVER, KEPT, TAKEN_BACK, Record, without_outcome
-from ceph_tuner.autopilot.state import ASKING, HOLDING, OBSERVING, OFF, TRYING
-from ceph_tuner.clusters import open_cluster
-from ceph_tuner.journal import APPLIED
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lock import PREFIX as LOCK
-from ceph_tuner.ports import ConfigEntry
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster import open_cluster
+from ceph_tuner.core.autopilot.audit_log import ACTS, APPLY, FAILOVER, KEPT, TAKEN_BACK, Record, without_outcome
+from ceph_tuner.core.autopilot.state import ASKING, HOLDING, OBSERVING, OFF, TRYING
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.changes.journal import APPLIED
+from ceph_tuner.core.changes.lock import PREFIX as LOCK
 from chromium import chromium, opened
 
 pytestmark = pytest.mark.cluster

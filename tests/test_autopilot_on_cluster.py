@@ -14,18 +14,18 @@ from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
-from ceph_tuner.autopilot.audit import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Audit, Record
-from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.clusters.plugin import OPTION_PREFIX, Plugin
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import TunerError
-from ceph_tuner.lab.bringup import up
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.drives import DriveSet
-from ceph_tuner.lab.drives.presets import PRESETS
-from ceph_tuner.lab.teardown import down
-from ceph_tuner.ports import ConfigEntry
+from ceph_lab.bringup import up
+from ceph_lab.cluster import Lab
+from ceph_lab.drives import DriveSet
+from ceph_lab.drives.presets import PRESETS
+from ceph_lab.teardown import down
+from ceph_tuner.cluster import open_cluster
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.plugin import OPTION_PREFIX, Plugin
+from ceph_tuner.core.autopilot.audit_log import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Audit, Record
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.errors import TunerError
 
 pytestmark = pytest.mark.cluster
 

@@ -5,7 +5,7 @@ from typing import List
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.columns import GAP, fitting
+from ceph_tuner.core.columns import GAP, fitting
 
 CELLS = st.lists(st.text("ab ", max_size=40), min_size=1, max_size=4)
 COLUMNS = st.lists(CELLS, min_size=1, max_size=6)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.cost import (
+from ceph_tuner.core.knobs.cost import (
     Hardware,
     allocation,
     item_cost,
@@ -12,7 +12,7 @@ from ceph_tuner.cost import (
     scrub_item_bytes,
     snaptrim_item_bytes,
 )
-from ceph_tuner.releases import QUINCY, QUINCY_EARLY, REEF, RELEASES, TENTACLE, nine
+from ceph_tuner.core.knobs.releases import QUINCY, QUINCY_EARLY, REEF, RELEASES, TENTACLE, nine
 
 # the defaults of a hard disk, with which 18.2.7 and 20.2.4 logged the costs below
 DISK = Hardware(315, 150 * 2**20, 1, "hdd")

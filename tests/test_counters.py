@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.counters import Episodes, Meter, Progress, Report, Rise, Trend, Turns, Work
+from ceph_tuner.core.measure.counters import Episodes, Meter, Progress, Report, Rise, Trend, Turns, Work
 
 
 def test_a_rise_is_the_difference_over_the_time_between_the_stamps() -> None:

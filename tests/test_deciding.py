@@ -5,9 +5,9 @@ from typing import List, Optional, Tuple
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ceph_tuner.deciding import Database, winner
-from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.target import LOCATION_TYPES, Place, section_of
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.target import LOCATION_TYPES, Place, section_of
+from ceph_tuner.core.changes.config_database import Database, winner
 
 SECTIONS = ("global", "osd", "osd.0", "osd.1", "osd/host:h0", "osd/class:ssd", "osd.0/class:ssd", "osd/rack:r1", "mgr")
 MASKED = (*SECTIONS, "global/host:h1", "global/class:hdd", "osd.0/host:h0", "osd/host:h0/class:hdd")

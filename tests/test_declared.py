@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 import pins
 
 ROOT = Path(__file__).resolve().parents[1]
-OURS = {"ceph_tuner", "ceph_tuner_cli", "ceph_tuner_profiles", "tuner"}
+OURS = {"ceph_lab", "ceph_tuner", "ceph_tuner_cli", "ceph_tuner_profiles", "tuner"}
 PEERS = {"botorch", "gpytorch", "torch"}
 """Of benchmarks/search.py, which leaves out those that are not installed."""
 CEPHS = {"mgr_module", "rados", "rbd"}

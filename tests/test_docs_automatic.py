@@ -10,7 +10,7 @@ from typing import List
 
 import pytest
 
-from ceph_tuner.autopilot.policy import Policy, option_name, options
+from ceph_tuner.core.autopilot.policy import Policy, option_name, options
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))

@@ -9,11 +9,11 @@ from typing import Callable, Iterator
 
 import pytest
 
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.clusters.plugin import LIBRARY, MODULE, Plugin
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import TunerError
-from ceph_tuner.lab.cluster import Lab
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.plugin import LIBRARY, MODULE, Plugin
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.errors import TunerError
 from lab_plugin import with_plugin
 
 

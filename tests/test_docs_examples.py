@@ -14,7 +14,9 @@ import typer
 from ruamel.yaml import YAML
 
 import documented
-from ceph_tuner.files import cluster_file, drive_file, fleet_file, pools_file, profile_file, slo_file
+from ceph_lab import drive_file, pools_file
+from ceph_tuner.files import cluster_file, profile_file, slo_file
+from ceph_tuner.fleet import fleet_file
 from ceph_tuner_cli.main import app
 from documented import DOCS, ROOT, Block
 

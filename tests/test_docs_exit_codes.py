@@ -10,9 +10,9 @@ from typing import Any, Dict, Iterator, List, Type
 import pytest
 import typer
 
-from ceph_tuner import errors
-from ceph_tuner.clusters import dashboard
-from ceph_tuner.errors import TunerError
+from ceph_tuner.cluster import dashboard
+from ceph_tuner.core import errors
+from ceph_tuner.core.errors import TunerError
 from ceph_tuner.spreading import WorkersGone
 from ceph_tuner_cli import main
 

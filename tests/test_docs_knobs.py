@@ -11,9 +11,9 @@ from typing import List, Tuple
 
 import pytest
 
-from ceph_tuner.knob import Effect, Knob, Since
-from ceph_tuner.knobs import KNOBS
-from ceph_tuner.releases import format_version
+from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.core.knobs.knob import Effect, Knob, Since
+from ceph_tuner.core.knobs.releases import format_version
 from ceph_tuner_cli.knobs import shown
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "knobs"

@@ -23,10 +23,10 @@ import pytest
 from ruamel.yaml import YAML
 
 import documented
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.clusters.plugin import OPTION_PREFIX
-from ceph_tuner.journal import UNDONE, Journal
-from ceph_tuner.lab.cluster import Lab
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.plugin import OPTION_PREFIX
+from ceph_tuner.core.changes.journal import UNDONE, Journal
 from ceph_tuner_cli.main import main
 from documented import DOCS, ROOT, Command
 from lab_plugin import with_plugin

@@ -11,9 +11,9 @@ from typing import Dict, Iterator, List, Sequence, Tuple
 import pytest
 
 import documented
-from ceph_tuner.clusters.session import Session
-from ceph_tuner.errors import CommandFailed, PermissionRefused
-from ceph_tuner.lab.cluster import Lab
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster.session import Session
+from ceph_tuner.core.errors import CommandFailed, PermissionRefused
 from ceph_tuner_cli.main import main
 from documented import DOCS
 from lab_plugin import with_plugin

@@ -20,7 +20,7 @@ from typing import Dict, Iterator, List, Tuple
 import pytest
 
 import documented
-from ceph_tuner.lab.teardown import down
+from ceph_lab.teardown import down
 from documented import DOCS, ROOT, Block, Command
 
 PAGE = DOCS / "tutorial.md"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.guard import TOLERANCE, Guard, Limits, Sight, broken, must_hold
-from ceph_tuner.slo import parse_slo
+from ceph_tuner.core.goals.guard import TOLERANCE, Guard, Limits, Sight, broken, must_hold
+from ceph_tuner.core.goals.slo import parse_slo
 
 SLO = parse_slo({"objectives": ["client.p95_ms <= 80 ms", "client.iops >= 200", "recovery.bytes_s >= 10 MB/s"]})
 BASELINE = {"client.p95_ms": 100.0, "client.iops": 250.0, "recovery.bytes_s": 26e6}

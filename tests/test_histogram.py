@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.histogram import Histogram, pooled
+from ceph_tuner.core.measure.histogram import Histogram, pooled
 
 EDGES = tuple(0.1 * 2**place for place in range(10))
 counts = st.lists(st.integers(0, 1000), min_size=len(EDGES) + 1, max_size=len(EDGES) + 1)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceph_tuner.history import History, Ring, merged
-from ceph_tuner.sample import Measure, Window
+from ceph_tuner.core.measure.history import History, Ring, merged
+from ceph_tuner.core.measure.sample import Measure, Window
 
 
 class MemoryStore:

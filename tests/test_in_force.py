@@ -5,13 +5,13 @@ from typing import Dict, Mapping
 
 import pytest
 
-from ceph_tuner.errors import CommandFailed, InputError
-from ceph_tuner.in_force import hardware_of, kinds_of, profile_in_force
-from ceph_tuner.knobs import KNOBS, PROFILE
-from ceph_tuner.releases import QUINCY_EARLY, REEF, TENTACLE, Release, Settings, nine
-from ceph_tuner.settings import format_settings
-from ceph_tuner.target import Place
-from ceph_tuner.translate import translate
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.errors import CommandFailed, InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
+from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, TENTACLE, Release, Settings, nine
+from ceph_tuner.core.knobs.settings import format_settings
+from ceph_tuner.core.profiles.in_force import hardware_of, kinds_of, profile_in_force
+from ceph_tuner.core.profiles.translation import translate
 
 TUNED = nine((0.5, 8, 0.0), (0.2, 1, 0.5), (0.05, 1, 0.3))
 

@@ -39,10 +39,10 @@ raise SystemExit(7)
 
 # place -> what a caller does there
 STARTS: Dict[str, str] = {
-    "tuner/ceph_tuner/clusters/session.py": """
-from ceph_tuner.clusters.session import Session
-from ceph_tuner.errors import TunerError
-from ceph_tuner.clusters.session import NoLibradosError
+    "tuner/ceph_tuner/cluster/session.py": """
+from ceph_tuner.cluster.session import Session
+from ceph_tuner.core.errors import TunerError
+from ceph_tuner.cluster.session import NoLibradosError
 try:
     Session(conf="/nonexistent/ceph.conf", timeout=2)
 except NoLibradosError as error:
@@ -83,21 +83,21 @@ guardian = Guardian(lambda: {"name": "mgr.x", "conf": "/nonexistent", "mon_host"
 guardian.start()
 assert "NoLibradosError" in guardian.problem, guardian.problem
 """,
-    "tuner/ceph_tuner/lab/chroot.py": """
-from ceph_tuner.lab.chroot import _pip
+    "tuner/ceph_lab/chroot.py": """
+from ceph_lab.chroot import _pip
 import subprocess
 assert subprocess.run([*_pip(), "--version"], capture_output=True).stdout.startswith(b"pip ")
 """,
 }
 # these run at the root of a lab's chroot, whatever directory their caller is in
 IN_A_CHROOT = {
-    "tuner/ceph_tuner/lab/cluster.py",
-    "tuner/ceph_tuner/lab/loads/client_process.py",
-    "tuner/ceph_tuner/lab/loads/session.py",
+    "tuner/ceph_lab/cluster.py",
+    "tuner/ceph_lab/loads/client_process.py",
+    "tuner/ceph_lab/loads/session.py",
 }
 A_DEFAULT = {"mgr_module/tuner/options.py"}
-SPELT_OUT = "tuner/ceph_tuner/interpreter.py"
-ALONE = {"tuner/ceph_tuner/lab/supervision.py"}
+SPELT_OUT = "tuner/ceph_tuner/core/ceph/interpreter.py"
+ALONE = {"tuner/ceph_lab/supervision.py"}
 """Run by its path under -I and -S, with the standard library alone (tests/lab/test_supervision.py)."""
 
 
@@ -149,7 +149,7 @@ def starts_python(path: Path) -> bool:
         if isinstance(node, ast.Import) and any(name.name.startswith("multiprocessing") for name in node.names):
             return True
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith(
-            ("multiprocessing", "ceph_tuner.interpreter")
+            ("multiprocessing", "ceph_tuner.core.ceph.interpreter")
         ):
             return True
         if (

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import JournalDamaged
-from ceph_tuner.journal import APPLIED, UNDONE, Entry, Journal
-from ceph_tuner.knobs import KNOBS
-from ceph_tuner.plan import Restore, Step
+from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry, Journal
+from ceph_tuner.core.changes.plan import Restore, Step
+from ceph_tuner.core.errors import JournalDamaged
+from ceph_tuner.core.knobs.catalogue import KNOBS
 from monitors import MemoryStore
 
 

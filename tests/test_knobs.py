@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.knob import Effect, Knob, Since
-from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, NEVER_SET, knob, searchable, unmet_needs, working
-from ceph_tuner.releases import QUINCY, QUINCY_EARLY, REEF, RELEASES, SQUID, TENTACLE, Release, Value
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, NEVER_SET, knob, searchable, unmet_needs, working
+from ceph_tuner.core.knobs.knob import Effect, Knob, Since
+from ceph_tuner.core.knobs.releases import QUINCY, QUINCY_EARLY, REEF, RELEASES, SQUID, TENTACLE, Release, Value
 
 OVERRIDE = "osd_mclock_override_recovery_settings"
 

@@ -10,14 +10,14 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import pytest
 
-from ceph_tuner.clusters import Cluster, open_cluster
-from ceph_tuner.cost import item_cost, scrub_item_bytes
-from ceph_tuner.errors import CommandFailed, InputError
-from ceph_tuner.in_force import hardware_of, profile_in_force
-from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE, Knob, knob
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.releases import BUILT_IN_PROFILES, Value, parse_version
-from ceph_tuner.settings import settings_in_force
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster import Cluster, open_cluster
+from ceph_tuner.core.errors import CommandFailed, InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE, Knob, knob
+from ceph_tuner.core.knobs.cost import item_cost, scrub_item_bytes
+from ceph_tuner.core.knobs.releases import BUILT_IN_PROFILES, Value, parse_version
+from ceph_tuner.core.knobs.settings import settings_in_force
+from ceph_tuner.core.profiles.in_force import hardware_of, profile_in_force
 
 OVERRIDE = "osd_mclock_override_recovery_settings"
 NOBODY = "osd.4242"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import ClusterTimeout, Locked
-from ceph_tuner.lock import GENERATION, LEASE_S, PREFIX, Claim, Holder, Lock, break_lock, claims
+from ceph_tuner.core.changes.lock import GENERATION, LEASE_S, PREFIX, Claim, Holder, Lock, break_lock, claims
+from ceph_tuner.core.errors import ClusterTimeout, Locked
 from monitors import ManualClock, MemoryStore
 
 ALICE, BOB = Holder("alice", "host-a", "1:1"), Holder("bob", "host-b", "2:2")
@@ -217,7 +217,7 @@ def test_a_broken_lock_is_lost_by_its_holder_and_free_for_the_next() -> None:
 
 
 def test_a_heartbeat_keeps_the_claim_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ceph_tuner.lock.LEASE_S", lease := 0.03)
+    monkeypatch.setattr("ceph_tuner.core.changes.lock.LEASE_S", lease := 0.03)
     store, clock = MemoryStore(), ManualClock()
     beats = threading.Semaphore(0)
     store.after_write = lambda: beats.release() if threading.current_thread().name == "lock" else None

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import ClusterTimeout, Locked
-from ceph_tuner.lock import Holder, Lock
+from ceph_tuner.core.changes.lock import Holder, Lock
+from ceph_tuner.core.errors import ClusterTimeout, Locked
 from monitors import MemoryStore
 
 pytestmark = pytest.mark.slow

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.moments import duration_s, moment, stamp, utc, utc_minute
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.moments import duration_s, moment, stamp, utc, utc_minute
 
 NOW = 1_795_200_000.0
 

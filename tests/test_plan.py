@@ -5,13 +5,13 @@ from typing import Dict, List, Mapping
 
 import pytest
 
-from ceph_tuner.deciding import winner
-from ceph_tuner.errors import InputError
-from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
-from ceph_tuner.plan import ChangePlan, Step, plan_change, plan_rereading, plan_restore
-from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.releases import RELEASES, Value, nine
-from ceph_tuner.settings import format_settings, same_value
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.changes.config_database import winner
+from ceph_tuner.core.changes.plan import ChangePlan, Step, plan_change, plan_rereading, plan_restore
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import RELEASES, Value, nine
+from ceph_tuner.core.knobs.settings import format_settings, same_value
 from monitors import TENTACLE, Monitors, Table
 
 CUSTOM: Dict[str, Value] = nine((0.3, 1, 0), (0.2, 2, 0.5), (0.1, 3, 0.4))

@@ -12,12 +12,12 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.plugin import LIBRARY, MODULE, Plugin
-from ceph_tuner.clusters.sampler import ClusterSampler, observe
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import CommandFailed, TunerError
-from ceph_tuner.lab.cluster import Lab
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster import open_cluster
+from ceph_tuner.cluster.plugin import LIBRARY, MODULE, Plugin
+from ceph_tuner.cluster.sampler import ClusterSampler, observe
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.errors import CommandFailed, TunerError
 from lab_plugin import with_plugin
 
 _FIO = (

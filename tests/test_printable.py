@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.text import Text
 from ruamel.yaml import YAML
 
-from ceph_tuner.printable import PrintableLog, escaped, one_line, printable, printable_document
+from ceph_tuner.core.printable import PrintableLog, escaped, one_line, printable, printable_document
 from ceph_tuner_cli import main, render
 from ceph_tuner_cli.tables import columns
 

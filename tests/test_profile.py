@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.cost import Hardware
-from ceph_tuner.errors import InputError
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import QUINCY_EARLY, REEF, RELEASES, TENTACLE, nine
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.cost import Hardware
+from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, RELEASES, TENTACLE, nine
+from ceph_tuner.core.profiles.profile import Profile
 
 GOOD: Dict[str, Any] = {
     "schema": 1,

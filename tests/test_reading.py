@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.counters import Report
-from ceph_tuner.reading import (
+from ceph_tuner.core.measure.counters import Report
+from ceph_tuner.core.measure.reading import (
     Reading,
     Turn,
     coded_recovered,

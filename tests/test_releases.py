@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.releases import (
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import (
     BUILT_IN_PROFILES,
     CLASSES,
     MCLOCK_NINE,

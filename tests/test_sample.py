@@ -6,9 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.histogram import Histogram
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.sample import NEVER_S, READ, WRITE, Measure, Sample, Window, finish_s, percentiles, window_of
+from ceph_tuner.core.measure.histogram import Histogram
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.sample import (
+    NEVER_S,
+    READ,
+    WRITE,
+    Measure,
+    Sample,
+    Window,
+    finish_s,
+    percentiles,
+    window_of,
+)
 
 values = st.dictionaries(st.sampled_from(sorted(METRICS)), st.floats(0, 1e9), max_size=12)
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.counters import Report
-from ceph_tuner.histogram import Histogram
-from ceph_tuner.reading import PgDetail, Reading, Turn, osd_latency, osd_queues, osd_values, pg_details
-from ceph_tuner.sample import NEVER_S, WRITE, Sample
-from ceph_tuner.sampling import Sampling
+from ceph_tuner.core.measure.counters import Report
+from ceph_tuner.core.measure.histogram import Histogram
+from ceph_tuner.core.measure.reading import PgDetail, Reading, Turn, osd_latency, osd_queues, osd_values, pg_details
+from ceph_tuner.core.measure.sample import NEVER_S, WRITE, Sample
+from ceph_tuner.core.measure.sampling import Sampling
 
 RECORDED = Path(__file__).parent / "data" / "plugin"
 

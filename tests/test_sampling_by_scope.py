@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.counters import Report
-from ceph_tuner.histogram import Histogram
-from ceph_tuner.metrics import CLASS, POOL, Scope, parted, scoped
-from ceph_tuner.reading import PoolReading, Reading, Served
-from ceph_tuner.sample import WRITE, Sample, Window, at_work, window_of
-from ceph_tuner.sampling_by_scope import SamplingByScope
-from ceph_tuner.scopes import Members
+from ceph_tuner.core.measure.counters import Report
+from ceph_tuner.core.measure.histogram import Histogram
+from ceph_tuner.core.measure.metrics import CLASS, POOL, Scope, parted, scoped
+from ceph_tuner.core.measure.reading import PoolReading, Reading, Served
+from ceph_tuner.core.measure.sample import WRITE, Sample, Window, at_work, window_of
+from ceph_tuner.core.measure.sampling_by_scope import SamplingByScope
+from ceph_tuner.core.measure.scopes import Members
 
 HDD, NVME, VOLUMES, COLD = Scope(CLASS, "hdd"), Scope(CLASS, "nvme"), Scope(POOL, "volumes"), Scope(POOL, "cold")
 MEMBERS = {

@@ -4,8 +4,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from ceph_tuner.metrics import CLASS, METRICS, OF_POOLS, POOL, Scope, in_order, parted, scoped
-from ceph_tuner.scopes import Members, crush_map, layout_of
+from ceph_tuner.core.measure.metrics import CLASS, METRICS, OF_POOLS, POOL, Scope, in_order, parted, scoped
+from ceph_tuner.core.measure.scopes import Members, crush_map, layout_of
 
 HDD, NVME = Scope(CLASS, "hdd"), Scope(CLASS, "nvme")
 

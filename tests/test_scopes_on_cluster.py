@@ -12,14 +12,14 @@ from typing import Any, Callable, Dict, Iterator, List
 import pytest
 
 from automatic_lab import WORKER
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.clusters.plugin import OPTION_PREFIX
-from ceph_tuner.clusters.sampler import ClusterSampler
-from ceph_tuner.errors import TunerError
-from ceph_tuner.lab.bringup import up
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.teardown import down
-from ceph_tuner.metrics import CLASS, Scope
+from ceph_lab.bringup import up
+from ceph_lab.cluster import Lab
+from ceph_lab.teardown import down
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.plugin import OPTION_PREFIX
+from ceph_tuner.cluster.sampler import ClusterSampler
+from ceph_tuner.core.errors import TunerError
+from ceph_tuner.core.measure.metrics import CLASS, Scope
 from lab_plugin import with_plugin
 
 SSD, HDD, POOL = "{class=ssd}", "{class=hdd}", "{pool=rbd-ssd}"

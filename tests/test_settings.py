@@ -6,10 +6,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
-from ceph_tuner.releases import QUINCY_EARLY, REEF, RELEASES, TENTACLE, Release, Settings, nine
-from ceph_tuner.settings import (
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, RELEASES, TENTACLE, Release, Settings, nine
+from ceph_tuner.core.knobs.settings import (
     check_settings,
     fitting_reservations,
     format_settings,

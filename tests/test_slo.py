@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.metrics import CLASS, METRICS, POOL, Scope, scoped
-from ceph_tuner.slo import (
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import (
     Bound,
     Objective,
     Slo,
@@ -22,6 +21,7 @@ from ceph_tuner.slo import (
     parse_slo,
     wanted_of,
 )
+from ceph_tuner.core.measure.metrics import CLASS, METRICS, POOL, Scope, scoped
 
 _SCOPES = (None, Scope(CLASS, "nvme"), Scope(POOL, "a.b-c_d"))
 metrics = st.sampled_from(

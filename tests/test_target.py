@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.target import Place, Target, covered, running, section_of
+from ceph_tuner.core.ceph.target import Place, Target, covered, running, section_of
+from ceph_tuner.core.errors import InputError
 
 HERE = Place(3, "ssd", {"host": "h0", "rack": "r1", "root": "default"})
 

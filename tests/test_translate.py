@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.cost import Hardware, allocation
-from ceph_tuner.errors import InputError
-from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import (
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.cost import Hardware, allocation
+from ceph_tuner.core.knobs.releases import (
     BUILT_IN_PROFILES,
     QUINCY,
     QUINCY_EARLY,
@@ -20,8 +19,9 @@ from ceph_tuner.releases import (
     Settings,
     nine,
 )
-from ceph_tuner.settings import check_settings, shares
-from ceph_tuner.translate import from_release_units, to_release_units, translate
+from ceph_tuner.core.knobs.settings import check_settings, shares
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.core.profiles.translation import from_release_units, to_release_units, translate
 
 TUNED = nine((0.5, 8, 0.0), (0.2, 1, 0.5), (0.05, 1, 0.3))
 FLASH = Hardware(21500, 1200 * 2**20, 8)

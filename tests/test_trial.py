@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.releases import TENTACLE
-from ceph_tuner.sample import Measure
-from ceph_tuner.slo import parse_slo
-from ceph_tuner.trial import (
+from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.goals.trial import (
     IN_FORCE,
     KINDS,
     NOT_MEASURED,
@@ -23,6 +21,8 @@ from ceph_tuner.trial import (
     repeat_runs,
     standing,
 )
+from ceph_tuner.core.knobs.releases import TENTACLE
+from ceph_tuner.core.measure.sample import Measure
 
 SLO = parse_slo({"objectives": ["client.p95_ms <= 80 ms"]})
 numbers = st.floats(0, 1e12, allow_nan=False)

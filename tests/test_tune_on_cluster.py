@@ -13,9 +13,9 @@ from typing import List
 
 import pytest
 
+from ceph_lab.cluster import Lab
+from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.files import profile_file
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.releases import nine
 from chromium import chromium, opened
 
 SLO = """\

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.slo import Objective, evaluate, parse_slo
-from ceph_tuner.winner import (
+from ceph_tuner.core.goals.ranking import (
     CHANCE,
     LOSS_CEILING,
     NOISE_FREEDOM,
@@ -22,6 +21,7 @@ from ceph_tuner.winner import (
     weighed,
     window_noise,
 )
+from ceph_tuner.core.goals.slo import Objective, evaluate, parse_slo
 
 SLO = parse_slo(
     {

@@ -12,15 +12,15 @@ from typing import Callable, Dict, Iterator, List, Tuple
 
 import pytest
 
-from ceph_tuner.clusters import Cluster, open_cluster
-from ceph_tuner.deciding import winner
-from ceph_tuner.errors import CommandFailed, InputError, JournalDamaged, Locked
-from ceph_tuner.journal import UNDONE
-from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lock import Claim, Holder, break_lock, claims
-from ceph_tuner.releases import Value, nine
-from ceph_tuner.settings import format_settings
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster import Cluster, open_cluster
+from ceph_tuner.core.changes.config_database import winner
+from ceph_tuner.core.changes.journal import UNDONE
+from ceph_tuner.core.changes.lock import Claim, Holder, break_lock, claims
+from ceph_tuner.core.errors import CommandFailed, InputError, JournalDamaged, Locked
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import Value, nine
+from ceph_tuner.core.knobs.settings import format_settings
 
 CUSTOM: Dict[str, Value] = nine((0.3, 3, 0.8), (0.2, 1, 0.5), (0.05, 1, 0.4))
 SLOW: Dict[str, Value] = nine((0.02, 1, 0.02), (0.5, 1, 0), (0, 1, 0))
@@ -365,7 +365,7 @@ def test_a_value_told_to_one_osd_that_would_defeat_the_write_is_refused_before_i
 
 _STOPPED = """
 import os, signal, sys
-from ceph_tuner.clusters.commands import CommandConfig
+from ceph_tuner.core.ceph.commands import CommandConfig
 write, at, count = CommandConfig.set, {at}, 0
 def counted(self, *arguments):
     global count

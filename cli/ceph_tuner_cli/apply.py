@@ -7,13 +7,13 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import typer
 
-from ceph_tuner.clusters import Cluster
-from ceph_tuner.clusters.holder import holder_of
-from ceph_tuner.errors import InputError, TunerError
+from ceph_tuner.cluster import Cluster
+from ceph_tuner.cluster.lock_holder import holder_of
+from ceph_tuner.core.errors import InputError, TunerError
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE, knob
+from ceph_tuner.core.knobs.settings import Settings, settings_in_force
 from ceph_tuner.fleet.portable import Portable
 from ceph_tuner.fleet.trust import check_newest, remember
-from ceph_tuner.knobs import MCLOCK_NINE, PROFILE, knob
-from ceph_tuner.settings import Settings, settings_in_force
 from ceph_tuner_cli import complete, profiles
 from ceph_tuner_cli.cluster_option import (
     ClusterOption,

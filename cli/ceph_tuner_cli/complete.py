@@ -11,11 +11,11 @@ from typing import List, Tuple
 
 import typer
 
-from ceph_tuner.errors import TunerError
-from ceph_tuner.knobs import KNOBS
-from ceph_tuner.lab.drives.presets import NAMES
-from ceph_tuner.lab.state import lab_names
-from ceph_tuner.releases import RELEASES
+from ceph_lab.drives.presets import NAMES
+from ceph_lab.state import lab_names
+from ceph_tuner.core.errors import TunerError
+from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.core.knobs.releases import RELEASES
 from ceph_tuner_profiles import catalogue
 
 Offered = List[Tuple[str, str]]
@@ -87,7 +87,7 @@ def members(context: typer.Context) -> Offered:
     """Clusters of the fleet that is named, or of the one that is here."""
     with suppress(TunerError, OSError):
         # jsonschema and YAML, which nothing else here needs
-        from ceph_tuner.files import fleet_file
+        from ceph_tuner.fleet import fleet_file
 
         fleet = fleet_file.read(str(context.params.get("fleet") or os.environ.get("CEPH_TUNER_FLEET", "fleet.yaml")))
         return [(member.name, " ".join(f"{k}={v}" for k, v in member.labels.items())) for member in fleet.members]
@@ -101,6 +101,6 @@ def labels(context: typer.Context) -> Offered:
 
 def scenarios() -> Offered:
     """Combinations of loads of a lab."""
-    from ceph_tuner.lab.scenarios import described  # the loads themselves come with it
+    from ceph_lab.scenarios import described  # the loads themselves come with it
 
     return [(entry.name, entry.meaning) for entry in described()]

@@ -11,12 +11,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ceph_tuner.clusters import open_cluster
+from ceph_tuner.cluster import open_cluster
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.doctor import POINTLESS, Facts, Finding, examine, examine_host, gather, read_host
 from ceph_tuner.doctor.examination import CHECKS, HOST_CHECKS
 from ceph_tuner.doctor.finding import by_cost
 from ceph_tuner.doctor.shards import CURE
-from ceph_tuner.errors import InputError
 from ceph_tuner_cli.cluster_option import (
     AnyClusterOption,
     TargetOption,

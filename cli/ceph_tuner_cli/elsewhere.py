@@ -8,11 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import List, Optional, Sequence
 
-from ceph_tuner.bounded import read_json
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.bounded import read_json
+from ceph_tuner.core.ceph.ports import Store
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import profile_file
-from ceph_tuner.ports import Store
-from ceph_tuner.profile import Profile
 from ceph_tuner.search.transfer import Elsewhere, Judged
 from ceph_tuner_profiles import catalogue
 

@@ -7,7 +7,7 @@ import threading
 from contextlib import contextmanager
 from typing import Iterator
 
-from ceph_tuner.uninterrupted import SIGNALS
+from ceph_tuner.core.ceph.uninterrupted import SIGNALS
 
 INTERRUPTED = 130
 """Exit code: 128 and SIGINT, as of a shell; whichever signal it was."""

@@ -7,12 +7,12 @@ from typing import List, Optional, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from ceph_tuner.bayesian.explaining import Dependence, Importance
-from ceph_tuner.knobs import KNOBS
-from ceph_tuner.recommendation.accounts import Account
+from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.optimise.explaining import Dependence, Importance
+from ceph_tuner.recommend.accounts import Account
 from ceph_tuner.report.words import Written, in_the_way, shown
 from ceph_tuner.report.words import spoken as spoken
-from ceph_tuner.search.explaining import Explained, notable
+from ceph_tuner.search.explanation import Explained, notable
 from ceph_tuner_cli.tables import Columns, columns
 
 _FEW, _POINTS = 3, 4

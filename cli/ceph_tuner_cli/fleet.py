@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, TypeVar
 import typer
 from rich.text import Text
 
-from ceph_tuner.files import fleet_file
+from ceph_tuner.fleet import fleet_file
 from ceph_tuner.fleet.asking import Answer, ask_all
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.status import Status, look

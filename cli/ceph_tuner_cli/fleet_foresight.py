@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 import typer
 from rich.text import Text
 
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.errors import ClusterTimeout, InputError, Stopped, TunerError
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.errors import ClusterTimeout, InputError, Stopped, TunerError
+from ceph_tuner.core.goals.slo import Verdict
+from ceph_tuner.core.goals.stored_slo import stored_baseline
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.profiles.translation import Translation
 from ceph_tuner.fleet.contract import Member
-from ceph_tuner.fleet.described import described, wanted
-from ceph_tuner.fleet.here import here_and_now
+from ceph_tuner.fleet.descriptions import described, wanted
+from ceph_tuner.fleet.likeness import here_and_now
 from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.fleet.portable import Portable
 from ceph_tuner.fleet.trust import check_newest
-from ceph_tuner.recommendation import COVERAGE, Prediction
-from ceph_tuner.releases import Settings
+from ceph_tuner.recommend import COVERAGE, Prediction
 from ceph_tuner.report.words import amount
 from ceph_tuner.search.transfer import unlike
-from ceph_tuner.slo import Verdict
-from ceph_tuner.stored_slo import stored_baseline
-from ceph_tuner.translate import Translation
 from ceph_tuner.twin.compiled import available
 from ceph_tuner_cli import profiles
 from ceph_tuner_cli.fleet import asked
@@ -33,7 +33,7 @@ from ceph_tuner_cli.tables import Columns, columns
 
 if TYPE_CHECKING:
     # it brings scipy and scikit-learn, a second that who only exports or compares does not wait for
-    from ceph_tuner.fleet.foreseeing import Foreseen, Target
+    from ceph_tuner.fleet.forecast import Foreseen, Target
     from ceph_tuner.spreading import Spread
 
 UnpredictedOption = typer.Option(False, "--unpredicted", help="Do not ask the clusters' twins first.")
@@ -122,7 +122,7 @@ class Fitter:
         cluster.applier().history()
         if self.unpredicted:
             return Fitting(*self.settings(member, cluster))
-        from ceph_tuner.fleet.foreseeing import Target
+        from ceph_tuner.fleet.forecast import Target
 
         try:
             slo = wanted(member, cluster)
@@ -151,7 +151,7 @@ def predict(
     fittings: Sequence[Fitting], shown: bool, dask: Optional[str] = None, insecure: bool = False
 ) -> Dict[str, Foreseen]:
     """Ask the twins, show what they say where `shown`, and give it by cluster. `dask`: where they run; None: here."""
-    from ceph_tuner.fleet import foreseeing
+    from ceph_tuner.fleet import forecast as foreseeing
 
     targets = [fitting.target for fitting in fittings if fitting.target is not None]
     if not targets:
@@ -213,7 +213,7 @@ def _table(found: Sequence[Foreseen]) -> Columns:
 
 
 def _cell(verdict: Verdict, entry: Prediction) -> Text:
-    from ceph_tuner.fleet.foreseeing import written
+    from ceph_tuner.fleet.forecast import written
 
     interval = entry.interval(verdict.objective.metric) if verdict.seen is not None else None
     _, ends = amount(verdict.objective.metric, verdict.seen, *(interval or ()))

@@ -12,14 +12,14 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tupl
 
 import typer
 
-from ceph_tuner.clusters.prometheus import Span
-from ceph_tuner.errors import InputError
-from ceph_tuner.files import fleet_file
+from ceph_tuner.cluster.prometheus import Span
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.moments import duration_s, moment
+from ceph_tuner.fleet import fleet_file
 from ceph_tuner.fleet.asking import Answer
 from ceph_tuner.fleet.past import LOAD_METRICS, Course, Past, past_of
 from ceph_tuner.fleet.past_series import SOURCES
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.moments import duration_s, moment
 from ceph_tuner.report.words import scale_of
 from ceph_tuner_cli.fleet import FleetOption, LabelOption, NamesArgument, WithinOption, app, asked
 from ceph_tuner_cli.render import Format, FormatOption, emit, say

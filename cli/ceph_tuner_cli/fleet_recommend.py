@@ -8,15 +8,16 @@ from typing import Dict, List, Optional, Tuple
 
 import typer
 
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import RetryLater
-from ceph_tuner.files import fleet_file, slo_file
-from ceph_tuner.fleet import advising
-from ceph_tuner.fleet.advising import Task
-from ceph_tuner.fleet.advising_all import Kept, Known, NotKept, advise_all
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.errors import RetryLater
+from ceph_tuner.files import slo_file
+from ceph_tuner.fleet import advice as advising
+from ceph_tuner.fleet import fleet_file
+from ceph_tuner.fleet.advice import Task
+from ceph_tuner.fleet.advice_for_all import Kept, Known, NotKept, advise_all
 from ceph_tuner.fleet.answers_folder import AnswersFolder, Nowhere
 from ceph_tuner.fleet.questions import question_for
-from ceph_tuner.recommendation import Effort
+from ceph_tuner.recommend import Effort
 from ceph_tuner.spreading import Ended, GivenUp, Lost, Spread
 from ceph_tuner_cli.elsewhere import gathered
 from ceph_tuner_cli.ending import INTERRUPTED

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColum
 from rich.table import Column
 from rich.text import Text
 
-from ceph_tuner.fleet.advising_all import Known
+from ceph_tuner.fleet.advice_for_all import Known
 from ceph_tuner.report.words import amount
 from ceph_tuner.spreading import Began, Ended, Event, GivenUp, Lost, Told
 from ceph_tuner_cli.render import Moving, say

@@ -9,11 +9,11 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import typer
 
-from ceph_tuner.applier import Undone
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import Stopped, TunerError
-from ceph_tuner.files import fleet_file, portable_file
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.changes.applier import Undone
+from ceph_tuner.core.errors import Stopped, TunerError
+from ceph_tuner.fleet import fleet_file, portable_file
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.fleet.rollout import Outcome, roll_out, waves_of

@@ -6,9 +6,9 @@ from typing import Any, Dict, List, Optional
 
 import typer
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.journal import APPLIED, Entry
-from ceph_tuner.moments import utc
+from ceph_tuner.core.changes.journal import APPLIED, Entry
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.moments import utc
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work, step_documents, step_table
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn
 from ceph_tuner_cli.tables import Columns, columns

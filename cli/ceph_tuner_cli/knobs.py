@@ -6,8 +6,8 @@ from typing import Any, Dict, List, Optional
 
 import typer
 
-from ceph_tuner.knobs import KNOBS, Knob, knob
-from ceph_tuner.releases import RELEASES, Release, Version, format_version, level_of, release_of
+from ceph_tuner.core.knobs.catalogue import KNOBS, Knob, knob
+from ceph_tuner.core.knobs.releases import RELEASES, Release, Version, format_version, level_of, release_of
 from ceph_tuner.report.words import shown as shown
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ReleaseOption

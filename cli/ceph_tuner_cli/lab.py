@@ -11,17 +11,17 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import typer
 
-from ceph_tuner.errors import ClusterNotFound, InputError
-from ceph_tuner.files import drive_file, pools_file
-from ceph_tuner.lab.bringup import up as bring_up
-from ceph_tuner.lab.chroot import MIRROR, check_host
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.drives import DriveSet, preload
-from ceph_tuner.lab.drives.presets import NAMES
-from ceph_tuner.lab.options import LabOptions, default_name, format_size, parse_size
-from ceph_tuner.lab.state import lab_names
-from ceph_tuner.lab.status import lab_status
-from ceph_tuner.lab.teardown import down as take_down
+from ceph_lab import drive_file, pools_file
+from ceph_lab.bringup import up as bring_up
+from ceph_lab.chroot import MIRROR, check_host
+from ceph_lab.cluster import Lab
+from ceph_lab.drives import DriveSet, preload
+from ceph_lab.drives.presets import NAMES
+from ceph_lab.options import LabOptions, default_name, format_size, parse_size
+from ceph_lab.state import lab_names
+from ceph_lab.status import lab_status
+from ceph_lab.teardown import down as take_down
+from ceph_tuner.core.errors import ClusterNotFound, InputError
 from ceph_tuner_cli import complete, lab_load
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, working
 from ceph_tuner_cli.tables import Columns, columns

@@ -6,26 +6,26 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import typer
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.lab import scenarios
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.loads import Load
-from ceph_tuner.lab.loads import backfill as backfill_load
-from ceph_tuner.lab.loads import client as client_load
-from ceph_tuner.lab.loads import recovery as recovery_load
-from ceph_tuner.lab.loads import scrub as scrub_load
-from ceph_tuner.lab.loads import snaptrim as snaptrim_load
-from ceph_tuner.lab.loads.backfill import BackfillLoad
-from ceph_tuner.lab.loads.client import ClientLoad
-from ceph_tuner.lab.loads.client_work import ClientWork
-from ceph_tuner.lab.loads.layout import layout_of
-from ceph_tuner.lab.loads.pools import Tell
-from ceph_tuner.lab.loads.recovery import RecoveryLoad
-from ceph_tuner.lab.loads.scrub import KINDS, ScrubLoad
-from ceph_tuner.lab.loads.session import Session
-from ceph_tuner.lab.loads.snaptrim import SnaptrimLoad
-from ceph_tuner.lab.options import parse_size
-from ceph_tuner.lab.recipes import MARGIN_S, Bench
+from ceph_lab import scenarios
+from ceph_lab.cluster import Lab
+from ceph_lab.loads import Load
+from ceph_lab.loads import backfill as backfill_load
+from ceph_lab.loads import client as client_load
+from ceph_lab.loads import recovery as recovery_load
+from ceph_lab.loads import scrub as scrub_load
+from ceph_lab.loads import snaptrim as snaptrim_load
+from ceph_lab.loads.backfill import BackfillLoad
+from ceph_lab.loads.client import ClientLoad
+from ceph_lab.loads.client_work import ClientWork
+from ceph_lab.loads.layout import layout_of
+from ceph_lab.loads.pools import Tell
+from ceph_lab.loads.recovery import RecoveryLoad
+from ceph_lab.loads.scrub import KINDS, ScrubLoad
+from ceph_lab.loads.session import Session
+from ceph_lab.loads.snaptrim import SnaptrimLoad
+from ceph_lab.options import parse_size
+from ceph_lab.recipes import MARGIN_S, Bench
+from ceph_tuner.core.errors import InputError
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.lab_load_run import How, run_load, run_scenario
 from ceph_tuner_cli.render import Format, FormatOption, emit, working

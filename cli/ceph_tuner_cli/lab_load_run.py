@@ -7,14 +7,14 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Tuple
 
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.loads import Load, Progress
-from ceph_tuner.lab.loads.pools import Tell
-from ceph_tuner.lab.loads.session import Session
-from ceph_tuner.lab.scenarios import Scenario
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.sample import Measure
-from ceph_tuner.uninterrupted import SIGNALS
+from ceph_lab.cluster import Lab
+from ceph_lab.loads import Load, Progress
+from ceph_lab.loads.pools import Tell
+from ceph_lab.loads.session import Session
+from ceph_lab.scenarios import Scenario
+from ceph_tuner.core.ceph.uninterrupted import SIGNALS
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner_cli.render import Format, emit, say, working
 from ceph_tuner_cli.tables import Columns, columns
 

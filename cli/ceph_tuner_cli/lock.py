@@ -6,10 +6,10 @@ from typing import Any, Dict, List, Sequence
 
 import typer
 
-from ceph_tuner.clusters.lock_owner import may_live
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.lock import Claim, break_lock, claims
-from ceph_tuner.moments import utc
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.changes.lock import Claim, break_lock, claims
+from ceph_tuner.core.changes.lock_owner import may_live
+from ceph_tuner.core.moments import utc
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work
 from ceph_tuner_cli.render import Format, FormatOption, emit, say
 from ceph_tuner_cli.tables import Columns, columns

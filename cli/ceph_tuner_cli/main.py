@@ -10,8 +10,8 @@ from typing import Any, Dict, Tuple
 import typer
 
 from ceph_tuner import __version__
-from ceph_tuner.errors import TunerError
-from ceph_tuner.printable import printable
+from ceph_tuner.core.errors import TunerError
+from ceph_tuner.core.printable import printable
 from ceph_tuner_cli.ending import INTERRUPTED, ending_in_order
 from ceph_tuner_cli.render import ReaderLeft, begin, errors, fail
 from ceph_tuner_cli.tree import DEBUG, group_of

@@ -7,8 +7,8 @@ from typing import Any, Dict, Optional
 
 import typer
 
-from ceph_tuner.clusters.plugin import Installed, Plugin
-from ceph_tuner.clusters.system_clock import SystemClock
+from ceph_tuner.cluster.plugin import Installed, Plugin
+from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work
 from ceph_tuner_cli.render import Format, FormatOption, emit, say
 from ceph_tuner_cli.tables import Columns, columns

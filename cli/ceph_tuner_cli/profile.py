@@ -7,13 +7,13 @@ from typing import Any, Dict, List, Optional
 
 import typer
 
+from ceph_tuner.core.knobs.catalogue import CLASSES, KNOBS
+from ceph_tuner.core.knobs.releases import Release, Settings
+from ceph_tuner.core.knobs.settings import format_settings
+from ceph_tuner.core.profiles.translation import Translation, translate
 from ceph_tuner.files import profile_file
 from ceph_tuner.files.writing import check_free
-from ceph_tuner.knobs import CLASSES, KNOBS
-from ceph_tuner.releases import Release, Settings
 from ceph_tuner.report.words import shown
-from ceph_tuner.settings import format_settings
-from ceph_tuner.translate import Translation, translate
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.apply import OlderOption, PolicyOption, apply
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, ReleaseOption, TargetOption, YesOption, at_work

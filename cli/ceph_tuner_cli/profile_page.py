@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import List
 
-from ceph_tuner.cost import allocation
-from ceph_tuner.knobs import CLASSES, KNOBS, MCLOCK_NINE
-from ceph_tuner.profile import Profile
+from ceph_tuner.core.knobs.catalogue import CLASSES, KNOBS, MCLOCK_NINE
+from ceph_tuner.core.knobs.cost import allocation
+from ceph_tuner.core.knobs.settings import shares
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.core.profiles.translation import to_release_units
 from ceph_tuner.report.words import shown
-from ceph_tuner.settings import shares
-from ceph_tuner.translate import to_release_units
 from ceph_tuner_cli.tables import Columns, columns
 
 

@@ -7,15 +7,16 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional
 
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.files import fleet_file, portable_file, profile_file, yaml_document
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.ceph.target import running
+from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.core.knobs.releases import Release, release_of
+from ceph_tuner.core.profiles.in_force import hardware_on
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.core.profiles.translation import Translation, translate
+from ceph_tuner.files import profile_file, yaml_document
+from ceph_tuner.fleet import fleet_file, portable_file
 from ceph_tuner.fleet.portable import Portable
-from ceph_tuner.in_force import hardware_on
-from ceph_tuner.knobs import KNOBS
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import Release, release_of
-from ceph_tuner.target import running
-from ceph_tuner.translate import Translation, translate
 from ceph_tuner_cli.render import say
 from ceph_tuner_profiles import catalogue
 

@@ -12,7 +12,7 @@ from rich.console import Group
 
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.files.writing import check_free
-from ceph_tuner.recommendation import Effort
+from ceph_tuner.recommend import Effort
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ForceOption, knobs_in_a_row
 from ceph_tuner_cli.description import read_description
@@ -46,15 +46,15 @@ def recommend(
     Exit code 1 where nothing is better than what is in force, or a hard objective is still missed.
     """
     # a second of imports, which --help and completion do not wait for
-    from ceph_tuner.recommendation.answer import answer, profile
-    from ceph_tuner.recommendation.describing import question_of
-    from ceph_tuner.recommendation.document import classes_of
-    from ceph_tuner.recommendation.document import document as plain
-    from ceph_tuner.recommendation.limits import missed_objectives
-    from ceph_tuner.recommendation.rebuild_plan import plan_rebuild
-    from ceph_tuner.recommendation.searching import missed, search
-    from ceph_tuner.search.explaining import explained
-    from ceph_tuner.tuning.interrupts import Interrupts
+    from ceph_tuner.recommend.answer import answer, profile
+    from ceph_tuner.recommend.document import classes_of
+    from ceph_tuner.recommend.document import document as plain
+    from ceph_tuner.recommend.limits import missed_objectives
+    from ceph_tuner.recommend.question import question_of
+    from ceph_tuner.recommend.rebuild_plan import plan_rebuild
+    from ceph_tuner.recommend.search import missed, search
+    from ceph_tuner.search.explanation import explained
+    from ceph_tuner.tune.interrupts import Interrupts
     from ceph_tuner.twin.compiled import available
     from ceph_tuner_cli import recommend_rebuild
     from ceph_tuner_cli.elsewhere import gathered

@@ -8,17 +8,17 @@ from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from ceph_tuner.knobs import KNOBS, PROFILE
-from ceph_tuner.recommendation import COVERAGE, IN_FORCE, Prediction
-from ceph_tuner.recommendation.accounts import Account
-from ceph_tuner.recommendation.answer import Answer
-from ceph_tuner.recommendation.limits import Missed, kind_of
-from ceph_tuner.recommendation.searching import Found
+from ceph_tuner.core.goals.slo import Slo, Verdict, evaluate
+from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
+from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction
+from ceph_tuner.recommend.accounts import Account
+from ceph_tuner.recommend.answer import Answer
+from ceph_tuner.recommend.limits import Missed, kind_of
+from ceph_tuner.recommend.search import Found
 from ceph_tuner.report.words import amount as amount
 from ceph_tuner.report.words import shown
-from ceph_tuner.search.explaining import Explained
+from ceph_tuner.search.explanation import Explained
 from ceph_tuner.search.transfer import Elsewhere
-from ceph_tuner.slo import Slo, Verdict, evaluate
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt

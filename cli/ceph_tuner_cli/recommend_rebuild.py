@@ -8,13 +8,13 @@ from rich.console import RenderableType
 from rich.filesize import decimal
 from rich.text import Text
 
-from ceph_tuner.knobs import KNOBS
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.recommendation import COVERAGE
-from ceph_tuner.recommendation.answer import rounded
-from ceph_tuner.recommendation.rebuild import RESTART, Step
-from ceph_tuner.recommendation.rebuild_cost import LOG_ENTRY_BYTES, RESTART_S, Cost
-from ceph_tuner.recommendation.rebuild_plan import Effect, Plan, Planned
+from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.recommend import COVERAGE
+from ceph_tuner.recommend.answer import rounded
+from ceph_tuner.recommend.rebuild import RESTART, Step
+from ceph_tuner.recommend.rebuild_cost import LOG_ENTRY_BYTES, RESTART_S, Cost
+from ceph_tuner.recommend.rebuild_plan import Effect, Plan, Planned
 from ceph_tuner_cli.recommend_page import amount
 from ceph_tuner_cli.tables import Columns, columns
 

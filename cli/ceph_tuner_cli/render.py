@@ -20,7 +20,7 @@ from rich.segment import Segment
 from rich.table import Column
 from ruamel.yaml import YAML
 
-from ceph_tuner.printable import escaped, printable
+from ceph_tuner.core.printable import escaped, printable
 
 
 class Format(str, Enum):

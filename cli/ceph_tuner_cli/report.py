@@ -9,10 +9,10 @@ from typing import Any, Optional, Tuple
 
 import typer
 
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.printable import printable
 from ceph_tuner.files.writing import check_free, write_text
-from ceph_tuner.printable import printable
 from ceph_tuner.report import Findings, answer_file
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ForceOption, at_work
@@ -54,7 +54,7 @@ def report(
     if source is not None:
         code, found = _answered(context, source, slo, trials)
     if cluster is not None:
-        from ceph_tuner.report.remembered import with_history
+        from ceph_tuner.report.cluster_history import with_history
 
         kept = _past(cluster, hours)
         found = kept if found is None else with_history(found, kept)
@@ -88,7 +88,7 @@ def _answered(context: typer.Context, source: str, slo: Optional[Path], trials: 
 
 
 def _past(cluster: str, hours: float) -> Findings:
-    from ceph_tuner.report.remembered import remembered
+    from ceph_tuner.report.cluster_history import remembered
 
     with at_work(cluster, "reading what it remembers") as opened:
         now = opened.clock.now()

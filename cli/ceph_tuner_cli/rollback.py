@@ -7,12 +7,12 @@ from typing import List, Optional, Sequence, Tuple
 
 import typer
 
-from ceph_tuner.applier import Applier
-from ceph_tuner.clusters.holder import holder_of, under_way
-from ceph_tuner.errors import InputError
-from ceph_tuner.journal import Entry
-from ceph_tuner.lock import Claim
-from ceph_tuner.plan import Drift, Step
+from ceph_tuner.cluster.lock_holder import holder_of, under_way
+from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.changes.journal import Entry
+from ceph_tuner.core.changes.lock import Claim
+from ceph_tuner.core.changes.plan import Drift, Step
+from ceph_tuner.core.errors import InputError
 from ceph_tuner_cli.cluster_option import (
     ClusterOption,
     at_work,

@@ -7,15 +7,15 @@ from typing import AbstractSet, Any, Dict, List
 
 import typer
 
-from ceph_tuner import sample
-from ceph_tuner.clusters.sampler import ClusterSampler, observe
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import RetryLater
+from ceph_tuner.cluster.sampler import ClusterSampler, observe
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.errors import RetryLater
+from ceph_tuner.core.goals.slo import Slo, Verdict, all_met, evaluate, objective_metrics, units_of
+from ceph_tuner.core.goals.stored_slo import stored_baseline
+from ceph_tuner.core.measure import sample
+from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.files import slo_file
-from ceph_tuner.metrics import METRICS
 from ceph_tuner.report.words import amount
-from ceph_tuner.slo import Slo, Verdict, all_met, evaluate, objective_metrics, units_of
-from ceph_tuner.stored_slo import stored_baseline
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work
 from ceph_tuner_cli.render import Format, FormatOption, emit, show_lines
 from ceph_tuner_cli.tables import Columns, columns

@@ -8,7 +8,7 @@ from typing import Optional
 
 import typer
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.spreading import Spread
 
 ProcessesOption = typer.Option(None, "--processes", min=1, help="Twins side by side; else one a core.")

@@ -8,8 +8,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from ceph_tuner.columns import GAP, fitting
-from ceph_tuner.printable import printable
+from ceph_tuner.core.columns import GAP, fitting
+from ceph_tuner.core.printable import printable
 
 Cell = Union[str, Text]
 """A string is shown as it is: what comes from a cluster is no markup."""

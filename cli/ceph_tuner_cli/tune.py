@@ -9,15 +9,15 @@ from typing import Any, Dict, List, Optional
 
 import typer
 
-from ceph_tuner.bayesian import Options
-from ceph_tuner.clusters import open_cluster
-from ceph_tuner.errors import InputError, TunerError
+from ceph_tuner.cluster import open_cluster
+from ceph_tuner.core.ceph.target import Target
+from ceph_tuner.core.errors import InputError, TunerError
+from ceph_tuner.core.goals.guard import Limits
+from ceph_tuner.core.goals.slo import wanted_of
+from ceph_tuner.core.goals.trial import Budget
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.files.writing import check_free
-from ceph_tuner.guard import Limits
-from ceph_tuner.slo import wanted_of
-from ceph_tuner.target import Target
-from ceph_tuner.trial import Budget
+from ceph_tuner.optimise import Options
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, TargetOption, knobs_in_a_row
 from ceph_tuner_cli.render import Format, FormatOption, emit, show_lines, warn, working
@@ -79,8 +79,8 @@ def tune(
     Exit code 1 where nothing is better than what is in force.
     """
     # a second of imports, which --help and completion do not wait for
-    from ceph_tuner.tuning.measuring import Timing
-    from ceph_tuner.tuning.past import keep_learnt
+    from ceph_tuner.tune.measurement import Timing
+    from ceph_tuner.tune.past import keep_learnt
     from ceph_tuner_cli.tune_page import announcement, page, what_to_do
     from ceph_tuner_cli.tune_parts import Asked, classes_of
     from ceph_tuner_cli.tune_profile import tuned_profile

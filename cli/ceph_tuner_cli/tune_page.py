@@ -8,22 +8,22 @@ from rich.console import Group, RenderableType
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from ceph_tuner.bayesian import Options
-from ceph_tuner.cost import allocation
-from ceph_tuner.guard import TOLERANCE
-from ceph_tuner.in_force import InForce
-from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
-from ceph_tuner.recommendation.accounts import Account
-from ceph_tuner.releases import Release, Settings
+from ceph_tuner.core.goals.guard import TOLERANCE
+from ceph_tuner.core.goals.ranking import Choice
+from ceph_tuner.core.goals.slo import Slo, Verdict, evaluate
+from ceph_tuner.core.goals.trial import Run, Trial
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.cost import allocation
+from ceph_tuner.core.knobs.releases import Release, Settings
+from ceph_tuner.core.profiles.in_force import InForce
+from ceph_tuner.optimise import Options
+from ceph_tuner.recommend.accounts import Account
 from ceph_tuner.report.words import amount, quantity
-from ceph_tuner.search.explaining import Explained
+from ceph_tuner.search.explanation import Explained
 from ceph_tuner.search.space import Space
 from ceph_tuner.search.transfer import Elsewhere
-from ceph_tuner.slo import Slo, Verdict, evaluate
-from ceph_tuner.trial import Run, Trial
-from ceph_tuner.tuning.measuring import Timing
-from ceph_tuner.tuning.outcome import Outcome, Task
-from ceph_tuner.winner import Choice
+from ceph_tuner.tune.measurement import Timing
+from ceph_tuner.tune.outcome import Outcome, Task
 from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
 from ceph_tuner_cli.knobs import shown

@@ -7,27 +7,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ContextManager, List, Optional, Sequence, Tuple
 
-from ceph_tuner.applier import Applier
-from ceph_tuner.bayesian import Options
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.clusters.sampler import ClusterSampler
+from ceph_lab.cluster import lab_of
+from ceph_lab.recipes import options_for_window
+from ceph_lab.scenarios import scenario as make_scenario
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.sampler import ClusterSampler
+from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.goals.guard import Limits
+from ceph_tuner.core.goals.trial import Budget
+from ceph_tuner.core.knobs.settings import fitting_reservations
+from ceph_tuner.core.measure.metrics import CLASS, Scope
+from ceph_tuner.core.profiles.in_force import InForce
+from ceph_tuner.core.profiles.translation import to_release_units
 from ceph_tuner.files import slo_file
-from ceph_tuner.guard import Limits
-from ceph_tuner.in_force import InForce
-from ceph_tuner.lab.cluster import lab_of
-from ceph_tuner.lab.recipes import options_for_window
-from ceph_tuner.lab.scenarios import scenario as make_scenario
-from ceph_tuner.metrics import CLASS, Scope
-from ceph_tuner.recommendation.accounts import Account, accounts
-from ceph_tuner.recommendation.answer import way_back
+from ceph_tuner.optimise import Options
+from ceph_tuner.recommend.accounts import Account, accounts
+from ceph_tuner.recommend.answer import way_back
 from ceph_tuner.search.space import Space, space_for
-from ceph_tuner.settings import fitting_reservations
-from ceph_tuner.translate import to_release_units
-from ceph_tuner.trial import Budget
-from ceph_tuner.tuning import Work
-from ceph_tuner.tuning.live_work import LiveWork
-from ceph_tuner.tuning.measuring import Timing
-from ceph_tuner.tuning.outcome import Outcome, Task
+from ceph_tuner.tune import Work
+from ceph_tuner.tune.live_work import LiveWork
+from ceph_tuner.tune.measurement import Timing
+from ceph_tuner.tune.outcome import Outcome, Task
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.render import say
 from ceph_tuner_cli.tune_prior import Believed

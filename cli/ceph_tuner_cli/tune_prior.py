@@ -10,24 +10,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import List, Optional
 
-from ceph_tuner.bayesian import Prior
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.errors import InputError
+from ceph_lab.cluster import lab_of
+from ceph_lab.recipes import options_for_window
+from ceph_lab.twin_model import SCENARIOS, drives_under, lab_model
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import parse_version
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.files import fit_file, slo_file
-from ceph_tuner.in_force import InForce
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.lab.cluster import lab_of
-from ceph_tuner.lab.recipes import options_for_window
-from ceph_tuner.lab.twin_model import SCENARIOS, drives_under, lab_model
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.releases import parse_version
+from ceph_tuner.optimise import Prior
 from ceph_tuner.search.shares_prior import SharesPrior
 from ceph_tuner.search.space import Space
-from ceph_tuner.slo import Slo
-from ceph_tuner.tuning.measuring import Timing
-from ceph_tuner.tuning.twin_prior import TwinPrior
+from ceph_tuner.tune.measurement import Timing
+from ceph_tuner.tune.twin_prior import TwinPrior
+from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.running import Runner
 from ceph_tuner_cli.description import read_description
 
 NOTHING, RULES = "", "mClock's rules"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping
 
-from ceph_tuner.clusters.opening import Cluster
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.profiles.in_force import InForce
+from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import slo_file
-from ceph_tuner.in_force import InForce
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.profile import Profile
-from ceph_tuner.tuning.outcome import Outcome
+from ceph_tuner.tune.outcome import Outcome
 
 
 def tuned_profile(outcome: Outcome, wanted: slo_file.SloFile, opened: Cluster, now: InForce) -> Profile:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import List, Mapping, Sequence
 
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.history import History
-from ceph_tuner.in_force import InForce
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.ceph.target import Target
+from ceph_tuner.core.goals.trial import Trial
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.search.transfer import Elsewhere, Here
-from ceph_tuner.target import Target
-from ceph_tuner.trial import Trial
-from ceph_tuner.tuning.interrupts import Interrupts
-from ceph_tuner.tuning.loop import tune
-from ceph_tuner.tuning.measuring import Measuring
-from ceph_tuner.tuning.on_cluster import ClusterLookout, JournalledWriter
-from ceph_tuner.tuning.outcome import Outcome
-from ceph_tuner.tuning.past import Heading, Lesson, lessons, past_runs, to_resume
-from ceph_tuner.tuning.searching import TuningSearch
+from ceph_tuner.tune.interrupts import Interrupts
+from ceph_tuner.tune.loop import tune
+from ceph_tuner.tune.measurement import Measuring
+from ceph_tuner.tune.on_cluster import ClusterLookout, JournalledWriter
+from ceph_tuner.tune.outcome import Outcome
+from ceph_tuner.tune.past import Heading, Lesson, lessons, past_runs, to_resume
+from ceph_tuner.tune.search import TuningSearch
 from ceph_tuner_cli.elsewhere import gathered, name_of
 from ceph_tuner_cli.render import say
 from ceph_tuner_cli.tune_page import TuneProgress

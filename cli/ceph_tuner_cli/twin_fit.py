@@ -11,22 +11,23 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 import typer
 from rich.console import Group
 
-from ceph_tuner.clusters import open_cluster
-from ceph_tuner.errors import InputError
-from ceph_tuner.files import cluster_file, fit_file, windows_file
+from ceph_lab import windows_file
+from ceph_lab.cluster import lab_of
+from ceph_lab.twin_model import KNOWN, lab_model
+from ceph_tuner.cluster import open_cluster
+from ceph_tuner.core.changes.journal import APPLIED
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import Settings, parse_version
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.files import cluster_file, fit_file
 from ceph_tuner.files.writing import check_free
-from ceph_tuner.history import History
-from ceph_tuner.journal import APPLIED
-from ceph_tuner.lab.cluster import lab_of
-from ceph_tuner.lab.twin_model import KNOWN, lab_model
-from ceph_tuner.releases import Settings, parse_version
 from ceph_tuner.twin.calibration import Effort, Fitting
 from ceph_tuner.twin.fit import Fit
+from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.observations import Observation
 from ceph_tuner.twin.parameters import named
 from ceph_tuner.twin.past import past_of
-from ceph_tuner.twin.running import Runner
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import AnyClusterOption, ForceOption
 from ceph_tuner_cli.description import read_description

@@ -7,18 +7,18 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import typer
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE, knob
+from ceph_tuner.core.knobs.releases import Release, Settings, Value
+from ceph_tuner.core.knobs.settings import check_settings
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.profiles.translation import from_release_units, to_release_units, translate
 from ceph_tuner.files import fit_file, profile_file
-from ceph_tuner.knobs import MCLOCK_NINE, PROFILE, knob
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.releases import Release, Settings, Value
-from ceph_tuner.settings import check_settings
-from ceph_tuner.translate import from_release_units, to_release_units, translate
 from ceph_tuner.twin.fit import Fit, described_fit
+from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.forecast import DRAWS, LEVEL, Forecast, forecast
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.running import Runner
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.description import read_description
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, working

@@ -8,7 +8,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.twin.published import TABLES
 from ceph_tuner.twin.published_models import ASSUMPTIONS
 from ceph_tuner.twin.validation import (

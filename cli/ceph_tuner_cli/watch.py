@@ -12,16 +12,16 @@ import typer
 from rich.console import RenderableType
 from rich.live import Live
 
-from ceph_tuner.clusters import Cluster, open_cluster
-from ceph_tuner.clusters.commands import parsed
-from ceph_tuner.clusters.sampler import ClusterSampler
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, InputError, RetryLater, TunerError
+from ceph_tuner.cluster import Cluster, open_cluster
+from ceph_tuner.cluster.sampler import ClusterSampler
+from ceph_tuner.core.ceph.commands import parsed
+from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Entry, Journal
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, RetryLater, TunerError
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.goals.stored_slo import stored_baseline, stored_slo
+from ceph_tuner.core.measure.sample import Sample, window_of
+from ceph_tuner.core.moments import utc
 from ceph_tuner.files import slo_file
-from ceph_tuner.journal import APPLIED, APPLYING, Entry, Journal
-from ceph_tuner.moments import utc
-from ceph_tuner.sample import Sample, window_of
-from ceph_tuner.slo import Slo
-from ceph_tuner.stored_slo import stored_baseline, stored_slo
 from ceph_tuner_cli.cluster_option import ClusterOption
 from ceph_tuner_cli.render import Format, FormatOption, console, emit, say, working
 from ceph_tuner_cli.watch_page import WIDTH, Moment, page

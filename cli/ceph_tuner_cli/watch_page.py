@@ -10,11 +10,11 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ceph_tuner.journal import Entry
-from ceph_tuner.moments import utc
+from ceph_tuner.core.changes.journal import Entry
+from ceph_tuner.core.goals.slo import Slo, Verdict, evaluate
+from ceph_tuner.core.measure.sample import NEVER_S, at_work
+from ceph_tuner.core.moments import utc
 from ceph_tuner.report.words import amount
-from ceph_tuner.sample import NEVER_S, at_work
-from ceph_tuner.slo import Slo, Verdict, evaluate
 
 WIDTH = 80
 _BAR = 10

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.metrics import CLASS, Scope
-from ceph_tuner.sample import Sample, Window, within
-from ceph_tuner.slo import Slo
-from ceph_tuner.target import Place
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.measure.metrics import CLASS, Scope
+from ceph_tuner.core.measure.sample import Sample, Window, within
 
 from .sampler import Sampler
 from .scopes_watched import ScopesWatched

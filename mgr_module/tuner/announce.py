@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from typing import Any, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
-from ceph_tuner.autopilot.audit import (
+from ceph_tuner.core.autopilot.audit_log import (
     APPLY,
     BREACH,
     DRIFT,
@@ -22,7 +22,7 @@ from ceph_tuner.autopilot.audit import (
     TAKEN_BACK,
     Record,
 )
-from ceph_tuner.printable import LONGEST_LINE, one_line
+from ceph_tuner.core.printable import LONGEST_LINE, one_line
 
 WARNINGS = (BREACH, DRIFT, FAILOVER, GAVE_UP, REFUSED, STOPPED, TAKEN_BACK)
 SHOWN_TARGETS = 3

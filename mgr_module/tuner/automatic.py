@@ -8,19 +8,19 @@ import threading
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.applier import Applier
-from ceph_tuner.autopilot.audit import ACTS, TAKEN_BACK, Audit
-from ceph_tuner.autopilot.machine import BY_OPERATOR
-from ceph_tuner.autopilot.observer import Observer, groups_of
-from ceph_tuner.autopilot.pilot import Pilot
-from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import COMPARING, OFF, PHASES, State
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import InputError, Stopped, TunerError
-from ceph_tuner.guard import Sight
-from ceph_tuner.lock import Lock
-from ceph_tuner.ports import Clock
-from ceph_tuner.releases import release_of
+from ceph_tuner.core.autopilot.audit_log import ACTS, TAKEN_BACK, Audit
+from ceph_tuner.core.autopilot.observer import Observer, groups_of
+from ceph_tuner.core.autopilot.pilot import Pilot
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.state import COMPARING, OFF, PHASES, State
+from ceph_tuner.core.autopilot.state_machine import BY_OPERATOR
+from ceph_tuner.core.ceph.ports import Clock
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.changes.lock import Lock
+from ceph_tuner.core.errors import InputError, Stopped, TunerError
+from ceph_tuner.core.goals.guard import Sight
+from ceph_tuner.core.knobs.releases import release_of
 
 from . import health
 from .aim import Aim

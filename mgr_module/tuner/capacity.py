@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ceph_tuner.clusters.commands import parsed
-from ceph_tuner.errors import TunerError
-from ceph_tuner.knobs import KNOBS
-from ceph_tuner.ports import Commander, ConfigEntry
+from ceph_tuner.core.ceph.commands import parsed
+from ceph_tuner.core.ceph.ports import Commander, ConfigEntry
+from ceph_tuner.core.errors import TunerError
+from ceph_tuner.core.knobs.catalogue import KNOBS
 
 CAPACITY_OPTION = "osd_mclock_max_capacity_iops_"
 BANDWIDTH_OPTION = "osd_mclock_max_sequential_bandwidth_"

@@ -8,11 +8,11 @@ import time
 from dataclasses import replace
 from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Sequence, Tuple
 
-from ceph_tuner.autopilot.capacity import BENCH_FACTOR, Stored, findings, reason_not_to_bench, summary
-from ceph_tuner.bounded import ANSWER, MISREAD, read_json
-from ceph_tuner.errors import CommandFailed, InputError
-from ceph_tuner.guard import Sight
-from ceph_tuner.reading import spread
+from ceph_tuner.core.autopilot.capacity import BENCH_FACTOR, Stored, findings, reason_not_to_bench, summary
+from ceph_tuner.core.bounded import ANSWER, MISREAD, read_json
+from ceph_tuner.core.errors import CommandFailed, InputError
+from ceph_tuner.core.goals.guard import Sight
+from ceph_tuner.core.measure.reading import spread
 
 from .capacity import BANDWIDTH_OPTION, CAPACITY_OPTION, Capacity
 from .commander import MgrCommander

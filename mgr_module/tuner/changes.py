@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional
 
-from ceph_tuner.applier import Applier, Undone
-from ceph_tuner.clusters.commands import CommandConfig
-from ceph_tuner.clusters.lock_owner import may_live, this_process
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import InputError
-from ceph_tuner.in_force import hardware_on, in_force
-from ceph_tuner.lock import Lock
-from ceph_tuner.plan import ChangePlan
-from ceph_tuner.ports import Clock, Commander, Store
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import Release
-from ceph_tuner.target import running
-from ceph_tuner.translate import Translation, translate
+from ceph_tuner.core.ceph.commands import CommandConfig
+from ceph_tuner.core.ceph.ports import Clock, Commander, Store
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.ceph.target import running
+from ceph_tuner.core.changes.applier import Applier, Undone
+from ceph_tuner.core.changes.lock import Lock
+from ceph_tuner.core.changes.lock_owner import may_live, this_process
+from ceph_tuner.core.changes.plan import ChangePlan
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import Release
+from ceph_tuner.core.profiles.in_force import hardware_on, in_force
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.core.profiles.translation import Translation, translate
 
 NewLock = Callable[[Store, Clock, str], Lock]
 """Makes the cluster's lock for somebody, by the name that others are told."""

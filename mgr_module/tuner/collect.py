@@ -16,11 +16,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.bounded import ANSWER, read_json
-from ceph_tuner.counters import Report
-from ceph_tuner.histogram import Histogram
-from ceph_tuner.metrics import POOL, Scope
-from ceph_tuner.reading import (
+from ceph_tuner.core.bounded import ANSWER, read_json
+from ceph_tuner.core.measure.counters import Report
+from ceph_tuner.core.measure.histogram import Histogram
+from ceph_tuner.core.measure.metrics import POOL, Scope
+from ceph_tuner.core.measure.reading import (
     PLAIN_COUNTERS,
     TIME_COUNTERS,
     PoolReading,
@@ -37,7 +37,7 @@ from ceph_tuner.reading import (
     slow_ops,
     spread,
 )
-from ceph_tuner.scopes import Members
+from ceph_tuner.core.measure.scopes import Members
 
 from .commander import MgrCommander
 from .compat import Counters

@@ -10,11 +10,11 @@ from functools import partial
 from itertools import islice
 from typing import Any, Callable, Collection, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.bounded import ANSWER, read_json
-from ceph_tuner.clusters.commands import answered
-from ceph_tuner.clusters.tell_each import AT_ONCE, outcome
-from ceph_tuner.errors import ClusterTimeout, TunerError
-from ceph_tuner.ports import Told
+from ceph_tuner.core.bounded import ANSWER, read_json
+from ceph_tuner.core.ceph.commands import answered
+from ceph_tuner.core.ceph.ports import Told
+from ceph_tuner.core.ceph.tell_each import AT_ONCE, outcome
+from ceph_tuner.core.errors import ClusterTimeout, TunerError
 
 from .courier import Courier
 from .proto import Mgr, Pending

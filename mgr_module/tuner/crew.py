@@ -6,9 +6,9 @@ import logging
 import threading
 from typing import Any, Callable, Dict, List, Optional, Protocol
 
-from ceph_tuner.autopilot import audit
-from ceph_tuner.autopilot.audit import Audit, Record, without_outcome
-from ceph_tuner.autopilot.events import (
+from ceph_tuner.core.autopilot import audit_log as audit
+from ceph_tuner.core.autopilot.audit_log import Audit, Record, without_outcome
+from ceph_tuner.core.autopilot.events import (
     Answered,
     Event,
     Kept,
@@ -19,11 +19,11 @@ from ceph_tuner.autopilot.events import (
     WriteFailed,
     Wrote,
 )
-from ceph_tuner.autopilot.learning import trial_of
-from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import State
-from ceph_tuner.errors import RetryLater, TunerError
-from ceph_tuner.history import History
+from ceph_tuner.core.autopilot.learning import trial_of
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.state import State
+from ceph_tuner.core.errors import RetryLater, TunerError
+from ceph_tuner.core.measure.history import History
 
 from .announce import Announcer
 

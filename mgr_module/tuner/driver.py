@@ -14,15 +14,15 @@ from collections import deque
 from concurrent.futures import Future, wait
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
-from ceph_tuner.autopilot.events import Answered, Event, Seen, Told
-from ceph_tuner.autopilot.explain import explain
-from ceph_tuner.autopilot.machine import refusal
-from ceph_tuner.autopilot.observer import Observer
-from ceph_tuner.autopilot.pilot import Pilot
-from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import OFF, State
-from ceph_tuner.errors import InputError, RetryLater, TunerError
-from ceph_tuner.guard import Breach
+from ceph_tuner.core.autopilot.events import Answered, Event, Seen, Told
+from ceph_tuner.core.autopilot.explanation import explain
+from ceph_tuner.core.autopilot.observer import Observer
+from ceph_tuner.core.autopilot.pilot import Pilot
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.state import OFF, State
+from ceph_tuner.core.autopilot.state_machine import refusal
+from ceph_tuner.core.errors import InputError, RetryLater, TunerError
+from ceph_tuner.core.goals.guard import Breach
 
 from .surroundings import Surroundings
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Sequence
 
-from ceph_tuner.bounded import ANSWER, MISREAD, read_json
-from ceph_tuner.reading import ERASURE, data_chunks
+from ceph_tuner.core.bounded import ANSWER, MISREAD, read_json
+from ceph_tuner.core.measure.reading import ERASURE, data_chunks
 
 from .commander import MgrCommander
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypedDict
 
-from ceph_tuner.autopilot.state import MODES, PHASES
-from ceph_tuner.exported import PREFIX, Labels, exported_at, labelled, scale_of, scope_labels
-from ceph_tuner.metrics import CLASS, Scope, parted
-from ceph_tuner.printable import printable
+from ceph_tuner.core.autopilot.state import MODES, PHASES
+from ceph_tuner.core.measure.exported_metrics import PREFIX, Labels, exported_at, labelled, scale_of, scope_labels
+from ceph_tuner.core.measure.metrics import CLASS, Scope, parted
+from ceph_tuner.core.printable import printable
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

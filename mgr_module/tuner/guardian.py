@@ -1,6 +1,6 @@
 """Keeps a process beside the mgr while something is on trial, which takes it back when the mgr is gone.
 
-`ceph_tuner.clusters.guardian` is that process.
+`ceph_tuner.core.changes.guardian` is that process.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import threading
 import time
 from typing import Any, Callable, Dict, Mapping, Optional, Protocol
 
-from ceph_tuner.autopilot.state import State
-from ceph_tuner.bounded import read_json
-from ceph_tuner.clusters.guardian import DONE
-from ceph_tuner.clusters.lock_owner import this_process
-from ceph_tuner.interpreter import running_module
+from ceph_tuner.core.autopilot.state import State
+from ceph_tuner.core.bounded import read_json
+from ceph_tuner.core.ceph.interpreter import running_module
+from ceph_tuner.core.changes.guardian import DONE
+from ceph_tuner.core.changes.lock_owner import this_process
 
 from .worker import LIBRARY
 
-MODULE = "ceph_tuner.clusters.guardian"
+MODULE = "ceph_tuner.core.changes.guardian"
 
 READY_S = 15.0
 """How long it may take to try the way to the cluster; 0.2 s where all is well."""

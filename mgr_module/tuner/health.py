@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Union
 
-from ceph_tuner.autopilot.audit import DRIFT, KEPT, MODE, RESUMED, TAKEN_BACK, Record
-from ceph_tuner.autopilot.hours import DAY_S
-from ceph_tuner.autopilot.machine import BY_OPERATOR
-from ceph_tuner.autopilot.state import APPROVE, OFF, WAITING, State
-from ceph_tuner.moments import utc
-from ceph_tuner.printable import one_line
+from ceph_tuner.core.autopilot.audit_log import DRIFT, KEPT, MODE, RESUMED, TAKEN_BACK, Record
+from ceph_tuner.core.autopilot.hours import DAY_S
+from ceph_tuner.core.autopilot.state import APPROVE, OFF, WAITING, State
+from ceph_tuner.core.autopilot.state_machine import BY_OPERATOR
+from ceph_tuner.core.moments import utc
+from ceph_tuner.core.printable import one_line
 
 LARGEST_DETAIL = 20
 """Lines of detail that are sent to the monitors; the count tells of all."""

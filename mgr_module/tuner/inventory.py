@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Callable, List, Mapping
 
-from ceph_tuner.in_force import kind_of
+from ceph_tuner.core.profiles.in_force import kind_of
 
 from .proto import Mgr
 

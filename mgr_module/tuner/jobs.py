@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Optional
 
-from ceph_tuner.errors import RetryLater
+from ceph_tuner.core.errors import RetryLater
 
 
 class Job:

@@ -11,12 +11,12 @@ import time
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ceph_tuner import __version__
-from ceph_tuner.autopilot.audit import CAPACITY, Audit, every_trail
-from ceph_tuner.autopilot.state import MODES, OFF, WAITING
-from ceph_tuner.errors import InputError, TunerError
-from ceph_tuner.guard import Sight
-from ceph_tuner.metrics import CLASS, METRICS, Scope, scoped
-from ceph_tuner.ports import Clock
+from ceph_tuner.core.autopilot.audit_log import CAPACITY, Audit, every_trail
+from ceph_tuner.core.autopilot.state import MODES, OFF, WAITING
+from ceph_tuner.core.ceph.ports import Clock
+from ceph_tuner.core.errors import InputError, TunerError
+from ceph_tuner.core.goals.guard import Sight
+from ceph_tuner.core.measure.metrics import CLASS, METRICS, Scope, scoped
 
 from .aim import STATE, TRAIL, Aim
 from .automatic import OPERATOR, Automatic

@@ -10,8 +10,8 @@ import threading
 from dataclasses import fields
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
-from ceph_tuner.errors import InputError, RetryLater, TunerError
-from ceph_tuner.printable import PrintableLog, printable, printable_document
+from ceph_tuner.core.errors import InputError, RetryLater, TunerError
+from ceph_tuner.core.printable import PrintableLog, printable, printable_document
 
 from . import compat, health, render, render_automatic, render_recommendation
 from .collect import Collector, Limits

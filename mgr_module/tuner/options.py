@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, NamedTuple
 
-from ceph_tuner.autopilot.policy import Policy, option_name, options
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.autopilot.policy import Policy, option_name, options
+from ceph_tuner.core.errors import InputError
 
 
 class OptionRow(NamedTuple):

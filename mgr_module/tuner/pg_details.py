@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.reading import PgDetail, PoolReading, late_pgs, pg_detail, pg_details, with_progress
+from ceph_tuner.core.measure.reading import PgDetail, PoolReading, late_pgs, pg_detail, pg_details, with_progress
 
 from .commander import MgrCommander, document
 from .proto import Mgr

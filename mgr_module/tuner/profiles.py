@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Dict, List, Optional
 
-from ceph_tuner.bounded import read_json
-from ceph_tuner.errors import InputError, Malformed
-from ceph_tuner.ports import Store
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import Release
+from ceph_tuner.core.bounded import read_json
+from ceph_tuner.core.ceph.ports import Store
+from ceph_tuner.core.errors import InputError, Malformed
+from ceph_tuner.core.knobs.releases import Release
+from ceph_tuner.core.profiles.profile import Profile
 
 PREFIX = "profile/"
 MOST = 100

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Sequence
 
-from ceph_tuner.autopilot.events import Answered
-from ceph_tuner.autopilot.groups import rollout
-from ceph_tuner.autopilot.learning import absolute
-from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import State
-from ceph_tuner.errors import InputError, TunerError
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.profile import Profile
-from ceph_tuner.reading import spread
-from ceph_tuner.target import Place, Target
+from ceph_tuner.core.autopilot.events import Answered
+from ceph_tuner.core.autopilot.groups import rollout
+from ceph_tuner.core.autopilot.learning import absolute
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.state import State
+from ceph_tuner.core.ceph.target import Place, Target
+from ceph_tuner.core.errors import InputError, TunerError
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.measure.reading import spread
+from ceph_tuner.core.profiles.profile import Profile
 
 from .aim import Aim
 from .service import Service

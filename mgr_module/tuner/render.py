@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.moments import stamp
-from ceph_tuner.releases import CLASSES
+from ceph_tuner.core.knobs.releases import CLASSES
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.moments import stamp
 
 from .render_table import folded as folded
 from .render_table import table as table

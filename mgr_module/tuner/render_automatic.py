@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Sequence
 
-from ceph_tuner.autopilot.state import OFF
-from ceph_tuner.moments import stamp
+from ceph_tuner.core.autopilot.state import OFF
+from ceph_tuner.core.moments import stamp
 
 from . import render
 from .render import number

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import List, Sequence
 
-from ceph_tuner.columns import GAP, WIDTH, fitting
+from ceph_tuner.core.columns import GAP, WIDTH, fitting
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -8,13 +8,13 @@ import time
 from collections import deque
 from typing import Callable, Deque, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
-from ceph_tuner.history import MINUTE, History
-from ceph_tuner.metrics import PERCENTILES, Scope
-from ceph_tuner.reading import Reading
-from ceph_tuner.sample import Sample, Window, window_of
-from ceph_tuner.sampling import Coverage
-from ceph_tuner.sampling_by_scope import SamplingByScope
-from ceph_tuner.scopes import Members
+from ceph_tuner.core.measure.history import MINUTE, History
+from ceph_tuner.core.measure.metrics import PERCENTILES, Scope
+from ceph_tuner.core.measure.reading import Reading
+from ceph_tuner.core.measure.sample import Sample, Window, window_of
+from ceph_tuner.core.measure.sampling import Coverage
+from ceph_tuner.core.measure.sampling_by_scope import SamplingByScope
+from ceph_tuner.core.measure.scopes import Members
 
 from .sampler_groups import GroupSampler, keep
 

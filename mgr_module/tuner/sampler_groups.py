@@ -7,9 +7,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.reading import Reading
-from ceph_tuner.sample import Sample, Window, window_of
-from ceph_tuner.sampling import Coverage, Sampling
+from ceph_tuner.core.measure.reading import Reading
+from ceph_tuner.core.measure.sample import Sample, Window, window_of
+from ceph_tuner.core.measure.sampling import Coverage, Sampling
 
 KEPT_S = 1800.0
 LATE = 1 / 3

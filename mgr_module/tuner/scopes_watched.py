@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.bounded import ANSWER, MISREAD, read_json
-from ceph_tuner.metrics import CLASS, Scope
-from ceph_tuner.scopes import CrushMap, Layout, Members, crush_map, layout_of
-from ceph_tuner.slo import Slo
+from ceph_tuner.core.bounded import ANSWER, MISREAD, read_json
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.measure.metrics import CLASS, Scope
+from ceph_tuner.core.measure.scopes import CrushMap, Layout, Members, crush_map, layout_of
 
 from .commander import MgrCommander
 

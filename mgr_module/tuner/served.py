@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional
 
-from ceph_tuner.reading import Served
+from ceph_tuner.core.measure.reading import Served
 
 from .proto import Mgr
 

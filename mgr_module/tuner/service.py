@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner import __version__
-from ceph_tuner.autopilot.learning import absolute
-from ceph_tuner.bounded import read_json
-from ceph_tuner.clusters.commands import CommandConfig, CommandStore, osd_versions, parsed
-from ceph_tuner.errors import InputError, RetryLater
-from ceph_tuner.history import History
-from ceph_tuner.in_force import hardware_of
-from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
-from ceph_tuner.profile import Profile
-from ceph_tuner.reading import spread
-from ceph_tuner.releases import Release, parse_version, release_of
-from ceph_tuner.sample import Window, at_work
-from ceph_tuner.settings import settings_in_force
-from ceph_tuner.slo import Slo, evaluate, parse_objective
-from ceph_tuner.trial import Trial
+from ceph_tuner.core.autopilot.learning import absolute
+from ceph_tuner.core.bounded import read_json
+from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, osd_versions, parsed
+from ceph_tuner.core.errors import InputError, RetryLater
+from ceph_tuner.core.goals.slo import Slo, evaluate, parse_objective
+from ceph_tuner.core.goals.trial import Trial
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import Release, parse_version, release_of
+from ceph_tuner.core.knobs.settings import settings_in_force
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.reading import spread
+from ceph_tuner.core.measure.sample import Window, at_work
+from ceph_tuner.core.profiles.in_force import hardware_of
+from ceph_tuner.core.profiles.profile import Profile
 
 from .aim import Aim
 from .capacity import Capacity, read_capacities

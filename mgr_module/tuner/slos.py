@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Callable, Dict, Mapping, Optional
 
-from ceph_tuner.errors import InputError, TunerError
-from ceph_tuner.metrics import Scope, parted, scoped
-from ceph_tuner.ports import Store
-from ceph_tuner.slo import Objective, Slo, parse_slo
-from ceph_tuner.stored_slo import BASELINE, SLO_KEY, stored_baseline, stored_slo
+from ceph_tuner.core.ceph.ports import Store
+from ceph_tuner.core.errors import InputError, TunerError
+from ceph_tuner.core.goals.slo import Objective, Slo, parse_slo
+from ceph_tuner.core.goals.stored_slo import BASELINE, SLO_KEY, stored_baseline, stored_slo
+from ceph_tuner.core.measure.metrics import Scope, parted, scoped
 
 DEFAULT_NAME = "cluster"
 CURRENT_S = 5.0

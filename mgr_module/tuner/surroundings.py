@@ -7,24 +7,24 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
-from ceph_tuner.autopilot.condition import Change, Condition, changed
-from ceph_tuner.autopilot.events import Seen
-from ceph_tuner.autopilot.intervention import Interventions, interventions
-from ceph_tuner.autopilot.learning import absolute
-from ceph_tuner.autopilot.manners import Calm, outside_hours, reason_to_wait
-from ceph_tuner.autopilot.observer import Closed
-from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import State
-from ceph_tuner.autopilot.watch import Watch
-from ceph_tuner.bounded import ANSWER, read_json
-from ceph_tuner.errors import ClusterTimeout, CommandFailed
-from ceph_tuner.guard import HEALTH_ERR, Breach, Sight
-from ceph_tuner.journal import Journal
-from ceph_tuner.plan import Restore
-from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.sample import Sample, Window, at_work
-from ceph_tuner.slo import Slo, evaluate
-from ceph_tuner.target import Place
+from ceph_tuner.core.autopilot.condition import Change, Condition, changed
+from ceph_tuner.core.autopilot.events import Seen
+from ceph_tuner.core.autopilot.intervention import Interventions, interventions
+from ceph_tuner.core.autopilot.learning import absolute
+from ceph_tuner.core.autopilot.observer import Closed
+from ceph_tuner.core.autopilot.permits import Calm, outside_hours, reason_to_wait
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.state import State
+from ceph_tuner.core.autopilot.watchdog import Watch
+from ceph_tuner.core.bounded import ANSWER, read_json
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.changes.journal import Journal
+from ceph_tuner.core.changes.plan import Restore
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
+from ceph_tuner.core.goals.guard import HEALTH_ERR, Breach, Sight
+from ceph_tuner.core.goals.slo import Slo, evaluate
+from ceph_tuner.core.measure.sample import Sample, Window, at_work
 
 from .aim import Aim
 from .capacity import CAPACITY_OPTION, Capacity

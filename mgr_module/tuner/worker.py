@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 from typing import IO, Any, Dict, Mapping, Optional, cast
 
-from ceph_tuner.bounded import read_json
-from ceph_tuner.errors import TunerError
-from ceph_tuner.interpreter import running_module, running_text
+from ceph_tuner.core.bounded import read_json
+from ceph_tuner.core.ceph.interpreter import running_module, running_text
+from ceph_tuner.core.errors import TunerError
 
 WORKER_MODULE = "ceph_tuner.search.worker"
 

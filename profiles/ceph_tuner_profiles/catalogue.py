@@ -6,10 +6,10 @@ import difflib
 from pathlib import Path
 from typing import Dict, List, Optional
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import RELEASES, Release
+from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import profile_file
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import RELEASES, Release
 
 ROOT = Path(__file__).resolve().parent
 TUNED = "tuned"

@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
-from ceph_tuner.applier import Applier
-from ceph_tuner.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Rollout, Stage
-from ceph_tuner.autopilot.events import Answered, Event, Learn, Note, Seen
-from ceph_tuner.autopilot.pilot import Pilot
-from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import State
-from ceph_tuner.journal import APPLIED, Entry
-from ceph_tuner.lock import Holder, Lock
-from ceph_tuner.metrics import METRICS
+from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Rollout, Stage
+from ceph_tuner.core.autopilot.events import Answered, Event, Learn, Note, Seen
+from ceph_tuner.core.autopilot.pilot import Pilot
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.state import State
+from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.changes.journal import APPLIED, Entry
+from ceph_tuner.core.changes.lock import Holder, Lock
+from ceph_tuner.core.measure.metrics import METRICS
 from monitors import TENTACLE, ManualClock, MemoryStore, Monitors
 
 P95, RECOVERY = "client.p95_ms", "recovery.objects_s"

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliers import Kill, Killed
-from ceph_tuner.autopilot import audit
-from ceph_tuner.autopilot.audit import (
+from ceph_tuner.core.autopilot import audit_log as audit
+from ceph_tuner.core.autopilot.audit_log import (
     ACTS,
     APPLY,
     BLOCKS,

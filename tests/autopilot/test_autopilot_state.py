@@ -8,8 +8,8 @@ from flights import ALTERNATING, P95, ROLLOUT, SETTINGS, effect
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.contract import BETTER, Rollout, Stage
-from ceph_tuner.autopilot.state import AUTO, MODES, OBSERVING, ON_CLUSTER, PHASES, TRYING, Proposed, State
+from ceph_tuner.core.autopilot.contract import BETTER, Rollout, Stage
+from ceph_tuner.core.autopilot.state import AUTO, MODES, OBSERVING, ON_CLUSTER, PHASES, TRYING, Proposed, State
 
 times = st.floats(0, 4e9)
 words = st.text(max_size=20)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.capacity import BELIEVED, DEFAULTS, RULES, Stored, findings, reason_not_to_bench, summary
-from ceph_tuner.guard import Sight
+from ceph_tuner.core.autopilot.capacity import BELIEVED, DEFAULTS, RULES, Stored, findings, reason_not_to_bench, summary
+from ceph_tuner.core.goals.guard import Sight
 
 OK = Sight(0.0, "HEALTH_OK")
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.condition import Change, Condition, changed, lighter
-from ceph_tuner.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.condition import Change, Condition, changed, lighter
+from ceph_tuner.core.autopilot.policy import Policy
 
 MEANS = {
     "client.iops": 400.0,

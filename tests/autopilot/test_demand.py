@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.demand import asked_for, dwindles, unseen_of
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.sample import clients_wait
+from ceph_tuner.core.autopilot.demand import asked_for, dwindles, unseen_of
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.sample import clients_wait
 
 BUSY = {"client.iops": 400.0, "client.mean_ms": 10.0, "client.read_iops": 100.0, "client.read_mean_ms": 4.0}
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Pair
-from ceph_tuner.autopilot.effect import drawn_in, effects, harm_ruled_out, verdict_on, worse_at_all
+from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Pair
+from ceph_tuner.core.autopilot.effect import drawn_in, effects, harm_ruled_out, verdict_on, worse_at_all
 
 LATENCY, RATE = "client.p95_ms", "recovery.bytes_s"
 LOWER = {LATENCY: True, RATE: False}

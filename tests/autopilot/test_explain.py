@@ -6,10 +6,10 @@ from typing import Any, List
 import pytest
 from flights import ALTERNATING, P95, ROLLOUT, SETTINGS, effect, seen
 
-from ceph_tuner.autopilot.contract import BETTER, UNKNOWN
-from ceph_tuner.autopilot.explain import explain
-from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import (
+from ceph_tuner.core.autopilot.contract import BETTER, UNKNOWN
+from ceph_tuner.core.autopilot.explanation import explain
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.state import (
     APPROVE,
     ASKING,
     AUTO,

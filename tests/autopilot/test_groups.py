@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.contract import Rollout
-from ceph_tuner.autopilot.groups import CANARY_MOST, SECTIONS, rollout
-from ceph_tuner.autopilot.policy import CANARY_KINDS, Policy
-from ceph_tuner.errors import InputError
-from ceph_tuner.target import Place, covered
+from ceph_tuner.core.autopilot.contract import Rollout
+from ceph_tuner.core.autopilot.groups import CANARY_MOST, SECTIONS, rollout
+from ceph_tuner.core.autopilot.policy import CANARY_KINDS, Policy
+from ceph_tuner.core.ceph.target import Place, covered
+from ceph_tuner.core.errors import InputError
 
 
 def cluster(racks: int, hosts: int, osds: int, classes: Sequence[str] = ("ssd",)) -> List[Place]:

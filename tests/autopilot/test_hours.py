@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.hours import DAY_S, DAYS, WEEK_S, parse_hours
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.autopilot.hours import DAY_S, DAYS, WEEK_S, parse_hours
+from ceph_tuner.core.errors import InputError
 
 
 def at(text: str) -> float:

@@ -5,11 +5,11 @@ from typing import Dict, List, Tuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.intervention import interventions
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.plan import Restore
-from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.target import Place
+from ceph_tuner.core.autopilot.intervention import interventions
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.changes.plan import Restore
+from ceph_tuner.core.knobs.catalogue import PROFILE
 
 LIMIT, SCRUBS = "osd_mclock_scheduler_client_lim", "osd_max_scrubs"
 CAPACITY = "osd_mclock_max_capacity_iops_ssd"

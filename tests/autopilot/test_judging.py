@@ -7,8 +7,8 @@ from flights import P95, RECOVERY, effect
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect
-from ceph_tuner.autopilot.judging import (
+from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect
+from ceph_tuner.core.autopilot.judgement import (
     ENOUGH,
     GO_ON,
     HARMFUL,
@@ -20,9 +20,9 @@ from ceph_tuner.autopilot.judging import (
     judge,
     shown,
 )
-from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.sequential import mean
-from ceph_tuner.metrics import METRICS
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.sequential import mean
+from ceph_tuner.core.measure.metrics import METRICS
 
 POLICY = Policy(least_windows=4, most_windows=40)
 

@@ -9,14 +9,14 @@ from flights import P95, RECOVERY, SETTINGS, UNSEEN, effect
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.contract import BETTER, UNKNOWN, Effect
-from ceph_tuner.autopilot.events import Learn
-from ceph_tuner.autopilot.judging import STAND_INS
-from ceph_tuner.autopilot.learning import absolute, estimated, trial_of
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.sample import finish_s
-from ceph_tuner.slo import evaluate, objective_metrics, parse_slo
-from ceph_tuner.trial import Trial
+from ceph_tuner.core.autopilot.contract import BETTER, UNKNOWN, Effect
+from ceph_tuner.core.autopilot.events import Learn
+from ceph_tuner.core.autopilot.judgement import STAND_INS
+from ceph_tuner.core.autopilot.learning import absolute, estimated, trial_of
+from ceph_tuner.core.goals.slo import evaluate, objective_metrics, parse_slo
+from ceph_tuner.core.goals.trial import Trial
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.sample import finish_s
 
 FINISH = "recovery.finish_s"
 

@@ -7,8 +7,8 @@ from typing import Any, List, Optional
 import pytest
 from flights import ALTERNATING, P95, QUICK, ROLLOUT, SETTINGS, answer, effect, seen
 
-from ceph_tuner.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Rollout
-from ceph_tuner.autopilot.events import (
+from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Rollout
+from ceph_tuner.core.autopilot.events import (
     Answered,
     Ask,
     Event,
@@ -25,8 +25,7 @@ from ceph_tuner.autopilot.events import (
     WriteFailed,
     Wrote,
 )
-from ceph_tuner.autopilot.machine import ASK_AGAIN_S, DAY_S, Decision, decide, refusal
-from ceph_tuner.autopilot.state import (
+from ceph_tuner.core.autopilot.state import (
     APPROVE,
     ASKING,
     AUTO,
@@ -45,7 +44,8 @@ from ceph_tuner.autopilot.state import (
     Proposed,
     State,
 )
-from ceph_tuner.guard import Breach
+from ceph_tuner.core.autopilot.state_machine import ASK_AGAIN_S, DAY_S, Decision, decide, refusal
+from ceph_tuner.core.goals.guard import Breach
 
 NOW = 1_000_000.0
 GOOD = {P95: effect(P95, BETTER)}

@@ -9,10 +9,10 @@ from flights import ALTERNATING, P95, RECOVERY, ROLLOUT, SETTINGS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.contract import BETTER, UNKNOWN, WORSE, Effect, Rollout
-from ceph_tuner.autopilot.observer import OUTLIVED_S, Closed, Observer, groups_of
-from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import (
+from ceph_tuner.core.autopilot.contract import BETTER, UNKNOWN, WORSE, Effect, Rollout
+from ceph_tuner.core.autopilot.observer import OUTLIVED_S, Closed, Observer, groups_of
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.state import (
     ASKING,
     AUTO,
     COMPARING,
@@ -25,8 +25,8 @@ from ceph_tuner.autopilot.state import (
     Proposed,
     State,
 )
-from ceph_tuner.sample import Measure, Window
-from ceph_tuner.slo import Slo, parse_slo
+from ceph_tuner.core.goals.slo import Slo, parse_slo
+from ceph_tuner.core.measure.sample import Measure, Window
 
 START = 10_000.0
 POLICY = Policy(window=30.0, settle=15.0, guard_windows=3, miss_windows=3)
@@ -286,7 +286,9 @@ def test_effects_are_reckoned_once_a_window_and_anew_for_another_question(monkey
     observer = Observer(Seen(steady(), {"tried 0": wavy(60.0), "control 0": wavy(100.0)}))
     end = fly(observer, (phase(COMPARING), 6), (phase(TRYING), 6))
     asked: List[int] = []
-    monkeypatch.setattr("ceph_tuner.autopilot.observer.effects", lambda pairs, *rest: asked.append(len(pairs)) or {})
+    monkeypatch.setattr(
+        "ceph_tuner.core.autopilot.observer.effects", lambda pairs, *rest: asked.append(len(pairs)) or {}
+    )
     for _ in range(3):
         effects_of(observer, phase(TRYING))
     assert asked == [12]

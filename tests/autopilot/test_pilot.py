@@ -7,10 +7,10 @@ import pytest
 from flights import ALTERNATING, P95, ROLLOUT, SETTINGS, Field, answer, effect, seen
 
 from appliers import CUSTOM, Killed, kill_at, survive
-from ceph_tuner.autopilot.contract import BETTER, Rollout
-from ceph_tuner.autopilot.events import Answered, Kept, Note, Seen, Told, TookBack, Wrote
-from ceph_tuner.autopilot.pilot import KEY, Pilot
-from ceph_tuner.autopilot.state import (
+from ceph_tuner.core.autopilot.contract import BETTER, Rollout
+from ceph_tuner.core.autopilot.events import Answered, Kept, Note, Seen, Told, TookBack, Wrote
+from ceph_tuner.core.autopilot.pilot import KEY, Pilot
+from ceph_tuner.core.autopilot.state import (
     APPROVE,
     ASKING,
     AUTO,
@@ -23,13 +23,13 @@ from ceph_tuner.autopilot.state import (
     WRITING,
     State,
 )
-from ceph_tuner.errors import ClusterTimeout, Locked, TunerError
-from ceph_tuner.guard import Breach
-from ceph_tuner.journal import APPLIED, UNDONE, Entry, Journal
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.lock import LEASE_S, PREFIX
-from ceph_tuner.releases import Settings
-from ceph_tuner.settings import format_settings
+from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry, Journal
+from ceph_tuner.core.changes.lock import LEASE_S, PREFIX
+from ceph_tuner.core.errors import ClusterTimeout, Locked, TunerError
+from ceph_tuner.core.goals.guard import Breach
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.knobs.settings import format_settings
 from monitors import TENTACLE
 
 CANARY = {("osd.0", "osd_max_scrubs"): "2"}

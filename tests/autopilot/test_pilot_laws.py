@@ -19,12 +19,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from appliers import Killed, kill_at, survive
-from ceph_tuner.applier import Applier
-from ceph_tuner.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Rollout, Stage
-from ceph_tuner.autopilot.events import Answered, Event, Seen, Told
-from ceph_tuner.autopilot.machine import ASKING
-from ceph_tuner.autopilot.pilot import KEY, Pilot
-from ceph_tuner.autopilot.state import (
+from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Rollout, Stage
+from ceph_tuner.core.autopilot.events import Answered, Event, Seen, Told
+from ceph_tuner.core.autopilot.pilot import KEY, Pilot
+from ceph_tuner.core.autopilot.state import (
     APPROVE,
     AUTO,
     COMPARING,
@@ -38,13 +36,15 @@ from ceph_tuner.autopilot.state import (
     WRITING,
     State,
 )
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, TunerError
-from ceph_tuner.guard import Breach
-from ceph_tuner.journal import APPLIED, UNDONE, Entry, Journal
-from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
-from ceph_tuner.lock import LEASE_S, PREFIX, Lock
-from ceph_tuner.releases import nine
-from ceph_tuner.settings import format_settings
+from ceph_tuner.core.autopilot.state_machine import ASKING
+from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry, Journal
+from ceph_tuner.core.changes.lock import LEASE_S, PREFIX, Lock
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, TunerError
+from ceph_tuner.core.goals.guard import Breach
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import nine
+from ceph_tuner.core.knobs.settings import format_settings
 from monitors import TENTACLE, Monitors, Table
 from test_applier_laws import some_settings
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.sequential import (
+from ceph_tuner.core.autopilot.sequential import (
     EFFECT_VARIANCE,
     LEAST,
     difference,

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.watch import RULES, Watch
-from ceph_tuner.errors import InputError
-from ceph_tuner.guard import Breach, Sight
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.slo import Bound, Objective, Slo, parse_slo
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.watchdog import RULES, Watch
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.guard import Breach, Sight
+from ceph_tuner.core.goals.slo import Bound, Objective, Slo, parse_slo
+from ceph_tuner.core.measure.metrics import METRICS
 
 SLO = parse_slo({"objectives": ["client.p95_ms <= 80 ms", "client.iops >= 200", "recovery.bytes_s >= 10 MB/s"]})
 BASELINE = {

@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional
 
 from automatic_on_lab import stages, table
 
-from ceph_tuner.autopilot.audit import KEPT, PROPOSAL, Record
+from ceph_tuner.core.autopilot.audit_log import KEPT, PROPOSAL, Record
 
 
 def line(number: int, kept_after_s: Optional[float], p99_ms: float, met: bool) -> Dict[str, Any]:

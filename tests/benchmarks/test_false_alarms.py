@@ -24,7 +24,7 @@ def test_equal_settings_are_rarely_called_better_or_worse_at_any_look(noise: str
 
 def test_it_is_the_correction_for_looking_that_keeps_the_promise() -> None:
     assert share(PATIENT, RUNS, alarm) <= ALLOWED
-    with mock.patch("ceph_tuner.autopilot.sequential.radius", student_radius):
+    with mock.patch("ceph_tuner.core.autopilot.sequential.radius", student_radius):
         assert share(PATIENT, RUNS, alarm) > ALLOWED
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from fleet_clusters import SIMULATED, counted, tasks
 
-from ceph_tuner.fleet.advising import advise
-from ceph_tuner.fleet.leading import ordered
+from ceph_tuner.fleet.advice import advise
+from ceph_tuner.fleet.search_order import ordered
 from fleet import EFFORT, Setting, misses, page, rows
 
 

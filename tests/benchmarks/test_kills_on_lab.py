@@ -18,10 +18,10 @@ import pytest
 from kills_on_lab import Ledger, Observer, Program, SteppedClock, Stop, arguments, clock_library, summaries, table
 
 from appliers import FULL, LIMIT, Killed, applier, kill_at
-from ceph_tuner.errors import InputError, Locked
-from ceph_tuner.journal import PREFIX, Journal
-from ceph_tuner.lock import Holder, Lock
-from ceph_tuner.releases import nine
+from ceph_tuner.core.changes.journal import PREFIX, Journal
+from ceph_tuner.core.changes.lock import Holder, Lock
+from ceph_tuner.core.errors import InputError, Locked
+from ceph_tuner.core.knobs.releases import nine
 from monitors import ManualClock, Monitors
 
 WRITES = range(1, 40)

@@ -10,7 +10,7 @@ from search_problem import Problem
 from skopt.space import Integer, Real
 
 import search
-from ceph_tuner.bayesian import Constraint, Measured
+from ceph_tuner.optimise import Constraint, Measured
 
 
 def line(start=2.0, budget=4, noise=0.0):

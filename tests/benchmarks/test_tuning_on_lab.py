@@ -8,10 +8,10 @@ import pytest
 import tuning_on_lab
 from tuning_on_lab import Compared, ratio, tables
 
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.sample import Measure
-from ceph_tuner.slo import parse_slo
-from ceph_tuner.trial import IN_FORCE, Run, Trial
+from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.goals.trial import IN_FORCE, Run, Trial
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.measure.sample import Measure
 
 SLO = parse_slo({"name": "recovery", "objectives": ["client.p95_ms <= 80 ms", "recovery.bytes_s >= 15 MB/s"]})
 

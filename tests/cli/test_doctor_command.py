@@ -7,7 +7,7 @@ from typing import Any, Callable, List, Mapping, Tuple
 import pytest
 from ruamel.yaml import YAML
 
-from ceph_tuner.clusters.twin import TwinCluster
+from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner_cli import cluster_option, doctor, render
 from twins import small_twin
 

@@ -10,12 +10,12 @@ from typing import Any, Callable, List, Tuple
 import pytest
 from rich.console import Console, RenderableType
 
+from ceph_tuner.core.changes.journal import Entry
+from ceph_tuner.core.changes.plan import Step
+from ceph_tuner.core.knobs.releases import RELEASES
 from ceph_tuner.fleet.asking import Answer
-from ceph_tuner.fleet.changes_seen import Change
+from ceph_tuner.fleet.changes import Change
 from ceph_tuner.fleet.status import Standing, Status
-from ceph_tuner.journal import Entry
-from ceph_tuner.plan import Step
-from ceph_tuner.releases import RELEASES
 from ceph_tuner_cli import fleet, history, lab, lab_load_run, mgr, render
 from ceph_tuner_cli.cluster_option import step_table
 from ceph_tuner_cli.tables import columns

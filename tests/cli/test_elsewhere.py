@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ceph_tuner.cost import Hardware
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.cost import Hardware
+from ceph_tuner.core.knobs.releases import TENTACLE
+from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import profile_file
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import TENTACLE
 from ceph_tuner.search.space import space_for
 from ceph_tuner.search.transfer import Elsewhere, Here
 from ceph_tuner_cli.elsewhere import PREFIX, gathered, name_of, said_of

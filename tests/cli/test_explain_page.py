@@ -8,10 +8,10 @@ from typing import Any, List
 import pytest
 from rich.console import Console, Group, RenderableType
 
-from ceph_tuner.bayesian.explaining import Dependence, Importance, Influence, Progress
-from ceph_tuner.recommendation.accounts import LOAD, SHARE, Account
-from ceph_tuner.search.explaining import Explained, InTheWay, Kept
-from ceph_tuner.slo import Objective, parse_slo
+from ceph_tuner.core.goals.slo import Objective, parse_slo
+from ceph_tuner.optimise.explaining import Dependence, Importance, Influence, Progress
+from ceph_tuner.recommend.accounts import LOAD, SHARE, Account
+from ceph_tuner.search.explanation import Explained, InTheWay, Kept
 from ceph_tuner_cli.explain_page import capacity, learnt, spoken
 from ceph_tuner_cli.recommend_page import amount
 

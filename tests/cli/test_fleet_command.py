@@ -11,15 +11,15 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.files import portable_file
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.goals.stored_slo import BASELINE, SLO_KEY
+from ceph_tuner.core.knobs.releases import TENTACLE
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.sample import Measure, Window
+from ceph_tuner.fleet import portable_file
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.portable import sealed
-from ceph_tuner.history import History
-from ceph_tuner.releases import TENTACLE
-from ceph_tuner.sample import Measure, Window
 from ceph_tuner.spreading import on_dask
-from ceph_tuner.stored_slo import BASELINE, SLO_KEY
 from ceph_tuner_cli import fleet_foresight, fleet_profiles, fleet_rollout
 from ceph_tuner_profiles import catalogue
 from fake_dashboard import PAGES, PASSWORD, USER, FakeDashboard, serving

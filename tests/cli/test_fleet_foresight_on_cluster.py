@@ -11,16 +11,17 @@ from typing import Callable, Iterator, List, Tuple
 
 import pytest
 
-from ceph_tuner.clusters import Cluster, open_cluster
-from ceph_tuner.clusters.describing import describe
-from ceph_tuner.files import cluster_file, cluster_writing, portable_file
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster import Cluster, open_cluster
+from ceph_tuner.core.knobs.releases import nine, parse_version
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.sample import Measure, Window
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.describe.live_cluster import describe
+from ceph_tuner.files import cluster_file, cluster_writing
 from ceph_tuner.files.cluster_file import ClusterFile
+from ceph_tuner.fleet import portable_file
 from ceph_tuner.fleet.portable import sealed
-from ceph_tuner.history import History
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import nine, parse_version
-from ceph_tuner.sample import Measure, Window
 from ceph_tuner.twin.model import KIB, Pool
 
 Run = Callable[..., Tuple[int, str, str]]

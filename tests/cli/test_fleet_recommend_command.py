@@ -16,8 +16,8 @@ from typing import Any, Callable, Dict, List, Tuple
 import distributed
 import pytest
 
-from ceph_tuner.files import portable_file
-from ceph_tuner.recommendation import Effort
+from ceph_tuner.fleet import portable_file
+from ceph_tuner.recommend import Effort
 from ceph_tuner.spreading import on_dask
 from ceph_tuner_cli import fleet_recommend, spread_option
 
@@ -175,7 +175,7 @@ def test_without_dask_it_says_what_to_install(run: Run, fleet: List[str], monkey
 
 
 def test_ctrl_c_shows_what_is_known_and_leaves_nothing_running(fleet: List[str], tmp_path: Path) -> None:
-    code = "from ceph_tuner.recommendation import Effort; from ceph_tuner_cli import fleet_recommend as f, main\n"
+    code = "from ceph_tuner.recommend import Effort; from ceph_tuner_cli import fleet_recommend as f, main\n"
     code += f"f.EFFORT = {QUICK}\nmain.main()"
     arguments = [*fleet[:2], "--trials", "400", "--processes", "3", "--output", str(tmp_path / "out")]
     running = subprocess.Popen(

@@ -5,8 +5,8 @@ from typing import Any, Callable, List, Tuple
 
 import pytest
 
-from ceph_tuner.knobs import KNOBS
-from ceph_tuner.releases import RELEASES
+from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.core.knobs.releases import RELEASES
 
 Run = Callable[..., Tuple[int, str, str]]
 

@@ -7,10 +7,10 @@ from typing import Callable, Tuple
 
 import pytest
 
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.errors import Locked
-from ceph_tuner.lock import Holder, Lock
-from ceph_tuner.releases import TENTACLE
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.changes.lock import Holder, Lock
+from ceph_tuner.core.errors import Locked
+from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner_cli import cluster_option
 from monitors import ManualClock, Monitors
 

@@ -16,10 +16,10 @@ from typing import Tuple
 
 import pytest
 
-from ceph_tuner.cost import Hardware
+from ceph_tuner.core.knobs.cost import Hardware
+from ceph_tuner.core.knobs.releases import TENTACLE, nine
+from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import profile_file
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import TENTACLE, nine
 
 pytestmark = pytest.mark.slow
 

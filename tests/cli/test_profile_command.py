@@ -9,13 +9,13 @@ from typing import Callable, Iterator, Tuple
 
 import pytest
 
-from ceph_tuner.clusters import Cluster, open_cluster
-from ceph_tuner.cost import Hardware
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster import Cluster, open_cluster
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.cost import Hardware
+from ceph_tuner.core.knobs.releases import QUINCY_EARLY, TENTACLE, nine
+from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import profile_file
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import QUINCY_EARLY, TENTACLE, nine
 from ceph_tuner_cli import profiles
 from twins import DISK, archive_twin
 

@@ -15,13 +15,13 @@ from typing import Any, Callable, Dict, List, Tuple
 import numpy as np
 import pytest
 
+from ceph_tuner.core.goals.slo import evaluate
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import MCLOCK_NINE
 from ceph_tuner.files import cluster_file, fit_file, profile_file, slo_file
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.recommendation import Effort, Prediction, Question
-from ceph_tuner.recommendation.answer import answer
-from ceph_tuner.recommendation.searching import Found, search
-from ceph_tuner.releases import MCLOCK_NINE
-from ceph_tuner.slo import evaluate
+from ceph_tuner.recommend import Effort, Prediction, Question
+from ceph_tuner.recommend.answer import answer
+from ceph_tuner.recommend.search import Found, search
 from ceph_tuner.twin.discrepancy import Discrepancy
 from ceph_tuner.twin.fit import Fit, Fitted
 
@@ -328,8 +328,8 @@ def test_ctrl_c_after_the_search_still_shows_the_whole_answer_and_exits_130(
 
 
 def test_nothing_of_the_lab_is_needed() -> None:
-    code = "import sys, ceph_tuner.recommendation.limits, ceph_tuner.files.cluster_file\n"
-    code += "assert not [name for name in sys.modules if name.startswith('ceph_tuner.lab')]"
+    code = "import sys, ceph_tuner.recommend.limits, ceph_tuner.files.cluster_file\n"
+    code += "assert not [name for name in sys.modules if name.startswith('ceph_lab')]"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from rich.console import Console, Group
 
-from ceph_tuner.recommendation import Prediction
-from ceph_tuner.recommendation.rebuild import MOVES_DATA, RESTART, changes
-from ceph_tuner.recommendation.rebuild_cost import Cost
-from ceph_tuner.recommendation.rebuild_plan import Effect, Plan, Planned
+from ceph_tuner.recommend import Prediction
+from ceph_tuner.recommend.rebuild import MOVES_DATA, RESTART, changes
+from ceph_tuner.recommend.rebuild_cost import Cost
+from ceph_tuner.recommend.rebuild_plan import Effect, Plan, Planned
 from ceph_tuner.twin.model import MIB, ClientStream, ClusterModel, Device, OsdModel, Pool
 from ceph_tuner_cli import recommend_rebuild
 

@@ -10,8 +10,8 @@ from typing import Any, Callable, List, Tuple
 
 import pytest
 
-from ceph_tuner.history import History
-from ceph_tuner.sample import Measure, Window
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner_cli import cluster_option
 from twins import small_twin
 

@@ -6,7 +6,7 @@ from typing import Callable, Optional, Tuple
 
 import pytest
 
-from ceph_tuner.stored_slo import BASELINE
+from ceph_tuner.core.goals.stored_slo import BASELINE
 from ceph_tuner_cli import cluster_option, slo
 from twins import small_twin
 

@@ -9,12 +9,12 @@ from typing import Callable, Dict, List, Tuple
 
 import pytest
 
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.files import portable_file
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.changes.lock import LEASE_S, Holder, Lock
+from ceph_tuner.core.knobs.releases import TENTACLE
+from ceph_tuner.fleet import portable_file
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.portable import sealed
-from ceph_tuner.lock import LEASE_S, Holder, Lock
-from ceph_tuner.releases import TENTACLE
 from ceph_tuner_cli import cluster_option, fleet_rollout
 from ceph_tuner_profiles import catalogue
 from monitors import ManualClock, Monitors

@@ -9,13 +9,13 @@ from typing import Any, Callable, List, Tuple
 
 import pytest
 
-from ceph_tuner.clusters.twin import TwinCluster
-from ceph_tuner.history import History
-from ceph_tuner.lock import PREFIX
-from ceph_tuner.trial import Run
-from ceph_tuner.tuning.past import learnt_of
-from ceph_tuner.tuning.twin_prior import TwinPrior
+from ceph_tuner.core.changes.lock import PREFIX
+from ceph_tuner.core.goals.trial import Run
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.tune.past import learnt_of
+from ceph_tuner.tune.twin_prior import TwinPrior
 from ceph_tuner.twin.model import MIB, ScrubWork
+from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner_cli import tune, tune_prior
 from ceph_tuner_cli.tune_page import TuneProgress
 from twins import small_twin

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Tuple
 
 import pytest
 
-from ceph_tuner.releases import TENTACLE
+from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.twin.forecast import metrics_of
 from ceph_tuner.twin.model import MIB
 from ceph_tuner.twin.observations import Run, simulated
@@ -36,9 +36,9 @@ def called(capsys: pytest.CaptureFixture[str], *words: object) -> Tuple[int, str
 @pytest.fixture(scope="module")
 def windows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Windows of a lab that the twin plays, with commits that take longer than described."""
-    from ceph_tuner.cost import Hardware
-    from ceph_tuner.lab.options import LabOptions
-    from ceph_tuner.lab.twin_model import lab_model
+    from ceph_lab.options import LabOptions
+    from ceph_lab.twin_model import lab_model
+    from ceph_tuner.core.knobs.cost import Hardware
     from ceph_tuner.twin.parameters import with_values
 
     path = tmp_path_factory.mktemp("windows") / "windows.json"

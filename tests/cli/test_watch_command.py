@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from rich.console import Console
 from ruamel.yaml import YAML
 
-from ceph_tuner.clusters.sampler import ClusterSampler
-from ceph_tuner.clusters.twin import TwinCluster
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, RetryLater, TunerError
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.moments import utc
-from ceph_tuner.reading import UNHEARD
-from ceph_tuner.sample import NEVER_S, Sample
-from ceph_tuner.slo import Slo, parse_objective
+from ceph_tuner.cluster.sampler import ClusterSampler
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, RetryLater, TunerError
+from ceph_tuner.core.goals.slo import Slo, parse_objective
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.reading import UNHEARD
+from ceph_tuner.core.measure.sample import NEVER_S, Sample
+from ceph_tuner.core.moments import utc
+from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner_cli import watch
 from ceph_tuner_cli.watch_page import Moment, page
 from twins import small_twin

@@ -15,8 +15,8 @@ import time
 from contextlib import closing
 from typing import List
 
-from ceph_tuner.clusters import open_cluster
-from ceph_tuner.lab.cluster import Lab
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster import open_cluster
 
 PROGRAM = [sys.executable, "-c", "from ceph_tuner_cli.main import main; main()"]
 HOME, LEAVE, CURSOR = "\x1b[H", "\x1b[?1049l", "\x1b[?25h"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, Tuple
 
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import REEF
+from ceph_tuner.core.knobs.settings import format_settings
 from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts
-from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
-from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.releases import REEF
-from ceph_tuner.settings import format_settings
-from ceph_tuner.target import Place
 
 TIB = 2.0**40
 DAY = 86_400.0

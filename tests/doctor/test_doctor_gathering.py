@@ -6,10 +6,10 @@ import time
 from collections import Counter
 from typing import Collection, Iterable, Iterator, Mapping, Tuple
 
-from ceph_tuner.clusters.tell_each import AT_ONCE, by_threads
+from ceph_tuner.core.ceph.ports import Commander, Told
+from ceph_tuner.core.ceph.tell_each import AT_ONCE, by_threads
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
 from ceph_tuner.doctor import gather
-from ceph_tuner.errors import ClusterTimeout, CommandFailed
-from ceph_tuner.ports import Commander, Told
 from twins import DISK, answering, small_twin
 
 

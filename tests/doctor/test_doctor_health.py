@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from patients import TIB, healthy, osd_facts, set_to
 
-from ceph_tuner.doctor.compressing import compression
-from ceph_tuner.doctor.encrypting import encryption
+from ceph_tuner.doctor.compression import compression
+from ceph_tuner.doctor.encryption import encryption
 from ceph_tuner.doctor.facts import PoolFacts
 from ceph_tuner.doctor.health import laggy, metadata, versions
 

@@ -6,10 +6,10 @@ from typing import List, Sequence
 import pytest
 from patients import OSDS, capacities, healthy, osd_facts, place, set_to
 
+from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.doctor import examine
 from ceph_tuner.doctor.finding import MISLEADING, Finding
 from ceph_tuner.doctor.masking import capacity_masks
-from ceph_tuner.ports import ConfigEntry
 
 IOPS = "osd_mclock_max_capacity_iops_ssd"
 BANDWIDTH = "osd_mclock_max_sequential_bandwidth_ssd"

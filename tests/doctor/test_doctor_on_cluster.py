@@ -8,9 +8,9 @@ from typing import Dict, Iterator, Tuple
 
 import pytest
 
-from ceph_tuner.clusters import Cluster, open_cluster
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster import Cluster, open_cluster
 from ceph_tuner.doctor import POINTLESS, Finding, examine, gather
-from ceph_tuner.lab.cluster import Lab
 
 CAPACITY = "osd_mclock_max_capacity_iops_ssd"
 

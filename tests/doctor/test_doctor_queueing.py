@@ -12,7 +12,7 @@ from patients import healthy, osd_facts, place, set_to
 
 from ceph_tuner.doctor.facts import OsdFacts
 from ceph_tuner.doctor.finding import MISLEADING, POINTLESS, Finding
-from ceph_tuner.doctor.queueing import hidden_s, other_queue, throttle
+from ceph_tuner.doctor.queue import hidden_s, other_queue, throttle
 
 
 def test_mclock_everywhere_behind_a_small_throttle_is_no_finding() -> None:

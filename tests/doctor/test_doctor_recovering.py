@@ -5,9 +5,9 @@ from typing import List
 import pytest
 from patients import OSDS, healthy, osd_facts, set_to
 
+from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.doctor.finding import Finding
-from ceph_tuner.doctor.recovering import chunk
-from ceph_tuner.knobs import KNOBS
+from ceph_tuner.doctor.recovery import chunk
 
 NAME = "osd_recovery_max_chunk"
 

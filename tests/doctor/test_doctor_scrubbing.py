@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from patients import DAY, TIB, healthy, osd_facts, pgs, place
 
+from ceph_tuner.core.knobs.releases import Version
 from ceph_tuner.doctor.facts import Facts, OsdFacts, PoolFacts
-from ceph_tuner.doctor.scrubbing import (
+from ceph_tuner.doctor.scrub import (
     available_s,
     counted_bytes,
     covered_s,
@@ -17,7 +18,6 @@ from ceph_tuner.doctor.scrubbing import (
     permitted_share,
     rate_allowed,
 )
-from ceph_tuner.releases import Version
 
 LIMIT = "osd_mclock_scheduler_background_best_effort_lim"
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from patients import OSDS, healthy, nine, osd_facts, place, set_to
 
+from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
+from ceph_tuner.core.knobs.releases import REEF, RELEASES, TENTACLE
 from ceph_tuner.doctor.facts import OsdFacts
 from ceph_tuner.doctor.finding import COSTLY, MISLEADING, POINTLESS
 from ceph_tuner.doctor.settings import asleep, ignored, leftovers, overbooked
-from ceph_tuner.knobs import KNOBS, PROFILE
-from ceph_tuner.releases import REEF, RELEASES, TENTACLE
 
 CLASSES = ("client", "background_recovery", "background_best_effort")
 LIMIT = "osd_mclock_scheduler_background_best_effort_lim"

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, TENTACLE
 from ceph_tuner.files import cluster_file
 from ceph_tuner.files.cluster_bounds import MOST_ENTRIES
 from ceph_tuner.files.quantities import quantity
-from ceph_tuner.releases import QUINCY_EARLY, REEF, TENTACLE
 from ceph_tuner.twin.model import ClientStream, ScrubWork, SnaptrimWork
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -7,9 +7,9 @@ from typing import Any, Dict
 import numpy as np
 import pytest
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import RELEASES, TENTACLE
 from ceph_tuner.files import fit_file
-from ceph_tuner.releases import RELEASES, TENTACLE
 from ceph_tuner.twin import description
 from ceph_tuner.twin.discrepancy import Discrepancy, Unexplained
 from ceph_tuner.twin.fit import DETERMINED, SILENT, Fit, Fitted

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.files import fleet_file
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.fleet import fleet_file
 from ceph_tuner.fleet.contract import ByCeph, ByDashboard, ByLab
 from ceph_tuner.fleet.secret import Secret
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.files import pools_file
-from ceph_tuner.lab.loads.layout import creation
-from ceph_tuner.lab.options import LabOptions
+from ceph_lab import pools_file
+from ceph_lab.loads.layout import creation
+from ceph_lab.options import LabOptions
+from ceph_tuner.core.errors import InputError
 
 POOLS = """
 schema: 1

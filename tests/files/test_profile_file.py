@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.cost import Hardware
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.cost import Hardware
+from ceph_tuner.core.knobs.releases import BUILT_IN_PROFILES, RELEASES, TENTACLE, nine
+from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import profile_file, schema, yaml_document
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import BUILT_IN_PROFILES, RELEASES, TENTACLE, nine
 from ceph_tuner_profiles import catalogue
 
 MADE = Profile.make(

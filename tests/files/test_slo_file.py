@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ceph_tuner.errors import InputError
+from ceph_lab import scenarios
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.files import slo_file
-from ceph_tuner.lab import scenarios
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

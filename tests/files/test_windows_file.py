@@ -6,9 +6,9 @@ from typing import Any, Dict
 
 import pytest
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.files import windows_file
-from ceph_tuner.releases import TENTACLE
+from ceph_lab import windows_file
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import TENTACLE
 
 WINDOW: Dict[str, Any] = {
     "mix": "client-recovery",

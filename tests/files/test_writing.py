@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.files import writing
 from ceph_tuner.files.writing import write_text
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import InputError, PermissionRefused, TunerError
+from ceph_tuner.core.errors import InputError, PermissionRefused, TunerError
 from ceph_tuner.files import schema, yaml_document
 from privileges import not_root
 

@@ -12,13 +12,13 @@ import dask
 import distributed
 import pytest
 
+from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.files import cluster_file
-from ceph_tuner.fleet.advising import Advice, Task
-from ceph_tuner.fleet.advising_all import Known, NotKept, advise_all
+from ceph_tuner.fleet.advice import Advice, Task
+from ceph_tuner.fleet.advice_for_all import Known, NotKept, advise_all
 from ceph_tuner.fleet.answers_folder import AnswersFolder, Nowhere
-from ceph_tuner.recommendation import Effort
-from ceph_tuner.recommendation.describing import question_of
-from ceph_tuner.slo import parse_slo
+from ceph_tuner.recommend import Effort
+from ceph_tuner.recommend.question import question_of
 from ceph_tuner.spreading import Began, Ended, GivenUp, Lost, Spread, Told
 from ceph_tuner.spreading.on_dask import OnDask
 from ceph_tuner.spreading.processes import Processes
@@ -65,7 +65,7 @@ def scheduler() -> Iterator[str]:
 
 
 def here(processes: int) -> Processes:
-    return Processes(processes, prepare=warm, preload=["ceph_tuner.fleet.advising"])
+    return Processes(processes, prepare=warm, preload=["ceph_tuner.fleet.advice"])
 
 
 def advised(

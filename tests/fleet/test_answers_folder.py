@@ -10,14 +10,14 @@ from typing import Optional
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.files import portable_file
-from ceph_tuner.fleet.advising import Advice, Task
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.fleet import portable_file
+from ceph_tuner.fleet.advice import Advice, Task
 from ceph_tuner.fleet.answers_folder import GOOD_FOR_S, AnswersFolder
 from ceph_tuner.fleet.portable import sealed
-from ceph_tuner.profile import Profile
-from ceph_tuner.recommendation import Effort, Question
-from ceph_tuner.slo import parse_slo
+from ceph_tuner.recommend import Effort, Question
 from ceph_tuner.twin.model import ClientStream, ClusterModel, Device, OsdModel, Pool
 from ceph_tuner_profiles import catalogue
 from monitors import ManualClock

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ceph_tuner.clusters.twin import TwinCluster
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.goals.stored_slo import SLO_KEY
 from ceph_tuner.fleet.contract import ByLab, Member, PrometheusServer
-from ceph_tuner.fleet.described import described, wanted
-from ceph_tuner.slo import parse_slo
-from ceph_tuner.stored_slo import SLO_KEY
+from ceph_tuner.fleet.descriptions import described, wanted
 from ceph_tuner.twin.model import MIB, ScrubWork
+from ceph_tuner.twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

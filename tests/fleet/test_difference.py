@@ -5,11 +5,11 @@ from typing import Dict, List
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, TENTACLE
 from ceph_tuner.fleet.difference import MIXED, NAMES, NOWHERE, Difference, InForce, differences, in_force
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.releases import QUINCY_EARLY, REEF, TENTACLE
-from ceph_tuner.target import Place
 
 PLACES = [Place(osd, "ssd", {"host": f"h{osd}"}) for osd in range(3)]
 RESERVATION = "osd_mclock_scheduler_client_res"

@@ -5,7 +5,7 @@ from typing import List
 
 import pytest
 
-from ceph_tuner.errors import ClusterNotFound, ClusterTimeout, PermissionRefused
+from ceph_tuner.core.errors import ClusterNotFound, ClusterTimeout, PermissionRefused
 from ceph_tuner.fleet.asking import ask_all
 from ceph_tuner.fleet.contract import ByLab, Member
 

@@ -16,18 +16,18 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import pytest
 
-from ceph_tuner.clusters import open_cluster
-from ceph_tuner.clusters.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import InputError
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster import open_cluster
+from ceph_tuner.cluster.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.changes.journal import APPLIED
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import Settings, nine
+from ceph_tuner.core.measure.history import History
 from ceph_tuner.fleet.contract import ByLab, Member
 from ceph_tuner.fleet.rollout import roll_out
 from ceph_tuner.fleet.site import MemberSite
 from ceph_tuner.fleet.status import status_of
-from ceph_tuner.history import History
-from ceph_tuner.journal import APPLIED
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.releases import Settings, nine
 from fake_dashboard import PASSWORD, USER
 from lab_dashboard import dashboards
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ceph_tuner.fleet.here import here_and_now
+from ceph_tuner.fleet.likeness import here_and_now
 from twins import DISK, archive_twin
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.fleet.advising import Task
-from ceph_tuner.fleet.leading import AT_MOST, ordered
-from ceph_tuner.recommendation import Effort, Question
-from ceph_tuner.releases import MCLOCK_NINE, REEF, TENTACLE, Settings
-from ceph_tuner.slo import parse_slo
+from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.knobs.releases import MCLOCK_NINE, REEF, TENTACLE, Settings
+from ceph_tuner.fleet.advice import Task
+from ceph_tuner.fleet.search_order import AT_MOST, ordered
+from ceph_tuner.recommend import Effort, Question
 from ceph_tuner.twin.model import ClientStream, ClusterModel, Device, OsdModel, Pool, RecoveryWork
 
 SLO = parse_slo({"name": "wanted", "objectives": ["client.p95_ms <= 5 ms", "recovery.finish_s <= 2 h"]})

@@ -6,15 +6,15 @@ from typing import Any, List, Sequence
 
 import pytest
 
-from ceph_tuner.clusters.cephcli import CephCli
-from ceph_tuner.clusters.dashboard import Dashboard
-from ceph_tuner.clusters.session import Session
-from ceph_tuner.errors import CommandFailed, InputError, PermissionRefused
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster.cephcli import CephCli
+from ceph_tuner.cluster.dashboard import Dashboard
+from ceph_tuner.cluster.session import Session
+from ceph_tuner.core.errors import CommandFailed, InputError, PermissionRefused
+from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.fleet.contract import ByCeph, ByDashboard, ByLab, Member
 from ceph_tuner.fleet.opening import as_whom, open_member
 from ceph_tuner.fleet.secret import Secret
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.releases import TENTACLE
 from fake_dashboard import PAGES, PASSWORD, USER, FakeDashboard, serving
 
 

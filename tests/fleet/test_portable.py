@@ -10,11 +10,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import InputError, PermissionRefused
-from ceph_tuner.files import portable_file
+from ceph_tuner.core.errors import InputError, PermissionRefused
+from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files.profile_file import plain_to_text
+from ceph_tuner.fleet import portable_file
 from ceph_tuner.fleet.portable import public_text, read_private_key, read_public_key, sealed, unsealed
-from ceph_tuner.profile import Profile
 from ceph_tuner_profiles import catalogue
 
 ORIGIN = {"cluster": "paris", "exported": "2026-11-21T19:00:00Z"}

@@ -16,13 +16,13 @@ from typing import Any, Dict, Iterator, NamedTuple, Tuple
 import pytest
 import requests
 
-from ceph_tuner.clusters.prometheus import Prometheus, Span
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import InputError
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster.prometheus import Prometheus, Span
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.fleet.past import Course, Past, read_past
 from ceph_tuner.fleet.past_series import COUNTERS, PLUGIN, POOLS, expressions
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.metrics import METRICS
 from dashboard_queries import ALERTS, FOLDER, chosen
 from dashboard_queries import expressions as panel_expressions
 from lab_exporters import ceph_exporter, plugin_exporter

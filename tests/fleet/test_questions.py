@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ceph_tuner.clusters.twin import TwinCluster
-from ceph_tuner.errors import ClusterNotFound, InputError
+from ceph_tuner.core.errors import ClusterNotFound, InputError
+from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.goals.stored_slo import SLO_KEY
 from ceph_tuner.fleet import questions
 from ceph_tuner.fleet.contract import ByLab, Member
 from ceph_tuner.fleet.questions import Asked, question_for
-from ceph_tuner.slo import parse_slo
-from ceph_tuner.stored_slo import SLO_KEY
 from ceph_tuner.twin.model import MIB, ScrubWork
+from ceph_tuner.twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

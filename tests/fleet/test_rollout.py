@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.applier import Applier, Undone
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.errors import ClusterTimeout, EffectNotSeen, InputError
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.changes.applier import Applier, Undone
+from ceph_tuner.core.changes.journal import Entry, Journal
+from ceph_tuner.core.changes.lock import Holder, Lock
+from ceph_tuner.core.changes.plan import ChangePlan
+from ceph_tuner.core.errors import ClusterTimeout, EffectNotSeen, InputError
+from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.fleet.contract import ByLab, Member
 from ceph_tuner.fleet.rollout import AGAIN_S, Outcome, breach_of, roll_out, waves_of
 from ceph_tuner.fleet.site import MemberSite
 from ceph_tuner.fleet.status import Objectives, Standing
-from ceph_tuner.journal import Entry, Journal
-from ceph_tuner.lock import Holder, Lock
-from ceph_tuner.plan import ChangePlan
-from ceph_tuner.releases import TENTACLE
 from monitors import ManualClock, Monitors
 
 

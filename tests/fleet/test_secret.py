@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import pytest
 
-from ceph_tuner.errors import InputError, PermissionRefused
+from ceph_tuner.core.errors import InputError, PermissionRefused
 from ceph_tuner.fleet.secret import Secret
 
 PASSWORD = "Tr0ub4dor-and-3"  # noqa: S105

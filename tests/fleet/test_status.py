@@ -7,23 +7,23 @@ from typing import Any, Iterator, Mapping, Optional
 import pytest
 
 from appliers import applier
-from ceph_tuner.clusters.dashboard import Dashboard
-from ceph_tuner.clusters.dashboard_api import DashboardApi
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.errors import CommandFailed, InputError
-from ceph_tuner.fleet.changes_seen import drifted
-from ceph_tuner.fleet.configured import profile_words, stored_capacities
+from ceph_tuner.cluster.dashboard import Dashboard
+from ceph_tuner.cluster.dashboard_api import DashboardApi
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.changes.journal import APPLYING, Journal
+from ceph_tuner.core.changes.lock import Holder, Lock
+from ceph_tuner.core.errors import CommandFailed, InputError
+from ceph_tuner.core.goals.slo import Slo, parse_objective
+from ceph_tuner.core.goals.stored_slo import BASELINE, SLO_KEY
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import TENTACLE
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.sample import Measure, Window
+from ceph_tuner.fleet.changes import drifted
+from ceph_tuner.fleet.configuration import profile_words, stored_capacities
 from ceph_tuner.fleet.status import standing_of, status_of
-from ceph_tuner.history import History
-from ceph_tuner.journal import APPLYING, Journal
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.lock import Holder, Lock
-from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.releases import TENTACLE
-from ceph_tuner.sample import Measure, Window
-from ceph_tuner.slo import Slo, parse_objective
-from ceph_tuner.stored_slo import BASELINE, SLO_KEY
-from ceph_tuner.target import Place
 from fake_dashboard import PAGES, PASSWORD, USER, FakeDashboard, serving
 from monitors import ManualClock, Monitors
 

@@ -8,12 +8,13 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.files import fleet_file, portable_file, profile_file
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import TENTACLE
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.files import profile_file
+from ceph_tuner.fleet import fleet_file, portable_file
 from ceph_tuner.fleet.portable import Portable, public_text, sealed, unsealed
 from ceph_tuner.fleet.trust import Signer, Trust, check_newest, exported, remember
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import TENTACLE
 from ceph_tuner_cli import profiles
 from twins import small_twin
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / folder) for folder in ("fuzz", "mgr", "autopilot", "report", "files", "clusters", "")]
+sys.path[:0] = [str(TESTS / folder) for folder in ("fuzz", "mgr", "autopilot", "report", "files", "cluster", "")]
 sys.path.append(str(TESTS.parent / "benchmarks"))
 
 import runs_file  # noqa: E402

@@ -25,40 +25,31 @@ from loaded_module import KEYS, READ, SLO, Loaded
 from mutation import Mutation
 from ruamel.yaml import YAML
 
-from ceph_tuner.autopilot.audit import Record
-from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import State
-from ceph_tuner.bounded import read_json
-from ceph_tuner.clusters.commands import osd_versions
-from ceph_tuner.clusters.dashboard import Dashboard
-from ceph_tuner.clusters.dashboard_api import DashboardApi
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.clusters.prometheus import Prometheus, Span
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.clusters.transport import Response
-from ceph_tuner.errors import TunerError
-from ceph_tuner.files import (
-    cluster_file,
-    drive_file,
-    fit_file,
-    fleet_file,
-    pools_file,
-    portable_file,
-    profile_file,
-    slo_file,
-    windows_file,
-)
-from ceph_tuner.fleet import status
+from ceph_lab import drive_file, pools_file, windows_file
+from ceph_tuner.cluster.dashboard import Dashboard
+from ceph_tuner.cluster.dashboard_api import DashboardApi
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.prometheus import Prometheus, Span
+from ceph_tuner.cluster.transport import Response
+from ceph_tuner.core.autopilot.audit_log import Record
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.state import State
+from ceph_tuner.core.bounded import read_json
+from ceph_tuner.core.ceph.commands import osd_versions
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.ceph.target import Target
+from ceph_tuner.core.changes.journal import UNDONE, Entry, Journal
+from ceph_tuner.core.changes.lock import Claim, Generation
+from ceph_tuner.core.errors import TunerError
+from ceph_tuner.core.goals.slo import parse_objective
+from ceph_tuner.core.knobs.releases import REEF, TENTACLE, parse_version, release_of
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.files import cluster_file, fit_file, profile_file, slo_file
+from ceph_tuner.fleet import fleet_file, portable_file, status
 from ceph_tuner.fleet.portable import sealed
-from ceph_tuner.journal import UNDONE, Entry, Journal
-from ceph_tuner.lock import Claim, Generation
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import REEF, TENTACLE, parse_version, release_of
 from ceph_tuner.report import answer_file, answers
 from ceph_tuner.report.page import page
-from ceph_tuner.slo import parse_objective
 from ceph_tuner.spreading import plain
-from ceph_tuner.target import Target
 from ceph_tuner_cli import main as program
 from fake_dashboard import PAGES
 from monitors import ManualClock
@@ -295,7 +286,7 @@ class Json:
     def __init__(self) -> None:
         from test_windows_file import DOCUMENT
 
-        from ceph_tuner.fleet.advising import Advice
+        from ceph_tuner.fleet.advice import Advice
 
         advice = Advice({"recommended": {"better": True}}, Profile("x", REEF, {"osd_max_scrubs": 2}))
         self.windows, self.result = json.dumps(DOCUMENT), plain.to_text(advice)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ceph_tuner.errors import InputError, LabFailed, PermissionRefused
-from ceph_tuner.lab import chroot, debian_tree
-from ceph_tuner.lab.processes import BUILD_MARK, marked
-from ceph_tuner.lab.state import locked
+from ceph_lab import chroot, debian_tree
+from ceph_lab.processes import BUILD_MARK, marked
+from ceph_lab.state import locked
+from ceph_tuner.core.errors import InputError, LabFailed, PermissionRefused
 
 RECIPE = chroot.recipe_for("reef")
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Dict
 
-from ceph_tuner.lab.configuration import ceph_conf, database, monitor_addresses
-from ceph_tuner.lab.options import LabOptions
+from ceph_lab.configuration import ceph_conf, database, monitor_addresses
+from ceph_lab.options import LabOptions
 
 OPTIONS = LabOptions.from_dict({"osds": 2, "mgrs": 2, "bandwidth": 1 << 20})
 

@@ -13,13 +13,13 @@ from typing import Callable, Iterator
 import pytest
 
 import pristine
-from ceph_tuner.errors import InputError, PermissionRefused
-from ceph_tuner.lab import host_packages
+from ceph_lab import host_packages
+from ceph_tuner.core.errors import InputError, PermissionRefused
 
 PACKAGE = "python3-venv"
 """Brings five others, so that there is a middle to be killed in."""
 
-INSTALL = ["env", f"PYTHONPATH={pristine.ROOT}/tuner", "python3", "-B", "-m", "ceph_tuner.lab.host_packages"]
+INSTALL = ["env", f"PYTHONPATH={pristine.ROOT}/tuner", "python3", "-B", "-m", "ceph_lab.host_packages"]
 
 
 @pytest.fixture(scope="module")

@@ -14,16 +14,16 @@ from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
-from ceph_tuner.errors import CommandFailed, InputError
-from ceph_tuner.lab.bringup import up
-from ceph_tuner.lab.capacity import BENCH
-from ceph_tuner.lab.chroot import discard_unfinished
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.drives.presets import PRESETS
-from ceph_tuner.lab.mounts import mounted_below
-from ceph_tuner.lab.places import LabPlaces
-from ceph_tuner.lab.status import lab_status
-from ceph_tuner.lab.teardown import down, remains
+from ceph_lab.bringup import up
+from ceph_lab.capacity import BENCH
+from ceph_lab.chroot import discard_unfinished
+from ceph_lab.cluster import Lab
+from ceph_lab.drives.presets import PRESETS
+from ceph_lab.mounts import mounted_below
+from ceph_lab.places import LabPlaces
+from ceph_lab.status import lab_status
+from ceph_lab.teardown import down, remains
+from ceph_tuner.core.errors import CommandFailed, InputError
 
 PROGRAM = [sys.executable, "-c", "from ceph_tuner_cli.main import main; main()", "lab"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

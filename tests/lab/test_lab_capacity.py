@@ -4,7 +4,7 @@ from typing import List, Optional, Tuple
 
 import pytest
 
-from ceph_tuner.lab.capacity import MOST_RUNS, capacity
+from ceph_lab.capacity import MOST_RUNS, capacity
 
 
 def told(runs: List[float], stated: Optional[float]) -> Tuple[float, int, List[str]]:

@@ -7,13 +7,13 @@ from typing import Any, Dict, List, Optional
 import pytest
 from host_lab import HostLab
 
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, LabFailed
-from ceph_tuner.lab.loads.client import ClientLoad
-from ceph_tuner.lab.loads.client_work import ClientWork
-from ceph_tuner.lab.loads.pools import Flags
-from ceph_tuner.lab.loads.scrub import OVERDUE_S, TURN_S, ScrubLoad
-from ceph_tuner.lab.loads.session import Session
-from ceph_tuner.sample import Measure
+from ceph_lab.loads.client import ClientLoad
+from ceph_lab.loads.client_work import ClientWork
+from ceph_lab.loads.pools import Flags
+from ceph_lab.loads.scrub import OVERDUE_S, TURN_S, ScrubLoad
+from ceph_lab.loads.session import Session
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, LabFailed
+from ceph_tuner.core.measure.sample import Measure
 
 FIO = """
 import json, signal, sys, time

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.lab.loads.latency import Latencies, Snapshot, interval_between, snapshot_of
-from ceph_tuner.lab.loads.trace import Trace, batches
+from ceph_lab.loads.latency import Latencies, Snapshot, interval_between, snapshot_of
+from ceph_lab.loads.trace import Trace, batches
 
 BINS = st.dictionaries(st.integers(1, 10**9), st.integers(1, 1000), max_size=20)
 

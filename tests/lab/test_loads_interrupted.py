@@ -12,18 +12,18 @@ from typing import Any, Callable, Collection, Dict, List, Optional, Tuple
 import pytest
 from host_lab import HostLab
 
-from ceph_tuner.errors import ClusterTimeout
-from ceph_tuner.lab import scenarios
-from ceph_tuner.lab.loads.backfill import BackfillLoad
-from ceph_tuner.lab.loads.background import BackgroundLoad
-from ceph_tuner.lab.loads.pools import Flags
-from ceph_tuner.lab.loads.recovery import RecoveryLoad
-from ceph_tuner.lab.loads.scrub import ScrubLoad
-from ceph_tuner.lab.loads.session import Session
-from ceph_tuner.lab.loads.snaptrim import SnaptrimLoad
-from ceph_tuner.lab.quiet import Quiet
-from ceph_tuner.lab.scenarios import Scenario
-from ceph_tuner.uninterrupted import uninterrupted
+from ceph_lab import scenarios
+from ceph_lab.loads.backfill import BackfillLoad
+from ceph_lab.loads.background import BackgroundLoad
+from ceph_lab.loads.pools import Flags
+from ceph_lab.loads.recovery import RecoveryLoad
+from ceph_lab.loads.scrub import ScrubLoad
+from ceph_lab.loads.session import Session
+from ceph_lab.loads.snaptrim import SnaptrimLoad
+from ceph_lab.quiet import Quiet
+from ceph_lab.scenarios import Scenario
+from ceph_tuner.core.ceph.uninterrupted import uninterrupted
+from ceph_tuner.core.errors import ClusterTimeout
 
 OBJECTS = 100
 STATS = {
@@ -114,8 +114,8 @@ LOADS: Tuple[Callable[[Cluster], BackgroundLoad], ...] = (recovery, backfill, sn
 @pytest.fixture(autouse=True)
 def _four_pgs_and_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("recovery", "snaptrim", "backfill"):
-        monkeypatch.setattr(f"ceph_tuner.lab.loads.{module}.PGS", 4)
-    monkeypatch.setattr("ceph_tuner.lab.loads.background.BackgroundLoad.fill", lambda self, count: ["object"])
+        monkeypatch.setattr(f"ceph_lab.loads.{module}.PGS", 4)
+    monkeypatch.setattr("ceph_lab.loads.background.BackgroundLoad.fill", lambda self, count: ["object"])
     monkeypatch.setattr(scenarios, "wait_until_quiet", lambda *_, **__: Quiet(0.0, ()))
 
 

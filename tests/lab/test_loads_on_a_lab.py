@@ -12,23 +12,23 @@ from typing import Callable, Iterator, List, Mapping
 
 import pytest
 
-from ceph_tuner.errors import LabFailed
-from ceph_tuner.lab import scenarios
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.loads import Load
-from ceph_tuner.lab.loads.backfill import BackfillLoad
-from ceph_tuner.lab.loads.background import BackgroundLoad, wait_for
-from ceph_tuner.lab.loads.client import ClientLoad
-from ceph_tuner.lab.loads.client_work import ClientWork
-from ceph_tuner.lab.loads.layout import PoolLayout
-from ceph_tuner.lab.loads.pools import LoadPool, remove_pool
-from ceph_tuner.lab.loads.recovery import RecoveryLoad
-from ceph_tuner.lab.loads.scrub import ScrubLoad
-from ceph_tuner.lab.loads.session import Session
-from ceph_tuner.lab.loads.snaptrim import SnaptrimLoad
-from ceph_tuner.lab.quiet import wait_until_quiet
-from ceph_tuner.lab.scenarios import Scenario
-from ceph_tuner.sample import Measure
+from ceph_lab import scenarios
+from ceph_lab.cluster import Lab
+from ceph_lab.loads import Load
+from ceph_lab.loads.backfill import BackfillLoad
+from ceph_lab.loads.background import BackgroundLoad, wait_for
+from ceph_lab.loads.client import ClientLoad
+from ceph_lab.loads.client_work import ClientWork
+from ceph_lab.loads.layout import PoolLayout
+from ceph_lab.loads.pools import LoadPool, remove_pool
+from ceph_lab.loads.recovery import RecoveryLoad
+from ceph_lab.loads.scrub import ScrubLoad
+from ceph_lab.loads.session import Session
+from ceph_lab.loads.snaptrim import SnaptrimLoad
+from ceph_lab.quiet import wait_until_quiet
+from ceph_lab.scenarios import Scenario
+from ceph_tuner.core.errors import LabFailed
+from ceph_tuner.core.measure.sample import Measure
 
 SMALL_IMAGE = 64 << 20
 

@@ -11,12 +11,12 @@ from typing import Any, Dict, Iterator, List, Sequence
 import pytest
 from host_lab import HostLab
 
-from ceph_tuner.errors import LoadFailed
-from ceph_tuner.lab.loads.client import ClientLoad
-from ceph_tuner.lab.loads.client_process import OpenLoop
-from ceph_tuner.lab.loads.client_work import ClientWork
-from ceph_tuner.lab.loads.open_loop import Arrival, arrivals
-from ceph_tuner.lab.loads.session import Session
+from ceph_lab.loads.client import ClientLoad
+from ceph_lab.loads.client_process import OpenLoop
+from ceph_lab.loads.client_work import ClientWork
+from ceph_lab.loads.open_loop import Arrival, arrivals
+from ceph_lab.loads.session import Session
+from ceph_tuner.core.errors import LoadFailed
 
 
 def plan(**changes: Any) -> Dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Any, Dict, List
 
 import pytest
 
-from ceph_tuner.errors import LoadFailed
-from ceph_tuner.lab.loads.layout import PoolLayout
-from ceph_tuner.lab.loads.pools import LoadPool
-from ceph_tuner.lab.loads.room import check_room, make_room
+from ceph_lab.loads.layout import PoolLayout
+from ceph_lab.loads.pools import LoadPool
+from ceph_lab.loads.room import check_room, make_room
+from ceph_tuner.core.errors import LoadFailed
 
 GB = 1e9
 

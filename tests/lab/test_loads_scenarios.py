@@ -6,17 +6,17 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 import pytest
 from host_lab import HostLab
 
-from ceph_tuner.errors import InputError, LabFailed, NotQuiet, TunerError
-from ceph_tuner.lab import quiet, scenarios
-from ceph_tuner.lab.loads import LoadResult, Progress
-from ceph_tuner.lab.loads.layout import PoolLayout
-from ceph_tuner.lab.loads.recovery import RecoveryLoad
-from ceph_tuner.lab.loads.session import Session
-from ceph_tuner.lab.loads.snaptrim import SnaptrimLoad
-from ceph_tuner.lab.quiet import Look, Quiet, busy
-from ceph_tuner.lab.scenarios import Scenario
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.sample import Measure
+from ceph_lab import quiet, scenarios
+from ceph_lab.loads import LoadResult, Progress
+from ceph_lab.loads.layout import PoolLayout
+from ceph_lab.loads.recovery import RecoveryLoad
+from ceph_lab.loads.session import Session
+from ceph_lab.loads.snaptrim import SnaptrimLoad
+from ceph_lab.quiet import Look, Quiet, busy
+from ceph_lab.scenarios import Scenario
+from ceph_tuner.core.errors import InputError, LabFailed, NotQuiet, TunerError
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.sample import Measure
 
 
 class Noted:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.lab.memory import DISK_DEVICE, OSD_BYTES, RAM_DEVICE, SPARE_BYTES, Need, memory_need, placed
-from ceph_tuner.lab.options import GIB, LabOptions
-from ceph_tuner.lab.places import LabPlaces
-from ceph_tuner.lab.state import STARTING, UP, LabState
+from ceph_lab.memory import DISK_DEVICE, OSD_BYTES, RAM_DEVICE, SPARE_BYTES, Need, memory_need, placed
+from ceph_lab.options import GIB, LabOptions
+from ceph_lab.places import LabPlaces
+from ceph_lab.state import STARTING, UP, LabState
+from ceph_tuner.core.errors import InputError
 
 NEED = 3 * (RAM_DEVICE + OSD_BYTES) + SPARE_BYTES
 

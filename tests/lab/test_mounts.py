@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ceph_tuner.errors import LabFailed
-from ceph_tuner.lab import mounts
-from ceph_tuner.lab.mounts import mounted_below, remove_tree
+from ceph_lab import mounts
+from ceph_lab.mounts import mounted_below, remove_tree
+from ceph_tuner.core.errors import LabFailed
 
 _LINE = "36 35 98:0 /mnt1 {point} rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n"
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.lab.drives.presets import PRESETS
-from ceph_tuner.lab.options import (
+from ceph_lab.drives.presets import PRESETS
+from ceph_lab.options import (
     GIB,
     MIB,
     STORAGES,
@@ -19,6 +18,7 @@ from ceph_tuner.lab.options import (
     format_size,
     parse_size,
 )
+from ceph_tuner.core.errors import InputError
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.lab.places import LabPlaces, cache_directory
+from ceph_lab.places import LabPlaces, cache_directory
+from ceph_tuner.core.errors import InputError
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "a.b", "A", "-a", "a b", "a\n", "x" * 41])

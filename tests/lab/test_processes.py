@@ -8,8 +8,8 @@ from typing import Iterator
 
 import pytest
 
-from ceph_tuner.errors import ClusterTimeout, CommandFailed
-from ceph_tuner.lab.processes import MARK, ProcessId, carries, identify, kill, kill_all, marked, run
+from ceph_lab.processes import MARK, ProcessId, carries, identify, kill, kill_all, marked, run
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
 
 
 def sleeper(directory: Path) -> subprocess.Popen[bytes]:

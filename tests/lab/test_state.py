@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ceph_tuner.errors import ClusterNotFound, LabFailed, Locked
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.options import LabOptions
-from ceph_tuner.lab.places import LabPlaces
-from ceph_tuner.lab.processes import ProcessId
-from ceph_tuner.lab.state import STARTING, UP, LabState, lab_names, locked, read_state
-from ceph_tuner.lab.status import lab_status
+from ceph_lab.cluster import Lab
+from ceph_lab.options import LabOptions
+from ceph_lab.places import LabPlaces
+from ceph_lab.processes import ProcessId
+from ceph_lab.state import STARTING, UP, LabState, lab_names, locked, read_state
+from ceph_lab.status import lab_status
+from ceph_tuner.core.errors import ClusterNotFound, LabFailed, Locked
 
 
 def state(phase: str = UP) -> LabState:
@@ -71,7 +71,7 @@ def test_an_unknown_lab_is_answered_with_the_known_ones(places: LabPlaces) -> No
 
 def test_a_second_holder_is_refused_and_told_who_holds(tmp_path: Path) -> None:
     hold = (
-        "import sys, time; from pathlib import Path; from ceph_tuner.lab.state import locked\n"
+        "import sys, time; from pathlib import Path; from ceph_lab.state import locked\n"
         "with locked(Path(sys.argv[1]), 'busy'): print('held', flush=True); time.sleep(60)"
     )
     path = tmp_path / "lock"

@@ -12,9 +12,9 @@ from typing import Callable, Iterator, List, Optional, Tuple
 
 import pytest
 
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.processes import command_line
-from ceph_tuner.lab.supervision import BURST, supervised, supervises
+from ceph_lab.cluster import Lab
+from ceph_lab.processes import command_line
+from ceph_lab.supervision import BURST, supervised, supervises
 
 STARTER = """
 import os, sys, time

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ceph_tuner.errors import LabFailed
-from ceph_tuner.lab.throttle import Limit, Throttle, find_throttle
+from ceph_lab.throttle import Limit, Throttle, find_throttle
+from ceph_tuner.core.errors import LabFailed
 
 LIMIT = Limit(iops=1075, bandwidth=62914560)
 
@@ -27,7 +27,7 @@ def test_cgroup_2_is_found_where_it_has_the_io_controller(tmp_path: Path) -> Non
 
 
 def test_a_machine_without_either_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ceph_tuner.lab import throttle
+    from ceph_lab import throttle
 
     monkeypatch.setattr(throttle, "find_throttle", lambda mounts: None)
     with pytest.raises(LabFailed, match="cannot throttle devices: found neither"):

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from ceph_tuner.cost import Hardware
-from ceph_tuner.errors import InputError
-from ceph_tuner.lab.options import LabOptions
-from ceph_tuner.lab.recipes import RECIPES
-from ceph_tuner.lab.twin_model import SCENARIOS, lab_model
-from ceph_tuner.releases import TENTACLE
+from ceph_lab.options import LabOptions
+from ceph_lab.recipes import RECIPES
+from ceph_lab.twin_model import SCENARIOS, lab_model
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.cost import Hardware
+from ceph_tuner.core.knobs.releases import TENTACLE
 
 HARDWARE = Hardware(811.7, 60.0 * (1 << 20), 1, "ssd")
 

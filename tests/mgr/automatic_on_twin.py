@@ -11,13 +11,13 @@ from typing import Any, Callable, Dict, List, Optional
 
 from mgr_stand_in import CommandResult
 
-from ceph_tuner.autopilot.contract import Rollout, Stage
-from ceph_tuner.autopilot.events import Answered
-from ceph_tuner.clusters.lock_owner import may_live, this_process
-from ceph_tuner.clusters.twin import TwinCluster
-from ceph_tuner.clusters.twin_mgr import TwinMgr
-from ceph_tuner.lock import Lock
-from ceph_tuner.ports import Clock, Store
+from ceph_tuner.core.autopilot.contract import Rollout, Stage
+from ceph_tuner.core.autopilot.events import Answered
+from ceph_tuner.core.ceph.ports import Clock, Store
+from ceph_tuner.core.changes.lock import Lock
+from ceph_tuner.core.changes.lock_owner import may_live, this_process
+from ceph_tuner.twin_cluster.cluster import TwinCluster
+from ceph_tuner.twin_cluster.mgr import TwinMgr
 from tuner import compat
 from tuner.collect import Collector
 from tuner.commander import MgrCommander

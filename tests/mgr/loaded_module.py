@@ -10,8 +10,8 @@ from typing import Any, Tuple
 from automatic_on_twin import OnTwin, RunningMgr
 
 import tuner
-from ceph_tuner.autopilot.audit import TAKEN_BACK, Record
-from ceph_tuner.printable import PrintableLog
+from ceph_tuner.core.autopilot.audit_log import TAKEN_BACK, Record
+from ceph_tuner.core.printable import PrintableLog
 from tuner.jobs import Jobs
 
 READ = {

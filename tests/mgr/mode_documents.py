@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Mapping, Sequence
 
-from ceph_tuner.autopilot.audit import KINDS
-from ceph_tuner.autopilot.contract import BETTER, Effect
-from ceph_tuner.autopilot.state import AUTO, TRYING
-from ceph_tuner.slo import Slo, evaluate
+from ceph_tuner.core.autopilot.audit_log import KINDS
+from ceph_tuner.core.autopilot.contract import BETTER, Effect
+from ceph_tuner.core.autopilot.state import AUTO, TRYING
+from ceph_tuner.core.goals.slo import Slo, evaluate
 from tuner.exposition import ModeDocument
 
 

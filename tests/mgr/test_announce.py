@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.audit import APPLY, BREACH, KINDS, PROPOSAL, TAKEN_BACK, Record
-from ceph_tuner.autopilot.contract import BETTER, UNKNOWN, Effect
+from ceph_tuner.core.autopilot.audit_log import APPLY, BREACH, KINDS, PROPOSAL, TAKEN_BACK, Record
+from ceph_tuner.core.autopilot.contract import BETTER, UNKNOWN, Effect
 from tuner.announce import LONGEST_LINE, WARNINGS, Announcer, line
 
 LOG = logging.getLogger("test")

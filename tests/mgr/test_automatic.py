@@ -6,11 +6,11 @@ from typing import Any, Dict, List
 import pytest
 from automatic_on_twin import OnTwin, answering
 
-from ceph_tuner.autopilot.audit import APPLY, KINDS
-from ceph_tuner.autopilot.events import Note
-from ceph_tuner.autopilot.state import OBSERVING, TRYING
-from ceph_tuner.errors import InputError
-from ceph_tuner.knobs import PROFILE
+from ceph_tuner.core.autopilot.audit_log import APPLY, KINDS
+from ceph_tuner.core.autopilot.events import Note
+from ceph_tuner.core.autopilot.state import OBSERVING, TRYING
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import PROFILE
 from prometheus_server import free_port
 from tuner import health
 from tuner.health import CHECKS

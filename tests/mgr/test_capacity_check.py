@@ -6,8 +6,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 import pytest
 from automatic_on_twin import OnTwin
 
-from ceph_tuner.errors import CommandFailed, InputError
-from ceph_tuner.guard import Sight
+from ceph_tuner.core.errors import CommandFailed, InputError
+from ceph_tuner.core.goals.guard import Sight
 from ceph_tuner.twin.model import MIB, ScrubWork
 from tuner import capacity_check
 from tuner.capacity import Capacity

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import QUINCY_EARLY, TENTACLE
+from ceph_tuner.core.knobs.releases import QUINCY_EARLY, TENTACLE
+from ceph_tuner.core.profiles.profile import Profile
 from tuner.changes import Changes
 from twins import DISK, archive_twin
 

@@ -8,9 +8,9 @@ from typing import Dict, List
 import pytest
 from automatic_on_twin import ALTERNATING, ROLLOUT, OnTwin
 
-from ceph_tuner.autopilot.audit import KEPT, TAKEN_BACK
-from ceph_tuner.autopilot.contract import Rollout
-from ceph_tuner.sample import Sample
+from ceph_tuner.core.autopilot.audit_log import KEPT, TAKEN_BACK
+from ceph_tuner.core.autopilot.contract import Rollout
+from ceph_tuner.core.measure.sample import Sample
 
 STARVED = {"client.iops": 0.0, "queue.client": 7.0}
 AWAY = {"client.iops": 0.0, "queue.client": 0.0}

@@ -7,8 +7,8 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 import pytest
 from mgr_stand_in import CommandResult
 
-from ceph_tuner.errors import RetryLater
-from ceph_tuner.sampling import Sampling
+from ceph_tuner.core.errors import RetryLater
+from ceph_tuner.core.measure.sampling import Sampling
 from tuner.collect import Collector, Limits
 from tuner.commander import MgrCommander
 from tuner.pg_details import PG_QUERIES

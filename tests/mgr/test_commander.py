@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import pytest
 from mgr_stand_in import CommandResult
 
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, PermissionRefused
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from tuner.commander import MgrCommander
 
 

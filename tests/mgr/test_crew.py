@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ceph_tuner.autopilot.audit import APPLY, TAKEN_BACK, Audit, without_outcome
-from ceph_tuner.autopilot.events import Note, TookBack, Wrote
-from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.errors import CommandFailed
-from ceph_tuner.history import History
+from ceph_tuner.core.autopilot.audit_log import APPLY, TAKEN_BACK, Audit, without_outcome
+from ceph_tuner.core.autopilot.events import Note, TookBack, Wrote
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.errors import CommandFailed
+from ceph_tuner.core.measure.history import History
 from monitors import MemoryStore
 from tuner.announce import Announcer
 from tuner.crew import MgrCrew

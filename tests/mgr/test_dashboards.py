@@ -12,11 +12,11 @@ from mode_documents import mode
 from prometheus_client.parser import text_string_to_metric_families
 from ruamel.yaml import YAML
 
-from ceph_tuner.autopilot.audit import KINDS
-from ceph_tuner.autopilot.state import MODES, PHASES
-from ceph_tuner.metrics import CLASS, METRICS, POOL, Scope, scoped
-from ceph_tuner.sample import NEVER_S, Measure, Window
-from ceph_tuner.slo import Slo, parse_objective
+from ceph_tuner.core.autopilot.audit_log import KINDS
+from ceph_tuner.core.autopilot.state import MODES, PHASES
+from ceph_tuner.core.goals.slo import Slo, parse_objective
+from ceph_tuner.core.measure.metrics import CLASS, METRICS, POOL, Scope, scoped
+from ceph_tuner.core.measure.sample import NEVER_S, Measure, Window
 from dashboard_queries import (
     ALERTS,
     DASHBOARD,

@@ -9,14 +9,14 @@ from typing import Any, Callable, Dict, List, Mapping, Optional
 import pytest
 from flights import P95, QUICK, SETTINGS, Field, answer
 
-from ceph_tuner.autopilot.events import Answered, Seen, TakeBackFailed, Told
-from ceph_tuner.autopilot.observer import Closed, Observer
-from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import ASKING, AUTO, COMPARING, OBSERVING, OFF, TRYING, State
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, InputError, RetryLater
-from ceph_tuner.guard import Breach
-from ceph_tuner.sample import Measure, Window
-from ceph_tuner.slo import parse_slo
+from ceph_tuner.core.autopilot.events import Answered, Seen, TakeBackFailed, Told
+from ceph_tuner.core.autopilot.observer import Closed, Observer
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.state import ASKING, AUTO, COMPARING, OBSERVING, OFF, TRYING, State
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, RetryLater
+from ceph_tuner.core.goals.guard import Breach
+from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.measure.sample import Measure, Window
 from tuner import driver as driver_module
 from tuner.driver import BLIND_TURNS, Driver
 from tuner.surroundings import View

@@ -11,12 +11,12 @@ from mode_documents import mode
 from pages import holds
 from prometheus_client.parser import text_string_to_metric_families
 
-from ceph_tuner.autopilot.contract import UNKNOWN, Effect
-from ceph_tuner.autopilot.state import AUTO, MODES, PHASES, TRYING
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.printable import printable
-from ceph_tuner.sample import Measure, Window
-from ceph_tuner.slo import Slo, evaluate, parse_objective
+from ceph_tuner.core.autopilot.contract import UNKNOWN, Effect
+from ceph_tuner.core.autopilot.state import AUTO, MODES, PHASES, TRYING
+from ceph_tuner.core.goals.slo import Slo, evaluate, parse_objective
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.sample import Measure, Window
+from ceph_tuner.core.printable import printable
 from tuner.exposition import FAMILIES, Document, exposition
 
 SLO = Slo("cluster", tuple(parse_objective(text) for text in ("client.p95_ms <= 80", "recovery.bytes_s >= 50 MB/s")))

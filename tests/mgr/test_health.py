@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pages import DOCS, holds
 
-from ceph_tuner.autopilot.audit import APPLY, DRIFT, KEPT, KINDS, MODE, PROPOSAL, RESUMED, TAKEN_BACK, Record
-from ceph_tuner.autopilot.contract import Rollout, Stage
-from ceph_tuner.autopilot.hours import DAY_S
-from ceph_tuner.autopilot.state import (
+from ceph_tuner.core.autopilot.audit_log import APPLY, DRIFT, KEPT, KINDS, MODE, PROPOSAL, RESUMED, TAKEN_BACK, Record
+from ceph_tuner.core.autopilot.contract import Rollout, Stage
+from ceph_tuner.core.autopilot.hours import DAY_S
+from ceph_tuner.core.autopilot.state import (
     APPROVE,
     AUTO,
     COMPARING,

@@ -13,8 +13,8 @@ from automatic_on_twin import OnTwin
 from loaded_module import GARBAGE, KEYS, NUMBERS, READ, SLO, Loaded, record
 
 import tuner
-from ceph_tuner.autopilot.audit import TAKEN_BACK, Record
-from ceph_tuner.journal import UNDONE, Journal
+from ceph_tuner.core.autopilot.audit_log import TAKEN_BACK, Record
+from ceph_tuner.core.changes.journal import UNDONE, Journal
 from monitors import ManualClock
 from tuner import changes, health
 

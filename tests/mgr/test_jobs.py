@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ceph_tuner.errors import RetryLater
+from ceph_tuner.core.errors import RetryLater
 from tuner.jobs import Jobs
 
 

@@ -6,12 +6,12 @@ from typing import Any, List
 import pytest
 from automatic_on_twin import QUICK, OnTwin
 
-from ceph_tuner.autopilot.contract import Rollout, Stage
-from ceph_tuner.autopilot.events import Answered
-from ceph_tuner.autopilot.state import ASKING, OBSERVING, TRYING
-from ceph_tuner.errors import InputError
-from ceph_tuner.lock import LEASE_S
-from ceph_tuner.metrics import CLASS, Scope
+from ceph_tuner.core.autopilot.contract import Rollout, Stage
+from ceph_tuner.core.autopilot.events import Answered
+from ceph_tuner.core.autopilot.state import ASKING, OBSERVING, TRYING
+from ceph_tuner.core.changes.lock import LEASE_S
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.measure.metrics import CLASS, Scope
 from tuner.automatic import Automatic
 
 NVME, HDD = Scope(CLASS, "nvme"), Scope(CLASS, "hdd")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.policy import Policy, option_name, options
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.autopilot.policy import Policy, option_name, options
+from ceph_tuner.core.errors import InputError
 from tuner.options import DEFAULTS, OPTIONS, OptionRow, policy_of
 
 

@@ -16,8 +16,8 @@ import pytest
 import ceph_tuner
 import ceph_tuner_cli
 import tuner
-from ceph_tuner.errors import InputError
-from ceph_tuner.slo import parse_slo
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import parse_slo
 
 SHORT, LONG = 1500, 6000
 AT_MOST = 9.0

@@ -10,16 +10,16 @@ from typing import Any, Callable, List, Tuple
 import pytest
 from mgr_stand_in import CommandResult
 
-from ceph_tuner.clusters.sampler import ClusterSampler
-from ceph_tuner.clusters.twin import TwinCluster
-from ceph_tuner.clusters.twin_mgr import TwinMgr
-from ceph_tuner.errors import InputError, PermissionRefused, TunerError
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.releases import REEF, TENTACLE, Release
-from ceph_tuner.sample import window_of
-from ceph_tuner.sampling import Sampling
-from ceph_tuner.stored_slo import BASELINE
+from ceph_tuner.cluster.sampler import ClusterSampler
+from ceph_tuner.core.errors import InputError, PermissionRefused, TunerError
+from ceph_tuner.core.goals.stored_slo import BASELINE
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import REEF, TENTACLE, Release
+from ceph_tuner.core.measure.sample import window_of
+from ceph_tuner.core.measure.sampling import Sampling
 from ceph_tuner.twin.model import MIB, Pool, RecoveryWork, ScrubWork
+from ceph_tuner.twin_cluster.cluster import TwinCluster
+from ceph_tuner.twin_cluster.mgr import TwinMgr
 from tuner import compat, render_recommendation
 from tuner.collect import Collector, Limits
 from tuner.commander import MgrCommander

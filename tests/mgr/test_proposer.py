@@ -12,13 +12,13 @@ from automatic_on_twin import OnTwin, answering
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.events import Answered
-from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import State
-from ceph_tuner.errors import CommandFailed, InputError
-from ceph_tuner.knobs import KNOBS
-from ceph_tuner.releases import REEF, TENTACLE
-from ceph_tuner.target import Place
+from ceph_tuner.core.autopilot.events import Answered
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.state import State
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.errors import CommandFailed, InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.core.knobs.releases import REEF, TENTACLE
 from tuner.proposer import LONGEST_WORDS, Proposer
 from twins import small_twin
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.sample import NEVER_S
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.sample import NEVER_S
 from tuner import render
 
 

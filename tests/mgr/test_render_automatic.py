@@ -8,8 +8,8 @@ from automatic_on_twin import OnTwin
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.audit import Record
-from ceph_tuner.autopilot.contract import UNKNOWN, Effect
+from ceph_tuner.core.autopilot.audit_log import Record
+from ceph_tuner.core.autopilot.contract import UNKNOWN, Effect
 from tuner import render_automatic
 from tuner.render_automatic import share
 

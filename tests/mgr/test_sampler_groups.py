@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.counters import Report
-from ceph_tuner.histogram import Histogram
-from ceph_tuner.history import History
-from ceph_tuner.reading import Reading, Turn
-from ceph_tuner.sample import WRITE
+from ceph_tuner.core.measure.counters import Report
+from ceph_tuner.core.measure.histogram import Histogram
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.reading import Reading, Turn
+from ceph_tuner.core.measure.sample import WRITE
 from monitors import MemoryStore
 from tuner.sampler import Sampler
 from tuner.sampler_groups import GroupSampler

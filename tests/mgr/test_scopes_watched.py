@@ -5,8 +5,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import pytest
 
-from ceph_tuner.metrics import CLASS, POOL, Scope
-from ceph_tuner.slo import Slo, parse_slo
+from ceph_tuner.core.goals.slo import Slo, parse_slo
+from ceph_tuner.core.measure.metrics import CLASS, POOL, Scope
 from tuner.scopes_watched import LOOK_S, ScopesWatched
 from tuner.served import ServedByPool
 

@@ -5,8 +5,8 @@ from typing import List, Optional
 
 import pytest
 
-from ceph_tuner.errors import ClusterTimeout, InputError
-from ceph_tuner.slo import parse_objective
+from ceph_tuner.core.errors import ClusterTimeout, InputError
+from ceph_tuner.core.goals.slo import parse_objective
 from monitors import MemoryStore
 from tuner.slos import CURRENT_S, SloBook
 

@@ -8,10 +8,10 @@ from automatic_on_twin import ROLLOUT, OnTwin
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.autopilot.events import Seen
-from ceph_tuner.autopilot.observer import Closed
-from ceph_tuner.autopilot.policy import Policy
-from ceph_tuner.autopilot.state import HOLDING, TRYING, Proposed, State
+from ceph_tuner.core.autopilot.events import Seen
+from ceph_tuner.core.autopilot.observer import Closed
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.state import HOLDING, TRYING, Proposed, State
 from tuner.options import policy_of
 from tuner.surroundings import LATE, PLACES_S, Surroundings, View
 

@@ -11,7 +11,7 @@ from example_answers import LIMIT, OBJECTIVES, TRIMS, recommendation, trials, tu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.report import Findings, answer_file
 from ceph_tuner.report.answers import findings_of
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.knobs import KNOBS, PROFILE
-from ceph_tuner.plan import Step
-from ceph_tuner.recommendation.rebuild import MOVES_DATA, RESTART, changes
-from ceph_tuner.releases import QUINCY_EARLY, RELEASES, TENTACLE, Release
+from ceph_tuner.core.changes.plan import Step
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
+from ceph_tuner.core.knobs.releases import QUINCY_EARLY, RELEASES, TENTACLE, Release
+from ceph_tuner.core.knobs.settings import format_settings
+from ceph_tuner.recommend.rebuild import MOVES_DATA, RESTART, changes
 from ceph_tuner.report.commands import rewritten
-from ceph_tuner.settings import format_settings
 from ceph_tuner.twin.model import ClusterModel, Device, OsdModel, Pool
 
 TARGETS = ["osd", "osd.3", "osd/class:ssd", "osd/host:node-1", "osd/rack:r1"]

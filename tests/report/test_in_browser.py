@@ -9,10 +9,10 @@ from typing import Any, Dict, Iterator
 import pytest
 from example_answers import AT, recommendation, tuning
 
+from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.report import Findings, Mark, answer_file
 from ceph_tuner.report.answers import findings_of
 from ceph_tuner.report.page import page
-from ceph_tuner.sample import Measure, Window
 from chromium import chromium, opened
 
 pytestmark = pytest.mark.slow

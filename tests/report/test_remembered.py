@@ -8,20 +8,20 @@ from typing import Any, Dict, List
 import pytest
 from example_answers import AT, LIMIT, OBJECTIVES, explanation, recommendation, trials, tuning
 
-from ceph_tuner.autopilot import audit
-from ceph_tuner.autopilot.audit import Audit
-from ceph_tuner.clusters.twin import TwinCluster
-from ceph_tuner.errors import InputError
-from ceph_tuner.history import History
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.releases import nine
+from ceph_tuner.core.autopilot import audit_log as audit
+from ceph_tuner.core.autopilot.audit_log import Audit
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.stored_slo import SLO_KEY
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import nine
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.report import HISTORY, TUNING, Findings, Learnt, answer_file
 from ceph_tuner.report.answers import findings_of
+from ceph_tuner.report.cluster_history import remembered, with_history
 from ceph_tuner.report.page import page
-from ceph_tuner.report.remembered import remembered, with_history
-from ceph_tuner.sample import Measure, Window
-from ceph_tuner.stored_slo import SLO_KEY
-from ceph_tuner.tuning.past import keep_learnt
+from ceph_tuner.tune.past import keep_learnt
+from ceph_tuner.twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 SLO: Dict[str, Any] = {"name": "wanted", "objectives": OBJECTIVES}

@@ -11,7 +11,7 @@ from packaging.version import Version
 
 import pins
 import write_sbom
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
 
 INSTALLED = {"ceph-tuner": "0.1.0", "Jinja2": "3.1.6", "MarkupSafe": "3.0.4", "pytest": "9.1.1"}
 NEEDS = {"ceph-tuner": ["Jinja2", "MarkupSafe", "pytest"], "Jinja2": ["MarkupSafe"]}

@@ -6,17 +6,17 @@ from typing import Dict, Mapping
 import numpy as np
 import pytest
 
-from ceph_tuner.bayesian import Options
-from ceph_tuner.bayesian.contract import Array
-from ceph_tuner.releases import TENTACLE, Settings
-from ceph_tuner.sample import Measure
+from ceph_tuner.core.goals.slo import Slo, parse_slo
+from ceph_tuner.core.knobs.releases import TENTACLE, Settings
+from ceph_tuner.core.knobs.settings import check_settings
+from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.optimise import Options
+from ceph_tuner.optimise.contract import Array
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.knob_search import KnobSearch
 from ceph_tuner.search.optimiser import Failed, Result
 from ceph_tuner.search.shares_prior import SharesPrior
 from ceph_tuner.search.space import space_for
-from ceph_tuner.settings import check_settings
-from ceph_tuner.slo import Slo, parse_slo
 
 IN_FORCE = TENTACLE.profiles["balanced"]
 SPACE = space_for(TENTACLE, ["recovery"], IN_FORCE)

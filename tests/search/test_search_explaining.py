@@ -8,13 +8,13 @@ from typing import Dict
 import numpy as np
 import pytest
 
-from ceph_tuner.bayesian import Options
-from ceph_tuner.releases import TENTACLE, Settings
-from ceph_tuner.sample import Measure
-from ceph_tuner.search.explaining import LEAST_TRIALS, NOTABLE, SURE, Explained, explained
+from ceph_tuner.core.goals.slo import Slo, parse_slo
+from ceph_tuner.core.knobs.releases import TENTACLE, Settings
+from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.optimise import Options
+from ceph_tuner.search.explanation import LEAST_TRIALS, NOTABLE, SURE, Explained, explained
 from ceph_tuner.search.knob_search import KnobSearch
 from ceph_tuner.search.space import space_for
-from ceph_tuner.slo import Slo, parse_slo
 
 BALANCED = dict(TENTACLE.profiles["balanced"])
 SPACE = space_for(TENTACLE, ("client", "recovery"), BALANCED)

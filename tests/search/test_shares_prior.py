@@ -7,7 +7,7 @@ from typing import Mapping
 import numpy as np
 import pytest
 
-from ceph_tuner.releases import TENTACLE
+from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.search.shares_prior import SharesPrior
 from ceph_tuner.search.space import space_for
 

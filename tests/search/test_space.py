@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.releases import CLASSES, MCLOCK_NINE, QUINCY_EARLY, REEF, RELEASES, TENTACLE, Release, nine
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import CLASSES, MCLOCK_NINE, QUINCY_EARLY, REEF, RELEASES, TENTACLE, Release, nine
+from ceph_tuner.core.knobs.settings import check_settings
 from ceph_tuner.search.space import OVERRIDE, Count, Space, space_for
-from ceph_tuner.settings import check_settings
 
 FRACTIONAL = [release for release in RELEASES.values() if release.units == "fraction"]
 units = st.floats(min_value=0, max_value=1, allow_nan=False)

@@ -8,18 +8,18 @@ from typing import Any, Dict, List, Mapping, Optional
 import numpy as np
 import pytest
 
-from ceph_tuner.bayesian import Options
-from ceph_tuner.cost import Hardware
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import MCLOCK_NINE, QUINCY_EARLY, REEF, TENTACLE, Release, Settings, nine
-from ceph_tuner.sample import Measure
+from ceph_tuner.core.goals.ranking import rank
+from ceph_tuner.core.goals.slo import evaluate, parse_slo
+from ceph_tuner.core.knobs.cost import Hardware
+from ceph_tuner.core.knobs.releases import MCLOCK_NINE, QUINCY_EARLY, REEF, TENTACLE, Release, Settings, nine
+from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.optimise import Options
 from ceph_tuner.search.knob_search import KnobSearch
 from ceph_tuner.search.optimiser import Failed, Proposal
 from ceph_tuner.search.shares_prior import SharesPrior
 from ceph_tuner.search.space import Space, space_for
 from ceph_tuner.search.transfer import NEAR, Elsewhere, Here, Judged, corrected, judged
-from ceph_tuner.slo import evaluate, parse_slo
-from ceph_tuner.winner import rank
 
 HARDWARE = Hardware(800.0, 60e6, 1, "ssd")
 SLO = parse_slo({"objectives": ["client.p95_ms <= 62 ms", "recovery.bytes_s >= 8 MB/s"]})

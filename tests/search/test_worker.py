@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from ceph_tuner.releases import MCLOCK_NINE, RELEASES, TENTACLE
+from ceph_tuner.core.knobs.releases import MCLOCK_NINE, RELEASES, TENTACLE
+from ceph_tuner.core.knobs.settings import check_settings
 from ceph_tuner.search.worker import answer, serve
-from ceph_tuner.settings import check_settings
 
 SLO = {"name": "some", "objectives": ["client.p95_ms <= 80 ms", "recovery.bytes_s >= 8 MB/s"]}
 REQUEST = {

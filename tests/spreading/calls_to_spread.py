@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.releases import TENTACLE
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.spreading import Tell
 
 

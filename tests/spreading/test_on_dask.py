@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.spreading import Began, Ended, GivenUp, Lost, Told, WorkersGone
 from ceph_tuner.spreading.on_dask import OnDask as SecureOnDask
 

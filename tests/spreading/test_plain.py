@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.fleet.advising import Advice
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import REEF
-from ceph_tuner.slo import parse_slo
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.knobs.releases import REEF
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.fleet.advice import Advice
 from ceph_tuner.spreading import plain
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -60,11 +60,11 @@ def test_what_is_no_result_is_not_sent(value: Any) -> None:
         {"!": "os:system", "of": {"command": "id"}},
         {"!": "ceph_tuner.spreading.plain:json.loads", "of": {}},
         {"!": "ceph_tuner.spreading.plain:read_json", "of": {}},
-        {"!": "ceph_tuner.errors:InputError", "of": {}},
+        {"!": "ceph_tuner.core.errors:InputError", "of": {}},
         {"!": "ceph_tuner.not_there:X", "of": {}},
         {"!": "subprocess:Popen", "of": {"args": "id"}},
         {"!": 5, "of": {}},
-        {"!": "ceph_tuner.slo:Slo", "of": {}},
+        {"!": "ceph_tuner.core.goals.slo:Slo", "of": {}},
         {"!release": "none"},
         {"!other": 1},
         {"!tuple": 5},

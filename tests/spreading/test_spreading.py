@@ -23,7 +23,7 @@ from calls_to_spread import (
     waits,
 )
 
-from ceph_tuner.releases import TENTACLE
+from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.spreading import Began, Ended, Event, GivenUp, Lost, Spread, Told
 from ceph_tuner.spreading.on_dask import OnDask
 from ceph_tuner.spreading.processes import Processes

@@ -6,7 +6,7 @@ from typing import Any, Dict
 
 from hypothesis import strategies as st
 
-from ceph_tuner.releases import MCLOCK_NINE, QUINCY_EARLY, REEF, TENTACLE, TENTACLE_EARLY, Settings
+from ceph_tuner.core.knobs.releases import MCLOCK_NINE, QUINCY_EARLY, REEF, TENTACLE, TENTACLE_EARLY, Settings
 from ceph_tuner.twin.model import (
     KIB,
     MCLOCK,

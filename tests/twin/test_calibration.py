@@ -6,11 +6,12 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 import numpy as np
 import pytest
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.releases import TENTACLE, Settings
-from ceph_tuner.sample import Measure
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import TENTACLE, Settings
+from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.twin.calibration import Calibration, Effort, Fitting
 from ceph_tuner.twin.fit import DETERMINED, SILENT, Fit, identify
+from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.forecast import forecast, metrics_of
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.twin.model import (
@@ -26,7 +27,6 @@ from ceph_tuner.twin.model import (
 )
 from ceph_tuner.twin.observations import RATES, Observation, Run, simulated
 from ceph_tuner.twin.parameters import Parameter, Prior, fittable, named, value_of, with_values
-from ceph_tuner.twin.running import Runner
 
 # what one of them has fitted serves the others
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("calibration")]

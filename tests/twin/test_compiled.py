@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from ceph_tuner.releases import Settings
+from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.twin import compiled
 from ceph_tuner.twin.kernel import loop
 from ceph_tuner.twin.kernel.state import State

@@ -5,8 +5,8 @@ from typing import Any, List, Sequence
 import numpy as np
 import pytest
 
-from ceph_tuner.releases import TENTACLE
-from ceph_tuner.sample import Measure
+from ceph_tuner.core.knobs.releases import TENTACLE
+from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.twin.discrepancy import Discrepancy, relative_errors, spread_and_freedom
 from ceph_tuner.twin.model import MIB, ClientStream, ClusterModel, Device, OsdModel, Pool, ScrubWork
 from ceph_tuner.twin.observations import LEAST_NOISE, Observation, Outputs, negligible

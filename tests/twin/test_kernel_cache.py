@@ -11,7 +11,7 @@ from typing import List
 
 import pytest
 
-from ceph_tuner.interpreter import running_text
+from ceph_tuner.core.ceph.interpreter import running_text
 from ceph_tuner.twin import compiled
 from ceph_tuner.twin.kernel_cache import FOLDER, UNUSED_S, digest_of, folder_for
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.twin.kernel import records
 from ceph_tuner.twin.kernel.state import State, bring_back, over_objects
 from ceph_tuner.twin.kernel_tables import START_S, KernelTables

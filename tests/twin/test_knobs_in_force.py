@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.releases import QUINCY_EARLY, REEF, RELEASES, TENTACLE, nine
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, RELEASES, TENTACLE, nine
 from ceph_tuner.twin.knobs_in_force import (
     class_of,
     class_rates,

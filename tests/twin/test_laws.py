@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from ceph_tuner.releases import nine
+from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.twin.model import (
     KIB,
     MIB,

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import Any, Dict
 
-from ceph_tuner.history import History
-from ceph_tuner.releases import TENTACLE
-from ceph_tuner.sample import Measure, Window
+from ceph_tuner.core.knobs.releases import TENTACLE
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.twin.past import AT_ONCE, IN_FORCE, SETTLED_S, past_of
 
 BALANCED = TENTACLE.profiles["balanced"]

@@ -6,7 +6,7 @@ from typing import Dict, List
 
 import pytest
 
-from ceph_tuner.releases import QUINCY_EARLY
+from ceph_tuner.core.knobs.releases import QUINCY_EARLY
 from ceph_tuner.twin import published as p
 from ceph_tuner.twin.knobs_in_force import class_rates, completed
 from ceph_tuner.twin.published_models import Case, cases, node, osd_a, trim_price

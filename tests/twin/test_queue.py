@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_dmclock import PlainDmClock
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.twin.queue import DmClockQueue, Later, Served
 from ceph_tuner.twin.replay import replay
 

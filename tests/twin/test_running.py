@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ceph_tuner.releases import TENTACLE
+from ceph_tuner.core.knobs.releases import TENTACLE
+from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.model import MIB, ClientStream, ClusterModel, Device, OsdModel, Pool
 from ceph_tuner.twin.observations import Run
-from ceph_tuner.twin.running import Runner
 
 MODEL = ClusterModel(3, OsdModel(Device(1000, 60 * MIB), shards=1), (Pool("a", 16),), (ClientStream("a", rate=100),))
 

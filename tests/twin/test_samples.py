@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ceph_tuner.sample import Sample, window_of
+from ceph_tuner.core.measure.sample import Sample, window_of
 from ceph_tuner.twin.model import MIB, ClientStream, ClusterModel, Pool, RecoveryWork, ScrubWork, SnaptrimWork
 from ceph_tuner.twin.observations import Run, simulated
 from ceph_tuner.twin.prediction import Job, predict

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from ceph_tuner.releases import Settings
+from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.twin.kernel import loop, records
 from ceph_tuner.twin.model import (
     KIB,

@@ -13,8 +13,8 @@ from typing import List
 
 import pytest
 
-from ceph_tuner.files import windows_file
-from ceph_tuner.releases import Settings
+from ceph_lab import windows_file
+from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.observations import Observation, Run, simulated
 from ceph_tuner.twin.parameters import with_values

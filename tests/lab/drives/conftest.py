@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from emulated import EmulatedDrive
 
-from ceph_tuner.lab.chroot import ensure_chroot, recipe_for
-from ceph_tuner.lab.drives.build import library
-from ceph_tuner.lab.processes import host_environment
+from ceph_lab.chroot import ensure_chroot, recipe_for
+from ceph_lab.drives.build import library
+from ceph_lab.processes import host_environment
 
 
 @pytest.fixture(scope="session")

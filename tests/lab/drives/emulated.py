@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, List, Sequence, Tuple
 
-from ceph_tuner.lab.processes import host_environment, run
+from ceph_lab.processes import host_environment, run
 
 READ, WRITE, FLUSH = 0, 1, 2
 

@@ -5,11 +5,11 @@ from typing import Any, Dict
 
 import pytest
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.files import drive_file
-from ceph_tuner.lab.drives import DriveSet, drive_from
-from ceph_tuner.lab.drives.presets import NAMES, PRESETS, preset
-from ceph_tuner.lab.options import RELEASES
+from ceph_lab import drive_file
+from ceph_lab.drives import DriveSet, drive_from
+from ceph_lab.drives.presets import NAMES, PRESETS, preset
+from ceph_lab.options import RELEASES
+from ceph_tuner.core.errors import InputError
 
 FILE = """\
 schema: 1

@@ -10,8 +10,8 @@ from typing import List
 import pytest
 from emulated import FLUSH, READ, WRITE, EmulatedDrive, Request
 
-from ceph_tuner.lab.drives import Disk, Drive, Flash
-from ceph_tuner.lab.drives.presets import PRESETS
+from ceph_lab.drives import Disk, Drive, Flash
+from ceph_lab.drives.presets import PRESETS
 
 KIB, GIB = 1 << 10, 1 << 30
 SIZE = 16 * GIB

@@ -10,10 +10,10 @@ from typing import Any, Dict, Iterator
 
 import pytest
 
-from ceph_tuner.errors import CommandFailed
-from ceph_tuner.lab import devices
-from ceph_tuner.lab.cluster import Lab
-from ceph_tuner.lab.processes import host_environment
+from ceph_lab import devices
+from ceph_lab.cluster import Lab
+from ceph_lab.processes import host_environment
+from ceph_tuner.core.errors import CommandFailed
 
 SIZE = 64 << 20
 WORDS = (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, List, Optional
 
-from ceph_tuner.autopilot.capacity import BELIEVED, Stored
-from ceph_tuner.autopilot.capacity import Finding as Doubt
-from ceph_tuner.autopilot.capacity import findings as doubts
+from ceph_tuner.core.autopilot.capacity import BELIEVED, Stored
+from ceph_tuner.core.autopilot.capacity import Finding as Doubt
+from ceph_tuner.core.autopilot.capacity import findings as doubts
+from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.doctor.facts import Facts, OsdFacts, decider
 from ceph_tuner.doctor.finding import MISLEADING, POINTLESS, Finding, named, some
-from ceph_tuner.knobs import KNOBS
 
 VOID_FACTOR = 4.0
 """Beyond it no limit above a quarter, and no difference between the built-in profiles, is left of the settings."""

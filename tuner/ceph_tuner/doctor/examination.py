@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List
 
-from ceph_tuner.doctor import (
-    capacity,
-    compressing,
-    encrypting,
-    health,
-    host,
-    masking,
-    placement,
-    queueing,
-    recovering,
-    scrubbing,
-    settings,
-    shards,
-)
+from ceph_tuner.doctor import capacity, health, host, masking, placement, settings, shards
+from ceph_tuner.doctor import compression as compressing
+from ceph_tuner.doctor import encryption as encrypting
+from ceph_tuner.doctor import queue as queueing
+from ceph_tuner.doctor import recovery as recovering
+from ceph_tuner.doctor import scrub as scrubbing
 from ceph_tuner.doctor.facts import Facts, HostFacts
 from ceph_tuner.doctor.finding import Finding, by_cost
 

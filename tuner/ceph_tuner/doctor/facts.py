@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
 
-from ceph_tuner.deciding import winner
-from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.releases import Release, Version
-from ceph_tuner.target import Place
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.changes.config_database import winner
+from ceph_tuner.core.knobs.releases import Release, Version
 
 OWN_SOURCES = ("override", "cmdline", "env", "file")
 """Where an OSD may have a value from that outranks the monitors', the strongest first."""

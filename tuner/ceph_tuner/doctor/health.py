@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import List
 
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE
+from ceph_tuner.core.knobs.releases import parse_version, release_of
 from ceph_tuner.doctor.facts import Facts
 from ceph_tuner.doctor.finding import MISLEADING, Finding, some
-from ceph_tuner.errors import InputError
-from ceph_tuner.knobs import KNOBS, MCLOCK_NINE
-from ceph_tuner.releases import parse_version, release_of
 
 _WAITING = ("laggy", "wait")
 _MDS = re.compile(r"mds\.([^\s(:]+)")

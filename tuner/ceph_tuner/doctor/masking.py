@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import DefaultDict, Dict, List, NamedTuple, Set
 
-from ceph_tuner.deciding import Database
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.target import section_of
+from ceph_tuner.core.changes.config_database import Database
+from ceph_tuner.core.knobs.settings import same_value
 from ceph_tuner.doctor.facts import Facts
 from ceph_tuner.doctor.finding import MISLEADING, Finding, named, some
-from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.settings import same_value
-from ceph_tuner.target import section_of
 
 _CAPACITIES = ("osd_mclock_max_capacity_iops_", "osd_mclock_max_sequential_bandwidth_")
 """What an option begins with; it ends with the kind of its OSDs."""

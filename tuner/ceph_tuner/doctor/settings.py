@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, Iterable, List, Optional, Set, Tuple
 
-from ceph_tuner.deciding import winner
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.target import Place, covered, section_of
+from ceph_tuner.core.changes.config_database import winner
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, NEVER_SET, PROFILE, Knob, unmet_needs
+from ceph_tuner.core.knobs.releases import Release, Settings
+from ceph_tuner.core.knobs.settings import reservation_sum, same_value, settings_in_force
 from ceph_tuner.doctor.facts import Facts, OsdFacts, grouped
 from ceph_tuner.doctor.finding import COSTLY, MISLEADING, POINTLESS, Finding, named, some
-from ceph_tuner.errors import InputError
-from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, NEVER_SET, PROFILE, Knob, unmet_needs
-from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.releases import Release, Settings
-from ceph_tuner.settings import reservation_sum, same_value, settings_in_force
-from ceph_tuner.target import Place, covered, section_of
 
 _AS_DEVICES_ARE = ("capacity", "device", *NEVER_SET)
 """Kinds that an OSD or a host may well have of its own: facts of its device, and what the operator alone sets."""

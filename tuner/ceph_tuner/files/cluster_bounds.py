@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 

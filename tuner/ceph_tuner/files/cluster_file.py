@@ -20,14 +20,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar, Union
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
+from ceph_tuner.core.knobs.releases import MCLOCK_NINE, Release, Settings, Version, parse_version, release_of
+from ceph_tuner.core.knobs.settings import check_settings
 from ceph_tuner.files import schema, yaml_document
 from ceph_tuner.files.cluster_bounds import Bounds
 from ceph_tuner.files.cluster_schema import CLUSTER
 from ceph_tuner.files.quantities import quantity
-from ceph_tuner.knobs import KNOBS, PROFILE
-from ceph_tuner.releases import MCLOCK_NINE, Release, Settings, Version, parse_version, release_of
-from ceph_tuner.settings import check_settings
 from ceph_tuner.twin.model import (
     ClientStream,
     ClusterModel,

@@ -8,9 +8,9 @@ from typing import Any, Dict, Union
 
 from ruamel.yaml import YAML
 
+from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import schema, yaml_document
 from ceph_tuner.files.writing import write_text
-from ceph_tuner.profile import Profile
 
 
 def read(path: Union[str, Path]) -> Profile:

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Dict
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
 
 _BYTES = {
     "B": 1.0,

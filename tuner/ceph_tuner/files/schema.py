@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from jsonschema import Draft7Validator
 from jsonschema.validators import extend
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.files.yaml_document import Document
 
 MOST_FAULTS = 20

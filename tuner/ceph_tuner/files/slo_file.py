@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Mapping, Union
 
+from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.files import schema, yaml_document
-from ceph_tuner.slo import Slo, parse_slo
 
 SCHEMA_VERSION = 1
 

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Union
 
-from ceph_tuner.errors import InputError, PermissionRefused
+from ceph_tuner.core.errors import InputError, PermissionRefused
 
 MODE = 0o644
 

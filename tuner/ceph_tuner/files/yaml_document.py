@@ -18,8 +18,8 @@ from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEv
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 from ruamel.yaml.parser import Parser
 
-from ceph_tuner.bounded import decoded, read_file
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.bounded import decoded, read_file
+from ceph_tuner.core.errors import InputError
 
 MAX_BYTES = 2**20
 MAX_DEPTH = 40

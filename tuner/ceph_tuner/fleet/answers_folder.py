@@ -12,14 +12,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, Iterable, Optional
 
-from ceph_tuner.bounded import DOCUMENT, read_file, read_json
-from ceph_tuner.errors import InputError, PermissionRefused
-from ceph_tuner.files import portable_file
+from ceph_tuner.core.bounded import DOCUMENT, read_file, read_json
+from ceph_tuner.core.ceph.ports import Clock
+from ceph_tuner.core.errors import InputError, PermissionRefused
+from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files.writing import write_text
-from ceph_tuner.fleet.advising import Advice, Task
+from ceph_tuner.fleet import portable_file
+from ceph_tuner.fleet.advice import Advice, Task
 from ceph_tuner.fleet.portable import sealed
-from ceph_tuner.ports import Clock
-from ceph_tuner.profile import Profile
 
 _OWN = "fleet"
 """Key of what only a fleet's answer has; the first one, by which also a part of one is known."""

@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Callable, Deque, Dict, Generic, Iterator, Optional, Sequence, Tuple, TypeVar
 
-from ceph_tuner.errors import ClusterTimeout, CommandFailed, PermissionRefused, TunerError
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused, TunerError
 from ceph_tuner.fleet.contract import Member
 
 T = TypeVar("T")

@@ -6,14 +6,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, Sequence, Tuple
 
-from ceph_tuner.deciding import Database
-from ceph_tuner.fleet.configured import entries_of
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.changes.config_database import Database
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import Release, parse_version
+from ceph_tuner.fleet.configuration import entries_of
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.opening import open_member
-from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
-from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.releases import Release, parse_version
-from ceph_tuner.target import Place
 
 _LEFT_OUT = ("capacity", "sleeps")
 NAMES = tuple(name for name, entry in KNOBS.items() if entry.scope == "osd" and entry.work not in _LEFT_OUT)

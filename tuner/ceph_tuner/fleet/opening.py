@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from typing import List, Sequence
 
-from ceph_tuner.clusters.commands import osd_versions
-from ceph_tuner.clusters.dashboard import Dashboard
-from ceph_tuner.clusters.dashboard_api import DashboardApi
-from ceph_tuner.clusters.opening import Cluster, connect, open_cluster
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import InputError, PermissionRefused
+from ceph_tuner.cluster.dashboard import Dashboard
+from ceph_tuner.cluster.dashboard_api import DashboardApi
+from ceph_tuner.cluster.opening import Cluster, connect, open_cluster
+from ceph_tuner.core.ceph.commands import osd_versions
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.errors import InputError, PermissionRefused
+from ceph_tuner.core.knobs.releases import parse_version, release_of
 from ceph_tuner.fleet.contract import ByCeph, ByDashboard, ByLab, Member
-from ceph_tuner.releases import parse_version, release_of
 
 
 def open_member(member: Member, timeout: float = 30.0) -> Cluster:

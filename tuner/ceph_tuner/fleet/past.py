@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from string import Template
 from typing import AbstractSet, Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.clusters.clients_seen import client_load
-from ceph_tuner.clusters.prometheus import Point, Prometheus, Span, duration, matchers
-from ceph_tuner.clusters.system_clock import SystemClock
-from ceph_tuner.errors import ClusterNotFound, InputError
+from ceph_tuner.cluster.prometheus import Point, Prometheus, Span, duration, matchers
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.errors import ClusterNotFound, InputError
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.sample import Measure, Window
+from ceph_tuner.core.moments import utc_minute
+from ceph_tuner.describe.clients import client_load
 from ceph_tuner.fleet.contract import Member, PrometheusServer
 from ceph_tuner.fleet.past_series import COUNTERS, POOLS, PRESENCES, REMAINING, SOURCES, UP, Expression, expressions
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.moments import utc_minute
-from ceph_tuner.sample import Measure, Window
 
 HOUR_S, WEEK_S, WEEK_STEP_S = 3600.0, 7 * 86400.0, 300.0
 _UNKNOWN_INTERVAL_S = 60.0

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import Dict, NamedTuple, Tuple
 
-from ceph_tuner.exported import EXPORTED, PREFIX, PRESENCE, scale_of
-from ceph_tuner.metrics import METRICS
+from ceph_tuner.core.measure.exported_metrics import EXPORTED, PREFIX, PRESENCE, scale_of
+from ceph_tuner.core.measure.metrics import METRICS
 
 PLUGIN, COUNTERS, POOLS = "plugin", "counters", "pools"
 

@@ -26,10 +26,10 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from ceph_tuner.bounded import read_file
-from ceph_tuner.errors import InputError, PermissionRefused
-from ceph_tuner.profile import Profile
-from ceph_tuner.settings import Place, dotted
+from ceph_tuner.core.bounded import read_file
+from ceph_tuner.core.errors import InputError, PermissionRefused
+from ceph_tuner.core.knobs.settings import Place, dotted
+from ceph_tuner.core.profiles.profile import Profile
 
 SCHEMA_VERSION = 1
 _PURPOSE = b"ceph-tuner portable profile 1\n"

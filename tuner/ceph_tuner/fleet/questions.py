@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional, Tuple
 
-from ceph_tuner.clusters.dashboard import Dashboard
+from ceph_tuner.cluster.dashboard import Dashboard
+from ceph_tuner.core.goals.stored_slo import stored_slo
 from ceph_tuner.files import cluster_file, slo_file
 from ceph_tuner.fleet.contract import Member
-from ceph_tuner.fleet.described import described, wanted
+from ceph_tuner.fleet.descriptions import described, wanted
 from ceph_tuner.fleet.opening import open_member
-from ceph_tuner.recommendation import Question
-from ceph_tuner.recommendation.describing import question_of
-from ceph_tuner.stored_slo import stored_slo
+from ceph_tuner.recommend import Question
+from ceph_tuner.recommend.question import question_of
 
 
 @dataclass(frozen=True)

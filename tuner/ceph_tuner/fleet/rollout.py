@@ -11,12 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Callable, Dict, List, Optional, Protocol, Sequence, Tuple
 
-from ceph_tuner.applier import Undone
-from ceph_tuner.errors import InputError, TunerError
+from ceph_tuner.core.ceph.ports import Clock
+from ceph_tuner.core.ceph.uninterrupted import uninterrupted
+from ceph_tuner.core.changes.applier import Undone
+from ceph_tuner.core.errors import InputError, TunerError
+from ceph_tuner.core.measure.history import MINUTE
 from ceph_tuner.fleet.status import Standing
-from ceph_tuner.history import MINUTE
-from ceph_tuner.ports import Clock
-from ceph_tuner.uninterrupted import uninterrupted
 
 TRIES, AGAIN_S = 4, 5.0
 """How often a cluster is asked to take its trial back, and seconds between: one that is busy may answer late."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Mapping
 
-from ceph_tuner.errors import InputError, PermissionRefused
+from ceph_tuner.core.errors import InputError, PermissionRefused
 
 ORIGINS = ("env", "file", "keyring")
 LARGEST = 4096

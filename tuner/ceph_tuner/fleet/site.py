@@ -6,14 +6,14 @@ from contextlib import ExitStack, suppress
 from functools import cached_property
 from typing import Callable, Iterator, List, Optional, Sequence
 
-from ceph_tuner.applier import Applier, Undone
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.errors import Locked, TunerError
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.changes.applier import Applier, Undone
+from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry
+from ceph_tuner.core.errors import Locked, TunerError
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.status import Standing, own_slo, standing_of
-from ceph_tuner.journal import APPLIED, UNDONE, Entry
-from ceph_tuner.releases import Settings
-from ceph_tuner.slo import Slo
 
 
 class MemberSite:

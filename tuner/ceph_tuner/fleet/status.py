@@ -6,24 +6,24 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from ceph_tuner.autopilot.capacity import findings, summary
-from ceph_tuner.clusters.commands import osd_versions, parsed, shaped
-from ceph_tuner.clusters.dashboard import NotByRest
-from ceph_tuner.clusters.opening import Cluster
-from ceph_tuner.errors import InputError
+from ceph_tuner.cluster.dashboard import NotByRest
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.autopilot.capacity import findings, summary
+from ceph_tuner.core.ceph.commands import osd_versions, parsed, shaped
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Slo, evaluate
+from ceph_tuner.core.goals.stored_slo import stored_baseline, stored_slo
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.measure.history import RECENT_S, History
+from ceph_tuner.core.measure.sample import at_work
+from ceph_tuner.core.profiles.in_force import kinds_of
 from ceph_tuner.files import slo_file
-from ceph_tuner.fleet.changes_seen import Change, changes_of
-from ceph_tuner.fleet.configured import entries_of, profile_words, stored_capacities
+from ceph_tuner.fleet.changes import Change, changes_of
+from ceph_tuner.fleet.configuration import entries_of, profile_words, stored_capacities
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.opening import open_member
-from ceph_tuner.history import RECENT_S, History
-from ceph_tuner.in_force import kinds_of
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.ports import ConfigEntry
-from ceph_tuner.sample import at_work
-from ceph_tuner.slo import Slo, evaluate
-from ceph_tuner.stored_slo import stored_baseline, stored_slo
-from ceph_tuner.target import Place
 
 
 @dataclass(frozen=True)

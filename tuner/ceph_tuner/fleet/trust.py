@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import FrozenSet, Optional, Tuple
 
-from ceph_tuner.bounded import MISREAD, read_json
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.bounded import MISREAD, read_json
+from ceph_tuner.core.ceph.ports import Store
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.fleet.portable import Portable, public_text, read_public_key
-from ceph_tuner.ports import Store
 
 PREFIX = "trust/"
 """Keys of the newest signed profile of each origin and signer that a cluster got."""

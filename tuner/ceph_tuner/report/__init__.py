@@ -11,16 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.releases import Release, Settings
-from ceph_tuner.sample import Window
-from ceph_tuner.slo import Slo, Verdict, evaluate
-from ceph_tuner.trial import Trial
+from ceph_tuner.core.goals.slo import Slo, Verdict, evaluate
+from ceph_tuner.core.goals.trial import Trial
+from ceph_tuner.core.knobs.releases import Release, Settings
+from ceph_tuner.core.measure.sample import Window
 
 if TYPE_CHECKING:
     # they bring scipy and scikit-learn, and most pages of the program use no more than the words of this package
-    from ceph_tuner.bayesian.explaining import Dependence, Importance, Progress
-    from ceph_tuner.recommendation.accounts import Account
-    from ceph_tuner.search.explaining import InTheWay
+    from ceph_tuner.optimise.explaining import Dependence, Importance, Progress
+    from ceph_tuner.recommend.accounts import Account
+    from ceph_tuner.search.explanation import InTheWay
 
 RECOMMENDATION, TUNING, HISTORY = "recommendation", "tuning run", "history"
 

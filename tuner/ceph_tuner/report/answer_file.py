@@ -10,11 +10,11 @@ import json
 import sys
 from typing import Any, Dict
 
-from ceph_tuner.bounded import DOCUMENT, read_file, read_json
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.bounded import DOCUMENT, read_file, read_json
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.printable import printable_document
 from ceph_tuner.files import schema
 from ceph_tuner.files.yaml_document import Document
-from ceph_tuner.printable import printable_document
 
 STDIN = "-"
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import shlex
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.bayesian.explaining import Dependence, Importance, Influence, Progress
-from ceph_tuner.bounded import MISREAD
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.bounded import MISREAD
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Slo, parse_slo
+from ceph_tuner.core.goals.trial import Trial
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import Release, Settings, release_named
+from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.files.yaml_document import Document
-from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.recommendation import COVERAGE
-from ceph_tuner.recommendation.accounts import Account
-from ceph_tuner.releases import Release, Settings, release_named
+from ceph_tuner.optimise.explaining import Dependence, Importance, Influence, Progress
+from ceph_tuner.recommend import COVERAGE
+from ceph_tuner.recommend.accounts import Account
 from ceph_tuner.report import RECOMMENDATION, TUNING, Findings, Learnt, Option, Seen, answer_file, unknown
 from ceph_tuner.report.commands import all_rewritten, rewritten
 from ceph_tuner.report.measured import custom, headline, measured_options
-from ceph_tuner.search.explaining import InTheWay, Kept
-from ceph_tuner.slo import Slo, parse_slo
-from ceph_tuner.trial import Trial
+from ceph_tuner.search.explanation import InTheWay, Kept
 from ceph_tuner.twin.knobs_in_force import completed
 
 

@@ -7,7 +7,7 @@ from typing import Dict, List, Mapping, Sequence, Tuple
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from ceph_tuner.metrics import METRICS
+from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.report import Findings
 from ceph_tuner.report.svg import RED
 from ceph_tuner.report.words import scale_of

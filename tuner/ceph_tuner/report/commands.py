@@ -9,10 +9,10 @@ import re
 import shlex
 from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.knobs import KNOBS
-from ceph_tuner.plan import Step
-from ceph_tuner.target import Target
+from ceph_tuner.core.ceph.target import Target
+from ceph_tuner.core.changes.plan import Step
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS
 
 EXPECTED = "a command as `recommend` and `tune` write them: an option of a knob set or removed, a pool's pg_num, noout"
 

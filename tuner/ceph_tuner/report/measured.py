@@ -7,12 +7,12 @@ from typing import Mapping, Optional, Sequence, Tuple
 
 from scipy.special import ndtri
 
-from ceph_tuner.knobs import MCLOCK_NINE, PROFILE
-from ceph_tuner.recommendation import COVERAGE
-from ceph_tuner.releases import Settings, Value
+from ceph_tuner.core.goals.ranking import WINDOW_NOISE, Candidate, window_noise
+from ceph_tuner.core.goals.trial import IN_FORCE, Trial, candidates_of
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import Settings, Value
+from ceph_tuner.recommend import COVERAGE
 from ceph_tuner.report import Option, Seen
-from ceph_tuner.trial import IN_FORCE, Trial, candidates_of
-from ceph_tuner.winner import WINDOW_NOISE, Candidate, window_noise
 
 
 def measured_options(trials: Sequence[Trial], winner: Optional[str]) -> Tuple[Tuple[Option, ...], str]:

@@ -9,16 +9,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ceph_tuner import __version__
-from ceph_tuner.bayesian.explaining import Dependence
-from ceph_tuner.knobs import KNOBS, PROFILE
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.moments import utc_minute
-from ceph_tuner.printable import printable
-from ceph_tuner.releases import Value
+from ceph_tuner.core.goals.slo import Verdict
+from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
+from ceph_tuner.core.knobs.releases import Value
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.moments import utc_minute
+from ceph_tuner.core.printable import printable
+from ceph_tuner.optimise.explaining import Dependence
 from ceph_tuner.report import Findings, Option, plots, plots_in_time, plots_of_search
 from ceph_tuner.report.words import amount, in_the_way, quantity, shown, spoken
-from ceph_tuner.search.explaining import NOTABLE, notable
-from ceph_tuner.slo import Verdict
+from ceph_tuner.search.explanation import NOTABLE, notable
 
 MOST_CURVES = 12
 """Plots of one knob each; the other curves are in no plot."""

@@ -7,8 +7,8 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from matplotlib.ticker import FuncFormatter
 
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.recommendation.accounts import Account
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.recommend.accounts import Account
 from ceph_tuner.report import Findings, Option
 from ceph_tuner.report.axes import WIDTH, Axis, bounds_of, draw_bound, short
 from ceph_tuner.report.svg import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, RED, drawing, figure, inline

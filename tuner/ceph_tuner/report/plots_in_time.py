@@ -10,14 +10,14 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import matplotlib.dates
 from matplotlib.axes import Axes
 
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.metrics import METRICS
+from ceph_tuner.core.goals.trial import IN_FORCE, Trial
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.sample import NEVER_S, Window
 from ceph_tuner.report import Findings, Mark
 from ceph_tuner.report.axes import Axis, bounds_of, draw_bound
 from ceph_tuner.report.svg import BLUE, GREEN, INK, MUTED, ORANGE, drawing, figure, inline
 from ceph_tuner.report.unknown import LONGEST_GAP_S
-from ceph_tuner.sample import NEVER_S, Window
-from ceph_tuner.trial import IN_FORCE, Trial
 
 _DATES: Any = matplotlib.dates
 """It has no types."""

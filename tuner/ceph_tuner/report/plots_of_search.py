@@ -7,12 +7,12 @@ from typing import Any, List, Sequence, Tuple
 
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from ceph_tuner.bayesian.explaining import Dependence, Importance, Progress
-from ceph_tuner.knobs import KNOBS
+from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.optimise.explaining import Dependence, Importance, Progress
 from ceph_tuner.report.axes import WIDE_RANGE, WIDTH, Axis, short
 from ceph_tuner.report.svg import BLUE, GREEN, INK, MUTED, drawing, figure, inline
 from ceph_tuner.report.words import shown, spoken
-from ceph_tuner.search.explaining import notable
+from ceph_tuner.search.explanation import notable
 
 FEASIBLE = 0.5
 """Probability of keeping every hard objective from which settings count as keeping them."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, List, Mapping, Sequence, Tuple
 
-from ceph_tuner.sample import Window
-from ceph_tuner.slo import Slo
-from ceph_tuner.trial import Trial
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.goals.trial import Trial
+from ceph_tuner.core.measure.sample import Window
 
 LONGEST_GAP_S = 600.0
 """Between two windows of a minute: longer, and the curve is broken."""

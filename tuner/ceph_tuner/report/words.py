@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Callable, List, Optional, Tuple
 
-from ceph_tuner.knobs import Knob
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.releases import Value
+from ceph_tuner.core.knobs.catalogue import Knob
+from ceph_tuner.core.knobs.releases import Value
+from ceph_tuner.core.measure.metrics import METRICS
 
 if TYPE_CHECKING:
-    from ceph_tuner.search.explaining import InTheWay
+    from ceph_tuner.search.explanation import InTheWay
 
 Written = Callable[[str, float], str]
 """A metric and its value, as the page writes them."""
@@ -71,7 +71,7 @@ def shown(entry: Knob, value: Value) -> str:
 
 def in_the_way(found: InTheWay, written: Written) -> List[str]:
     """Say which objectives cannot be kept together, and what could be kept instead."""
-    from ceph_tuner.search.explaining import SURE  # brings scipy, which who only writes values does not wait for
+    from ceph_tuner.search.explanation import SURE  # brings scipy, which who only writes values does not wait for
 
     lines = []
     for conflict in found.conflicts:

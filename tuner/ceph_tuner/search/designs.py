@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, Tuple
 
-from ceph_tuner.releases import nine
+from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.search.optimiser import Proposal
 from ceph_tuner.search.space import CHUNK, Space
 

@@ -6,7 +6,7 @@ from typing import Any, Dict, Mapping, Tuple
 
 import numpy as np
 
-from ceph_tuner.bayesian.contract import Array
+from ceph_tuner.optimise.contract import Array
 
 
 def entitlements(parts: Mapping[str, Tuple[Any, Any, Any]], asked: Mapping[str, Any]) -> Dict[str, Array]:

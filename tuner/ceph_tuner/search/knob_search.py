@@ -1,6 +1,6 @@
 """The search over knobs for an SLO: hard objectives are constraints, the rest is what to better.
 
-The optimiser itself knows nothing of Ceph (`ceph_tuner.bayesian`). Here its metrics get their meaning: each hard
+The optimiser itself knows nothing of Ceph (`ceph_tuner.optimise`). Here its metrics get their meaning: each hard
 objective's metric has a surrogate of its own, and one more is the preference (`winner.preference`) among settings that
 keep all of them.
 """
@@ -13,15 +13,15 @@ from typing import Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
 
-from ceph_tuner.bayesian import Constraint, Measured, Options, Prior, SafeOptimiser, Verdict
-from ceph_tuner.bayesian.contract import Array
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.releases import Settings
+from ceph_tuner.core.goals.ranking import preference, weighed
+from ceph_tuner.core.goals.slo import Slo, evaluate
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.optimise import Constraint, Measured, Options, Prior, SafeOptimiser, Verdict
+from ceph_tuner.optimise.contract import Array
 from ceph_tuner.search.optimiser import Failed, Proposal, Result
 from ceph_tuner.search.space import Space
 from ceph_tuner.search.transfer import Elsewhere, corrected, proposals
-from ceph_tuner.slo import Slo, evaluate
-from ceph_tuner.winner import preference, weighed
 
 PREFERENCE = "preference"
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Protocol, Union
 
-from ceph_tuner.bayesian.contract import Expected, Verdict
-from ceph_tuner.releases import Settings
-from ceph_tuner.sample import Measure
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.optimise.contract import Expected, Verdict
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Tuple, cast
 
-from ceph_tuner.cost import Hardware
-from ceph_tuner.errors import InputError
-from ceph_tuner.knobs import KNOBS, MCLOCK_NINE, PROFILE
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import Release, Settings, release_of
-from ceph_tuner.sample import Measure
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Slo, parse_slo
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.cost import Hardware
+from ceph_tuner.core.knobs.releases import Release, Settings, release_of
+from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.search.optimiser import Failed, Result
-from ceph_tuner.slo import Slo, parse_slo
 
 VERSION = 1
 ASK_MAX = 16

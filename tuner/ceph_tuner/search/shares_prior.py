@@ -13,9 +13,9 @@ from typing import Dict, FrozenSet, Iterable, Mapping, NamedTuple
 
 import numpy as np
 
-from ceph_tuner.bayesian.contract import Array
-from ceph_tuner.metrics import METRICS
-from ceph_tuner.releases import CLASSES
+from ceph_tuner.core.knobs.releases import CLASSES
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.optimise.contract import Array
 from ceph_tuner.search.entitlements import entitlements
 from ceph_tuner.search.space import CHUNK, Space
 
@@ -63,7 +63,7 @@ the chunk bounds the wait (limits of 0.9, 0.5 and 0.2 left the clients' latency 
 
 
 class SharesPrior:
-    """Implements `ceph_tuner.bayesian.Prior` for latencies, rates and times to finish."""
+    """Implements `ceph_tuner.optimise.Prior` for latencies, rates and times to finish."""
 
     def __init__(self, space: Space, metrics: Iterable[str], work: Iterable[str]) -> None:
         """`work`: kinds that run: recovery, backfill, scrub, snaptrim."""

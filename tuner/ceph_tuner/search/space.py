@@ -17,10 +17,10 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ceph_tuner.bayesian.contract import Array
-from ceph_tuner.errors import InputError
-from ceph_tuner.knobs import KNOBS, searchable
-from ceph_tuner.releases import CLASSES, MCLOCK_NINE, Release, Settings, Value
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS, searchable
+from ceph_tuner.core.knobs.releases import CLASSES, MCLOCK_NINE, Release, Settings, Value
+from ceph_tuner.optimise.contract import Array
 
 STEPS = 100
 WEIGHT_MAX = 64

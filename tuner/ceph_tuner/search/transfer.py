@@ -14,15 +14,15 @@ from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tupl
 
 import numpy as np
 
-from ceph_tuner.bayesian.contract import Array, Prior
-from ceph_tuner.cost import Hardware
-from ceph_tuner.errors import InputError
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.profile import Profile
-from ceph_tuner.releases import Release, Settings
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.cost import Hardware
+from ceph_tuner.core.knobs.releases import Release, Settings
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.core.profiles.translation import from_release_units, translate
+from ceph_tuner.optimise.contract import Array, Prior
 from ceph_tuner.search.optimiser import Proposal
 from ceph_tuner.search.space import Space
-from ceph_tuner.translate import from_release_units, translate
 
 FACTOR = 2.0
 """How far capacity, bandwidth, shards of an OSD and its clients' load may be apart."""

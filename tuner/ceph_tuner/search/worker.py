@@ -47,15 +47,15 @@ import json
 import sys
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.bounded import DOCUMENT, read_json
-from ceph_tuner.errors import InputError
-from ceph_tuner.sample import Measure
+from ceph_tuner.core.bounded import DOCUMENT, read_json
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.ranking import candidate, rank
+from ceph_tuner.core.goals.slo import Slo, evaluate
+from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.optimiser import Failed
 from ceph_tuner.search.request import VERSION, Request, Told, parse_request
 from ceph_tuner.search.space import Space, space_for
-from ceph_tuner.slo import Slo, evaluate
-from ceph_tuner.winner import candidate, rank
 
 TOLD_MAX = 200
 """A fit takes seconds from here on; the oldest are left out."""
@@ -78,8 +78,8 @@ def answer(data: object) -> Dict[str, Any]:
 def _searched(space: Space, request: Request, best: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
     """Give proposals, the search's verdict, and what it has learnt."""
     # numpy and scikit-optimize come with it: a request that is wrong is answered without
-    from ceph_tuner.bayesian.contract import Options
-    from ceph_tuner.search.explaining import explained
+    from ceph_tuner.optimise.contract import Options
+    from ceph_tuner.search.explanation import explained
     from ceph_tuner.search.knob_search import KnobSearch
     from ceph_tuner.search.shares_prior import SharesPrior
     from ceph_tuner.search.transfer import Elsewhere, Here

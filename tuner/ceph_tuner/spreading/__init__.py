@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator, Protocol, Sequence, TypeVar, Union
 
-from ceph_tuner.errors import RetryLater
+from ceph_tuner.core.errors import RetryLater
 
 Given = TypeVar("Given")
 

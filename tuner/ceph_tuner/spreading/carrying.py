@@ -12,7 +12,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 import ceph_tuner
-from ceph_tuner.errors import TunerError
+from ceph_tuner.core.errors import TunerError
 from ceph_tuner.spreading import Call, Given, Tell
 from ceph_tuner.twin.compiled import available, functions
 
@@ -20,7 +20,7 @@ _ALONE = threading.Lock()
 """Calls take turns within a process: its linear algebra has one number of threads for all of them."""
 
 
-_PARTS = ("bayesian", "recommendation", "search", "spreading", "twin")
+_PARTS = ("core", "optimise", "recommend", "search", "spreading", "twin")
 """Beside the library's root."""
 
 
@@ -65,7 +65,7 @@ def condition() -> Condition:
 def _edition() -> str:
     digest = hashlib.sha256()
     root = Path(ceph_tuner.__file__).parent
-    for path in sorted([*root.glob("*.py"), *(path for part in _PARTS for path in (root / part).rglob("*.py"))]):
+    for path in sorted(path for part in _PARTS for path in (root / part).rglob("*.py")):
         digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
     return f"{ceph_tuner.__version__} ({digest.hexdigest()[:12]})"
 

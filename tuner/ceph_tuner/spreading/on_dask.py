@@ -23,7 +23,7 @@ import distributed
 from distributed import get_worker
 from distributed.scheduler import KilledWorker
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.spreading import Began, Call, Ended, Event, Given, GivenUp, Lost, Told, WorkersGone, plain
 from ceph_tuner.spreading.carrying import EDITION, Condition, Refused, carried_out, condition
 

@@ -2,7 +2,7 @@
 
 null, true, 1, 0.5, "text", [list], {"key": value}      as JSON has them
 {"!tuple": […]}  {"!set": […]}  {"!dict": [[key, value], …]}  {"!release": "reef"}
-{"!": "ceph_tuner.profile:Profile", "of": {field: value, …}}
+{"!": "ceph_tuner.core.profiles.profile:Profile", "of": {field: value, …}}
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import sys
 from dataclasses import fields, is_dataclass
 from typing import Any, Mapping
 
-from ceph_tuner.bounded import read_json
-from ceph_tuner.releases import Release, release_named
+from ceph_tuner.core.bounded import read_json
+from ceph_tuner.core.knobs.releases import Release, release_named
 
 LARGEST = 64 << 20
 """Bytes of a result: a search's explanation with its curves has some hundred KiB."""

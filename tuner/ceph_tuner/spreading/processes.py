@@ -12,10 +12,10 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequence
 
+from ceph_tuner.core.ceph.uninterrupted import uninterrupted
 from ceph_tuner.spreading import ATTEMPTS, Began, Call, Ended, Event, Given, GivenUp, Lost, Told
 from ceph_tuner.spreading.carrying import Refused, carried_out, condition
 from ceph_tuner.twin.workers import begin_as_worker, cores, process_context
-from ceph_tuner.uninterrupted import uninterrupted
 
 _TELLS, _ANSWERS = "tells", "answers"
 _PATIENCE_S = 5.0

@@ -23,10 +23,10 @@ from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, 
 import numpy as np
 
 from ceph_tuner.twin.discrepancy import Discrepancy, by_metric
+from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.observations import RATES, Observation, Outputs, Run
 from ceph_tuner.twin.parameters import Array, Parameter, Prior, fittable, with_values
-from ceph_tuner.twin.running import Runner
 
 Report = Callable[[str, float], None]
 """Takes what is being done, and the share that is over."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any, Callable, Dict, Mapping, Type, TypeVar
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.releases import format_version, parse_version, release_named
-from ceph_tuner.settings import Place, dotted
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import format_version, parse_version, release_named
+from ceph_tuner.core.knobs.settings import Place, dotted
 from ceph_tuner.twin.model import (
     ClientStream,
     ClusterModel,

@@ -7,9 +7,9 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.releases import Settings
-from ceph_tuner.settings import Place, dotted
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.knobs.settings import Place, dotted
 from ceph_tuner.twin import description
 from ceph_tuner.twin.calibration import Calibration
 from ceph_tuner.twin.discrepancy import Discrepancy

@@ -13,12 +13,12 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ceph_tuner.releases import Settings
+from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.twin.discrepancy import Discrepancy, Unexplained, spread_and_freedom
+from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.observations import FITTED, RATES, REPEATABILITY, Run, negligible
 from ceph_tuner.twin.parameters import with_values
-from ceph_tuner.twin.running import Runner
 
 LEVEL = 0.90
 DRAWS = 24

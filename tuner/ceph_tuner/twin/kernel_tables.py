@@ -11,8 +11,8 @@ from typing import Any, Dict, List, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.releases import Settings
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.twin.kernel import records
 from ceph_tuner.twin.kernel.events import schedule
 from ceph_tuner.twin.kernel.layout import as_objects, new, write_back

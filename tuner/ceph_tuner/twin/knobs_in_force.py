@@ -6,16 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import Mapping, Tuple
 
-from ceph_tuner.cost import (
+from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
+from ceph_tuner.core.knobs.cost import (
     DELETE_COST_PER_OBJECT,
     item_cost,
     recovery_item_bytes,
     scrub_item_bytes,
     snaptrim_item_bytes,
 )
-from ceph_tuner.knobs import KNOBS, PROFILE
-from ceph_tuner.releases import CLASSES, MCLOCK_NINE, Release, Settings, Value
-from ceph_tuner.settings import shares
+from ceph_tuner.core.knobs.releases import CLASSES, MCLOCK_NINE, Release, Settings, Value
+from ceph_tuner.core.knobs.settings import shares
 from ceph_tuner.twin.model import WPQ, ClusterModel
 
 WPQ_RECOVERY_COST, WPQ_SCRUB_COST, WPQ_SNAPTRIM_COST = 20 << 20, 50 << 20, 1 << 20

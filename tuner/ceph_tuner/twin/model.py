@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Optional, Tuple, Union
 
-from ceph_tuner.cost import Hardware
-from ceph_tuner.releases import TENTACLE, Release, Version
+from ceph_tuner.core.knobs.cost import Hardware
+from ceph_tuner.core.knobs.releases import TENTACLE, Release, Version
 
 KIB, MIB = 1 << 10, 1 << 20
 

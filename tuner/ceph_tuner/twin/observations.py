@@ -16,8 +16,8 @@ from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 
-from ceph_tuner.releases import Settings
-from ceph_tuner.sample import Measure
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.parameters import Array
 from ceph_tuner.twin.samples import looks_while_it_lasts, sample_between

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.twin.model import ClusterModel
 
 Array = NDArray[Any]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import List, Tuple
 
-from ceph_tuner.history import History, merged
-from ceph_tuner.knobs import PROFILE
-from ceph_tuner.releases import Release, Settings
-from ceph_tuner.trial import Trial
+from ceph_tuner.core.goals.trial import Trial
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import Release, Settings
+from ceph_tuner.core.measure.history import History, merged
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.twin.observations import Observation
 

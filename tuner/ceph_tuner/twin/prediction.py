@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Iterator, List, Mapping, Optional, Sequence
 
-from ceph_tuner.releases import Value
-from ceph_tuner.sample import Window, window_of
+from ceph_tuner.core.knobs.releases import Value
+from ceph_tuner.core.measure.sample import Window, window_of
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.samples import looks_while_it_lasts, sample_between
 from ceph_tuner.twin.simulation import Simulation

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, List, Mapping, Tuple
 
-from ceph_tuner.cost import item_cost, snaptrim_item_bytes
-from ceph_tuner.releases import QUINCY, QUINCY_EARLY, Settings, Value, nine
+from ceph_tuner.core.knobs.cost import item_cost, snaptrim_item_bytes
+from ceph_tuner.core.knobs.releases import QUINCY, QUINCY_EARLY, Settings, Value, nine
 from ceph_tuner.twin import published as p
 from ceph_tuner.twin.model import (
     KIB,

@@ -7,8 +7,8 @@ import zlib
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Tuple, cast
 
-from ceph_tuner.bounded import decoded, open_file, read_json
-from ceph_tuner.errors import InputError
+from ceph_tuner.core.bounded import decoded, open_file, read_json
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.twin.queue import DmClockQueue, Later, Served
 
 LONGEST_LINE, LARGEST = 64 << 10, 1 << 30

@@ -12,8 +12,8 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 
 import numpy as np
 
-from ceph_tuner.histogram import Histogram
-from ceph_tuner.sample import READ, WRITE, Sample, finish_s, percentiles
+from ceph_tuner.core.measure.histogram import Histogram
+from ceph_tuner.core.measure.sample import READ, WRITE, Sample, finish_s, percentiles
 from ceph_tuner.twin.kernel.records import PER_OCTAVE, STREAM_BUCKETS
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.simulation import ClientCounts, Counters, Simulation

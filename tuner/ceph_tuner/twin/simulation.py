@@ -7,8 +7,8 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 from numpy.typing import NDArray
 
-from ceph_tuner.errors import InputError
-from ceph_tuner.releases import Settings, Value
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import Settings, Value
 from ceph_tuner.twin.compiled import functions
 from ceph_tuner.twin.kernel import records
 from ceph_tuner.twin.kernel.state import bring_back, over_arrays, over_objects

@@ -16,10 +16,10 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Callable, Iterator, Optional, Sequence, TypeVar
 
-from ceph_tuner.interpreter import isolate_multiprocessing
+from ceph_tuner.core.ceph.interpreter import isolate_multiprocessing
+from ceph_tuner.core.ceph.uninterrupted import uninterrupted
 from ceph_tuner.twin.model import ClusterModel, Device, OsdModel, Pool
 from ceph_tuner.twin.simulation import Simulation
-from ceph_tuner.uninterrupted import uninterrupted
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")

@@ -1,0 +1,452 @@
+from __future__ import annotations
+
+import os
+import signal
+from typing import Callable, Optional, Sequence
+
+import pytest
+from fake_cluster import FakeCluster, no_interrupts
+
+from ceph_tuner.core.ceph.uninterrupted import SIGNALS
+from ceph_tuner.core.errors import CommandFailed, LabFailed, Locked, NotQuiet, RetryLater
+from ceph_tuner.core.goals.slo import Slo, parse_slo
+from ceph_tuner.core.goals.trial import IN_FORCE, Budget, Run, Trial
+from ceph_tuner.core.knobs.releases import TENTACLE, Settings
+from ceph_tuner.optimise import Options, Verdict
+from ceph_tuner.search.optimiser import Failed
+from ceph_tuner.search.space import space_for
+from ceph_tuner.tune.interrupts import Interrupts
+from ceph_tuner.tune.loop import Lessons, tune
+from ceph_tuner.tune.measurement import Measuring, Timing
+from ceph_tuner.tune.outcome import Outcome, Task
+from ceph_tuner.tune.search import TuningSearch
+
+SLO = parse_slo({"name": "recovery", "objectives": ["client.p95_ms <= 85 ms", "recovery.bytes_s >= 8 MB/s"]})
+PROFILES = TENTACLE.profiles
+
+
+class Spy(TuningSearch):
+    """Keeps what it was told."""
+
+    told: list
+
+    def tell(self, settings: Settings, result: object, old: bool = False) -> None:
+        self.told = [*getattr(self, "told", []), (settings, result, old)]
+        super().tell(settings, result, old)  # type: ignore[arg-type]
+
+
+def task(slo: Slo = SLO, **changes: object) -> Task:
+    values = {"budget": Budget(trials=3), "in_force": PROFILES["balanced"], "profile_in_force": "balanced"}
+    values = {**values, "compare": True, **changes}
+    return Task(slo, PROFILES, **values)
+
+
+# as a cluster whose operator is bold: what the search is careful about has tests of its own
+BOLD = Options(safe_probability=0.5, first_step=0.3)
+
+
+def run(
+    cluster: FakeCluster,
+    wanted: Optional[Task] = None,
+    interruptible: object = no_interrupts,
+    spies: Optional[list] = None,
+    record: Callable[[Trial], None] = lambda trial: None,
+    options: Options = BOLD,
+    past: Sequence[Trial] = (),
+    lessons: Lessons = lambda baseline: (),
+    window: float = 10,
+) -> Outcome:
+    wanted = wanted or task()
+    measuring = Measuring(
+        wanted.slo, cluster, cluster, cluster, cluster, cluster, interruptible, Timing(settle=2, window=window)
+    )
+    space = space_for(TENTACLE, wanted.slo.work, wanted.in_force)
+    search = Spy(space, wanted.slo, wanted.in_force, PROFILES, 1, options)
+    if spies is not None:
+        spies.append(search)
+    return tune(wanted, measuring, search, record, past, lessons)
+
+
+def test_a_winner_that_meets_what_the_profiles_miss_is_written_back_and_checked() -> None:
+    cluster, spies = FakeCluster(), []
+    outcome = run(cluster, spies=spies)
+    assert outcome.choice.better
+    assert outcome.written
+    assert all(verdict.met for verdict in outcome.choice.verdicts)
+    assert cluster.config == outcome.settings
+    assert not cluster.working
+    assert outcome.check is not None
+    kinds = [trial.run.kind for trial in outcome.trials]
+    assert kinds == ["baseline", "profile", "profile", *["trial"] * 3, *["repeat"] * 4, "check"]
+    assert len(spies[0].told) == 6
+
+
+def test_every_trial_is_taken_back_before_the_next_is_written() -> None:
+    cluster = FakeCluster()
+    run(cluster)
+    writes = [event for event in cluster.events if event in ("apply", "undo", "keep")]
+    assert writes == ["apply", "undo"] * ((len(writes) - 2) // 2) + ["apply", "keep"]
+    # undone in one step, what stays leads back to where the run began
+    cluster.undo()
+    assert cluster.config == {}
+
+
+def test_without_write_back_the_cluster_ends_as_it_began() -> None:
+    cluster = FakeCluster()
+    outcome = run(cluster, task(write_back=False))
+    assert outcome.choice.better
+    assert not outcome.written
+    assert cluster.config == {}
+
+
+def test_where_nothing_is_better_the_settings_in_force_stay() -> None:
+    slo = parse_slo({"objectives": ["recovery.bytes_s >= 1.5 * baseline"]})
+    cluster = FakeCluster()
+    outcome = run(cluster, task(slo))
+    assert not outcome.choice.better
+    assert not outcome.written
+    assert cluster.config == {}
+
+
+def test_the_winner_was_measured_more_than_once() -> None:
+    outcome = run(FakeCluster())
+    assert outcome.choice.winner.repeats == 2
+    assert outcome.best_built_in is not None
+    assert outcome.best_built_in.repeats == 2
+
+
+def test_trials_are_recorded_as_they_end() -> None:
+    records: list = []
+    outcome = run(FakeCluster(), record=records.append)
+    assert records == outcome.trials
+    assert [Trial.from_dict(record.to_dict()) for record in records] == records
+
+
+PHASES = ["preparing the load", "settling", "measuring"]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("phase", [*PHASES, "writing the settings", "taking the settings back"])
+@pytest.mark.parametrize("kind", ["profile", "trial", "repeat", "check"])
+def test_ctrl_c_in_any_phase_takes_the_settings_back_and_stops_the_load(
+    kind: str, phase: str, number: signal.Signals
+) -> None:
+    sent = []
+
+    def strike(run: Run, now: str) -> None:
+        if run.kind == kind and now == phase and not sent:
+            sent.append(now)
+            os.kill(os.getpid(), number)
+
+    cluster = FakeCluster(strike)
+    with Interrupts() as interrupts:
+        if (kind, phase) == ("check", "taking the settings back"):
+            # a winner that stays is not taken back
+            assert run(cluster, interruptible=interrupts).written
+            return
+        with pytest.raises(KeyboardInterrupt):
+            run(cluster, interruptible=interrupts)
+    assert sent
+    assert cluster.config == {}
+    assert not cluster.before
+    assert not cluster.working
+
+
+def test_ctrl_c_pressed_again_while_cleaning_up_skips_nothing() -> None:
+    def strike(run: Run, phase: str) -> None:
+        if run.kind == "trial" and phase in ("measuring", "taking the settings back"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    cluster, notices = FakeCluster(strike), []
+    with Interrupts(lambda: notices.append(1)) as interrupts, pytest.raises(KeyboardInterrupt):
+        run(cluster, interruptible=interrupts)
+    assert len(notices) == 2
+    assert cluster.config == {}
+    assert not cluster.working
+
+
+def test_after_the_interrupts_context_signals_are_handled_as_before() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupts():
+        assert signal.getsignal(signal.SIGINT) != before
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_an_osd_that_goes_down_ends_the_trial_at_once_and_it_is_told_as_failed() -> None:
+    def strike(run: Run, phase: str) -> None:
+        cluster.down = 1.0 if run.label == "trial 2" and phase == "measuring" else 0.0
+
+    cluster, spies = FakeCluster(strike), []
+    outcome = run(cluster, spies=spies)
+    failed = [trial for trial in outcome.trials if trial.failed]
+    assert [trial.run.label for trial in failed] == ["trial 2"]
+    assert "1 OSDs down" in str(failed[0].failed)
+    (result,) = [result for _, result, _ in spies[0].told if isinstance(result, Failed)]
+    assert result.seen["client.p95_ms"] > 0
+    assert outcome.choice.winner.label != "trial 2"
+    assert failed[0].seconds < 10
+
+
+def test_a_cluster_that_does_not_answer_ends_the_trial() -> None:
+    def strike(run: Run, phase: str) -> None:
+        cluster.answers = not (run.label == "trial 1" and phase == "measuring")
+
+    cluster = FakeCluster(strike)
+    outcome = run(cluster)
+    assert "did not answer" in str(next(t.failed for t in outcome.trials if t.run.label == "trial 1"))
+    assert outcome.choice.winner.label != "trial 1"
+
+
+def test_settings_that_ceph_refuses_are_a_failed_trial() -> None:
+    cluster = FakeCluster()
+    cluster.refuse = lambda settings: (
+        CommandFailed("config set", -22, "Invalid argument") if len(settings) > 1 else None
+    )
+    outcome = run(cluster)
+    assert all(trial.failed for trial in outcome.trials if trial.run.kind == "trial")
+    assert not outcome.written
+    assert cluster.config == {}
+
+
+def test_a_lock_that_somebody_else_holds_ends_the_run() -> None:
+    cluster = FakeCluster()
+    cluster.refuse = lambda settings: Locked("held by another")
+    with pytest.raises(Locked):
+        run(cluster)
+    assert not cluster.working
+
+
+def test_a_load_that_does_not_come_up_is_tried_again_once() -> None:
+    cluster = FakeCluster()
+    cluster.unprepared = [NotQuiet("deletions run")]
+    assert run(cluster).written
+    cluster = FakeCluster()
+    cluster.unprepared = [NotQuiet("deletions run"), LabFailed("fio: no such file")]
+    with pytest.raises(LabFailed):
+        run(cluster)
+    assert not cluster.working
+
+
+def test_a_run_that_cannot_be_measured_twice_says_nothing_about_its_settings() -> None:
+    def strike(run: Run, phase: str) -> None:
+        if run.label == "trial 2" and phase == "preparing the load":
+            cluster.unprepared = [LabFailed("out of work")]
+
+    cluster, spies = FakeCluster(strike), []
+    outcome = run(cluster, spies=spies)
+    assert [t.run.label for t in outcome.trials if str(t.failed).startswith("not measured: ")] == ["trial 2"]
+    assert len(spies[0].told) == 5
+    assert outcome.written
+
+
+def test_two_runs_in_a_row_that_cannot_be_measured_end_it() -> None:
+    def strike(run: Run, phase: str) -> None:
+        if run.kind == "trial" and phase == "preparing the load":
+            cluster.unprepared = [LabFailed("out of work")]
+
+    cluster = FakeCluster(strike)
+    with pytest.raises(LabFailed):
+        run(cluster)
+    assert cluster.config == {}
+    assert not cluster.working
+
+
+def test_a_metric_that_the_baseline_does_not_show_is_said_at_once() -> None:
+    slo = parse_slo({"objectives": ["client.p95_ms <= 85 ms", "scrub.bytes_s >= 8 MB/s"]})
+    with pytest.raises(RetryLater, match=r"no scrub\.bytes_s"):
+        run(FakeCluster(), task(slo))
+
+
+def test_a_winner_that_does_worse_once_it_is_written_is_taken_back() -> None:
+    def strike(run: Run, phase: str) -> None:
+        if run.kind == "check" and phase == "measuring":
+            cluster.seen = lambda: {"client.p95_ms": 150.0, "recovery.bytes_s": 1e6}  # type: ignore[method-assign]
+
+    cluster = FakeCluster(strike)
+    outcome = run(cluster)
+    assert not outcome.written
+    assert "worse than the settings in force" in outcome.withdrawn
+    assert "keep" not in cluster.events
+    assert cluster.config == {}
+
+
+def test_a_custom_profile_in_force_is_measured_as_the_baseline_beside_all_built_in_ones() -> None:
+    cluster = FakeCluster()
+    outcome = run(cluster, task(profile_in_force=None))
+    assert [trial.run.label for trial in outcome.trials[:4]] == ["settings in force", *PROFILES]
+
+
+@pytest.mark.parametrize("wrong", [{"settle": -1}, {"window": 0}, {"window": float("nan")}])
+def test_timing_that_makes_no_sense_is_refused(wrong: dict) -> None:
+    with pytest.raises(ValueError, match="="):
+        Timing(**wrong)
+
+
+def tried(outcome: Outcome) -> list:
+    return [trial for trial in outcome.trials if trial.run.kind == "trial"]
+
+
+def test_profiles_are_measured_up_front_only_where_they_are_wanted_for_comparison() -> None:
+    outcome = run(FakeCluster(), task(compare=False))
+    assert [trial.run.kind for trial in outcome.trials][:2] == ["baseline", "trial"]
+    assert outcome.best_built_in is not None
+    assert outcome.best_built_in.label == "balanced"
+
+
+def test_the_finalists_are_measured_again_in_turns_with_the_settings_in_force() -> None:
+    outcome = run(FakeCluster(), task(budget=Budget(trials=3, repeats=2)))
+    rounds = [trial.run.label for trial in outcome.trials if trial.run.kind == "repeat"]
+    assert set(rounds[: len(rounds) // 2]) == set(rounds[len(rounds) // 2 :])
+    assert rounds[: len(rounds) // 2] != rounds[len(rounds) // 2 :]
+    assert rounds.count(IN_FORCE) == 2
+    assert outcome.choice.in_force.repeats == 3
+    assert outcome.choice.bounds["client.p95_ms"] > outcome.choice.winner.means["client.p95_ms"]
+
+
+def test_where_nothing_is_safe_any_more_the_search_ends_and_says_why() -> None:
+    class Careful(Spy):
+        def ask(self) -> None:
+            return None
+
+        def verdict(self) -> Verdict:
+            asked = len(self.told) > 1
+            return Verdict("nothing safe", "none left") if asked else Verdict("searching", "one more")
+
+    cluster = FakeCluster()
+    space = space_for(TENTACLE, SLO.work, PROFILES["balanced"])
+    timing = Timing(settle=2, window=10)
+    measuring = Measuring(SLO, cluster, cluster, cluster, cluster, cluster, no_interrupts, timing)
+    for compare, state in ((True, "nothing safe"), (False, "searching")):
+        search = Careful(space, SLO, PROFILES["balanced"], PROFILES, 1)
+        outcome = tune(task(compare=compare), measuring, search, lambda trial: None)
+        assert not tried(outcome)
+        assert outcome.verdict.state == state
+        assert cluster.config == {} or outcome.written
+        measuring.take_back(outcome.trials[-1].run, 1, 1)
+
+
+def test_a_search_that_broke_too_many_objectives_freezes_and_the_trials_that_did_are_named() -> None:
+    def strike(run: Run, phase: str) -> None:
+        # every trial, whatever its settings, does much worse than what is in force
+        if phase == "measuring" and run.kind == "trial":
+            cluster.seen = lambda: {"client.p95_ms": 150.0, "recovery.bytes_s": 1e6}  # type: ignore[method-assign]
+        elif phase == "preparing the load":
+            cluster.seen = lambda: FakeCluster.seen(cluster)  # type: ignore[method-assign]
+
+    cluster = FakeCluster(strike)
+    options = Options(safe_probability=0.0, first_step=0.3, violation_budget=1)
+    outcome = run(cluster, task(budget=Budget(trials=8)), options=options)
+    assert outcome.verdict.state == "frozen"
+    assert len(tried(outcome)) == 2
+    assert [trial.run.label for trial in outcome.unsafe] == ["trial 1", "trial 2"]
+    assert not outcome.written
+
+
+def test_time_is_kept_for_the_finalists_and_the_check() -> None:
+    cluster = FakeCluster()
+    began = cluster.time
+    outcome = run(cluster, task(budget=Budget(trials=50, hours=0.05)))
+    assert 0 < len(tried(outcome)) < 50
+    assert "0.05 hours are over" in outcome.verdict.reason
+    assert cluster.time - began <= 0.05 * 3600
+
+
+def test_a_trial_that_is_hopeless_ends_early_and_is_told_with_what_it_showed() -> None:
+    def strike(run: Run, phase: str) -> None:
+        if phase == "measuring" and run.label == "trial 1":
+            cluster.seen = lambda: {"client.p95_ms": 140.0, "recovery.bytes_s": 26e6}  # type: ignore[method-assign]
+        elif phase == "preparing the load":
+            cluster.seen = lambda: FakeCluster.seen(cluster)  # type: ignore[method-assign]
+
+    cluster, spies = FakeCluster(strike), []
+    outcome = run(cluster, spies=spies, window=60)
+    (ended,) = [trial for trial in outcome.trials if trial.hopeless]
+    assert ended.run.label == "trial 1"
+    assert ended.seconds < 30 < max(trial.seconds for trial in outcome.trials)
+    assert "breaks client.p95_ms <= 85 ms" in str(ended.failed)
+    told = [result for _, result, _ in spies[0].told if result is ended.measures]
+    assert told[0]["client.p95_ms"].mean == 140.0
+    assert outcome.unsafe == [ended]
+    assert outcome.choice.winner.label != "trial 1"
+
+
+def test_a_profile_that_grossly_misses_an_objective_is_stopped_but_is_no_failure_that_condemns_what_is_near() -> None:
+    def strike(run: Run, phase: str) -> None:
+        if phase == "measuring" and run.kind == "profile":
+            cluster.seen = lambda: {"client.p95_ms": 400.0, "recovery.bytes_s": 26e6}  # type: ignore[method-assign]
+        elif phase == "preparing the load":
+            cluster.seen = lambda: FakeCluster.seen(cluster)  # type: ignore[method-assign]
+
+    cluster, spies = FakeCluster(strike), []
+    outcome = run(cluster, task(compare=True), spies=spies, window=60)
+    stopped = [trial for trial in outcome.trials if trial.run.kind == "profile"]
+    assert len(stopped) == 2
+    assert all(trial.seconds < 15 and "more than 2 times off" in str(trial.failed) for trial in stopped)
+    told = [result for _, result, _ in spies[0].told]
+    assert not any(isinstance(result, Failed) for result in told)
+    assert all(trial.measures in told and trial.means["client.p95_ms"] == 400.0 for trial in stopped)
+    assert outcome.choice.winner.label not in {trial.run.label for trial in stopped}
+
+
+def settings_of(outcome: Outcome) -> list:
+    return [trial.run.settings for trial in outcome.trials]
+
+
+@pytest.mark.parametrize("killed_in", ["trial 1", "trial 3", "repeat"])
+def test_a_run_that_is_resumed_goes_on_as_if_it_had_not_been_interrupted(killed_in: str) -> None:
+    kept: list = []
+
+    def strike(run: Run, phase: str) -> None:
+        if killed_in in (run.label, run.kind) and phase == "measuring":
+            raise KeyboardInterrupt
+
+    whole = run(FakeCluster())
+    with pytest.raises(KeyboardInterrupt):
+        run(FakeCluster(strike), record=kept.append)
+    assert 0 < len(kept) < len(whole.trials)
+    again: list = []
+    cluster = FakeCluster()
+    resumed = run(cluster, past=kept, record=again.append)
+    assert settings_of(resumed) == settings_of(whole)
+    assert resumed.to_dict()["winner"] == whole.to_dict()["winner"]
+    assert len(again) == len(whole.trials) - len(kept)
+    assert cluster.events.count("start") == len(again)
+
+
+def test_lessons_of_earlier_runs_are_told_as_old_after_the_baseline() -> None:
+    first, spies = run(FakeCluster(), task(write_back=False)), []
+    learnt = [(trial.run.settings, trial.measures) for trial in tried(first)]
+    outcome = run(FakeCluster(), task(compare=False), spies=spies, lessons=lambda baseline: learnt)
+    assert [old for _, _, old in spies[0].told] == [False, True, True, True, *[False] * len(tried(outcome))]
+    assert outcome.lessons == 3
+
+
+def test_what_stands_in_the_way_is_named() -> None:
+    slo = parse_slo({"objectives": ["client.p95_ms <= 20 ms", "recovery.bytes_s >= 8 MB/s"]})
+    outcome = run(FakeCluster(), task(slo))
+    (words,) = outcome.at_fault
+    assert words.startswith("client.p95_ms <= 20 ms was met by nothing")
+
+
+def test_bounds_relative_to_the_baseline_stay_where_it_put_them() -> None:
+    slo = parse_slo({"objectives": ["client.p95_ms <= 0.9 * baseline", "recovery.bytes_s >= 0.4 * baseline"]})
+    outcome = run(FakeCluster(), task(slo))
+    first = outcome.trials[0].means
+    assert [verdict.bound for verdict in outcome.choice.verdicts] == [
+        pytest.approx(0.9 * first["client.p95_ms"]),
+        pytest.approx(0.4 * first["recovery.bytes_s"]),
+    ]
+    assert outcome.written
+    assert all(verdict.met for verdict in outcome.choice.verdicts)
+
+
+def test_a_latency_that_the_load_does_not_show_any_more_is_not_the_last_one_for_ever() -> None:
+    """One second of its stretch was grossly slow; then its clients were not seen, and the cluster shows them well."""
+    cluster = FakeCluster()
+    slow = [{"client.p95_ms": 1000.0}]
+    cluster.observe = lambda: slow.pop() if cluster.working and slow else {}  # type: ignore[method-assign]
+    measuring = Measuring(SLO, cluster, cluster, cluster, cluster, cluster, no_interrupts, Timing(0.0, 60.0))
+    baseline = {"client.p95_ms": 80.0, "recovery.bytes_s": 20e6}
+    trial = measuring.run(Run("trial", "one", PROFILES["balanced"], ""), 1, 1, baseline)
+    assert trial.failed is None
+    assert not slow

@@ -1,0 +1,65 @@
+"""What an OSD does on the lab's drives: the IOPS that mClock is told, verified by Ceph's own bench.
+
+A drive decides what its OSD does, and the machine's other work only takes away. So a preset states what its OSD gave
+on an idle machine, every lab is told that, and the bench has to agree. For other drives, runs have to agree with each
+other.
+Nothing is remembered: what a busy machine gave once would be believed for ever.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Callable, Dict, List, Optional
+
+if TYPE_CHECKING:
+    from ceph_lab.cluster import Lab
+
+Report = Callable[[str], None]
+
+# 3 000 writes of 4 KiB, as an OSD does at boot, but over 25 objects of 4 MiB in the place of 100, which it writes first
+BENCH = ["bench", "12288000", "4096", "4194304", "25"]
+"""Arguments of `ceph tell osd.N`."""
+
+TOLERANCE = 0.05
+"""Runs that differ by more than this share do not agree."""
+
+MOST_RUNS = 5
+
+
+def measured_capacities(lab: Lab, report: Report) -> Dict[str, float]:
+    """Drive -> IOPS of 4 KiB writes of an OSD on it."""
+    options = lab.state.options
+    found: Dict[str, float] = {}
+    for osd in lab.osds:
+        name = options.group_of(osd).drive
+        if name not in found:
+            drive = options.drive_of(osd)
+            stated = drive.bench_iops.get(options.release) if drive is not None else None
+            report(f"verifying what an OSD does on {name}" if stated else f"measuring what an OSD does on {name}")
+            found[name] = capacity(lambda osd=osd: bench(lab, osd), stated, name, report)  # type: ignore[misc]
+    return found
+
+
+def bench(lab: Lab, osd: int) -> float:
+    """IOPS of one run."""
+    answer = lab.run(["ceph", "tell", f"osd.{osd}", *BENCH, "--format", "json"], timeout=600)
+    return float(json.loads(answer)["iops"])
+
+
+def capacity(run: Callable[[], float], stated: Optional[float], name: str, report: Report) -> float:
+    """What is stated, where a run agrees; without a statement, the highest of runs of which two agree.
+
+    Where none does, the machine is busy: the statement holds, or the highest run, and `report` says so.
+    """
+    runs: List[float] = []
+    while len(runs) < MOST_RUNS:
+        runs.append(run())
+        reference = stated if stated is not None else max(runs)
+        agreeing = [iops for iops in runs if abs(iops - reference) <= TOLERANCE * reference]
+        if len(agreeing) >= (1 if stated is not None else 2):
+            return round(reference, 1)
+    seen = ", ".join(f"{iops:.0f}" for iops in sorted(runs))
+    told = stated if stated is not None else max(runs)
+    expected = f"stated are {stated:.0f}" if stated is not None else "no two agree"
+    report(f"warning: {name}: the bench gave {seen} IOPS, {expected}; mClock is told {told:.0f}. Is the machine busy?")
+    return round(told, 1)

@@ -1,0 +1,55 @@
+"""The drives that `lab up --drive NAME` knows, each by its maker's data sheet, and how much slower they run here."""
+
+from __future__ import annotations
+
+from typing import Dict, Tuple
+
+from ceph_lab.drives import Disk, DriveSet, Flash
+from ceph_tuner.core.errors import InputError
+
+THROTTLE = "throttle"
+"""No emulated drive: the kernel's cgroup limits a loop device."""
+
+_NVME = Flash(
+    read_iops=645_000,
+    write_iops=62_500,
+    read_bandwidth=3.2e9,
+    write_bandwidth=1.8e9,
+    read_latency_us=115,
+    write_latency_us=20,
+    slow_motion=32,
+    source="Intel DC P4500 4 TB, Lenovo's product guide: 4 KiB random at depth, 128 KiB sequential, random latency",
+)
+_SATA_SSD = Flash(
+    read_iops=72_000,
+    write_iops=33_000,
+    read_bandwidth=500e6,
+    write_bandwidth=490e6,
+    read_latency_us=110,
+    write_latency_us=52,
+    slow_motion=16,
+    source="Intel DC S4500, product specification 2017: 4 KiB random at depth 32, 128 KiB sequential, random latency",
+)
+_HDD = Disk(
+    rpm=7200,
+    average_seek_ms=8.2,
+    track_seek_ms=0.6,
+    bandwidth=171e6,
+    source="HGST Ultrastar 7K4000 SAS, specification 2012: typical seek, 7 200 rpm, sustained transfer",
+)
+
+PRESETS: Dict[str, DriveSet] = {
+    "nvme": DriveSet(_NVME, bench_iops={"tentacle": 1740, "reef": 1630}),
+    "sata-ssd": DriveSet(_SATA_SSD, bench_iops={"tentacle": 1820, "reef": 1655}),
+    "hdd": DriveSet(_HDD, bench_iops={"tentacle": 447, "reef": 420}),
+    "hybrid": DriveSet(_HDD, _NVME, bench_iops={"tentacle": 463, "reef": 465}),
+}
+
+NAMES: Tuple[str, ...] = (*PRESETS, THROTTLE)
+
+
+def preset(name: str) -> DriveSet:
+    """The named preset. Raises InputError."""
+    if name not in PRESETS:
+        raise InputError("--drive", repr(name), f"{', '.join(NAMES)}, or a file that describes one")
+    return PRESETS[name]

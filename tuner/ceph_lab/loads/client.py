@@ -1,0 +1,217 @@
+"""Client work on an RBD image, cache off, so that the whole path from librbd on is the real one.
+
+Open loop (a rate): arrivals are Poisson and wait for nobody, as independent clients do; `open_loop.py` issues them,
+and latency counts from the intended arrival. fio can offer a rate too, but waits for all that is under way whenever it
+pauses. Closed loop (no rate): fio keeps as many operations on their way as the queue is deep.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from ceph_lab.loads import LabUnderLoad, LoadResult, Progress
+from ceph_lab.loads.client_process import ClientProcess, Fio, OpenLoop, popen
+from ceph_lab.loads.client_work import FIO, IMAGE, ClientWork, fio_engine
+from ceph_lab.loads.layout import PoolLayout, layout_of
+from ceph_lab.loads.pools import LoadPool, Tell, silent
+from ceph_lab.loads.session import Session
+from ceph_lab.loads.trace import batches, measure_of
+from ceph_tuner.core.errors import CommandFailed, LoadFailed
+from ceph_tuner.core.measure.sample import Measure
+
+REPLICAS = 3
+PGS = 32
+HEADER_PGS = 8
+LATE_SHARE = 0.05
+"""Of the mean latency, how much this machine's own lateness may be without a word."""
+
+
+class ClientLoad:
+    """Clients, from `start` until `stop`."""
+
+    name = "client"
+
+    def __init__(
+        self,
+        lab: LabUnderLoad,
+        session: Session,
+        work: ClientWork,
+        tell: Tell = silent,
+        layout: Optional[PoolLayout] = None,
+    ) -> None:
+        self.lab = lab
+        self.work = work
+        self.tell = tell
+        self.session = session
+        chosen = (layout or layout_of(lab, "", "", REPLICAS)).with_pgs(PGS)
+        osds = chosen.osds(lab)
+        self.pool = LoadPool(session, "client", chosen, osds)
+        self.headers = self.pool
+        if chosen.erasure_coded:
+            # an image's header has key-value pairs, which erasure-coded pools do not keep
+            few = PoolLayout(min(REPLICAS, len(osds)), device_class=chosen.device_class, pgs=HEADER_PGS)
+            self.headers = LoadPool(session, f"client-headers-{chosen.name}", few, osds)
+        self.pools = tuple(dict.fromkeys((self.headers, self.pool)))
+        self._process: Optional[ClientProcess] = None
+        self._started: Optional[float] = None
+
+    @property
+    def metrics(self) -> Tuple[str, ...]:
+        """What `measure` can give."""
+        values = ("iops", "bytes_s", "mean_ms", "p50_ms", "p95_ms", "p99_ms")
+        kinds = [""]
+        if self.work.read_share > 0:
+            kinds.append("read_")
+        if self.work.read_share < 1:
+            kinds.append("write_")
+        return tuple(f"client.{kind}{value}" for kind in kinds for value in values if not (kind and value == "p50_ms"))
+
+    def stores(self) -> Dict[int, float]:
+        """The image."""
+        return self.pool.spread(float(self.work.image_bytes))
+
+    def hold(self) -> None:
+        """Nothing goes on without clients."""
+
+    def prepare(self) -> None:
+        """Create the image and write it whole, once: reads hit data, writes are overwrites."""
+        # each of them, also where the first is new
+        new = [pool.ensure() for pool in self.pools]
+        if not any(new) and self._filled():
+            return
+        self.lab.run(["rbd", "pool", "init", self.headers.name])
+        with contextlib.suppress(CommandFailed, LoadFailed):
+            self.lab.run(["rbd", "rm", "--no-progress", self._image], timeout=300)
+        # layering only: with the exclusive lock, jobs on one image take turns
+        create = ["rbd", "create", self._image, "--size", f"{-(-self.work.image_bytes >> 20)}M"]
+        data = ["--data-pool", self.pool.name] if self.headers is not self.pool else []
+        self.lab.run([*create, "--image-feature", "layering", *data])
+        self.tell(f"{self._image}: the image of {self.work.image_bytes >> 20} MiB is written once")
+        self._fill(timeout=60 + self.work.image_bytes / 5e6)
+        self.lab.run(["rbd", "image-meta", "set", self._image, "filled", str(self.work.image_bytes)])
+
+    def lasts_s(self) -> Optional[float]:
+        """Clients never end."""
+        return None
+
+    def start(self) -> None:
+        """Start the clients; return when they have opened their image."""
+        if self._process is not None:
+            raise LoadFailed("the client load runs already")
+        self._started = time.time()
+        if self.work.engine_in_force == FIO:
+            self._process = Fio(self.lab, self.work.arguments(self.headers.name))
+        else:
+            self._process = OpenLoop(self.lab, self.work.plan(self.headers.name))
+        self._process.start()
+
+    def observe(self) -> None:
+        """Notice when they have died. Raises LoadFailed with their last words."""
+        if self._process is not None:
+            self._process.check()
+
+    def progress(self) -> Progress:
+        """Operations and bytes; clients never end."""
+        count = self._process.answered() if self._process is not None else 0
+        return Progress(float(count), float(count * self.work.block_bytes), None, None)
+
+    def idle_since(self) -> Optional[float]:
+        """Never."""
+        return None
+
+    def measure(self, start: float, end: float) -> Dict[str, Measure]:
+        """Latencies and rates of that stretch."""
+        whole = self._metrics(start, end)
+        if not whole:
+            return {}
+        borders = batches(start, end)
+        parts = [self._metrics(low, high) for low, high in zip(borders, borders[1:])]
+        found = {}
+        for name in self.metrics:
+            if name in whole:
+                found[name] = measure_of(whole[name], [part[name] for part in parts if name in part])
+        return found
+
+    def remarks(self, measures: Mapping[str, Measure], seconds: float) -> Tuple[str, ...]:
+        """Whether the clients were served what they offered, and whether this machine had time for them."""
+        offered, served, mean = self.work.rate, measures.get("client.iops"), measures.get("client.mean_ms")
+        found = []
+        ours = self._process if isinstance(self._process, OpenLoop) else None
+        # arrivals are Poisson: four standard deviations are no chance
+        if offered and served and served.mean < min(0.95 * offered, offered - 4 * (offered / seconds) ** 0.5):
+            wait = (
+                f"{ours.waited} of them had to wait for a free place, which their latency holds"
+                if ours
+                else "the wait of those that could not begin is in no latency"
+            )
+            found.append(f"clients offered {offered:.0f} IOPS and were served {served.mean:.0f}: {wait}")
+        if ours and mean and ours.late_ms > LATE_SHARE * mean.mean:
+            found.append(
+                f"this machine is busy: clients began {ours.late_ms:.1f} ms late on the mean, which is in their latency"
+            )
+        return tuple(found)
+
+    def stop(self) -> LoadResult:
+        """End the clients, who give their last figures."""
+        started, self._started = self._started, None
+        process = self._process
+        if process is None or started is None:
+            return LoadResult(self.name, {}, {})
+        self._end()
+        whole, last = process.whole(), process.last()
+        if whole is None:
+            raise LoadFailed(f"{process.program} printed no figures: {process.last_words()}")
+        evidence: Dict[str, Any] = {"started": started, "ended": last.at, "last": last.to_dict()}
+        if isinstance(process, OpenLoop):
+            evidence.update(plan=process.plan, waited=process.waited, late_ms=process.late_ms)
+        else:
+            evidence["fio"] = " ".join(process.command()[1:])
+        found = whole.metrics(self.work.block_bytes)
+        metrics = {name: measure_of(found[name], []) for name in self.metrics if name in found}
+        return LoadResult(self.name, metrics, evidence, tuple(process.notes))
+
+    def cleanup(self) -> None:
+        """Remove the image with its pools."""
+        self._end()
+        self._started = None
+        for pool in self.pools:
+            pool.remove()
+
+    @property
+    def _image(self) -> str:
+        return f"{self.headers.name}/{IMAGE}"
+
+    def _metrics(self, start: float, end: float) -> Dict[str, float]:
+        interval = self._process.interval(start, end) if self._process is not None else None
+        return interval.metrics(self.work.block_bytes) if interval is not None else {}
+
+    def _filled(self) -> bool:
+        try:
+            text = self.lab.run(["rbd", "image-meta", "get", self._image, "filled"])
+        except (CommandFailed, LoadFailed):
+            return False
+        return text.strip() == str(self.work.image_bytes)
+
+    def _fill(self, timeout: float) -> None:
+        engine = fio_engine(self.headers.name)
+        fill = [*engine, "--name=fill", "--rw=write", "--bs=4M", "--iodepth=8", "--output-format=json"]
+        process = popen(self.lab, ["fio", *fill])
+        try:
+            _, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired as error:
+            raise LoadFailed(f"fio did not write the image within {timeout:.0f} s") from error
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        if process.returncode:
+            lines = [line.strip() for line in errors.splitlines() if line.strip()]
+            raise LoadFailed(f"fio ended with {process.returncode}: {lines[-1] if lines else 'no message'}")
+
+    def _end(self) -> None:
+        if self._process is not None:
+            process, self._process = self._process, None
+            process.end()

@@ -1,0 +1,50 @@
+"""How fast the OSDs' drives are, as mClock is told: what a load's amount of work is made for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Sequence
+
+from ceph_lab.loads.layout import PoolLayout
+from ceph_lab.loads.session import Session
+
+TRIMMED_PER_IO = 0.8
+"""Clones that an OSD without a limit trims for each write that its drive can do a second; 0.57 was measured."""
+
+
+@dataclass(frozen=True)
+class DriveSpeed:
+    """Of the slowest of some OSDs: bytes and small writes a second."""
+
+    bandwidth_bytes_s: float
+    iops: float
+
+    def moved_objects_s(self, layout: PoolLayout, object_bytes: int) -> float:
+        """Objects of which one OSD takes a copy, or a chunk, at most: its drive does nothing else."""
+        return min(self.bandwidth_bytes_s / (object_bytes * layout.stored_share), self.iops)
+
+    def trimmed_clones_s(self, layout: PoolLayout, osds: int) -> float:
+        """Clones that so many OSDs trim together, at most."""
+        return TRIMMED_PER_IO * self.iops * osds / layout.size
+
+
+def objects_for(seconds: float, objects_s: float) -> int:
+    """So many that they last, and enough to spread over PGs."""
+    return max(32, math.ceil(seconds * objects_s))
+
+
+def slowest_drive(session: Session, osds: Sequence[int]) -> DriveSpeed:
+    """Of these OSDs."""
+    drives = [_drive(session, osd) for osd in osds]
+    return DriveSpeed(min(drive.bandwidth_bytes_s for drive in drives), min(drive.iops for drive in drives))
+
+
+def _drive(session: Session, osd: int) -> DriveSpeed:
+    # an OSD goes by what its drive says, whatever class an operator has given it
+    kind = "hdd" if str(session.mon("osd metadata", id=osd).get("rotational")) == "1" else "ssd"
+    bandwidth, iops = (
+        float(session.mon("config get", who=f"osd.{osd}", key=f"osd_mclock_max_{key}_{kind}"))
+        for key in ("sequential_bandwidth", "capacity_iops")
+    )
+    return DriveSpeed(bandwidth, iops)

@@ -1,0 +1,52 @@
+"""Room on the OSDs for what loads write: where it is short, the pools of other loads go, before anything is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Dict, Sequence, Tuple
+
+from ceph_lab.loads import Load
+from ceph_lab.loads.pools import Tell, remove_pools
+from ceph_lab.loads.session import Session
+from ceph_tuner.core.errors import LoadFailed
+
+NEARLY_FULL = 0.85
+"""Share of an OSD up to which it may be filled: from there on Ceph warns, and a trial is ended for it."""
+
+
+def make_room(session: Session, loads: Sequence[Load], tell: Tell) -> bool:
+    """Delete the pools of other loads where these would not fit beside them; give whether they would not have."""
+    if not _short(session, loads):
+        return False
+    removed = remove_pools(session, keep={pool.name for load in loads for pool in load.pools})
+    if removed:
+        tell(f"the OSDs have too little room: what other loads left there is removed ({', '.join(removed)})")
+    return True
+
+
+def check_room(session: Session, loads: Sequence[Load]) -> None:
+    """Raises LoadFailed where the loads would fill an OSD. Nothing has been written for them then."""
+    for osd, (missing, free) in _short(session, loads).items():
+        raise LoadFailed(
+            f"{' and '.join(load.name for load in loads)} would write {missing / 1e9:.1f} GB to osd.{osd}, which has "
+            f"{max(free, 0.0) / 1e9:.1f} GB up to {NEARLY_FULL:.0%} of its size",
+            "make OSDs larger (`lab up --device-size`), or take fewer objects or a shorter window",
+        )
+
+
+def _short(session: Session, loads: Sequence[Load]) -> Dict[int, Tuple[float, float]]:
+    """OSD -> bytes that are still to be written to it, and bytes that it may take; of those where they do not fit."""
+    missing: Counter[int] = Counter()
+    for load in loads:
+        stored = load.stores()
+        there = sum(pool.raw_bytes() for pool in load.pools)
+        share = max(0.0, 1.0 - there / max(sum(stored.values()), 1.0))
+        missing.update({osd: int(share * amount) for osd, amount in stored.items()})
+    short = {}
+    for osd, amount in sorted(missing.items()):
+        counters = session.osd(osd, "perf dump", logger="osd")["osd"]
+        free = NEARLY_FULL * counters["stat_bytes"] - counters["stat_bytes_used"]
+        # what is nearly all there is not written again
+        if amount > max(free, 0.02 * counters["stat_bytes"]):
+            short[osd] = (float(amount), free)
+    return short

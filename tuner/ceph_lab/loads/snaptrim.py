@@ -1,0 +1,107 @@
+"""Clones to trim: pool snapshots, objects overwritten after each, and the snapshots removed while nosnaptrim holds.
+
+An object has as many clones as there are snapshots, so that many clones need little space. `start` clears nosnaptrim;
+what a window left is for the next, and only what it trimmed is made again. An overwrite makes a clone of the object
+whatever its length; a full one also gives the clone its own space, whose freeing is part of the work, as in the
+published measurements.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar, Dict, List, Optional
+
+from ceph_lab.loads import LabUnderLoad
+from ceph_lab.loads.background import BackgroundLoad, Reading, wait_for
+from ceph_lab.loads.drive_speed import slowest_drive
+from ceph_lab.loads.layout import PoolLayout, layout_of
+from ceph_lab.loads.pools import LoadPool, Tell, silent, total, write_in_batches
+from ceph_lab.loads.session import Session
+
+REPLICAS = 3
+PGS = 32
+
+
+class SnaptrimLoad(BackgroundLoad):
+    """Trimming of clones of `objects` objects, by default one of each."""
+
+    name = "snaptrim"
+    rates: ClassVar[Dict[str, str]] = {"snaptrim.objects_s": "objects"}
+
+    held_by = ("nosnaptrim",)
+
+    def __init__(
+        self,
+        lab: LabUnderLoad,
+        session: Session,
+        objects: int = 2000,
+        object_bytes: int = 1 << 18,
+        overwritten_bytes: int = 1 << 12,
+        tell: Tell = silent,
+        layout: Optional[PoolLayout] = None,
+        clones: Optional[int] = None,
+    ) -> None:
+        chosen = (layout or layout_of(lab, "", "", REPLICAS)).with_pgs(PGS)
+        self.osds = chosen.osds(lab)
+        super().__init__(session, LoadPool(session, "snaptrim", chosen, self.osds), object_bytes, tell)
+        self.objects = objects
+        self.clones = clones or objects
+        self.overwritten_bytes = min(overwritten_bytes, object_bytes)
+
+    def stores(self) -> Dict[int, float]:
+        """The objects, and what each clone has of its own."""
+        return self.pool.spread(float(self.objects * self.object_bytes + self.clones * self.overwritten_bytes))
+
+    def prepare(self) -> None:
+        """Make clones and snapshots to trim, unless they are there."""
+        self.pool.ensure()
+        self.hold()
+        names = self.fill(self.objects)
+        missing = round(self.clones - self._clones())
+        if missing > 0.1 * self.clones:
+            for first in range(0, missing, self.objects):
+                self._clone(names[: missing - first])
+            wait_for("the clones are counted", lambda: self._clones() >= 0.9 * self.clones, timeout=30)
+        for snapshot in self._snapshots():
+            self.session.mon("osd pool rmsnap", pool=self.pool.name, snap=snapshot)
+        wait_for("the PGs queue the snapshots", self._queued, timeout=30)
+        self.tell(f"{self.pool.name}: {self._clones():.0f} clones to trim, held by nosnaptrim")
+
+    def _clone(self, names: List[str]) -> None:
+        """One more clone of each of these."""
+        self.session.mon("osd pool mksnap", pool=self.pool.name, snap=f"load-{time.time_ns()}")
+        offset = None if self.overwritten_bytes == self.object_bytes else 0
+        write_in_batches(self.pool, names, self.overwritten_bytes, self.tell, offset)
+
+    def lasts_s(self) -> float:
+        """At the speed that was measured without a limit."""
+        drive = slowest_drive(self.session, self.osds)
+        return self.clones / drive.trimmed_clones_s(self.pool.layout, len(self.osds))
+
+    def read(self) -> Reading:
+        """Clones that are gone, from the primaries' statistics: `objects_trimmed` starts again at each trim."""
+        clones = self._clones()
+        return Reading({"objects": -clones, "bytes": -clones * self.object_bytes}, clones)
+
+    def release(self) -> None:
+        """Clear nosnaptrim."""
+        self.flags.clear("nosnaptrim")
+
+    def halt(self) -> None:
+        """Flags as they were before; what is left is trimmed by itself."""
+        self.flags.restore()
+
+    def cleanup(self) -> None:
+        """Snapshots go with the pool."""
+        super().cleanup()
+        self.flags.drop("nosnaptrim")
+
+    def _clones(self) -> float:
+        return total(self.pool.pgs(), "num_object_clones")
+
+    def _snapshots(self) -> List[str]:
+        pools = self.session.mon("osd dump")["pools"]
+        return [snap["name"] for pool in pools if pool["pool_name"] == self.pool.name for snap in pool["pool_snaps"]]
+
+    def _queued(self) -> bool:
+        return any(pg["stats"]["snaptrimq_len"] > 0 for pg in self.pool.pgs())

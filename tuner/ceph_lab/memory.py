@@ -1,0 +1,109 @@
+"""Where emulated drives keep their bytes: in memory where that fits, else on disk.
+
+A device in memory answers at once, so that the model alone decides when a request is done. Its file is sparse, but what
+a lab may write is reserved beforehand: a lab that ran out of memory would take the machine with it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Mapping
+
+from ceph_lab.options import DISK, GIB, MIB, RAM, LabOptions, format_size
+from ceph_lab.places import LABS, LabPlaces
+from ceph_lab.processes import run
+from ceph_lab.state import UP, lab_names, readable_state
+from ceph_tuner.core.errors import InputError
+
+OSD_BYTES = 1000 * MIB
+"""Of an OSD with the least osd_memory_target (896 MiB)."""
+
+SPARE_BYTES = GIB
+"""Left to the machine."""
+
+RAM_DEVICE, DISK_DEVICE = 5 * GIB, 16 * GIB
+"""A device's size where none is stated. Every load of the lab together takes less than the smaller one."""
+
+MEMINFO = Path("/proc/meminfo")
+
+
+@dataclass(frozen=True)
+class Need:
+    """Bytes of memory that a lab may come to take, and what the machine has for it."""
+
+    devices: int
+    osds: int
+    available: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether it will do."""
+        return self.devices + self.osds + SPARE_BYTES <= self.available
+
+    def __str__(self) -> str:
+        """For people."""
+        words = f"{self.devices / GIB:.1f} GiB for devices and {self.osds / GIB:.1f} GiB for OSDs"
+        return f"{words}; {self.available / GIB:.1f} GiB available"
+
+
+def placed(options: LabOptions, need: Need) -> LabOptions:
+    """The options with storage and device size decided. Raises InputError where memory was asked for and is short.
+
+    To be called, and its answer written down, while no other lab is being placed.
+    """
+    if options.throttled:
+        if options.storage == RAM:
+            raise InputError("--storage", RAM, "disk: the kernel throttles no device that lies in memory")
+    elif options.storage != DISK:
+        if need.fits:
+            return replace(options, storage=RAM, device_size=options.device_size or RAM_DEVICE)
+        if options.storage == RAM:
+            raise InputError(
+                "--storage",
+                f"ram: {need}",
+                f"{format_size(SPARE_BYTES)} left over; fewer OSDs, a smaller --device-size, or --storage disk",
+            )
+    return replace(options, storage=DISK, device_size=options.device_size or DISK_DEVICE)
+
+
+def memory_need(options: LabOptions, labs: Path = LABS, meminfo: Path = MEMINFO) -> Need:
+    """What a lab with its devices in memory may come to take."""
+    devices = options.osds * (options.device_size or RAM_DEVICE)
+    return Need(devices, options.osds * OSD_BYTES, max(0, _available(meminfo) - _promised(labs)))
+
+
+def mount(places: LabPlaces, options: LabOptions, environment: Mapping[str, str]) -> None:
+    """The directory for the devices' files; for devices in memory a file system of its own, bounded by their sizes."""
+    places.devices.mkdir()
+    if options.storage != RAM:
+        return
+    # 4 KiB for each file's own bookkeeping would do
+    size = options.osds * options.device_size + 16 * MIB
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "ceph-tuner", str(places.devices)]
+    run(command, environment=environment, timeout=30)
+
+
+def _available(meminfo: Path) -> int:
+    for line in meminfo.read_text(encoding="ascii").splitlines():
+        name, _, value = line.partition(":")
+        if name == "MemAvailable":
+            return int(value.split()[0]) * 1024
+    return 0
+
+
+def _promised(labs: Path) -> int:
+    """What other labs may still come to take: of their devices' memory, and of OSDs that have only begun."""
+    promised = 0
+    for name in lab_names(labs):
+        places = LabPlaces(name, labs)
+        state = readable_state(places)
+        if state is None or state.options.storage != RAM:
+            continue
+        options = state.options
+        mounted = os.path.ismount(places.devices)
+        promised += shutil.disk_usage(places.devices).free if mounted else options.osds * options.device_size
+        promised += 0 if state.phase == UP else options.osds * OSD_BYTES
+    return promised

@@ -1,0 +1,59 @@
+"""Pools of a lab as YAML files, for `ceph-tuner lab up --pools FILE` (docs/lab.md).
+
+schema: 1
+pools:
+- name: volumes
+  layout: replicated:3
+  device_class: ssd           # optional: on OSDs of that class alone
+  pgs: 64                     # optional: 32
+- name: archive
+  layout: ec:4+2
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, Tuple, Union
+
+from ceph_lab.loads.layout import NamedPool
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.files import schema, yaml_document
+
+SCHEMA_VERSION = 1
+
+_POOL: Dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "layout": {"type": "string"},
+        "device_class": {"type": "string"},
+        "pgs": {"type": "integer", "minimum": 1, "maximum": 1024},
+    },
+    "required": ["name", "layout"],
+    "additionalProperties": False,
+}
+
+POOLS_SCHEMA: Dict[str, Any] = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "title": "ceph-tuner pools",
+    "type": "object",
+    "properties": {
+        "schema": {"type": "integer"},
+        "pools": {"type": "array", "items": _POOL, "minItems": 1, "maxItems": 32},
+    },
+    "required": ["schema", "pools"],
+    "additionalProperties": False,
+}
+
+
+def read(path: Union[str, Path]) -> Tuple[NamedPool, ...]:
+    """The pools of a file. Raises InputError with the file, the line and the key."""
+    document = yaml_document.load(path)
+    schema.check(document, POOLS_SCHEMA, SCHEMA_VERSION)
+    found = []
+    for number, entry in enumerate(document.data["pools"]):
+        try:
+            found.append(NamedPool.from_dict(entry))
+        except InputError as error:  # noqa: PERF203 - the place is of this entry
+            raise InputError(document.place("pools", number), error.found, error.expected) from None
+    return tuple(found)

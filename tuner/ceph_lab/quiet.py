@@ -1,0 +1,150 @@
+"""Wait until a lab does nothing by itself, and say what it was doing.
+
+Deleted pools and objects go in the background for minutes and spoil whatever is measured meanwhile. PGs are asked at
+their primaries, because the mgr's view is up to 5 s old.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+
+from ceph_lab.loads import LabUnderLoad
+from ceph_lab.loads.session import Session
+from ceph_tuner.core.errors import NotQuiet
+
+BUSY_STATES = {
+    "peering": "peering",
+    "recovering": "recovering",
+    "recovery_wait": "waiting to recover",
+    "backfilling": "backfilling",
+    "backfill_wait": "waiting to backfill",
+    "scrubbing": "scrubbing",
+    "snaptrim": "trimming snapshots",
+    "snaptrim_wait": "waiting to trim snapshots",
+    "down": "down",
+}
+"""Part of a PG's state -> what to call it."""
+
+HELD_BY = {
+    "norecover": ("recovering", "recovery_wait", "degraded", "undersized"),
+    "nobackfill": ("backfilling", "backfill_wait", "remapped"),
+    "nosnaptrim": ("snaptrim", "snaptrim_wait"),
+}
+"""With this flag set, PGs in these states only wait: they are quiet."""
+
+FALLING_BYTES_S = 256 * 1024.0
+"""OSDs' use falling faster than this is deletion; BlueStore's own housekeeping is slower."""
+
+HOLD_S = 2.0
+"""Quiet must last this long."""
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """How long it took, and what else was running meanwhile."""
+
+    waited_s: float
+    seen: Tuple[str, ...]
+
+    def __str__(self) -> str:
+        """For people."""
+        if not self.seen:
+            return "the lab is quiet"
+        return f"the lab was quiet after {self.waited_s:.0f} s; before that: {', '.join(self.seen)}"
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at the lab: PG states, bytes in use, and PGs being deleted, at a time in seconds."""
+
+    at: float
+    states: Sequence[str]
+    used_bytes: float
+    deleting_pgs: int
+    silent_pgs: int = 0
+
+
+def busy(before: Look, now: Look, flags: Sequence[str]) -> Dict[str, str]:
+    """What is going on: a stable key, and words for people."""
+    held = {state for flag in flags for state in HELD_BY.get(flag, ())}
+    found: Dict[str, str] = {}
+    for state, words in BUSY_STATES.items():
+        count = sum(state in pg.split("+") for pg in now.states)
+        if count and state not in held:
+            found[state] = f"{count} PGs {words}"
+    inactive = sum("active" not in pg.split("+") for pg in now.states) + now.silent_pgs
+    if inactive:
+        found["inactive"] = f"{inactive} PGs not active"
+    if now.deleting_pgs:
+        found["deleting"] = f"{now.deleting_pgs} PGs being deleted"
+    seconds = now.at - before.at
+    falling = (before.used_bytes - now.used_bytes) / seconds if seconds > 0 else 0.0
+    if falling > FALLING_BYTES_S:
+        found["falling"] = f"objects being deleted ({falling / 1e6:.1f} MB/s freed)"
+    return found
+
+
+def wait_until_quiet(
+    lab: LabUnderLoad,
+    session: Session,
+    timeout: float = 300.0,
+    tell: Callable[[str], None] = lambda line: None,
+    now: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Quiet:
+    """Return when nothing has happened for HOLD_S. Raises NotQuiet that says what still is going on."""
+    began = now()
+    seen: Dict[str, str] = {}
+    before = look(lab, session, now)
+    quiet_since = None
+    while True:
+        sleep(1.0)
+        current = look(lab, session, now)
+        going_on = busy(before, current, _flags(session))
+        before = current
+        if not going_on:
+            quiet_since = current.at if quiet_since is None else quiet_since
+            if current.at - quiet_since >= HOLD_S - 1.0:
+                return Quiet(current.at - began, tuple(seen.values()))
+            continue
+        quiet_since = None
+        for key, words in going_on.items():
+            seen.setdefault(key, words)
+        tell(f"waiting until the lab is quiet: {', '.join(going_on.values())}")
+        if current.at - began > timeout:
+            raise NotQuiet(f"lab {lab.name!r} is not quiet after {timeout:.0f} s: {', '.join(going_on.values())}")
+
+
+def compact(lab: LabUnderLoad, session: Session) -> None:
+    """What was written leaves RocksDB work to do: done now, so that every window begins with the same."""
+    for osd in _up(session, lab):
+        session.osd(osd, "compact")
+
+
+def look(lab: LabUnderLoad, session: Session, now: Callable[[], float] = time.monotonic) -> Look:
+    """Ask every PG's primary and every OSD."""
+    pgids = _pgids(session.mon("osd dump"))
+    pgs = session.pgs(pgids)
+    counters = [session.osd(osd, "perf dump", logger="osd")["osd"] for osd in _up(session, lab)]
+    return Look(
+        now(),
+        [str(pg["state"]) for pg in pgs],
+        float(sum(entry["stat_bytes_used"] for entry in counters)),
+        sum(int(entry.get("numpg_removing", 0)) for entry in counters),
+        len(pgids) - len(pgs),
+    )
+
+
+def _pgids(osdmap: Mapping[str, Any]) -> List[str]:
+    return [f"{pool['pool']}.{number:x}" for pool in osdmap["pools"] for number in range(pool["pg_num"])]
+
+
+def _up(session: Session, lab: LabUnderLoad) -> List[int]:
+    up = {entry["osd"] for entry in session.mon("osd dump")["osds"] if entry["up"]}
+    return [osd for osd in lab.osds if osd in up]
+
+
+def _flags(session: Session) -> List[str]:
+    return list(session.mon("osd dump")["flags_set"])

@@ -1,0 +1,171 @@
+"""A lab as the twin is told of it: its drives, its queues, and the work of a scenario."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ceph_lab.configuration import throttle_bytes
+from ceph_lab.drives import Flash
+from ceph_lab.loads import recovery as recovery_load
+from ceph_lab.loads import snaptrim as snaptrim_load
+from ceph_lab.loads.client_work import FIO
+from ceph_lab.loads.layout import PoolLayout
+from ceph_lab.options import LabOptions
+from ceph_lab.recipes import RECIPES
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.cost import Hardware
+from ceph_tuner.core.knobs.releases import Release, Version
+from ceph_tuner.twin.model import (
+    KIB,
+    ClientStream,
+    ClusterModel,
+    Device,
+    OsdModel,
+    Pool,
+    RecoveryWork,
+    ScrubWork,
+    SnaptrimWork,
+)
+
+KNOWN = ("osd.device.iops", "osd.device.bandwidth_bytes_s")
+"""Parameters that a lab states: its devices are limited to them."""
+
+_BOTH = "client-snaptrim-recovery"
+SCENARIOS = ("client", "client-recovery", "client-backfill", "client-scrub", "client-snaptrim", _BOTH, "mixed")
+"""The scenarios whose loads the twin knows how to be told of."""
+
+CLIENT_PGS, SCRUB_PGS = 32, 16
+
+THREADS = {"ssd": 2, "hdd": 5}
+"""osd_op_num_threads_per_shard_* of both releases of the lab, where it states none."""
+
+OPEN_DEPTH = 256
+"""Operations that an open-loop client lets wait at most."""
+
+RECOVERED_SHARE = 0.55
+"""Of a device's bandwidth, what recovery gets at most beside clients: half was seen under every built-in profile."""
+
+PLENTY = 1.3
+"""Times the lab's own work: a window is measured for as long as work lasts, and the twin's should not end before.
+
+Not more: PGs are recovered and trimmed one after the other, and one that lasted for the whole window would make its own
+placement the result.
+"""
+
+
+def lab_model(
+    options: LabOptions,
+    hardware: Hardware,
+    scenario: str,
+    release: Release,
+    version: Optional[Version] = None,
+    work: Optional[Mapping[str, Any]] = None,
+) -> ClusterModel:
+    """The model of a lab under a scenario; `work` are the scenario's options where they are not its defaults.
+
+    Of a lab of several device classes, the OSDs of the class that the options name. Raises InputError for OSDs on
+    different drives: the twin's are all alike.
+    """
+    if scenario not in SCENARIOS:
+        raise InputError("--scenario", repr(scenario), f"one of {', '.join(SCENARIOS)}")
+    chosen: Dict[str, Any] = {**RECIPES[scenario].options, **(work or {})}
+    osds, drives = osds_under(options, chosen), drives_under(options, chosen)
+    if len(drives) > 1:
+        raise InputError("lab", f"OSDs on {' and '.join(drives)}", "a scenario on one device class (device_class=…)")
+    first, size = osds[0], min(3, len(osds))
+
+    def pool(name: str, pgs: int, replicas: int) -> Pool:
+        layout = _layout(chosen, min(replicas, len(osds)))
+        return Pool(name, pgs, layout.size, layout.chunks[0] if layout.chunks else 0)
+
+    # two that every lab has and nobody uses, but their PGs' leases wake the OSDs
+    pools = [pool("client", CLIENT_PGS, size), Pool("rbd", 32, size), Pool(".mgr", 1, size)]
+    recovery: Tuple[RecoveryWork, ...] = ()
+    scrub: Tuple[ScrubWork, ...] = ()
+    snaptrim: Tuple[SnaptrimWork, ...] = ()
+    if scenario in ("client-recovery", _BOTH, "mixed"):
+        pools.append(pool("recovery", recovery_load.PGS, recovery_load.REPLICAS))
+        object_bytes = int(chosen["object_bytes"])
+        moved_bytes = object_bytes * _layout(chosen, 1).stored_share
+        objects = int(PLENTY * RECOVERED_SHARE * float(chosen["seconds"]) * options.bandwidth_of(first) / moved_bytes)
+        # the OSD that was away misses every object
+        recovery = (RecoveryWork("recovery", objects, object_bytes, target=len(osds) - 1),)
+    if scenario == "client-backfill":
+        pools.append(pool("backfill", 32, size))
+        recovery = (
+            RecoveryWork("backfill", int(PLENTY * chosen["objects"]), int(chosen["object_bytes"]), degraded=False),
+        )
+    if scenario in ("client-scrub", "mixed"):
+        pools.append(pool("scrub", SCRUB_PGS, size))
+        scrub = (ScrubWork("scrub", int(chosen["scrub_objects"]), int(chosen["scrub_object_bytes"])),)
+    if scenario in ("client-snaptrim", _BOTH, "mixed"):
+        pools.append(pool("snaptrim", snaptrim_load.PGS, size))
+        snaptrim = (
+            SnaptrimWork("snaptrim", int(PLENTY * chosen["clones"]), int(chosen["clone_bytes"]), clone_bytes=4 * KIB),
+        )
+    client = ClientStream(
+        "client",
+        rate=float(chosen["rate"]) if "rate" in chosen else None,
+        depth=int(chosen.get("depth", OPEN_DEPTH)),
+        read_share=float(chosen["read_share"]),
+        block_bytes=int(chosen["block_bytes"]),
+        latency_s=3e-4,
+        # fio's own way to keep a rate
+        drains="rate" in chosen and chosen.get("engine", FIO) == FIO,
+    )
+    return ClusterModel(
+        len(osds), _osd(options, first, hardware), tuple(pools), (client,),
+        release=release, version=version, network_s=1.5e-4,
+        recovery=recovery, scrub=scrub, snaptrim=snaptrim,
+    )  # fmt: skip
+
+
+def osds_under(options: LabOptions, work: Mapping[str, Any]) -> List[int]:
+    """Give the OSDs that a scenario's loads lie on. Raises InputError for a device class that the lab has not."""
+    wanted = str(work.get("device_class", ""))
+    if wanted and wanted not in options.classes:
+        raise InputError("scenario option device_class", repr(wanted), f"one of {', '.join(sorted(options.classes))}")
+    return options.classes[wanted] if wanted else list(range(options.osds))
+
+
+def drives_under(options: LabOptions, work: Mapping[str, Any]) -> List[str]:
+    """Give the kinds of drives of these OSDs. Raises InputError as `osds_under` does."""
+    return sorted({options.group_of(osd).drive for osd in osds_under(options, work)})
+
+
+def _layout(work: Mapping[str, Any], replicas: int) -> PoolLayout:
+    stated = str(work.get("pool", ""))
+    return PoolLayout.parse("scenario option pool", stated) if stated else PoolLayout(max(1, replicas))
+
+
+def _osd(options: LabOptions, osd: int, hardware: Hardware) -> OsdModel:
+    media = options.media_of(osd)
+    # what a fit begins from: found by a search over the windows of four settings, on two cores that the daemons share
+    return OsdModel(
+        _device(options, osd), capacity_iops=hardware.capacity_iops, bandwidth_bytes_s=hardware.bandwidth_bytes_s,
+        shards=hardware.shards, threads_per_shard=options.threads or THREADS[media], device_class=hardware.device_class,
+        write_cpu_s=1.7e-4, read_cpu_s=1e-4, reply_cpu_s=6e-5, cpu_s_per_byte=2e-10, scan_cpu_s=2e-4, trim_cpu_s=1.5e-4,
+        kv_ios=2.9, kv_bytes=6 * KIB, kv_latency_s=5.8e-4, trim_ios=0.1, trim_bytes=4 * KIB,
+        throttle_bytes=throttle_bytes(options, osd), throttle_cost_per_io=4000,
+    )  # fmt: skip
+
+
+def _device(options: LabOptions, osd: int) -> Device:
+    drive = options.drive_of(osd)
+    if drive is None:
+        return Device(
+            options.iops, options.bandwidth, shared=False, slice_s=0.1, latency_s=3.5e-4, read_latency_s=3e-4,
+            spread=0.5,
+            # BlueStore's blobs are of 64 KiB; on a device whose free space is scattered they are written in pieces
+            request_bytes=40 * KIB,
+        )  # fmt: skip
+    data, factor = drive.data, drive.data.slow_motion
+    if isinstance(data, Flash):
+        return Device(
+            data.write_iops / factor, data.write_bandwidth / factor, data.read_iops / factor,
+            data.read_bandwidth / factor, latency_s=1e-6 * data.write_latency_us * factor,
+            read_latency_s=1e-6 * data.read_latency_us * factor, spread=min(1.0, data.jitter),
+        )  # fmt: skip
+    # one head: the twin has no elevator, so what a request takes is the mean of a random one
+    position_s = (1e-3 * data.average_seek_ms + 30 / data.rpm) * factor
+    return Device(1 / position_s, data.bandwidth / factor, latency_s=position_s, read_latency_s=position_s)

@@ -1,0 +1,7 @@
+"""A cluster behind the ports: `open_cluster(NAME)` gives its commands, configuration database and store."""
+
+from __future__ import annotations
+
+from ceph_tuner.cluster.opening import Cluster, connect, open_cluster
+
+__all__ = ["Cluster", "connect", "open_cluster"]

@@ -1,0 +1,159 @@
+"""Opens a cluster by the name that the operator gives: a ceph.conf, this machine's own cluster, or one that runs here.
+
+Clusters that run on this machine, such as labs, are opened by the packages that run them. These name their function as
+an entry point of the group `ceph_tuner.cluster`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Callable, List, Optional, Protocol, Sequence, Union
+
+from ceph_tuner.cluster.cephcli import CephCli, Launcher
+from ceph_tuner.cluster.session import NoLibradosError, Session
+from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, osd_versions
+from ceph_tuner.core.ceph.ports import Clock, Commander
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.ceph.target import running
+from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.changes.lock import Lock
+from ceph_tuner.core.changes.lock_owner import may_live, this_process
+from ceph_tuner.core.changes.osd_poll import Progress, silent
+from ceph_tuner.core.errors import ClusterNotFound, ClusterTimeout, PermissionRefused
+from ceph_tuner.core.knobs.releases import Release, parse_version, release_of
+from ceph_tuner.core.profiles.in_force import InForce, in_force
+
+SYSTEM_CONF = Path("/etc/ceph/ceph.conf")
+
+RUN_HERE = "ceph_tuner.cluster"
+"""Group of entry points; each is a function from a name to a `RunHere`, and raises ClusterNotFound."""
+
+
+class RunHere(Protocol):
+    """A cluster whose daemons run on this machine."""
+
+    @property
+    def mgr_modules(self) -> Path:
+        """Where its mgrs look for modules, as this machine sees it."""
+
+    def argv(self, command: Sequence[str]) -> List[str]:
+        """Command line that runs a command where the cluster is, with its ceph.conf."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that answers, behind the ports."""
+
+    name: str
+    commander: Commander
+    config: CommandConfig
+    store: CommandStore
+    release: Release
+    """Of the OSDs; the oldest where they differ, since only its knobs work everywhere."""
+    version: str
+    run_here: Optional[RunHere] = None
+    """What runs it, where that is a program of this machine."""
+    clock: Clock = field(default_factory=SystemClock)
+    """The cluster's time: a twin has its own."""
+    progress: Progress = silent
+    """Told of what takes long on many OSDs."""
+
+    @classmethod
+    def of(cls, name: str, commander: Commander, release: Release, version: str, **rest: Any) -> Cluster:
+        """Everything that follows from a commander."""
+        return cls(name, commander, CommandConfig(commander), CommandStore(commander), release, version, **rest)
+
+    @property
+    def entity(self) -> str:
+        """Whose key is used; empty where that is not known."""
+        return str(getattr(self.commander, "entity", ""))
+
+    def lock(self, who: str = "") -> Lock:
+        """One tuner at a time: hold it around whatever must not be mixed with another's writes."""
+        return Lock(self.store, self.clock, this_process(who, self.entity), may_live)
+
+    def applier(self, lock: Optional[Lock] = None, who: str = "") -> Applier:
+        """What writes settings and takes them back."""
+        held = lock or self.lock(who)
+        name = this_process(who, self.entity).name
+        return Applier(self.config, self.store, self.clock, held, self.release, name, progress=self.progress)
+
+    def in_force(self, target: str, name: str = "in-force") -> InForce:
+        """What a target's running OSDs have. Raises InputError where there are none, or they do not agree."""
+        places = running(target, self.config.places())
+        return in_force(self.commander, self.config, self.release, self.version, places, name)
+
+    def close(self) -> None:
+        """End the connection."""
+        # one that runs a program for each command has nothing to end
+        getattr(self.commander, "close", lambda: None)()
+
+
+def open_cluster(name: str, timeout: float = 30.0) -> Cluster:
+    """Open a cluster by the path of its ceph.conf, `ceph` for /etc/ceph/ceph.conf, or one that runs here by its name.
+
+    Raises ClusterNotFound (nothing there, or nothing answers there), PermissionRefused.
+    """
+    if name == "ceph":
+        return connect(name, list, _readable(SYSTEM_CONF), timeout)
+    if "/" in name or name.endswith(".conf"):
+        return connect(name, list, _readable(Path(name)), timeout)
+    run_here = _run_here(name)
+    return connect(name, run_here.argv, "", timeout, run_here)
+
+
+def connect(
+    name: str, launch: Launcher = list, conf: str = "", timeout: float = 30.0, run_here: Optional[RunHere] = None
+) -> Cluster:
+    """Connect to the cluster of a ceph.conf; without one, to that which `launch` provides for."""
+    try:
+        commander = _commander(launch, conf, timeout)
+        version = min(osd_versions(commander), key=parse_version)
+    except ClusterTimeout as exc:
+        raise ClusterNotFound(f"cluster {name}", "no answer from its monitors", "a running cluster") from exc
+    return Cluster.of(name, commander, release_of(version), version, run_here=run_here)
+
+
+def _run_here(name: str) -> RunHere:
+    """The cluster of that name. Raises ClusterNotFound as the last of those who run clusters says it."""
+    refusal = ClusterNotFound(f"cluster {name}", "nothing that runs clusters here", "`ceph` or the path of a ceph.conf")
+    installed: Any = entry_points()
+    # a plain mapping on Python 3.9
+    runners = installed.select(group=RUN_HERE) if hasattr(installed, "select") else installed.get(RUN_HERE, [])
+    for point in runners:
+        opened = _opened(point.load(), name)
+        if not isinstance(opened, ClusterNotFound):
+            return opened
+        refusal = opened
+    raise refusal
+
+
+def _opened(runner: Callable[[str], RunHere], name: str) -> Union[RunHere, ClusterNotFound]:
+    try:
+        return runner(name)
+    except ClusterNotFound as exc:
+        return exc
+
+
+def _commander(launch: Launcher, conf: str, timeout: float) -> Union[CephCli, Session]:
+    try:
+        return Session(launch, conf, timeout)
+    except NoLibradosError:
+
+        def with_conf(command: Sequence[str]) -> List[str]:
+            return launch([command[0], *(["--conf", conf] if conf else []), *command[1:]])
+
+        return CephCli(with_conf, timeout)
+
+
+def _readable(path: Path) -> str:
+    if not path.is_file():
+        raise ClusterNotFound(
+            "cluster", f"no file {path}", "the name of a lab, `ceph` for /etc/ceph/ceph.conf, or a path of a ceph.conf"
+        )
+    if not os.access(path, os.R_OK):
+        raise PermissionRefused(f"cluster {path}", "an unreadable file", "read permission (run as root?)")
+    return str(path.resolve())

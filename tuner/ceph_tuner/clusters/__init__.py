@@ -1,7 +1,0 @@
-"""A cluster behind the ports: `open_cluster(NAME)` gives its commands, configuration database and store."""
-
-from __future__ import annotations
-
-from ceph_tuner.clusters.opening import Cluster, connect, open_cluster
-
-__all__ = ["Cluster", "connect", "open_cluster"]

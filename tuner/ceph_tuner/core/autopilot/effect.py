@@ -1,0 +1,140 @@
+"""What settings did to each metric: the groups' log ratio while they were in force, against the ratio before.
+
+Both sides of a pair are seen at the same time, so what hits all OSDs alike (the clients' load, the hour) cancels; what
+always differs between the groups (older drives, hotter pools) cancels against the pairs from before. Where old and new
+settings take turns on all OSDs there is no `before`: the mean log ratio of neighbouring turns is the effect.
+
+A client's write waits for OSDs of the other group too, so that an effect on part of the OSDs shows smaller than on all.
+
+One wild window does not decide: it raises the deviation along with the mean. Were all others equal, the estimate would
+be one standard error from zero at most, however wild the window, and the interval reaches further than two. Nor does it
+hide an effect for long: a few log ratios far from their median are drawn in (winsorised) first.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import median
+from typing import Dict, List, Mapping, Sequence, Tuple
+
+from ceph_tuner.core.autopilot import sequential
+from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Pair
+
+NOISE_FLOOR = 0.03
+"""Least deviation of a window's log ratio that is believed: pooled latencies of Ceph's windows repeat to about 3%."""
+
+REACH = 4.0
+"""Deviations from the median, by the median absolute deviation, at which a log ratio is cut off."""
+
+FEW = 0.05
+"""Share of a sample that is cut off at most; one window always may."""
+
+_DEVIATION_OF_SPREAD = 1.4826
+"""Of normal values: the deviation over the median absolute deviation."""
+_LARGEST_EXPONENT = 700.0
+
+
+def effects(
+    pairs: Sequence[Pair],
+    lower_is_better: Mapping[str, bool],
+    confidence: float,
+    tolerance: float,
+    alternating: bool = False,
+) -> Dict[str, Effect]:
+    """Give the effect on each metric of `lower_is_better`; absent is what was not seen on both sides meanwhile.
+
+    `confidence` holds for each metric by itself, over all looks: whoever acts on any of k metrics gives
+    1 - (1 - confidence)/k. Values that are absent, zero or not finite are left out, as they have no logarithm.
+    `alternating`: each pair that is `during` holds a turn of the new settings and one of the old; others do not count.
+    """
+    found = {}
+    ordered = sorted(pairs, key=lambda pair: pair.at)
+    for metric, lower in lower_is_better.items():
+        during = _log_ratios(metric, ordered, during=True)
+        before = _log_ratios(metric, ordered, during=False)
+        stood = sum(
+            pair.during and pair.tried.get(metric) == 0 and _positive(pair.control.get(metric, 0.0)) for pair in ordered
+        )
+        if before and 3 * stood > len(during) + stood:
+            # it has no logarithm, and work that stands still beside work that goes on is not "not seen"
+            found[metric] = Effect(metric, None, -math.inf, math.inf, stood, UNKNOWN)
+            continue
+        if not during:
+            continue
+        if alternating:
+            (turns,) = drawn_in(during)
+            seen = sequential.mean(turns, confidence, NOISE_FLOOR)
+        elif before:
+            earlier, later = drawn_in(before, during)
+            seen = sequential.difference(earlier, later, confidence, NOISE_FLOOR)
+        else:
+            found[metric] = Effect(metric, None, -math.inf, math.inf, len(during), UNKNOWN)
+            continue
+        low, high = _share(seen.low), _share(seen.high)
+        verdict = verdict_on(low, high, lower, tolerance)
+        found[metric] = Effect(metric, _share(seen.estimate), low, high, len(during), verdict)
+    return found
+
+
+def drawn_in(*samples: Sequence[float]) -> List[List[float]]:
+    """Cut off the few values that are far from their sample's median, by the spread of all samples about theirs.
+
+    Where more than a few are far they are left as they are: then it is no accident, but what the settings do.
+    """
+    middles = [median(sample) for sample in samples]
+    spread = median(abs(value - middle) for sample, middle in zip(samples, middles) for value in sample)
+    reach = REACH * max(_DEVIATION_OF_SPREAD * spread, NOISE_FLOOR)
+    drawn = []
+    for sample, middle in zip(samples, middles):
+        far = sum(abs(value - middle) > reach for value in sample)
+        bound = reach if far <= max(1, int(FEW * len(sample))) else math.inf
+        drawn.append([min(max(value, middle - bound), middle + bound) for value in sample])
+    return drawn
+
+
+def verdict_on(low: float, high: float, lower_is_better: bool, tolerance: float) -> str:
+    """Judge an interval of shares.
+
+    better: it is on the good side of zero, by however little. worse: it is beyond the tolerance on the bad side, all of
+    it. alike: it is within the tolerance on both sides. unknown: anything else, also what is surely worse but perhaps
+    within the tolerance (`worse_at_all` tells that).
+    """
+    least, most = worsening(low, high, lower_is_better)
+    if most < 0.0:
+        return BETTER
+    if least > tolerance:
+        return WORSE
+    return ALIKE if -tolerance < least and most < tolerance else UNKNOWN
+
+
+def worse_at_all(effect: Effect, lower_is_better: bool) -> bool:
+    """Whether the metric is surely worse, if perhaps by less than the tolerance."""
+    return worsening(effect.low, effect.high, lower_is_better)[0] > 0.0
+
+
+def harm_ruled_out(effect: Effect, lower_is_better: bool, tolerance: float) -> bool:
+    """Whether it is surely not worse beyond the tolerance: known sooner than `alike`, which bounds gains too."""
+    return worsening(effect.low, effect.high, lower_is_better)[1] < tolerance
+
+
+def worsening(low: float, high: float, lower_is_better: bool) -> Tuple[float, float]:
+    """The interval as shares of being worse, its ends in order."""
+    return (low, high) if lower_is_better else (-high, -low)
+
+
+def _log_ratios(metric: str, pairs: Sequence[Pair], during: bool) -> List[float]:
+    """Tried over control, in the order of time."""
+    values = ((pair.tried.get(metric, 0.0), pair.control.get(metric, 0.0)) for pair in pairs if pair.during == during)
+    # a difference of logarithms: the ratio itself may be too large or too small for a float
+    return [math.log(tried) - math.log(control) for tried, control in values if _positive(tried) and _positive(control)]
+
+
+def _positive(value: float) -> bool:
+    return 0.0 < value < math.inf
+
+
+def _share(log_ratio: float) -> float:
+    """Change as a share; unbounded stays unbounded, although no metric loses more than 100%."""
+    if log_ratio == -math.inf or log_ratio > _LARGEST_EXPONENT:
+        return math.copysign(math.inf, log_ratio)
+    return math.expm1(log_ratio)

@@ -1,0 +1,294 @@
+"""Cuts time into windows and works out of each what the state machine wants to know.
+
+Windows follow one another without a gap. A phase begins a row of its own; after a write the settling time is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from typing import Deque, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
+
+from ceph_tuner.core.autopilot.contract import Effect, Pair
+from ceph_tuner.core.autopilot.demand import asked_for, dwindles, offered, unseen_of
+from ceph_tuner.core.autopilot.effect import effects
+from ceph_tuner.core.autopilot.events import Seen
+from ceph_tuner.core.autopilot.judgement import allowances, stand_in
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.state import COMPARING, HOLDING, ON_CLUSTER, TRYING, WAITING, State
+from ceph_tuner.core.goals.guard import beyond, must_hold
+from ceph_tuner.core.goals.slo import Objective, Slo, Verdict, evaluate
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.sample import Window, at_work
+
+Values = Mapping[str, float]
+EVERYWHERE = -1
+"""Stands for the comparison of the whole cluster with itself before the trial."""
+
+_KEPT_CLOSED = 50
+SPARED = 5
+"""One window of so many may contradict the others about an objective: scrub comes in bursts."""
+STATS_LATE_S = 5.0
+"""The mgr hears of a scrub so long after it began (`mgr_stats_period`)."""
+OUTLIVED_S = 3600.0
+"""Scrubs that began under the old settings are waited for so long."""
+
+MAX_SCRUBS = "osd_max_scrubs"
+_LATE = 3
+"""Windows that may be closed at once; after a longer gap a row goes on from now."""
+
+
+class Eyes(Protocol):
+    """What was sampled."""
+
+    def between(self, start: float, end: float) -> Optional[Window]:
+        """The cluster's samples of that stretch of time as one window; None where there are none."""
+
+    def group_between(self, name: str, start: float, end: float) -> Values:
+        """Means of a group's OSDs in that stretch of time; empty where too few of them were seen."""
+
+    @property
+    def scrubs_since(self) -> Optional[float]:
+        """When the oldest scrub under way began, in seconds since the epoch; None where none is known to be."""
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A window that is over: means of the cluster, and how each objective stood in it."""
+
+    start: float
+    end: float
+    means: Values
+    verdicts: Tuple[Verdict, ...]
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """Of an alternating trial: whose it was, and what it showed."""
+
+    row: Tuple[str, float]
+    """The state's phase and its beginning."""
+    leg: bool
+    end: float
+    means: Values
+
+
+def groups_of(state: State) -> Dict[str, Tuple[int, ...]]:
+    """Name the groups to watch: OSDs that this stage added and the next one adds, each with its control.
+
+    The next stage's OSDs keep the old settings in this one: what they do now is what they are compared with then.
+    """
+    if state.proposed is None or state.proposed.rollout.alternating:
+        return {}
+    found: Dict[str, Tuple[int, ...]] = {}
+    stages = state.proposed.rollout.stages
+    for number in {state.stage, state.stage + (state.phase not in (WAITING, COMPARING))}:
+        if number < len(stages) and stages[number].control:
+            had = set(stages[number - 1].osds) if number else set()
+            found[f"tried {number}"] = tuple(osd for osd in stages[number].osds if osd not in had)
+            found[f"control {number}"] = stages[number].control
+    return found
+
+
+class Observer:
+    """Feed it the time and the state; it gives the windows that were closed and what they say."""
+
+    def __init__(self, eyes: Eyes) -> None:
+        self._eyes = eyes
+        self._row: Tuple[str, float] = ("", 0.0)
+        self._edge = self._sampled = 0.0
+        self._windows = 0
+        self._outlived = False
+        self._pairs: Dict[int, List[Pair]] = {}
+        self._trial = 0
+        self._turns: List[_Turn] = []
+        self._closed: Deque[Closed] = deque(maxlen=_KEPT_CLOSED)
+        self._reckoned: Tuple[object, Dict[str, Effect]] = (None, {})
+
+    def close(self, newest: float, state: State, slo: Optional[Slo], baseline: Values, policy: Policy) -> List[Closed]:
+        """Close the windows that are over at `newest`, the time of the newest sample; give them, oldest first."""
+        self._follow(newest, state, policy)
+        self._outlived = not self._windows and self._scrubs_outlived(newest, state, slo)
+        found: List[Closed] = []
+        while newest >= self._edge + policy.window:
+            start, self._edge = self._edge, self._edge + policy.window
+            window = self._eyes.between(start, self._edge)
+            if window is None:
+                continue
+            means = at_work(window.means)
+            verdicts = tuple(evaluate(slo, means, baseline)) if slo is not None else ()
+            found.append(Closed(start, self._edge, means, verdicts))
+            if self._outlived:
+                # the guard takes it; of the settings it says nothing yet
+                continue
+            self._windows += 1
+            self._compare(start, self._edge, state, means)
+        self._closed.extend(found)
+        return found
+
+    def see(self, at: float, state: State, slo: Optional[Slo], policy: Policy) -> Seen:
+        """Give what the windows say; whoever watches the cluster adds the rest."""
+        objectives = slo.objectives if slo is not None else ()
+        missed, met = self._missed(policy.miss_windows)
+        means = self._means(state, policy)
+        hard = tuple(dict.fromkeys(item.metric for item in objectives if item.hard))
+        return Seen(
+            at,
+            means=means,
+            wanted=slo is not None,
+            missed=tuple(_in_words(verdict.objective, verdict.seen) for verdict in missed),
+            metrics_missed=tuple(verdict.objective.metric for verdict in missed),
+            met=met,
+            allowed=allowances(slo, state.baseline, policy.tolerance) if slo is not None else {},
+            hard_metrics=hard,
+            unseen=unseen_of(hard, [row.means for row in self._rows(state, policy)]),
+            windows=self._windows,
+            pairs=self._compared(state),
+            effects=self._effects(state, [item.metric for item in objectives], policy),
+            outlived=self._outlived,
+            broken=self._broken(state, slo, policy, means),
+        )
+
+    def _scrubs_outlived(self, newest: float, state: State, slo: Optional[Slo]) -> bool:
+        """Whether scrubs of the old settings go on that show in an objective: `osd_max_scrubs` is about new ones."""
+        if state.phase != HOLDING or state.proposed is None or MAX_SCRUBS not in state.proposed.settings:
+            return False
+        if slo is None or not any(item.metric.startswith("scrub.") for item in slo.objectives):
+            return False
+        began = self._eyes.scrubs_since
+        return began is not None and began < state.since + STATS_LATE_S and newest < state.since + OUTLIVED_S
+
+    def _broken(self, state: State, slo: Optional[Slo], policy: Policy, means: Values) -> Tuple[str, ...]:
+        """Hard objectives that the windows on probation, of these means, break on the whole; in words."""
+        if slo is None or state.phase != HOLDING or not self._windows:
+            return ()
+        held = must_hold(slo, state.baseline, policy.guard_tolerance)
+        of_work_there = asked_for(means, state.baseline, policy.guard_tolerance, {})
+        judged = {name: mean for name, mean in of_work_there.items() if not dwindles(name, means, state.baseline)}
+        return tuple(_in_words(each, judged[each.metric]) for each in beyond(held, judged))
+
+    def _rows(self, state: State, policy: Policy) -> List[Closed]:
+        """Give the windows of this phase where it is about them (a turn: those of this turn), else the last ones."""
+        turns = state.phase == TRYING and state.proposed is not None and state.proposed.rollout.alternating
+        about_them = state.phase in (COMPARING, HOLDING) or turns
+        count = self._windows if about_them and self._windows else policy.guard_windows
+        return list(self._closed)[-count:]
+
+    def _means(self, state: State, policy: Policy) -> Values:
+        """Means over these windows."""
+        rows = self._rows(state, policy)
+        found: Dict[str, List[float]] = {}
+        for row in rows:
+            for name, value in row.means.items():
+                found.setdefault(name, []).append(value)
+        # work that ended has no more than the newest window shows; what clients at work lack is only not seen there
+        newest = rows[-1].means if rows else {}
+        missing = [name for name in found if name not in newest and offered(name, newest)]
+        return {name: math.fsum(found[name]) / len(found[name]) for name in [*newest, *missing]}
+
+    @property
+    def newest(self) -> Optional[Closed]:
+        """The window that was closed last."""
+        return self._closed[-1] if self._closed else None
+
+    def _follow(self, newest: float, state: State, policy: Policy) -> None:
+        """Begin a new row of windows with each phase, and forget the pairs of the trial before."""
+        row = (state.phase, state.since)
+        if row != self._row:
+            # a taking back that needs no second attempt is over before anybody looks
+            if self._row[0] in ON_CLUSTER and state.phase not in ON_CLUSTER:
+                # what the trial did says nothing of the settings in force, nor does what it left in the queues
+                self._closed.clear()
+                self._edge = max(self._edge, state.since + policy.settle)
+            self._row, self._windows = row, 0
+            if state.phase in (COMPARING, TRYING, HOLDING):
+                # phases in which nothing is written go on with the window that is under way
+                self._edge = state.since + (0.0 if state.phase == COMPARING else policy.settle)
+        if newest < self._sampled or newest > self._edge + _LATE * policy.window:
+            # the clock was set back, or nobody looked for a while: what was before makes no row with what comes
+            self._edge, self._windows = newest, 0
+            self._closed.clear()
+        self._sampled = newest
+        number = state.proposed.number if state.proposed is not None else 0
+        if number != self._trial or (state.phase == COMPARING and not self._windows):
+            self._trial, self._pairs, self._turns = number, {}, []
+
+    def _compare(self, start: float, end: float, state: State, means: Values) -> None:
+        if state.proposed is None or state.phase not in (COMPARING, TRYING, HOLDING):
+            return
+        rollout = state.proposed.rollout
+        if state.phase != TRYING:
+            # the whole cluster before the trial, and with the settings everywhere
+            self._pairs.setdefault(EVERYWHERE, []).append(
+                Pair(end, state.phase == HOLDING, means, dict.fromkeys(means, 1.0))
+            )
+        if rollout.alternating:
+            self._turn(end, state, means)
+            return
+        for name in groups_of(state):
+            kind, _, number = name.partition(" ")
+            tried, control = (self._eyes.group_between(f"{side} {number}", start, end) for side in ("tried", "control"))
+            if kind == "tried" and tried and control and state.phase != HOLDING:
+                during = state.phase == TRYING and int(number) == state.stage
+                self._pairs.setdefault(int(number), []).append(Pair(end, during, tried, control))
+
+    def _turn(self, end: float, state: State, means: Values) -> None:
+        """A window of a turn is over; one that did not show everything is followed by another of the same turn."""
+        row = (state.phase, state.since)
+        if self._turns and self._turns[-1].row == row:
+            means = {**self._turns.pop().means, **means}
+        self._turns.append(_Turn(row, state.leg, end, means))
+        self._pairs[0] = [
+            Pair(after.end, True, new.means, _geometric_means(before.means, after.means))
+            for before, new, after in zip(self._turns, self._turns[1:], self._turns[2:])
+            if new.leg and not before.leg and not after.leg
+        ]
+
+    def _compared(self, state: State) -> int:
+        """Windows of this phase that can be compared; where nothing stands beside, each one."""
+        if not groups_of(state):
+            return self._windows
+        pairs = self._pairs.get(state.stage, [])
+        return sum(pair.during == (state.phase == TRYING) for pair in pairs)
+
+    def _effects(self, state: State, metrics: Sequence[str], policy: Policy) -> Dict[str, Effect]:
+        if state.proposed is None or state.phase not in (TRYING, HOLDING):
+            return {}
+        pairs = self._pairs.get(EVERYWHERE if state.phase == HOLDING else state.stage, [])
+        # a window is many samples long, and nothing is new before the next one
+        cause = (state.phase, state.stage, len(pairs), pairs[-1].at if pairs else None, tuple(metrics), policy)
+        if self._reckoned[0] != cause:
+            self._reckoned = (cause, self._reckon(pairs, state, metrics, policy))
+        return self._reckoned[1]
+
+    @staticmethod
+    def _reckon(pairs: Sequence[Pair], state: State, metrics: Sequence[str], policy: Policy) -> Dict[str, Effect]:
+        watched = dict.fromkeys([*metrics, *filter(None, map(stand_in, metrics))])
+        # any of these metrics may end the trial: together they have the confidence that was asked for
+        confidence = 1.0 - (1.0 - policy.confidence) / max(1, len(watched))
+        directions = {name: METRICS[name].lower_is_better for name in watched}
+        turns = state.proposed is not None and state.proposed.rollout.alternating and state.phase == TRYING
+        return effects(pairs, directions, confidence, policy.tolerance, turns)
+
+    def _missed(self, count: int) -> Tuple[List[Verdict], bool]:
+        """Objectives that all but a fifth of the last windows missed; whether all but a fifth of them met every one."""
+        recent = list(self._closed)[-count:]
+        newest = [verdict.objective for verdict in recent[-1].verdicts if verdict.met is not None] if recent else []
+        if newest and len(recent) < count:
+            return [], False
+        misses: Dict[Objective, List[Verdict]] = {}
+        for verdict in (each for row in recent for each in row.verdicts if each.met is False):
+            misses.setdefault(verdict.objective, []).append(verdict)
+        spared = count // SPARED
+        missed = [misses[each][-1] for each in newest if len(misses.get(each, ())) >= count - spared]
+        return missed, all(len(misses.get(each, ())) <= spared for each in newest)
+
+
+def _geometric_means(one: Values, other: Values) -> Dict[str, float]:
+    """Of the turns before and after: a load that rises steadily is no effect then."""
+    return {name: math.sqrt(one[name] * other[name]) for name in one if name in other}
+
+
+def _in_words(objective: Objective, value: Optional[float]) -> str:
+    return f"{objective.text} (seen {value:.4g})"

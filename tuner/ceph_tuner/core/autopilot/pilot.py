@@ -1,0 +1,285 @@
+"""Carries out what the state machine decides: remembers first, then acts, and tells it what came of it.
+
+Everything outside is behind a port, so that the same pilot flies a real cluster from inside the mgr, and the twin.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+from typing import Callable, List, Optional, Protocol, Sequence, Tuple
+
+from ceph_tuner.core.autopilot.events import (
+    Act,
+    Answered,
+    Ask,
+    Event,
+    Keep,
+    Kept,
+    Learn,
+    Note,
+    Started,
+    TakeBack,
+    TakeBackFailed,
+    TookBack,
+    Write,
+    WriteFailed,
+    Wrote,
+)
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.state import OFF, State
+from ceph_tuner.core.autopilot.state_machine import decide
+from ceph_tuner.core.bounded import MISREAD, read_json
+from ceph_tuner.core.ceph.ports import Clock, Store
+from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry
+from ceph_tuner.core.changes.lock import Lock
+from ceph_tuner.core.errors import Locked, Stopped, TunerError
+from ceph_tuner.core.goals.guard import Breach
+
+KEY = "auto/state"
+
+
+class Crew(Protocol):
+    """Who does what touches no settings. What it raises a TunerError for is told again with the next event."""
+
+    def note(self, note: Note, at: float) -> None:
+        """Put it into the audit trail, then tell whoever watches."""
+
+    def came_of(self, outcome: Event) -> None:
+        """Put into the trail what came of the act that was noted last."""
+
+    def learn(self, result: Learn, at: float) -> None:
+        """Keep a trial's result for the optimiser."""
+
+    def ask(self, state: State) -> None:
+        """Start the optimiser; its answer comes to `Pilot.handle` later."""
+
+    def on_trial(self, state: State) -> None:
+        """Something is on trial now, or (`State.on_cluster` is false) no more."""
+
+
+class Pilot:
+    """The automatic mode of one cluster. Called by one thread only.
+
+    `hands` makes an applier with the lock that it writes under, anew for each trial.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        hands: Callable[[], Tuple[Applier, Lock]],
+        crew: Crew,
+        clock: Clock,
+        policy: Callable[[], Policy],
+        who: str,
+        key: str = KEY,
+    ) -> None:
+        """`key` is where the state lies in the store."""
+        self._store, self._new_hands, self._crew, self._clock = store, hands, crew, clock
+        self._policy, self._who, self._key = policy, who, key
+        self.state = State()
+        self._stored = ""
+        self._hands: Optional[Tuple[Applier, Lock]] = None
+        self._guarded = False
+        self._untold: List[Callable[[], None]] = []
+        self._end_write: Optional[Breach] = None
+
+    def start(self) -> None:
+        """Read the state and take back what a mgr that is gone left. Raises TunerError; call it again then."""
+        self.state, damaged = self._read()
+        applier, lock = self._new_hands()
+        left = applier.leftover()
+        ours = [entry for entry in left if self._is_ours(entry)]
+        taken_back: List[int] = []
+        problem = ""
+        if ours:
+            with lock:
+                try:
+                    taken_back = [done.entry.number for done in applier.recover()]
+                except Locked:
+                    raise
+                except TunerError as error:
+                    problem = f"what another mgr left cannot be taken back: {error}"
+        kept = self._kept(applier.history())
+        if damaged:
+            self._remember(self.state)
+            self._do(Note("stopped", f"{damaged}: switched off"))
+        if taken_back or problem or kept is not None or self.state.phase != State().phase:
+            self.handle(Started(self._clock.now(), tuple(taken_back), kept, problem))
+
+    def end_write(self, breach: Breach) -> None:
+        """End what `handle` writes just now, and take back what it did. Any thread may call it."""
+        self._end_write = breach
+
+    def _check(self) -> None:
+        if self._end_write is not None:
+            raise Stopped(f"{self._end_write.reason} (while it was written)", "")
+
+    def handle(self, event: Event) -> None:
+        """Decide, remember, act, and go on with what came of it."""
+        pending: List[Event] = [event]
+        self._end_write = None
+        self._tell()
+        while pending:
+            decision = decide(self.state, pending.pop(0), self._policy())
+            try:
+                self._remember(decision.state)
+            except TunerError:
+                if not any(isinstance(act, TakeBack) for act in decision.acts):
+                    raise
+                # taking back waits for nothing: the journal has what is on trial, and the next look remembers
+                self.state = decision.state
+            for act in decision.acts:
+                outcome = self._do(act)
+                if outcome is not None:
+                    self._tell(functools.partial(self._crew.came_of, outcome))
+                    pending.append(outcome)
+        if not self.state.on_cluster:
+            self._let_go()
+
+    def _do(self, act: Act) -> Optional[Event]:
+        now = self._clock.now()
+        if isinstance(act, Note):
+            self._tell(functools.partial(self._crew.note, act, now))
+        elif isinstance(act, Learn):
+            self._tell(functools.partial(self._crew.learn, act, now))
+        elif isinstance(act, Ask):
+            try:
+                self._crew.ask(self.state)
+            except TunerError as error:
+                return Answered(now, refused=f"the optimiser cannot be asked: {error}")
+        elif isinstance(act, Write):
+            return self._write(act)
+        elif isinstance(act, TakeBack):
+            return self._take_back(act)
+        elif isinstance(act, Keep):
+            return self._keep(act)
+        return None
+
+    def _tell(self, telling: Optional[Callable[[], None]] = None) -> None:
+        """Tell the crew, in order. An audit trail that cannot be written delays no taking back."""
+        self._untold += [telling] if telling is not None else []
+        with contextlib.suppress(TunerError):
+            while self._untold:
+                self._untold[0]()
+                del self._untold[0]
+
+    def _write(self, act: Write) -> Event:
+        numbers: List[int] = []
+        if self._untold:
+            return WriteFailed(self._clock.now(), "the audit trail cannot be written: nothing is tried without it")
+        try:
+            applier = self._take_hold()
+            for target in act.targets:
+                entry = applier.apply(applier.plan(target, act.settings), act.why, True, self._check)
+                if entry is not None:
+                    numbers.append(entry.number)
+            self._undo(applier, act.replaces)
+            if act.replaces:
+                # entries of somebody else that the narrower ones had outranked decide again: this refuses them
+                for target in act.targets:
+                    applier.plan(target, act.settings)
+        except TunerError as error:
+            rule = self._end_write.rule if self._end_write is not None else ""
+            return WriteFailed(self._clock.now(), str(error), tuple(numbers), isinstance(error, Locked), rule)
+        return Wrote(self._clock.now(), tuple(numbers))
+
+    def _take_back(self, act: TakeBack) -> Event:
+        held = self._hands is not None
+        try:
+            try:
+                drift = self._return(act.numbers)
+            except Locked:
+                # a lock that was lost is no reason to wait for the next look: with a new one we are told who has it
+                self._let_go()
+                if not held:
+                    raise
+                drift = self._return(act.numbers)
+        except TunerError as error:
+            return TakeBackFailed(self._clock.now(), str(error))
+        return TookBack(self._clock.now(), drift)
+
+    def _return(self, numbers: Sequence[int]) -> Tuple[str, ...]:
+        """Take back these changes and every trial; give what was left because others had changed it."""
+        applier = self._take_hold()
+        # what a failed write or a lost lock left half done comes first
+        drift = tuple(str(item) for done in applier.recover() for item in done.drift)
+        # a write that failed after its last step, or whose number could not be remembered, is in force as well
+        trials = [entry.number for entry in applier.history() if entry.trial and entry.state == APPLIED]
+        return drift + self._undo(applier, sorted({*numbers, *trials}))
+
+    def _keep(self, act: Keep) -> Event:
+        try:
+            applier = self._take_hold()
+            applier.keep(_entry(applier, act.number))
+        except TunerError as error:
+            return WriteFailed(self._clock.now(), str(error))
+        return Kept(self._clock.now(), act.number)
+
+    def _undo(self, applier: Applier, numbers: Sequence[int]) -> Tuple[str, ...]:
+        """Take changes back, newest first; give what was left because others had changed it."""
+        drift: List[str] = []
+        known = {entry.number: entry for entry in applier.history()}
+        for number in sorted(numbers, reverse=True):
+            # the journal forgets only what was taken back: by whoever had the lock while ours was lost
+            if number in known and known[number].state != UNDONE:
+                drift += map(str, applier.undo_entry(known[number]).drift)
+        return tuple(drift)
+
+    def _take_hold(self) -> Applier:
+        """Hold the lock for as long as something is on trial: nobody else takes it for a dead one's."""
+        if self._hands is None:
+            applier, lock = self._new_hands()
+            lock.__enter__()
+            self._hands = applier, lock
+        if not self._guarded:
+            self._guarded = True
+            self._crew.on_trial(self.state)
+        return self._hands[0]
+
+    def _let_go(self) -> None:
+        if self._hands is not None:
+            (_, lock), self._hands = self._hands, None
+            with contextlib.suppress(TunerError):
+                # a claim that cannot be withdrawn now ends by itself
+                lock.__exit__()
+        if self._guarded and not self.state.on_cluster:
+            self._guarded = False
+            self._crew.on_trial(self.state)
+
+    def _remember(self, state: State) -> None:
+        text = json.dumps(state.to_dict(), sort_keys=True)
+        if text != self._stored:
+            self._store.set(self._key, text)
+            self._stored = text
+        self.state = state
+
+    def _read(self) -> Tuple[State, str]:
+        """Give the stored state, and what is wrong with it."""
+        text = self._store.get(self._key)
+        if text is None:
+            return State(), ""
+        try:
+            state = State.from_dict(read_json(text, self._key))
+        except MISREAD as error:
+            return State(), f"the stored state of the automatic mode cannot be read ({error})"
+        self._stored = text
+        return state, ""
+
+    def _is_ours(self, entry: Entry) -> bool:
+        return self.state.mode != OFF or self.state.on_cluster or entry.who.startswith(self._who)
+
+    def _kept(self, entries: Sequence[Entry]) -> Optional[int]:
+        """Number of a change that was made permanent just before the mgr died."""
+        last = self.state.changes[-1:]
+        found = [entry.number for entry in entries if entry.number in last and entry.state == APPLIED]
+        return found[0] if found and not any(entry.trial for entry in entries if entry.number in last) else None
+
+
+def _entry(applier: Applier, number: int) -> Entry:
+    found = [entry for entry in applier.history() if entry.number == number]
+    if not found:
+        raise TunerError(f"change {number} is no longer in the journal")
+    return found[0]

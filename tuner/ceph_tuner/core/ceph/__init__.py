@@ -1,0 +1,1 @@
+"""Ceph behind ports: commands, the configuration database, the store; clocks, processes and interpreters."""

@@ -1,0 +1,405 @@
+"""Carries change plans out, so that they can always be taken back (docs/safe-writes.md).
+
+Every public method works under the cluster's lock and first takes back what an interrupted run left half done.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import (
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Protocol,
+    Sequence,
+    Set,
+    Tuple,
+)
+
+from ceph_tuner.core.ceph.ports import Clock, ConfigDatabase, OsdSources, Store
+from ceph_tuner.core.ceph.target import Place, covered
+from ceph_tuner.core.changes.change_checks import refuse_versions
+from ceph_tuner.core.changes.config_database import Database
+from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal, SetAside
+from ceph_tuner.core.changes.lock import Lock
+from ceph_tuner.core.changes.osd_poll import EFFECT_S, Late, OsdPoll, Progress, silent, unhindered
+from ceph_tuner.core.changes.plan import ChangePlan, Drift, Step, plan_change, plan_rereading, plan_restore
+from ceph_tuner.core.changes.shard_rereading import Key
+from ceph_tuner.core.errors import (
+    ClusterTimeout,
+    CommandFailed,
+    InputError,
+    Locked,
+    RetryLater,
+    Stopped,
+    TunerError,
+)
+from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.core.knobs.releases import Release, parse_version
+from ceph_tuner.core.knobs.settings import same, same_value
+
+_ROUNDS = 3
+_NOTE_MAX = 4000
+"""Characters of an entry's note: the monitors keep 64 KiB of it all, and a cluster may have thousands of drifts."""
+
+
+class Configuration(ConfigDatabase, Protocol):
+    """The configuration database, and what planning must know beside it. `CommandConfig` is one."""
+
+    def places(self) -> List[Place]:
+        """Every OSD, with what masks are matched against."""
+
+    def versions(self) -> List[str]:
+        """Versions that the OSDs run."""
+
+    def sources_on(self, osds: Iterable[int]) -> Iterator[OsdSources]:
+        """Of many OSDs' options that are not at their default: source -> value, as they answer."""
+
+
+@dataclass(frozen=True)
+class Undone:
+    """One change that was taken back."""
+
+    entry: Entry
+    drift: Tuple[Drift, ...] = ()
+    """What somebody else changed since, and was left."""
+    unseen: Tuple[str, ...] = ()
+    """OSDs that do not show it yet."""
+
+    @property
+    def remarks(self) -> Tuple[str, ...]:
+        """What is not as it was before, and where, in words."""
+        return (*map(str, self.drift), *self.unseen)
+
+
+class Applier:
+    """Applies plans and takes changes back."""
+
+    def __init__(
+        self,
+        config: Configuration,
+        store: Store,
+        clock: Clock,
+        lock: Lock,
+        release: Release,
+        who: str,
+        effect_s: float = EFFECT_S,
+        progress: Progress = silent,
+    ) -> None:
+        self._config, self._clock, self._lock = config, clock, lock
+        self._release, self._who = release, who
+        self._poll = OsdPoll(config.places, clock, effect_s, progress)
+        self._journal = Journal(store, osds=lambda: 1 + max((place.osd for place in config.places()), default=0))
+        self._trials: Set[int] = set()
+
+    def plan(self, target: str, settings: Mapping[str, object]) -> ChangePlan:
+        """Read what the decision needs, and decide. Writes nothing. Raises InputError."""
+        versions = self._config.versions()
+        refuse_versions(versions, settings)
+        places = self._config.places()
+        sources, unlooked = self._sources(covered(target, places))
+        oldest = min(map(parse_version, versions))
+        plan = plan_change(self._config.dump(), target, settings, self._release, places, sources, oldest)
+        return replace(plan, warnings=(*plan.warnings, *unlooked))
+
+    def _sources(self, osds: Sequence[int]) -> Tuple[Dict[int, Mapping[str, Mapping[str, str]]], List[str]]:
+        """What each OSD says of its knobs, and which do not answer: a plan does not hang on one that hangs."""
+        found: Dict[int, Mapping[str, Mapping[str, str]]] = {osd: {} for osd in osds}
+        unlooked = []
+        for osd, answer in self._poll.once("the OSDs' own settings are read", osds, self._config.sources_on):
+            if isinstance(answer, (CommandFailed, ClusterTimeout)):
+                unlooked.append(f"osd.{osd} does not answer ({answer}): what its own ceph.conf says was not looked at")
+            else:
+                found[osd] = {name: levels for name, levels in answer.items() if name in KNOBS}
+        return found, unlooked
+
+    def plan_rereading(self, target: str) -> ChangePlan:
+        """Decide how every shard of a target's OSDs reads its values again. Writes nothing. Raises InputError."""
+        refuse_versions(self._config.versions(), {})
+        return plan_rereading(self._config.dump(), target, self._release, self._config.places())
+
+    def apply(
+        self, plan: ChangePlan, why: str = "", trial: bool = False, check: Callable[[], None] = unhindered
+    ) -> Optional[Entry]:
+        """Write the plan and see its effect, or leave everything as it was. None where nothing had to be written.
+
+        A trial is taken back by the next run if this one dies; `keep` makes it permanent. `check` is called before each
+        write and at each answer of an OSD: what it raises ends the change.
+        Raises Locked, RetryLater (the database is no longer as planned upon), EffectNotSeen, CommandFailed.
+        """
+        with self._lock:
+            self.recover()
+            self._journal.read().check_whole()
+            self._refuse_stale(plan)
+            if not plan.steps:
+                self._await_effect(plan)
+                return None
+            # now: what fails between the last write and the return would leave a change that its owner knows nothing of
+            self._journal.trim(room=1)
+            now = self._clock.now()
+            entry = Entry(
+                self._journal.next_number(),
+                APPLYING,
+                now,
+                now,
+                self._who,
+                why,
+                plan.release,
+                plan.target,
+                plan.steps,
+                plan.restores(),
+                trial,
+            )
+            if trial:
+                self._trials.add(entry.number)
+            self._record(entry)
+            doubtful: Set[Key] = set()
+            try:
+                for step in plan.steps:
+                    self._await_settled(step, plan.steps, check).check()
+                    check()
+                    doubtful = {step.key}
+                    self._write(step)
+                doubtful = set()
+                gone = self._await_effect(plan, check)
+                # what was only held or touched meanwhile is as before: not ours any more
+                standing = plan.standing()
+                entry = replace(entry, restores=standing, note="; ".join(gone)[:_NOTE_MAX])
+                entry = self._moved(entry, APPLIED if standing else UNDONE)
+            except Locked:
+                # whoever has the lock now takes the change back; two at once would be worse
+                raise
+            except BaseException as error:
+                self._take_back_after(error, entry, doubtful)
+                raise
+            return entry
+
+    def keep(self, entry: Entry) -> Entry:
+        """Make a trial permanent."""
+        with self._lock:
+            found = self._entry(entry.number)
+            if found.state != APPLIED:
+                raise RetryLater(
+                    f"change {found.number} cannot be kept: it is {found.state}", "see `ceph-tuner history`"
+                )
+            self._trials.discard(found.number)
+            kept = replace(found, trial=False)
+            self._record(kept)
+            return kept
+
+    def recover(self) -> List[Undone]:
+        """Take back what interrupted runs left: half-done changes, half-done undos, and trials whose owner is gone."""
+        with self._lock:
+            return [self._take_back(entry, self._doubtful(entry)) for entry in self.leftover()]
+
+    def leftover(self) -> List[Entry]:
+        """What `recover` would take back, newest first. Reads only."""
+        entries = reversed(self._journal.entries())
+        return [
+            entry
+            for entry in entries
+            if entry.unfinished or (entry.trial and entry.state == APPLIED and entry.number not in self._trials)
+        ]
+
+    def undo(self, to: Optional[int] = None, everything: bool = False) -> List[Undone]:
+        """Take back the newest change (what a crash left is newest); all changes after number `to`; or all.
+
+        Raises InputError where there is nothing to take back.
+        """
+        with self._lock:
+            chosen = self.undoable(to, everything)
+            done = self.recover()
+            if not chosen and not done:
+                raise InputError("journal", "no change in force", "a change that was applied by ceph-tuner")
+            done += [self._take_back(entry) for entry in chosen]
+            with suppress(TunerError):
+                # what is taken back is, whether old entries go now or with the next change
+                self._journal.trim()
+            return done
+
+    def undoable(self, to: Optional[int] = None, everything: bool = False) -> List[Entry]:
+        """Changes that `undo` would take back, newest first, beside those of `leftover`. Reads only."""
+        left = {entry.number for entry in self.leftover()}
+        entries = self._journal.entries()
+        standing = [entry for entry in reversed(entries) if entry.state == APPLIED and entry.number not in left]
+        if everything:
+            return standing
+        if to is None:
+            return [] if left else standing[:1]
+        if to != 0 and to not in {entry.number for entry in entries}:
+            known = ", ".join(str(entry.number) for entry in reversed(standing)) or "none"
+            raise InputError("--to", str(to), f"the number of a change (in force: {known}), or 0 for before the first")
+        return [entry for entry in standing if entry.number > to]
+
+    def undo_entry(self, entry: Entry) -> Undone:
+        """Take back one change of one's own, such as a trial. Later changes of the same keys stay: they are drift."""
+        with self._lock:
+            return self._take_back(self._entry(entry.number))
+
+    def history(self) -> List[Entry]:
+        """Every change that is remembered, oldest first."""
+        return self._journal.entries()
+
+    def set_aside(self) -> List[SetAside]:
+        """What lies in the journal and cannot be read: it stops new changes, and nothing from being taken back."""
+        return self._journal.read().set_aside
+
+    def preview_undo(self, entry: Entry) -> Tuple[Sequence[Step], Sequence[Drift]]:
+        """Return the steps that taking a change back would write now, and what it would leave."""
+        repair = entry.state != APPLYING
+        places = self._config.places()
+        plan = plan_restore(self._config.dump(), entry.restores, places, self._release, self._doubtful(entry), repair)
+        return plan.steps, plan.drift
+
+    def _take_back_after(self, error: BaseException, entry: Entry, doubtful: Iterable[Key]) -> None:
+        told = str(error) or type(error).__name__
+        try:
+            # who presses Ctrl-C again is impatient, and still wants the cluster as it was: begin again, it is safe to
+            for _ in range(_ROUNDS - 1):
+                with suppress(KeyboardInterrupt):
+                    self._take_back(entry, doubtful, note=f"not applied: {told}")
+                    return
+            self._take_back(entry, doubtful, note=f"not applied: {told}")
+        except Exception as exc:
+            raise Stopped(
+                f"{told}; and taking it back failed as well ({exc}). "
+                "The journal has it: `ceph-tuner rollback` finishes when the cluster answers",
+                "",
+            ) from error
+
+    def _take_back(self, entry: Entry, doubtful: Iterable[Key] = (), note: str = "") -> Undone:
+        """Steps back until the database is as before, then the OSDs are asked."""
+        drift: Dict[Key, Drift] = {}
+        late: Dict[str, None] = {}
+        doubtful, repair = set(doubtful), entry.state != APPLYING
+        if entry.state == UNDOING:
+            # who wrote the profile before may be gone: what makes shards read again must come after they have seen it
+            late.update(dict.fromkeys(self._await_sources({restore.key for restore in entry.restores}).words))
+        for _ in range(_ROUNDS):
+            places = self._config.places()
+            plan = plan_restore(self._config.dump(), entry.restores, places, self._release, doubtful, repair)
+            drift.update({(item.who, item.name): item for item in plan.drift})
+            # the plan's own list, since it knows what it holds at custom meanwhile
+            entry = self._moved(replace(entry, restores=plan.restores), UNDOING)
+            if not plan.steps:
+                break
+            for step in plan.steps:
+                # it goes on: to stop half-way would be worse, and it is told
+                late.update(dict.fromkeys(self._await_settled(step, plan.steps).words))
+                self._write(step)
+            doubtful, repair = set(), False
+        left = plan_restore(self._config.dump(), entry.restores, self._config.places(), self._release)
+        if left.steps:
+            raise Stopped(
+                f"change {entry.number}: {left.steps[0].who} {left.steps[0].name} does not stay as it was; "
+                "something else keeps writing it",
+                "stop what writes it, then `ceph-tuner rollback`",
+            )
+        drift.update({(item.who, item.name): item for item in left.drift})
+        keys = {restore.key for restore in entry.restores} | set(drift)
+        late.update(dict.fromkeys(self._await_sources(keys, last=True).words))
+        unseen = tuple(late)
+        told = "; ".join([part for part in (note or entry.note, *map(str, drift.values())) if part])
+        entry = self._moved(replace(entry, trial=False, note=told[:_NOTE_MAX]), UNDONE)
+        self._trials.discard(entry.number)
+        return Undone(entry, tuple(drift.values()), unseen)
+
+    def _doubtful(self, entry: Entry) -> Set[Key]:
+        """After a crash while applying: the first step not seen may still be under way to the monitors.
+
+        Where a key is written twice, several numbers of steps done look alike: the next of each.
+        """
+        if entry.state != APPLYING:
+            return set()
+        found = {(row.who, row.name): row.value for row in self._config.dump()}
+        shown = {step.key: step.old for step in reversed(entry.steps)}
+        unlike = [sum(not same(found.get(key), value) for key, value in shown.items())]
+        for step in entry.steps:
+            # of one key at a time, as a rollout over thousands of OSDs has as many steps
+            unlike.append(unlike[-1] + same(found.get(step.key), shown[step.key]) - same(found.get(step.key), step.new))
+            shown[step.key] = step.new
+        return {step.key for step, count in zip(entry.steps, unlike) if count == min(unlike)}
+
+    def _await_settled(self, step: Step, steps: Sequence[Step], check: Callable[[], None] = unhindered) -> Late:
+        """Where a step ends the state that the earlier ones needed: the OSDs that are late to show those."""
+        if not step.settled:
+            return Late()
+        return self._await_sources({item.key for item in steps[: steps.index(step)]}, check=check)
+
+    def _write(self, step: Step) -> None:
+        self._lock.check()
+        if step.new is None:
+            self._config.remove(step.who, step.name)
+        else:
+            self._config.set(step.who, step.name, step.new)
+
+    def _refuse_stale(self, plan: ChangePlan) -> None:
+        now = {(row.who, row.name): row.value for row in self._config.dump()}
+        for restore in plan.restores():
+            if now.get(restore.key) != restore.value:
+                raise RetryLater(f"{restore.who} {restore.name} has changed since the plan was made: plan again", "")
+
+    def _await_effect(self, plan: ChangePlan, check: Callable[[], None] = unhindered) -> List[str]:
+        """Raise EffectNotSeen unless every covered OSD comes to show what was planned; name those that went down."""
+
+        def wrong(osd: int, shown: Mapping[str, str]) -> Optional[str]:
+            for name, value in plan.expected.items():
+                found = shown.get(name, "no such option")
+                if not same_value(found, value):
+                    return f"osd.{osd} shows {name} = {found}, expected {value}"
+            return None
+
+        ask = partial(self._config.effective_on, names=tuple(plan.expected))
+        late = self._poll.until_right("the OSDs are asked whether they follow", plan.osds, ask, wrong, True, check)
+        late.check()
+        running = set(covered(plan.target, self._config.places()))
+        return [
+            *(f"osd.{osd} went down: it follows when it starts, unchecked" for osd in plan.osds if osd not in running),
+            *(f"{words}: unchecked" for words in late.silent),
+        ]
+
+    def _await_sources(self, keys: Set[Key], last: bool = False, check: Callable[[], None] = unhindered) -> Late:
+        """Wait until the OSDs have what the database now says for these keys."""
+        entries = Database(self._config.dump())
+        places = self._config.places()
+        names: Dict[int, Set[str]] = {}
+        for who, name in keys:
+            if name in KNOBS and KNOBS[name].change == "restart":
+                continue
+            for osd in covered(who, places):
+                names.setdefault(osd, set()).add(name)
+        where = {place.osd: place for place in places}
+
+        def wrong(osd: int, sources: Mapping[str, Mapping[str, str]]) -> Optional[str]:
+            for name in sorted(names[osd]):
+                decides = entries.winner(name, where[osd])
+                found = sources.get(name, {}).get("mon")
+                if found is None if decides is None else found is not None and same_value(found, decides.value):
+                    continue
+                wanted = "its default" if decides is None else decides.value
+                return f"osd.{osd} has {name} = {found or 'its default'} from the monitors, not yet {wanted}"
+            return None
+
+        words = "the OSDs take over what is written"
+        return self._poll.until_right(words, sorted(names), self._config.sources_on, wrong, last, check)
+
+    def _entry(self, number: int) -> Entry:
+        for entry in self._journal.entries():
+            if entry.number == number:
+                return entry
+        raise InputError("journal", f"no change {number}", "a change of this cluster")
+
+    def _moved(self, entry: Entry, state: str) -> Entry:
+        moved = replace(entry, state=state, changed=self._clock.now())
+        self._record(moved)
+        return moved
+
+    def _record(self, entry: Entry) -> None:
+        self._lock.check()
+        self._journal.write(replace(entry, generation=self._lock.generation))

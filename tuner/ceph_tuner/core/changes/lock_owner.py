@@ -1,0 +1,52 @@
+"""Which process of this machine holds a cluster's lock, and whether it still lives."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+from ceph_tuner.core.changes.lock import Holder
+
+_PROC = Path("/proc")
+
+
+def this_process(name: str = "", entity: str = "") -> Holder:
+    """Return what a claim says of this process; `entity`: whose key it uses at the cluster (`client.admin`)."""
+    uid = os.getuid()
+    who = [f"uid {uid}", *([entity] if entity else [])]
+    # the name is for people: what the kernel and the cluster say stands beside it, as LOGNAME and USER are whatever
+    # somebody sets them to
+    with suppress(KeyError, OSError):
+        who.insert(0, pwd.getpwuid(uid).pw_name)
+    return Holder(name or f"{', '.join(who)} (ceph-tuner, process {os.getpid()})", _host(), _process(os.getpid()))
+
+
+def may_live(holder: Holder) -> bool:
+    """Whether a claim's process may still be alive: only this machine's own dead are known to be dead."""
+    if not holder.process or holder.host != _host():
+        return True
+    pid = holder.process.split(":")[0]
+    return not pid.isdigit() or _process(int(pid)) == holder.process
+
+
+def _host() -> str:
+    """This boot of this machine and its process ids: containers on one host have ids of their own."""
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()[:8]
+        processes = os.readlink(_PROC / "self/ns/pid").strip("pid:[]")
+    except OSError:
+        return socket.gethostname()
+    return f"{socket.gethostname()} ({boot}-{processes})"
+
+
+def _process(pid: int) -> str:
+    """`pid:start time`, as ids are used again; empty for no such process."""
+    try:
+        # the name in brackets may hold blanks and brackets itself
+        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else f"{pid}:{fields[19]}"

@@ -1,0 +1,366 @@
+"""The ordered steps that bring settings onto a target, and the steps that take them back. No I/O.
+
+The order is what makes it right (docs/safe-writes.md):
+
+- The nine mClock values are written only while the OSDs are under `custom`. Under a built-in profile an OSD answers a
+  change of one by removing that key from `osd` and `osd.N`, whoever wrote it, and keeps scheduling by the old values.
+- So a change goes: profile `custom`, nine values, profile as wanted (when that is a built-in one), other options.
+  Taking it back: other options, then the nine values while the profile is still `custom`, and the profile after them.
+- On the way to a built-in profile the OSDs' shards are made to read their values again (`rereading`).
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, replace
+from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.target import Place, Target, covers, section_of
+from ceph_tuner.core.changes.change_checks import (
+    Sources,
+    refuse_asleep,
+    refuse_false_start,
+    refuse_late,
+    refuse_outranked,
+    refuse_wandering,
+    unset_under_custom,
+)
+from ceph_tuner.core.changes.config_database import Database
+from ceph_tuner.core.changes.shard_rereading import BANDWIDTHS, Key, touches
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import Release, Settings, Version
+from ceph_tuner.core.knobs.settings import check_settings, format_settings, same
+
+OVERRIDE = "osd_mclock_override_recovery_settings"
+"""Opens the recovery and backfill options: while it is false, OSDs remove those keys as they do the nine."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One write. None stands for no entry."""
+
+    who: str
+    name: str
+    old: Optional[str]
+    new: Optional[str]
+    settled: bool = False
+    """Whether the OSDs must show the earlier steps before this one: it ends the state that those needed."""
+
+    @property
+    def key(self) -> Key:
+        """What it writes to."""
+        return self.who, self.name
+
+    @property
+    def command(self) -> str:
+        """The command that an operator would type."""
+        words = ["ceph", "config", "rm", self.who, self.name]
+        if self.new is not None:
+            words = ["ceph", "config", "set", self.who, self.name, self.new]
+        return " ".join(shlex.quote(word) for word in words)
+
+
+@dataclass(frozen=True)
+class ChangePlan:
+    """Everything that applying will do, decided beforehand."""
+
+    target: str
+    release: str
+    osds: Tuple[int, ...]
+    """Running OSDs that the target covers."""
+    steps: Tuple[Step, ...]
+    expected: Mapping[str, str]
+    """What every covered OSD must show afterwards."""
+    warnings: Tuple[str, ...] = ()
+
+    @property
+    def commands(self) -> List[str]:
+        """The exact commands, in order."""
+        return [step.command for step in self.steps]
+
+    def restores(self) -> Tuple[Restore, ...]:
+        """What takes it back: per key the value before, and the values that are ours to replace."""
+        before: Dict[Key, Optional[str]] = {}
+        ours: Dict[Key, List[Optional[str]]] = {}
+        for step in self.steps:
+            before.setdefault(step.key, step.old)
+            ours.setdefault(step.key, []).append(step.new)
+        return tuple(Restore(*key, before[key], frozenset(ours[key])) for key in before)
+
+    def standing(self) -> Tuple[Restore, ...]:
+        """The same once every step is done: without the keys that hold again what they held before."""
+        last = {step.key: step.new for step in self.steps}
+        return tuple(restore for restore in self.restores() if not same(last[restore.key], restore.value))
+
+
+@dataclass(frozen=True)
+class Restore:
+    """The value that a key had, and what we may have put there instead."""
+
+    who: str
+    name: str
+    value: Optional[str]
+    ours: FrozenSet[Optional[str]]
+
+    @property
+    def key(self) -> Key:
+        """What it concerns."""
+        return self.who, self.name
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A key that somebody changed since: left as it is."""
+
+    who: str
+    name: str
+    ours: Optional[str]
+    found: Optional[str]
+
+    def __str__(self) -> str:
+        return f"{self.who} {self.name}: found {_shown(self.found)} instead of our {_shown(self.ours)}, left as it is"
+
+
+@dataclass(frozen=True)
+class RestorePlan:
+    """The steps that take a change back, and what they leave alone."""
+
+    steps: Tuple[Step, ...]
+    restores: Tuple[Restore, ...]
+    drift: Tuple[Drift, ...] = ()
+
+
+def plan_change(
+    current: Sequence[ConfigEntry],
+    target: str,
+    settings: Mapping[str, object],
+    release: Release,
+    places: Sequence[Place],
+    sources: Optional[Mapping[int, Sources]] = None,
+    version: Optional[Version] = None,
+) -> ChangePlan:
+    """Decide the steps. `sources` are what the covered OSDs say (None: not asked), `version` the oldest that they run.
+
+    Raises InputError: a target that covers no running OSD, settings that the release refuses or ignores, and anything
+    that would defeat the write, because it outranks the target (a finer entry, or the OSD's own ceph.conf).
+    """
+    where = Target.parse(target)
+    who = str(where)
+    over = [place for place in places if where.covers(place)]
+    running = [place for place in over if place.up]
+    if not running:
+        raise InputError("target", f"`{target}`, which covers no running OSD", "a target that covers one")
+    wanted = _wanted(settings, release, version)
+    refuse_late(where, wanted)
+    warnings = [f"osd.{place.osd} is down: it follows when it starts, unchecked" for place in over if not place.up]
+    warnings += [f"{name} takes effect when the OSD restarts" for name in wanted if KNOBS[name].change == "restart"]
+    now = Database(current)
+    warnings += unset_under_custom(now, running)
+
+    own = {entry.name: entry.value for entry in current if entry.who == who}
+    dropped = [name for name in MCLOCK_NINE if name in own] if wanted.get(PROFILE, "custom") != "custom" else []
+    expected = {name: value for name, value in wanted.items() if KNOBS[name].change != "restart"}
+    if PROFILE in wanted and wanted[PROFILE] != "custom" and release.units == "fraction":
+        expected.update(format_settings(release.profiles[wanted[PROFILE]], release))
+
+    # the profile last: what stands in its way goes in the order in which it is safely removed
+    decided = {**{name: value for name, value in {**wanted, **expected}.items() if name != PROFILE}, **expected}
+    after = _after(current, who, wanted, dropped)
+    refuse_outranked(after, where, decided, running, sources or {})
+    warnings += refuse_false_start(after, where, decided, [place for place in over if not place.up])
+    changes: Dict[str, Optional[str]] = {**wanted, **dict.fromkeys(dropped)}
+    steps = _forward(who, own, changes, current, places, release)
+    refuse_wandering(current, [(step.who, step.name, step.new) for step in steps], places)
+    touched = {step.who for step in steps if step.name == PROFILE}
+    refuse_asleep(now, release, [place for place in places if any(covers(at, place) for at in touched)])
+    return ChangePlan(
+        who,
+        release.name,
+        tuple(place.osd for place in running),
+        steps,
+        expected,
+        tuple(warnings),
+    )
+
+
+def plan_rereading(
+    current: Sequence[ConfigEntry], target: str, release: Release, places: Sequence[Place]
+) -> ChangePlan:
+    """Decide the steps that make every shard of a target's OSDs read its nine values again, and change nothing else.
+
+    Raises InputError: a target that covers no running OSD, and values asleep under a built-in profile, which wake up.
+    """
+    who = str(Target.parse(target))
+    over = [place for place in places if covers(who, place)]
+    running = [place for place in over if place.up]
+    if not running:
+        raise InputError("target", f"`{target}`, which covers no running OSD", "a target that covers one")
+    now = Database(current)
+    refuse_asleep(now, release, over)
+    touched = touches(now, [who], places, release)
+    steps = [Step(*touch.key, touch.old, touch.new) for touch in touched]
+    steps += _settled([Step(*touch.key, touch.new, touch.old) for touch in touched])
+    refuse_wandering(current, [(step.who, step.name, step.new) for step in steps], places)
+    return ChangePlan(who, release.name, tuple(place.osd for place in running), tuple(steps), {})
+
+
+def plan_restore(
+    current: Sequence[ConfigEntry],
+    restores: Sequence[Restore],
+    places: Sequence[Place],
+    release: Release,
+    doubtful: Iterable[Key] = (),
+    repair: bool = False,
+) -> RestorePlan:
+    """Decide the steps back. `doubtful` keys are written even if they look right: a late write may be under way.
+
+    Where somebody put OSDs under a built-in profile meanwhile, that profile is held at `custom` for as long as the nine
+    values are taken back, and then put back as it was found. With `repair` this is done even if all nine values are
+    gone already: who removed them by hand, profile first, left the schedulers with them.
+    """
+    found: Dict[Key, Optional[str]] = {(entry.who, entry.name): entry.value for entry in current}
+    doubtful = set(doubtful)
+    kept, drift = [], []
+    for restore in restores:
+        now = found.get(restore.key)
+        ours = any(same(now, value) for value in restore.ours)
+        if ours or same(now, restore.value):
+            kept.append(restore)
+        else:
+            drift.append(Drift(restore.who, restore.name, _one(restore.ours), now))
+
+    def writes(items: Iterable[Restore]) -> List[Step]:
+        differing = [item for item in items if not same(found.get(item.key), item.value) or item.key in doubtful]
+        return [Step(*item.key, found.get(item.key), item.value) for item in differing]
+
+    nine = [item for item in kept if item.name in MCLOCK_NINE]
+    changing = list(reversed(writes(nine)))
+    holds = _holds(current, {item.who for item in (nine if repair else changing)}, places)
+    apart = {PROFILE, OVERRIDE, *MCLOCK_NINE, *BANDWIDTHS}
+    steps = writes(reversed([item for item in kept if item.name not in apart]))
+    steps += _settled(writes(item for item in kept if item.name == OVERRIDE))
+    for key, value in holds.items():
+        steps.append(Step(*key, value, "custom"))
+        found[key] = "custom"
+    steps += changing
+    profiles = {item.key: item for item in kept if item.name == PROFILE}
+    for key, value in holds.items():
+        # a profile that is ours goes back to what it was before us, another's to what it was just now
+        own = profiles.get(key)
+        profiles[key] = own or Restore(*key, value, frozenset({"custom"}))
+    let_go = writes(profiles.values())
+    capacities = {item.key: item for item in kept if item.name in BANDWIDTHS}
+    pending = {key for key, item in capacities.items() if not same(found.get(key), item.value)}
+    built_in = [step.who for step in let_go if step.new != "custom"]
+    for touch in touches(Database(current), built_in, places, release, pending=pending):
+        steps.append(Step(*touch.key, touch.old, touch.new))
+        found[touch.key] = touch.new
+        own = capacities.get(touch.key)
+        capacities[touch.key] = own or Restore(*touch.key, touch.old, frozenset({touch.new}))
+    steps += _settled(let_go)
+    steps += _settled(writes(capacities.values()))
+    last = {**profiles, **capacities}
+    rest = [item for item in kept if item.key not in last]
+    return RestorePlan(tuple(steps), (*last.values(), *rest), tuple(drift))
+
+
+def _wanted(settings: Mapping[str, object], release: Release, version: Optional[Version]) -> Dict[str, str]:
+    """Texts as the monitors keep them, complete, in the order to write them."""
+    checked: Settings = check_settings(settings, release, version=version)
+    if not checked:
+        raise InputError("settings", "nothing to set", "at least one knob")
+    for name in checked:
+        scope = KNOBS[name].scope
+        if scope != "osd" or KNOBS[name].change == "moves data":
+            found = "a property of pools" if scope == "pool" else f"an option of {scope}"
+            raise InputError(name, found, "a knob of the OSDs alone; set this one by hand")
+    if any(name in checked for name in MCLOCK_NINE):
+        checked[PROFILE] = "custom"
+    elif checked.get(PROFILE) == "custom":
+        raise InputError(
+            PROFILE, "custom alone", "the nine mClock values beside it (unset ones become 0/1/0 at a restart)"
+        )
+    texts = format_settings(checked, release)
+    first = [PROFILE, *MCLOCK_NINE, OVERRIDE]
+    return {name: texts[name] for name in [*first, *(name for name in texts if name not in first)] if name in texts}
+
+
+def _forward(
+    who: str,
+    own: Mapping[str, str],
+    changes: Mapping[str, Optional[str]],
+    current: Sequence[ConfigEntry],
+    places: Sequence[Place],
+    release: Release,
+) -> Tuple[Step, ...]:
+    """Custom, nine values, the profile as wanted, the rest. Keys that hold their value already are left out."""
+    now: Dict[Key, Optional[str]] = {(who, name): value for name, value in own.items()}
+
+    def writes(values: Mapping[Key, Optional[str]]) -> List[Step]:
+        steps = [Step(*key, now.get(key), value) for key, value in values.items() if not same(now.get(key), value)]
+        now.update(values)
+        return steps
+
+    nine: Dict[Key, Optional[str]] = {(who, name): changes[name] for name in MCLOCK_NINE if name in changes}
+    holds = _holds(current, {who}, places) if any(not same(now.get(key), nine[key]) for key in nine) else {}
+    now.update(holds)
+    held, changing = writes(dict.fromkeys(holds, "custom")), writes(nine)
+    wanted = {(who, PROFILE): changes[PROFILE]} if PROFILE in changes else {}
+    # a finer section's profile was only held; the target's own is as wanted by now
+    let_go = writes({**wanted, **{key: value for key, value in holds.items() if key[0] != who}})
+    built_in = [step.who for step in let_go if step.new != "custom"]
+    touched = touches(Database(current), built_in, places, release, avoid=list(changes))
+    steps = [*held, *changing, *writes({touch.key: touch.new for touch in touched})]
+    steps += _settled(let_go) if changing else let_go
+    steps += _settled(writes({touch.key: touch.old for touch in touched}))
+    steps += writes({(who, name): text for name, text in changes.items() if name not in (PROFILE, *MCLOCK_NINE)})
+    return tuple(steps)
+
+
+def _settled(steps: Sequence[Step]) -> List[Step]:
+    """Steps that end one state together: the OSDs are waited for before the first, not for each other."""
+    return [replace(step, settled=not at) for at, step in enumerate(steps)]
+
+
+def _after(current: Sequence[ConfigEntry], who: str, wanted: Mapping[str, str], dropped: Sequence[str]) -> Database:
+    """The database as it will be."""
+    others = [entry for entry in current if entry.who != who or entry.name not in {*wanted, *dropped}]
+    return Database([*others, *(ConfigEntry(who, name, value) for name, value in wanted.items())])
+
+
+def _holds(
+    current: Sequence[ConfigEntry], sections: Iterable[str], places: Sequence[Place]
+) -> Dict[Key, Optional[str]]:
+    """Where `custom` has to stand, so that every OSD under these sections is under it: key -> value found there.
+
+    Also those that are down: one that started meanwhile under a built-in profile would have keys removed at `osd`.
+    """
+    found = {(entry.who, entry.name): entry.value for entry in current if entry.name == PROFILE}
+    held = Database(current)
+    holds: Dict[Key, Optional[str]] = {}
+    for who in sorted(sections):
+        section = section_of(who)
+        if section is None:
+            continue
+        for place in places:
+            if not section.covers(place) or held.profile(place) == "custom":
+                continue
+            decides = held.winner(PROFILE, place)
+            finer = section_of(decides.who) if decides is not None else None
+            # a wider entry is outranked by one in our own section, which touches no other OSD
+            at = decides.who if decides is not None and finer is not None and finer.rank >= section.rank else who
+            key = (at, PROFILE)
+            holds[key] = found.get(key)
+            held.put(ConfigEntry(*key, "custom"))
+    return holds
+
+
+def _one(values: Iterable[Optional[str]]) -> Optional[str]:
+    """Of several values that were ours, the one to name."""
+    return next((value for value in values if value not in (None, "custom")), next(iter(values), None))
+
+
+def _shown(value: Optional[str]) -> str:
+    return "no entry" if value is None else value

@@ -1,0 +1,212 @@
+"""The rules that stop a trial: what must not happen while settings are tried on a live cluster.
+
+Two kinds of rules. States of the cluster (an OSD down, inactive PGs, slow operations, HEALTH_ERR, an OSD or a pool that
+became nearly full) count where they are worse than they were just before the trial. Hard objectives on clients count
+where they are broken grossly: by a factor of the bound, and clearly worse than the baseline too, since a baseline that
+misses its bound is why people tune. Background work that is too slow for half a minute hurts nobody, so its objectives
+stop no trial.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, FrozenSet, List, Mapping, Optional
+
+from ceph_tuner.core.goals.slo import Objective, Slo, evaluate
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.sample import clients_wait
+
+HEALTH_ERR = "HEALTH_ERR"
+
+NEAR_FULL = frozenset(
+    ("OSD_NEARFULL", "OSD_BACKFILLFULL", "OSD_FULL", "POOL_NEAR_FULL", "POOL_BACKFILLFULL", "POOL_FULL")
+)
+"""Health checks of Ceph that say that space runs out."""
+
+WAITING = "clients wait, and no operation of theirs ends"
+
+TOLERANCE = 0.05
+"""Share by which a hard objective that the settings in force miss may get worse in a trial."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """The cluster at one moment, as the guard needs it; a metric that was not seen is absent."""
+
+    at: float
+    health: str
+    values: Mapping[str, float] = field(default_factory=dict)
+    words: str = ""
+    """What Ceph says about its health, for people."""
+    checks: FrozenSet[str] = frozenset()
+    """Names of the health checks that are raised and not muted; empty as well where nobody looked."""
+
+
+def must_hold(slo: Slo, baseline: Mapping[str, float], tolerance: float = TOLERANCE) -> Dict[Objective, float]:
+    """Hard objective -> the bound that no trial may be beyond.
+
+    It is the objective's own where the settings in force keep it; where they miss it, what they give is, with the
+    tolerance.
+    """
+    held: Dict[Objective, float] = {}
+    for verdict in evaluate(slo, baseline, baseline):
+        if verdict.objective.hard and verdict.bound is not None and verdict.seen is not None:
+            worse = 1 + tolerance if verdict.objective.comparison == "<=" else 1 - tolerance
+            held[verdict.objective] = verdict.bound if verdict.met else verdict.seen * worse
+    return held
+
+
+def broken(slo: Slo, baseline: Mapping[str, float], means: Mapping[str, float]) -> List[Objective]:
+    """Give the hard objectives that a window broke although it had to hold them."""
+    return beyond(must_hold(slo, baseline), means, clients_wait(means, baseline))
+
+
+def beyond(held: Mapping[Objective, float], means: Mapping[str, float], waiting: bool = False) -> List[Objective]:
+    """Give the objectives whose bound (`must_hold`) a window is beyond.
+
+    What the window did not see is not known to be, unless the clients wait (`clients_wait`): a latency that no
+    operation ends to show is beyond every bound.
+    """
+
+    def is_beyond(objective: Objective, bound: float) -> bool:
+        if objective.metric not in means:
+            return waiting and objective.metric.startswith("client.")
+        return objective.margin(means[objective.metric], bound) < 0
+
+    return [objective for objective, bound in held.items() if is_beyond(objective, bound)]
+
+
+class Streaks:
+    """How often in a row each rule was seen broken."""
+
+    def __init__(self) -> None:
+        self._counts: Dict[str, int] = {}
+
+    def count(self, rule: str, broken: bool) -> int:
+        """One more in a row, or none."""
+        self._counts[rule] = self._counts.get(rule, 0) + 1 if broken else 0
+        return self._counts[rule]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is too much. `patience` is how many sights in a row must show it.
+
+    PGs get more of it: the mgr's view of them is up to 5 s old, so that peering which ended before the trial (an OSD
+    that came back) may still be shown some seconds into it. So do clients: percentiles of a few seconds are coarse.
+    """
+
+    gross: float = 2.0
+    worse_than_baseline: float = 1.25
+    patience: int = 2
+    patience_pgs: int = 4
+    patience_clients: int = 3
+    blind: int = 3
+    """Failed looks in a row after which a trial is not safe any more."""
+    patience_laggy: Optional[int] = None
+    """Of laggy PGs; None: they stop nothing."""
+    slow_ops: float = 0.0
+    """Slow operations beyond those before that are borne."""
+
+    def __post_init__(self) -> None:
+        if not self.gross > 1 or not self.worse_than_baseline >= 1:
+            raise ValueError(
+                f"gross (={self.gross}) must be above 1, worse_than_baseline (={self.worse_than_baseline}) at least 1"
+            )
+        if min(self.patience, self.patience_pgs, self.patience_clients, self.blind) < 1:
+            raise ValueError(
+                f"patience (={self.patience}, of PGs ={self.patience_pgs}, of clients ={self.patience_clients}) "
+                f"and blind (={self.blind}) must be at least 1"
+            )
+        if (self.patience_laggy is not None and self.patience_laggy < 1) or not self.slow_ops >= 0:
+            raise ValueError(
+                f"patience_laggy (={self.patience_laggy}) must be at least 1, slow_ops (={self.slow_ops}) at least 0"
+            )
+
+
+@dataclass(frozen=True)
+class Breach:
+    """Why a trial was stopped."""
+
+    rule: str
+    reason: str
+
+
+class Guard:
+    """Watches one trial. Feed it every sight; it answers with a breach once there is one."""
+
+    def __init__(
+        self,
+        slo: Slo,
+        baseline: Mapping[str, float],
+        before: Sight,
+        limits: Optional[Limits] = None,
+        streaks: Optional[Streaks] = None,
+    ) -> None:
+        self._slo, self._baseline, self._before = slo, baseline, before
+        self._usual = {**before.values, **baseline}
+        self._limits = limits or Limits()
+        self._streaks = streaks or Streaks()
+
+    def watch(self, sight: Optional[Sight]) -> Optional[Breach]:
+        """Take a sight (None: the cluster did not answer) and say whether the trial must end."""
+        if self._streaks.count("blind", sight is None) >= self._limits.blind:
+            return Breach("blind", f"the cluster did not answer {self._limits.blind} times in a row")
+        if sight is None:
+            return None
+        return self._health(sight) or self._states(sight) or self._objectives(sight)
+
+    def _health(self, sight: Sight) -> Optional[Breach]:
+        if sight.health == HEALTH_ERR and self._before.health != HEALTH_ERR:
+            return Breach("health", f"the cluster went to HEALTH_ERR {sight.words}".rstrip())
+        fuller = sorted((sight.checks - self._before.checks) & NEAR_FULL)
+        if fuller:
+            return Breach("near-full", f"{', '.join(fuller)} {'were' if len(fuller) > 1 else 'was'} raised")
+        return None
+
+    def _states(self, sight: Sight) -> Optional[Breach]:
+        # a down OSD is certain at once; the others may pass within seconds
+        limits = self._limits
+        breaches = []
+        for name, words, patience, borne in (
+            ("osds.down", "OSDs down", 1, 0.0),
+            ("pgs.inactive", "inactive PGs", limits.patience_pgs, 0.0),
+            ("ops.slow", "slow operations", limits.patience, limits.slow_ops),
+            ("pgs.laggy", "laggy PGs", limits.patience_laggy, 0.0),
+        ):
+            if name not in sight.values:
+                # the streak stays as it is
+                continue
+            now, before = sight.values[name], self._before.values.get(name, 0.0)
+            streak = self._streaks.count(name, patience is not None and now > before + borne)
+            if patience is not None and streak >= patience:
+                more = f", {borne:g} more are borne" if borne else ""
+                breaches.append(Breach(name, f"{now:g} {words}, {before:g} before the trial{more}"))
+        return breaches[0] if breaches else None
+
+    def _objectives(self, sight: Sight) -> Optional[Breach]:
+        waiting = clients_wait(sight.values, self._usual)
+        for objective in self._slo.objectives:
+            if not objective.hard or not objective.metric.startswith("client."):
+                continue
+            seen = sight.values.get(objective.metric)
+            baseline = self._baseline.get(objective.metric)
+            bound = objective.bound.resolve(baseline)
+            if bound is None or (seen is None and not (waiting and objective.metric in self._usual)):
+                continue
+            beyond = seen is None or self._beyond(objective.comparison, seen, bound, baseline)
+            if self._streaks.count(objective.text, beyond) >= self._limits.patience_clients:
+                if seen is None:
+                    return Breach("slo", f"{objective.metric} is not seen: {WAITING}")
+                unit = METRICS[objective.metric].unit
+                return Breach(
+                    "slo",
+                    f"{objective.metric} at {seen:.4g} {unit}, more than {self._limits.gross:g} times off {bound:.4g}",
+                )
+        return None
+
+    def _beyond(self, comparison: str, seen: float, bound: float, baseline: Optional[float]) -> bool:
+        gross, worse = self._limits.gross, self._limits.worse_than_baseline
+        if comparison == "<=":
+            return seen > bound * gross and (baseline is None or seen > baseline * worse)
+        return seen < bound / gross and (baseline is None or seen < baseline / worse)

@@ -1,0 +1,311 @@
+"""Which settings are better: one number for a measurement, and a choice that luck does not decide.
+
+The loss of a measurement is
+
+    sum over objectives of  priority x (weight x log(1 + violation) - 0.1 x headroom / (1 + headroom))
+
+violation and headroom being the margin outside and inside the bound as a share of the bound, weight 10 for hard
+objectives and 1 for soft ones. It falls wherever a margin grows: first hard violations go, then soft ones, then
+headroom is gathered, each unit of it worth less than the one before.
+
+The choice among settings that were measured has four steps, none of which a single lucky window passes:
+
+1. What was measured again comes before what was measured once.
+2. Each is ranked by its upper bound: its means over repeats, moved against it by what chance may have added to them
+   (`CHANCE` deviations). How far windows of the same settings differ is learnt from all repeats together, without what
+   a round has in common for all of them; `WINDOW_NOISE` counts as much as `NOISE_FREEDOM` repeats.
+3. Of those whose means differ from the first one's by less than is worth a write (`LEAST_GAIN`), the steadiest wins:
+   the one whose worst window, with the deviation inside of it, has the smallest loss. There headroom beyond half of
+   the bound counts for nothing: that a rate is ten times its floor instead of five says nothing of steadiness.
+4. Of those that are as good as that one in each objective, but for what windows of the same settings differ by, the one
+   that moves the fewest knobs wins: what a knob does that shows nothing under this load may show under another.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.core.goals.slo import Objective, Slo, Verdict, all_met, evaluate
+from ceph_tuner.core.measure.metrics import METRICS
+
+HARD_WEIGHT, SOFT_WEIGHT, HEADROOM_WEIGHT = 10.0, 1.0, 0.1
+
+UNSEEN_VIOLATION = 1.0
+"""An objective whose metric was not seen counts as missed by its whole bound: silence must not win."""
+
+LOSS_CEILING = 1e6
+
+LEAST_GAIN = {True: 0.5, False: 0.02}
+"""Fall of the loss that is worth a write, while a hard objective is missed (5% of its bound) and while all are kept.
+Windows repeat to about 10% (docs/ceph-behaviour.md), means of two to about 7%."""
+
+WINDOW_NOISE, NOISE_FREEDOM = 0.1, 2.0
+"""Deviation between windows of the same settings, as a share, and the repeats that this experience counts for."""
+
+ENOUGH = 0.5
+"""Headroom, as a share of the bound, of which more does not decide between settings that are alike by their means."""
+
+CHANCE = 1.28
+"""Deviations of the upper bound: chance alone exceeds it once in ten."""
+
+
+def loss(verdicts: Sequence[Verdict]) -> float:
+    """Give the loss of a measurement; finite, smaller is better."""
+    return _total(verdicts, HARD_WEIGHT)
+
+
+def preference(verdicts: Sequence[Verdict]) -> float:
+    """Give the loss without what hard objectives are missed by: what is left to wish for where all of them hold."""
+    return _total(verdicts, 0.0)
+
+
+def weighed(
+    objective: Objective,
+    margin: Any,
+    hard_weight: float,
+    log1p: Callable[[Any], Any] = math.log1p,
+    larger: Callable[[Any, Any], Any] = max,
+) -> Any:
+    """Give one objective's part of the loss. With numpy's `log1p` and `maximum` the margin may be an array."""
+    violation, headroom = larger(0.0, -margin), larger(0.0, margin)
+    weight = hard_weight if objective.hard else SOFT_WEIGHT
+    # headroom / (1 + headroom), written so that an infinite headroom gives 1
+    gathered = 1.0 - 1.0 / (1.0 + headroom)
+    return objective.priority * (weight * log1p(violation) - HEADROOM_WEIGHT * gathered)
+
+
+def _total(verdicts: Sequence[Verdict], hard_weight: float, most: float = math.inf) -> float:
+    """The loss by this weight; what lies inside a bound by more than `most` counts as no more than that."""
+    margins = [-UNSEEN_VIOLATION if verdict.margin is None else min(verdict.margin, most) for verdict in verdicts]
+    parts = (weighed(verdict.objective, margin, hard_weight) for verdict, margin in zip(verdicts, margins))
+    return float(min(sum(parts), LOSS_CEILING))
+
+
+def rank(verdicts: Sequence[Verdict]) -> Tuple[bool, float]:
+    """Order measurements: those that keep every hard objective come first, then the smaller loss."""
+    return not all_met(list(verdicts), hard_only=True), loss(verdicts)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Something that was measured, once or more often: settings under a label, and the mean of each metric."""
+
+    label: str
+    means: Mapping[str, float]
+    repeats: int
+    windows: Tuple[Mapping[str, float], ...] = ()
+    """Means of each repeat, in the order of the rounds."""
+    spreads: Tuple[Mapping[str, float], ...] = ()
+    """Deviations inside of each repeat, where they are known."""
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise ValueError(f"repeats (={self.repeats}) must be at least 1")
+
+    def worst(self, slo: Slo) -> Dict[str, float]:
+        """Give the worst that a window showed of each objective's metric, the deviation inside of it included."""
+        found = dict(self.means)
+        for objective in slo.objectives:
+            name, sign = objective.metric, 1.0 if objective.comparison == "<=" else -1.0
+            spreads = self.spreads or ({},) * len(self.windows)
+            seen = [
+                sign * window[name] + spread.get(name, 0.0)
+                for window, spread in zip(self.windows, spreads)
+                if name in window
+            ]
+            if seen:
+                found[name] = max(0.0, sign * max(seen))
+        return found
+
+
+def candidate(
+    label: str, measured: Sequence[Mapping[str, float]], spreads: Sequence[Mapping[str, float]] = ()
+) -> Candidate:
+    """Average repeats, metric by metric; a metric counts only where every repeat saw it."""
+    if not measured:
+        raise ValueError(f"{label} was not measured")
+    names = set(measured[0]).intersection(*(set(values) for values in measured[1:]))
+    means = {name: sum(values[name] for values in measured) / len(measured) for name in sorted(names)}
+    return Candidate(label, means, len(measured), tuple(measured), tuple(spreads))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The winner among candidates, and whether it is worth writing."""
+
+    winner: Candidate
+    verdicts: Tuple[Verdict, ...]
+    in_force: Candidate
+    better: bool
+    reason: str
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    """Objectives' metrics -> what the winner's mean may be where chance was kind to it."""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form, for programs."""
+        return {
+            "winner": self.winner.label,
+            "better": self.better,
+            "reason": self.reason,
+            "repeats": self.winner.repeats,
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "upper_bounds": dict(self.bounds),
+        }
+
+
+def choose(
+    slo: Slo,
+    baseline: Mapping[str, float],
+    in_force: Candidate,
+    candidates: Sequence[Candidate],
+    moved: Mapping[str, int] = {},
+) -> Choice:
+    """Choose by the upper bounds over repeats, by steadiness, and by how little is moved; never the luckiest window.
+
+    `moved`: how many knobs the settings under a label move from what is in force.
+
+    What is in force stays unless a hard objective more is kept, or the loss falls by more than noise makes it; and
+    unless the winner's upper bound is still better than what is in force.
+    """
+    noise = window_noise([in_force, *candidates])
+    now = evaluate(slo, in_force.means, baseline)
+    missed_now, best_now = rank(now)
+
+    def by_mean(entry: Candidate) -> Tuple[bool, float]:
+        return rank(evaluate(slo, entry.means, baseline))
+
+    def bounded(entry: Candidate) -> Dict[str, float]:
+        return _bounds(slo, entry, noise, in_force.repeats)
+
+    def by_bound(entry: Candidate) -> Tuple[bool, float]:
+        return rank(evaluate(slo, {**entry.means, **bounded(entry)}, baseline))
+
+    again = min(2, max(entry.repeats for entry in [in_force, *candidates]))
+    promising = [
+        entry
+        for entry in candidates
+        if entry.repeats >= again and entry.label != in_force.label and by_mean(entry) < (missed_now, best_now)
+    ]
+    if not promising:
+        return Choice(in_force, tuple(now), in_force, False, "nothing measured better than the settings in force")
+    first = min(promising, key=lambda entry: (by_bound(entry), entry.label))
+    (missed, loss_of_first), bound_kept = by_mean(first), by_bound(first)[0]
+    alike = [
+        entry
+        for entry in promising
+        if by_mean(entry)[0] == missed
+        and by_bound(entry)[0] == bound_kept
+        and by_mean(entry)[1] <= loss_of_first + LEAST_GAIN[missed]
+    ]
+
+    def unsteady(entry: Candidate) -> float:
+        return _total(evaluate(slo, entry.worst(slo), baseline), HARD_WEIGHT, ENOUGH)
+
+    steadiest = min(alike, key=lambda entry: (unsteady(entry), by_bound(entry), entry.label))
+    as_good = [entry for entry in alike if _as_good(slo, baseline, entry, steadiest, noise)]
+    winner = min(as_good, key=lambda entry: (moved.get(entry.label, 0), unsteady(entry), by_bound(entry), entry.label))
+    best = by_mean(winner)[1]
+    better = missed < missed_now or best + LEAST_GAIN[missed] < best_now
+    better = better and by_bound(winner)[1] < best_now
+    verdicts = evaluate(slo, winner.means, baseline)
+    reason = _reason(verdicts, now) if better else "no better than the settings in force by more than the noise"
+    if better and winner is not steadiest:
+        counts = [moved.get(entry.label, 0) for entry in (winner, steadiest)]
+        reason += f"; knobs moved: {counts[0]}, by {steadiest.label}, which is as good, {counts[1]}"
+    elif better and winner is not first:
+        reason += f"; {_steadier(slo, baseline, winner, first)}"
+    return Choice(winner, tuple(verdicts), in_force, better, reason, bounded(winner))
+
+
+def window_noise(candidates: Sequence[Candidate]) -> Dict[str, float]:
+    """Give the deviation between windows of the same settings, as a share, for metrics that repeats tell it of.
+
+    Residuals of the logarithms after means of settings and rounds: what drifts for all of them alike is no noise.
+    """
+    rounds = max((len(entry.windows) for entry in candidates), default=0)
+    repeated = [entry.windows for entry in candidates if len(entry.windows) == rounds]
+    freedom = (len(repeated) - 1) * (rounds - 1)
+    if rounds < 2 or freedom < 1:
+        return {}
+    found = {}
+    for name in sorted(set.intersection(*(set(window) for windows in repeated for window in windows))):
+        if all(window[name] > 0 for windows in repeated for window in windows):
+            squares = _squares([[math.log(window[name]) for window in windows] for windows in repeated])
+            found[name] = math.sqrt((NOISE_FREEDOM * WINDOW_NOISE**2 + squares) / (NOISE_FREEDOM + freedom))
+    return found
+
+
+def _squares(table: List[List[float]]) -> float:
+    """Sum of squared residuals of a table after its rows' and columns' means."""
+    rows = [math.fsum(row) / len(row) for row in table]
+    columns = [math.fsum(column) / len(column) for column in zip(*table)]
+    mean = math.fsum(rows) / len(rows)
+    return math.fsum(
+        (value - row_mean - column_mean + mean) ** 2
+        for row, row_mean in zip(table, rows)
+        for value, column_mean in zip(row, columns)
+    )
+
+
+def _bounds(slo: Slo, entry: Candidate, noise: Mapping[str, float], others: int) -> Dict[str, float]:
+    """Objectives' metrics, moved against the entry by what chance may have added to it and to what it is up against."""
+    reach = CHANCE * math.sqrt(1.0 / entry.repeats + 1.0 / others)
+    found = {}
+    for objective in slo.objectives:
+        if objective.metric in entry.means:
+            away = reach * noise.get(objective.metric, WINDOW_NOISE) * (1.0 if objective.comparison == "<=" else -1.0)
+            found[objective.metric] = entry.means[objective.metric] * math.exp(away)
+    return found
+
+
+def _as_good(
+    slo: Slo, baseline: Mapping[str, float], entry: Candidate, other: Candidate, noise: Mapping[str, float]
+) -> bool:
+    """Whether no objective's margin is smaller by more than the noise, in the means and in the worst windows."""
+
+    def margins(values: Mapping[str, float]) -> List[Tuple[str, float]]:
+        verdicts = evaluate(slo, values, baseline)
+        return [(verdict.objective.metric, min(verdict.margin or 0.0, ENOUGH)) for verdict in verdicts]
+
+    return all(
+        margin >= best - noise.get(metric, WINDOW_NOISE)
+        for values, of_other in ((entry.means, other.means), (entry.worst(slo), other.worst(slo)))
+        for (metric, margin), (_, best) in zip(margins(values), margins(of_other))
+    )
+
+
+def _steadier(slo: Slo, baseline: Mapping[str, float], winner: Candidate, first: Candidate) -> str:
+    """Say in which metric the winner's worst is most of all better."""
+    own, other = evaluate(slo, winner.worst(slo), baseline), evaluate(slo, first.worst(slo), baseline)
+    gains = [
+        (min(one.margin or 0.0, ENOUGH) - min(two.margin or 0.0, ENOUGH), one, two) for one, two in zip(own, other)
+    ]
+    _, one, two = max(gains, key=lambda entry: entry[0])
+    unit = METRICS[one.objective.metric].unit
+    shown = f"{one.objective.metric} at worst {one.seen or 0.0:.4g} against {two.seen or 0.0:.4g} {unit}"
+    return f"steadier than {first.label}, which is as good by its mean ({shown})"
+
+
+def finalists(slo: Slo, baseline: Mapping[str, float], candidates: Sequence[Candidate], count: int) -> List[Candidate]:
+    """Give the best candidates by their means so far: those worth measuring again."""
+    return sorted(candidates, key=lambda entry: (rank(evaluate(slo, entry.means, baseline)), entry.label))[:count]
+
+
+def best_of(slo: Slo, baseline: Mapping[str, float], candidates: Sequence[Candidate]) -> Optional[Candidate]:
+    """Give the best candidate, or None where there is none."""
+    found = finalists(slo, baseline, candidates, 1)
+    return found[0] if found else None
+
+
+def _reason(verdicts: Sequence[Verdict], before: Sequence[Verdict]) -> str:
+    gained = [v.objective.metric for v, b in zip(verdicts, before) if v.met and not b.met]
+    still = [v.objective.metric for v in verdicts if not v.met]
+    if gained and not still:
+        return f"meets {' and '.join(gained)}, which the settings in force miss"
+    if gained:
+        return f"meets {' and '.join(gained)}; still misses {' and '.join(still)}"
+    if still:
+        return f"closer to the bounds, but still misses {' and '.join(still)}"
+    return "keeps every objective with more headroom"

@@ -1,0 +1,39 @@
+"""The objectives that a cluster keeps itself, as `ceph tuner slo set` writes them."""
+
+from __future__ import annotations
+
+from typing import Dict, Optional
+
+from ceph_tuner.core.bounded import MISREAD, read_json
+from ceph_tuner.core.ceph.ports import Store
+from ceph_tuner.core.errors import InputError, Malformed
+from ceph_tuner.core.goals.slo import Slo, parse_slo
+
+SLO_KEY = "slo"
+BASELINE = "slo/baseline"
+"""What relative bounds refer to, metric by metric: it must not follow every change that is kept."""
+
+
+def stored_slo(store: Store) -> Optional[Slo]:
+    """None where it keeps none. Raises InputError where they cannot be read."""
+    text = store.get(SLO_KEY)
+    if not text:
+        return None
+    try:
+        document = read_json(text, "the stored SLO")
+    except Malformed as fault:
+        raise InputError("the stored SLO", fault.found, "`ceph tuner slo rm all`, then set it anew") from None
+    return parse_slo(document, place=_place)
+
+
+def stored_baseline(store: Store) -> Dict[str, float]:
+    """What relative bounds refer to, as far as the plugin has seen it."""
+    try:
+        stored = read_json(store.get(BASELINE) or "{}", BASELINE)
+        return {str(name): float(value) for name, value in stored.items()}
+    except MISREAD:
+        return {}
+
+
+def _place(*keys: object) -> str:
+    return ".".join(["the stored SLO", *map(str, keys)])

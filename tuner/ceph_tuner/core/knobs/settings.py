@@ -1,0 +1,200 @@
+"""Settings as a whole: what no single knob can see of itself.
+
+Reading, checking and comparing values for several knobs at once; the types live in `releases.py` and are
+passed on from here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Callable, Dict, List, Mapping, Optional, Tuple
+
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import CLASSES, KNOBS, MCLOCK_NINE, PROFILE, knob, unmet_needs
+from ceph_tuner.core.knobs.releases import Release, Settings, Value, Version
+
+__all__ = [
+    "CLASSES",
+    "MCLOCK_NINE",
+    "PROFILE",
+    "Place",
+    "Release",
+    "Settings",
+    "Value",
+    "check_settings",
+    "fitting_reservations",
+    "format_settings",
+    "moved_knobs",
+    "notes_on",
+    "parse_settings",
+    "reservation_sum",
+    "same",
+    "same_value",
+    "settings_in_force",
+    "shares",
+]
+
+Place = Callable[..., str]
+"""Names a place by its keys: `place("settings", "osd_max_scrubs")` gives `file.yaml:12 settings.osd_max_scrubs`."""
+
+_SUM_TOLERANCE = 1e-6
+"""Nine values with six decimals each may miss 1 by their rounding."""
+
+
+def dotted(*keys: object) -> str:
+    """Name a place by its keys alone, where there is no file."""
+    return ".".join(str(key) for key in keys)
+
+
+def same_value(one: str, other: str) -> bool:
+    """Whether two texts are one value: Ceph writes `0.5` as `0.500000` here and `0.50000000000000000` there."""
+    if one == other:
+        return True
+    try:
+        return abs(float(one) - float(other)) <= 1e-6
+    except ValueError:
+        return False
+
+
+def same(one: Optional[str], other: Optional[str]) -> bool:
+    """`same_value`, where None stands for no entry."""
+    if one is None or other is None:
+        return one is other
+    return same_value(one, other)
+
+
+def shares(settings: Mapping[str, Value]) -> Dict[str, Tuple[float, int, float]]:
+    """(reservation, weight, limit) by class. All nine values must be there."""
+    found: Dict[str, Tuple[float, int, float]] = {}
+    for service_class in CLASSES:
+        reservation, weight, limit = (
+            settings[f"osd_mclock_scheduler_{service_class}_{part}"] for part in ("res", "wgt", "lim")
+        )
+        found[service_class] = (float(reservation), int(weight), float(limit))
+    return found
+
+
+def moved_knobs(settings: Mapping[str, Value], in_force: Mapping[str, Value]) -> int:
+    """How many knobs these settings move from what is in force; a built-in profile is one."""
+    if settings.get(PROFILE, "custom") != "custom":
+        return 1
+    return sum(
+        name not in in_force or not same_value(str(value), str(in_force[name]))
+        for name, value in settings.items()
+        if name != PROFILE
+    )
+
+
+def reservation_sum(settings: Mapping[str, Value]) -> float:
+    """Sum of the three reservations; Ceph does not check it (20.2.3's own profiles sum to 1.05)."""
+    return sum(reservation for reservation, _, _ in shares(settings).values())
+
+
+def fitting_reservations(settings: Mapping[str, Value]) -> Settings:
+    """All nine values with reservations that a custom profile may have: 20.2.3's own profiles sum to 1.05.
+
+    On a saturated OSD they are kept in proportion, so in proportion they are lowered, to whole hundredths.
+    """
+    total = reservation_sum(settings)
+    names = [name for name in MCLOCK_NINE if name.endswith("_res")]
+    fitting = {name: math.floor(100 * float(settings[name]) / total) / 100 for name in names} if total > 1 else {}
+    return {**settings, **fitting}
+
+
+def check_settings(
+    settings: Mapping[str, object],
+    release: Release,
+    place: Place = dotted,
+    effective: bool = True,
+    version: Optional[Version] = None,
+) -> Settings:
+    """Check settings that are to be written. Return them as the monitors will keep them, in the order to write them.
+
+    Every knob is known, within its range, and honoured by the release (unless `effective` is false), at its newest
+    version unless one is named; the nine values come together or not at all; the reservations sum to at most 1; a limit
+    is 0 (none) or at least the reservation.
+    Raises InputError for the first thing that is wrong.
+    """
+    checked: Settings = {}
+    for name, value in settings.items():
+        entry = knob(name, place(name))
+        effect = entry.effective(release, version)
+        if effective and not effect.works:
+            expected = f"{' or '.join(effect.instead)} instead" if effect.instead else "it left out"
+            raise InputError(place(name), f"a knob that does nothing on {release.title} ({effect.because})", expected)
+        checked[name] = entry.check(value, release, place(name))
+    _check_nine(checked, release, place)
+    for name in checked:
+        for needed, value in unmet_needs(KNOBS[name], release, checked).items():
+            raise InputError(place(name), f"it without {needed}", f"{needed}: {KNOBS[needed].format(value)} beside it")
+    _check_chunks(checked, release, place)
+    return {name: checked[name] for name in KNOBS if name in checked}
+
+
+def _check_nine(settings: Settings, release: Release, place: Place) -> None:
+    present = [name for name in MCLOCK_NINE if name in settings]
+    if not present:
+        return
+    missing = [name for name in MCLOCK_NINE if name not in settings]
+    if missing:
+        raise InputError(
+            place(present[0]), f"{len(present)} of the nine mClock values", f"{', '.join(missing)} as well"
+        )
+    profile = settings.get(PROFILE, "custom")
+    if profile != "custom":
+        raise InputError(place(PROFILE), repr(profile), "custom, as the nine mClock values are given")
+    for service_class, (reservation, _, limit) in shares(settings).items():
+        if limit not in (0, release.no_limit) and limit < reservation - _SUM_TOLERANCE:
+            name = f"osd_mclock_scheduler_{service_class}_lim"
+            raise InputError(place(name), f"{limit:g}", f"0 (none), or at least the reservation {reservation:g}")
+    if release.units == "fraction":
+        total = reservation_sum(settings)
+        if total > 1 + _SUM_TOLERANCE and not is_built_in(settings, release):
+            raise InputError(place(MCLOCK_NINE[0]), f"reservations that sum to {total:g}", "at most 1")
+
+
+def _check_chunks(settings: Settings, release: Release, place: Place) -> None:
+    """Refuse a largest chunk below the smallest one: Ceph takes the smallest then (`PgScrubber::select_range`)."""
+    for kind in ("osd_scrub_chunk", "osd_shallow_scrub_chunk"):
+        largest = settings.get(f"{kind}_max")
+        smallest = settings.get(f"{kind}_min", KNOBS[f"{kind}_min"].default(release))
+        if isinstance(smallest, int) and isinstance(largest, int) and largest < smallest:
+            expected = f"at least {smallest}, or {kind}_min: {largest} beside it"
+            raise InputError(place(f"{kind}_max"), str(largest), expected)
+
+
+def is_built_in(settings: Mapping[str, Value], release: Release) -> bool:
+    """Whether the nine values are those of one of the release's own profiles."""
+    return any(all(settings[name] == value for name, value in own.items()) for own in release.profiles.values())
+
+
+def notes_on(settings: Mapping[str, Value], release: Release) -> List[str]:
+    """What is allowed and worth a word: overbooked reservations of built-in profiles, limits that waste capacity."""
+    if not all(name in settings for name in MCLOCK_NINE) or release.units != "fraction":
+        return []
+    notes = []
+    total = reservation_sum(settings)
+    if total > 1 + _SUM_TOLERANCE:
+        notes.append(f"the reservations sum to {total:g}: on a saturated OSD none of them is kept in full")
+    client_limit = shares(settings)["client"][2]
+    if client_limit:
+        notes.append(f"clients never get more than {client_limit:g} of the capacity, even on an idle OSD")
+    return notes
+
+
+def parse_settings(texts: Mapping[str, str], release: Release, place: Place = dotted) -> Settings:
+    """Read `name: text` as the operator or `config dump` writes them, and check the whole. Raises InputError."""
+    return check_settings(
+        {name: knob(name, place(name)).read(text, place(name)) for name, text in texts.items()}, release, place
+    )
+
+
+def format_settings(settings: Mapping[str, Value], release: Release) -> Dict[str, str]:
+    """Texts as `ceph config dump` shows them, in the order to write them."""
+    ordered = [name for name in KNOBS if name in settings]
+    return {name: KNOBS[name].format_for(settings[name], release) for name in ordered}
+
+
+def settings_in_force(options: Mapping[str, str], names: Tuple[str, ...] = (PROFILE, *MCLOCK_NINE)) -> Settings:
+    """Return what an OSD says its options are (`ConfigDatabase.effective`), read without refusing any value."""
+    return {name: knob(name).read(options[name], name) for name in names if name in options}

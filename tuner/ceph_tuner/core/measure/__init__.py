@@ -1,0 +1,1 @@
+"""What is measured: metrics by name, counters read and turned into samples, windows, the past."""

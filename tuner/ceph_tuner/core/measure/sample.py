@@ -1,0 +1,302 @@
+"""What was seen: a sample of the cluster's rates, and a window of samples with their spread.
+
+Names come from `metrics.METRICS`. A metric that was not seen is absent, never 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
+
+from ceph_tuner.core.measure.histogram import Histogram, pooled
+from ceph_tuner.core.measure.metrics import METRICS, PERCENTILES, POOL, Scope, in_order, parted, scoped
+
+_Seen = TypeVar("_Seen")
+
+NEVER_S = 10 * 365 * 86400.0
+"""Ten years: the finish time of work that stands still. Finite, so that it can be compared, averaged and stored."""
+
+READ, WRITE = "read", "write"
+"""The keys of `Sample.latency`; those of a scope have it behind them, as metrics' names have."""
+
+_LEFT_AND_RATE = {
+    "recovery.finish_s": ("recovery.objects_left", "recovery.copies_s"),
+    "backfill.finish_s": ("backfill.objects_left", "backfill.objects_s"),
+}
+"""Finish time -> the work left, and its rate: both in copies."""
+
+_OPERATIONS = {
+    "client.mean_ms": "client.iops",
+    "client.read_mean_ms": "client.read_iops",
+    "client.write_mean_ms": "client.write_iops",
+}
+"""A mean latency -> the rate of the operations that it is a mean of."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The cluster over a stretch of time: rates are means over the `seconds` before `at`, the rest is as of `at`."""
+
+    at: float
+    seconds: float
+    values: Mapping[str, float]
+    latency: Mapping[str, Histogram] = field(default_factory=dict)
+    pg_states: Mapping[str, int] = field(default_factory=dict)
+    notes: Tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.seconds > 0:
+            raise ValueError(f"seconds must be > 0, got {self.seconds}")
+        _check(self.values)
+
+    def of(self, scope: Scope, pools: Collection[str] = ()) -> Optional[Sample]:
+        """What it shows of a scope, and of `pools`, as `Window.of` does; None where that is nothing."""
+        values = within(self.values, scope, pools)
+        return replace(self, values=values, latency={}, pg_states={}) if values else None
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Plain numbers, ready for JSON."""
+        return {
+            "at": self.at,
+            "seconds": self.seconds,
+            "values": dict(self.values),
+            "latency": {kind: histogram.to_dict() for kind, histogram in self.latency.items()},
+            "pg_states": dict(self.pg_states),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Sample:
+        """Inverse of `to_dict`; metrics that this version does not know are dropped."""
+        return cls(
+            at=float(document["at"]),
+            seconds=float(document["seconds"]),
+            values={name: float(value) for name, value in document["values"].items() if name in METRICS},
+            latency={kind: Histogram.from_dict(entry) for kind, entry in document.get("latency", {}).items()},
+            pg_states={state: int(count) for state, count in document.get("pg_states", {}).items()},
+            notes=tuple(document.get("notes", ())),
+        )
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Mean of a metric over `count` samples and their standard deviation (0 when there is one sample)."""
+
+    mean: float
+    deviation: float
+    count: int
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.mean) and math.isfinite(self.deviation) and self.deviation >= 0):
+            raise ValueError(f"mean and deviation must be finite, got {self.mean} and {self.deviation}")
+        if self.count < 1:
+            raise ValueError(f"count must be >= 1, got {self.count}")
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean; NaN where there is one sample."""
+        return self.deviation / math.sqrt(self.count) if self.count > 1 else math.nan
+
+
+@dataclass(frozen=True)
+class Window:
+    """Samples over a stretch of time, metric by metric. `start` is where the first sample's rates begin."""
+
+    start: float
+    end: float
+    measures: Mapping[str, Measure]
+
+    def __post_init__(self) -> None:
+        if not self.end > self.start:
+            raise ValueError(f"end must be after start, got {self.start} to {self.end}")
+        _check(self.means)
+
+    @property
+    def means(self) -> Dict[str, float]:
+        """Metric -> mean."""
+        return {name: measure.mean for name, measure in self.measures.items()}
+
+    @property
+    def seconds(self) -> float:
+        """Length."""
+        return self.end - self.start
+
+    def of(self, scope: Scope, pools: Collection[str] = ()) -> Window:
+        """What it shows of a scope, under the names of a whole cluster, and of `pools` under their own."""
+        return Window(self.start, self.end, within(self.measures, scope, pools))
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Plain numbers, ready for JSON: a measure is `[mean, deviation, count]`."""
+        measures = {name: [entry.mean, entry.deviation, entry.count] for name, entry in self.measures.items()}
+        return {"start": self.start, "end": self.end, "measures": measures}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Window:
+        """Inverse of `to_dict`; metrics that this version does not know are dropped."""
+        measures = {
+            name: Measure(float(mean), float(deviation), int(count))
+            for name, (mean, deviation, count) in document["measures"].items()
+            if name in METRICS
+        }
+        return cls(float(document["start"]), float(document["end"]), measures)
+
+
+def within(seen: Mapping[str, _Seen], scope: Scope, pools: Collection[str] = ()) -> Dict[str, _Seen]:
+    """What is known of a scope, under the names of a whole cluster, and of `pools` under their own."""
+    found: Dict[str, _Seen] = {}
+    for name, value in seen.items():
+        plain, own = parted(name)
+        if own == scope:
+            found[plain] = value
+        elif own is not None and own.kind == POOL and own.name in pools:
+            found[name] = value
+    return found
+
+
+def window_of(samples: Iterable[Sample]) -> Optional[Window]:
+    """All samples as one window; None when there are none.
+
+    Rates and states are means over time, mean latencies are means over operations, and percentiles come from the
+    histograms of all samples together: the mean of many 95th percentiles is not the 95th percentile of the whole.
+    Finish times are what was left at the end over the mean rate.
+    """
+    ordered = sorted(samples, key=lambda sample: sample.at)
+    if not ordered:
+        return None
+    measures = {}
+    for name in in_order({name for sample in ordered for name in sample.values}):
+        measures[name] = _measure(name, [sample for sample in ordered if name in sample.values])
+    _pool_percentiles(ordered, measures)
+    _finish_times(ordered, measures)
+    return Window(ordered[0].at - ordered[0].seconds, ordered[-1].at, measures)
+
+
+def percentiles(latency: Mapping[str, Histogram]) -> Dict[str, float]:
+    """Metrics `client.p95_ms`, `client.read_p95_ms` and so on from the histograms of reads and writes, by scope."""
+    found = {}
+    for scope in dict.fromkeys(parted(f"client.{key}")[1] for key in latency):
+        reads, writes = (latency.get(scoped(kind, scope)) for kind in (READ, WRITE))
+        together = pooled(histogram for histogram in (reads, writes) if histogram is not None)
+        for kind, histogram in (("", together), ("read_", reads), ("write_", writes)):
+            for suffix, fraction in PERCENTILES.items():
+                value = histogram.quantile(fraction) if histogram else None
+                if value is not None and f"client.{kind}{suffix}" in METRICS:
+                    found[scoped(f"client.{kind}{suffix}", scope)] = value
+    return found
+
+
+def finish_s(left: float, rate: float) -> float:
+    """Seconds until `left` is done at `rate` per second, at most NEVER_S."""
+    if left <= 0:
+        return 0.0
+    return min(left / rate, NEVER_S) if rate > 0 else NEVER_S
+
+
+def drain_s(queue: float, falling: float, trimmed: float) -> Optional[float]:
+    """Seconds until the snaptrim queue is empty; None where that is not seen.
+
+    A PG's queue falls only when a whole snapshot is done: while objects are trimmed, one that stays is no standstill.
+    """
+    return None if queue > 0 and falling <= 0 and trimmed > 0 else finish_s(queue, falling)
+
+
+_SIGNS_OF_WORK = {
+    "recovery": ("recovery.objects_left", "recovery.objects_s"),
+    "backfill": ("backfill.objects_left", "backfill.objects_s"),
+    "scrub": ("scrub.objects_s", "scrub.pgs_late"),
+    "snaptrim": ("snaptrim.queue", "snaptrim.objects_s"),
+}
+
+
+def at_work(seen: Mapping[str, float]) -> Dict[str, float]:
+    """Leave out the rates of work that is not there: nothing to recover is no missed recovery rate."""
+
+    def idle(name: str) -> bool:
+        signs = _SIGNS_OF_WORK.get(name.split(".")[0])
+        return signs is not None and not any(seen.get(scoped(sign, parted(name)[1])) for sign in signs)
+
+    return {name: value for name, value in seen.items() if not (METRICS[name].unit.endswith("/s") and idle(name))}
+
+
+def clients_wait(seen: Mapping[str, float], usual: Mapping[str, float]) -> bool:
+    """Whether clients, who worked before (`usual`), have operations under way and none of them ends.
+
+    Then no latency is seen, and nothing is well. What waits for its turn stands in the mClock queues; where these are
+    not seen, operations that Ceph calls slow tell.
+    """
+    if seen.get("client.iops") != 0 or not usual.get("client.iops"):
+        return False
+    queue = seen.get("queue.client")
+    return queue > 0 if queue is not None else seen.get("ops.slow", 0.0) > usual.get("ops.slow", 0.0)
+
+
+def _check(values: Mapping[str, float]) -> None:
+    for name, value in values.items():
+        if name not in METRICS:
+            raise ValueError(f"{name} is no metric")
+        if not math.isfinite(value) or value < 0:
+            raise ValueError(f"{name} must be finite and >= 0, got {value}")
+
+
+def _measure(name: str, seen: Sequence[Sample]) -> Measure:
+    plain, scope = parted(name)
+    rate = scoped(_OPERATIONS.get(plain, ""), scope)
+    weights = [sample.seconds * sample.values.get(rate, 1.0) for sample in seen]
+    values = [sample.values[name] for sample in seen]
+    if sum(weights) <= 0:
+        weights = [1.0] * len(values)
+    # fsum, and clamped: rounding must not carry a mean outside of what was seen
+    mean = math.fsum(weight * value for weight, value in zip(weights, values)) / math.fsum(weights)
+    mean = min(max(mean, min(values)), max(values))
+    spread = math.fsum((value - mean) ** 2 for value in values)
+    deviation = math.sqrt(spread / (len(values) - 1)) if len(values) > 1 else 0.0
+    return Measure(mean, deviation, len(values))
+
+
+def _pool_percentiles(samples: Sequence[Sample], measures: Dict[str, Measure]) -> None:
+    latency = {}
+    for kind in dict.fromkeys(kind for sample in samples for kind in sample.latency):
+        together = pooled(sample.latency[kind] for sample in samples if kind in sample.latency)
+        if together is not None:
+            latency[kind] = together
+    for name, value in percentiles(latency).items():
+        known = measures.get(name, Measure(value, 0.0, 1))
+        measures[name] = Measure(value, known.deviation, known.count)
+
+
+def _finish_times(samples: Sequence[Sample], measures: Dict[str, Measure]) -> None:
+    """Times to finish from the rates of the whole window: one sample that stood still would make their mean "never"."""
+    for scope in dict.fromkeys(parted(name)[1] for name in measures):
+        for name, (left, rate) in _LEFT_AND_RATE.items():
+            _finish_time(samples, measures, *(scoped(each, scope) for each in (name, left, rate)))
+        _drain_time(samples, measures, scope)
+        _scrub_time(samples, measures, scope)
+
+
+def _finish_time(samples: Sequence[Sample], measures: Dict[str, Measure], name: str, left: str, rate: str) -> None:
+    last: List[float] = [sample.values[left] for sample in samples if left in sample.values][-1:]
+    if last and rate in measures:
+        known = measures.get(name, Measure(0.0, 0.0, 1))
+        measures[name] = Measure(finish_s(last[0], measures[rate].mean), known.deviation, known.count)
+
+
+def _drain_time(samples: Sequence[Sample], measures: Dict[str, Measure], scope: Optional[Scope]) -> None:
+    name, queue, rate = (scoped(f"snaptrim.{each}", scope) for each in ("drain_s", "queue", "objects_s"))
+    queues = [(sample.at, sample.values[queue]) for sample in samples if queue in sample.values]
+    if len(queues) > 1 and name in measures:
+        fallen = (queues[0][1] - queues[-1][1]) / (queues[-1][0] - queues[0][0])
+        trimmed = measures[rate].mean if rate in measures else 0.0
+        drain = drain_s(queues[-1][1], fallen, trimmed)
+        if drain is None:
+            del measures[name]
+        else:
+            measures[name] = replace(measures[name], mean=drain)
+
+
+def _scrub_time(samples: Sequence[Sample], measures: Dict[str, Measure], scope: Optional[Scope]) -> None:
+    interval, rate = (scoped(f"scrub.{each}", scope) for each in ("interval_s", "bytes_s"))
+    scrubbing = [sample.values for sample in samples if {interval, rate} <= set(sample.values)]
+    if scrubbing and measures[rate].mean > 0:
+        stored = scrubbing[-1][interval] * scrubbing[-1][rate]
+        measures[interval] = replace(measures[interval], mean=finish_s(stored, measures[rate].mean))

@@ -1,0 +1,1 @@
+"""Profiles: named settings and where they come from, onto another release, and out of what is in force."""

@@ -1,0 +1,202 @@
+"""What OSDs say of themselves, as a profile: their hardware and the settings in force.
+
+`options` are what `ports.ConfigDatabase.effective` gives: every option of one OSD, defaults included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.core.bounded import ANSWER, read_json
+from ceph_tuner.core.ceph.ports import Commander, ConfigDatabase
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
+from ceph_tuner.core.knobs.cost import Hardware
+from ceph_tuner.core.knobs.releases import BUILT_IN_PROFILES, Release, Settings, Version, parse_version
+from ceph_tuner.core.knobs.settings import settings_in_force
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.core.profiles.translation import from_release_units
+
+_FOR_PROFILES = ("scrub", "snaptrim", "deletion", "recovery", "device")
+"""Kinds of knobs that a profile carries beside the nine values; the others are facts of a device, or need a restart."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A profile of what is in force, and what it had to leave out."""
+
+    profile: Profile
+    notes: Tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class InForce(Found):
+    """What the OSDs of a target have, all alike, and on which hardware."""
+
+    built_in: Optional[str]
+    """Name of the built-in profile; None for custom."""
+    hardware: Hardware
+    """Of one of them."""
+    osds: int
+
+    @property
+    def settings(self) -> Settings:
+        """As fractions whatever the release, without facts of a device."""
+        return self.profile.settings
+
+
+def in_force(
+    commander: Commander,
+    config: ConfigDatabase,
+    release: Release,
+    version: str,
+    places: Sequence[Place],
+    name: str = "in-force",
+) -> InForce:
+    """Ask OSDs. Raises InputError where they do not agree, TunerError where one does not answer."""
+    kinds, where = kinds_of(commander, places), {place.osd: place for place in places}
+    first: Optional[Tuple[int, InForce]] = None
+    for osd, options in config.effective_on(sorted(where)):
+        if isinstance(options, (CommandFailed, ClusterTimeout)):
+            raise options
+        device_class, kind = where[osd].device_class, kinds[osd]
+        found = profile_in_force(name, options, release, version, device_class, kind, osds=len(places))
+        stated = settings_in_force(options)[PROFILE]
+        built_in = str(stated) if stated in release.profiles else None
+        if first is None:
+            hardware = hardware_of(options, device_class, f"osd.{osd}", kind)
+            first = osd, InForce(found.profile, found.notes, built_in, hardware, len(places))
+            continue
+        ours = {PROFILE: first[1].built_in, **first[1].settings}
+        theirs = {PROFILE: built_in, **found.profile.settings}
+        differing = sorted(knob for knob in {*ours, *theirs} if ours.get(knob) != theirs.get(knob))
+        if differing:
+            which = " and ".join(f"osd.{number}" for number in sorted((first[0], osd)))
+            raise InputError("--target", f"{which} that differ in {', '.join(differing)}", "OSDs that agree")
+    if first is None:
+        raise InputError("--target", "no OSD", "one that runs")
+    return first[1]
+
+
+def kind_of(metadata: Mapping[str, Any], device_class: str = "") -> str:
+    """`hdd` or `ssd`, as an OSD's drive says of itself: Ceph chooses among options by that, whatever the class.
+
+    By the class where nothing is known of the drive: an OSD that never ran says nothing of it.
+    """
+    return _kind(device_class) if "rotational" not in metadata else "hdd" if metadata["rotational"] == "1" else "ssd"
+
+
+def kinds_of(commander: Commander, places: Iterable[Place]) -> Dict[int, str]:
+    """Give `kind_of` by OSD, with one command for all of them. Raises TunerError."""
+    try:
+        rows = read_json(commander.mon("osd metadata", {}), "osd metadata", ANSWER)
+    except (CommandFailed, ValueError):
+        rows = []
+    said = {int(row["id"]): row for row in rows}
+    return {place.osd: kind_of(said.get(place.osd, {}), place.device_class) for place in places}
+
+
+def hardware_of(options: Mapping[str, str], device_class: str = "ssd", place: str = "osd", kind: str = "") -> Hardware:
+    """Capacity, bandwidth and shards as mClock uses them on this OSD. Raises InputError where an option is missing.
+
+    `kind`: of its drive, as `kinds_of` gives it; by the class where it is empty.
+    """
+    media = kind or _kind(device_class)
+
+    def number(name: str) -> float:
+        if name not in options:
+            raise InputError(place, f"no option {name}", "an OSD of Quincy or later")
+        return float(options[name])
+
+    shards = int(number("osd_op_num_shards")) or int(number(f"osd_op_num_shards_{media}"))
+    capacity = number(f"osd_mclock_max_capacity_iops_{media}")
+    bandwidth_name = f"osd_mclock_max_sequential_bandwidth_{media}"
+    # up to 17.2.6 costs were no bytes: the bandwidth that Ceph assumes since stands in for it
+    default = KNOBS[bandwidth_name].history[-1].default
+    bandwidth = number(bandwidth_name) if bandwidth_name in options else float(default or 1)
+    # mClock itself never takes less than 1 of either
+    return Hardware(max(1.0, capacity), max(1.0, bandwidth), max(1, shards), device_class or media)
+
+
+def hardware_on(commander: Commander, config: ConfigDatabase, place: Place) -> Hardware:
+    """Give `hardware_of` one OSD by what it answers. Raises TunerError."""
+    kind = kinds_of(commander, [place])[place.osd]
+    return hardware_of(config.effective(place.osd), place.device_class, f"osd.{place.osd}", kind)
+
+
+def profile_in_force(
+    name: str,
+    options: Mapping[str, str],
+    release: Release,
+    version: str = "",
+    device_class: str = "ssd",
+    kind: str = "",
+    **origin: Any,
+) -> Found:
+    """Make a profile of an OSD's options: its nine values, and the other knobs that are not at their default.
+
+    `kind` is its drive's (`kinds_of`). Raises InputError for an OSD whose queue is not mClock, or whose nine values no
+    profile can hold.
+    """
+    queue = options.get("osd_op_queue", "mclock_scheduler")
+    if queue != "mclock_scheduler":
+        raise InputError("osd_op_queue", queue, "mclock_scheduler: under another queue the nine values do nothing")
+    hardware = hardware_of(options, device_class, kind=kind)
+    at = parse_version(version) if version else release.newest
+    in_force = settings_in_force(options)
+    profile = in_force.pop(PROFILE, "custom")
+    notes: List[str] = []
+    others = _others(options, release, at, notes)
+    built_in = profile in BUILT_IN_PROFILES and not others
+    nine: Settings
+    if profile in BUILT_IN_PROFILES:
+        nine = dict(release.profiles[str(profile)])
+    else:
+        nine = from_release_units({key: in_force[key] for key in MCLOCK_NINE if key in in_force}, release, hardware)
+    made = Profile.make(
+        str(profile) if built_in else name,
+        release,
+        {**nine, **others},
+        version=version,
+        built_in=built_in,
+        hardware=hardware,
+        **origin,
+    )
+    return Found(made, tuple(notes))
+
+
+def _kind(device_class: str) -> str:
+    return "hdd" if device_class == "hdd" else "ssd"
+
+
+def _others(options: Mapping[str, str], release: Release, version: Version, notes: List[str]) -> Settings:
+    found: Settings = {}
+    for entry in KNOBS.values():
+        if entry.work in _FOR_PROFILES and entry.scope == "osd" and entry.name in options:
+            value = _unusual(entry, options[entry.name], release, version, notes)
+            if value is not None:
+                found[entry.name] = value
+    for name in list(found):
+        # a limit that the OSD has dropped is not in force, whatever stands there
+        if unmet_needs(KNOBS[name], release, found):
+            notes.append(f"{name} left out: {KNOBS[name].effective(release).because}")
+            del found[name]
+    return found
+
+
+def _unusual(entry: Knob, text: str, release: Release, version: Version, notes: List[str]) -> Optional[Any]:
+    """Value of a knob that works and is not at its default; None otherwise."""
+    value = entry.read(text, entry.name)
+    if value == entry.default(release, version):
+        return None
+    effect = entry.effective(release, version)
+    if not effect.works:
+        notes.append(f"{entry.name} {text} left out: {effect.because}")
+        return None
+    try:
+        return entry.check(value, release)
+    except InputError as fault:
+        notes.append(f"{fault}: left out")
+        return None

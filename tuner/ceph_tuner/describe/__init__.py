@@ -1,0 +1,1 @@
+"""A live cluster as its twin is told of it."""

@@ -1,0 +1,135 @@
+"""A live cluster as its twin is told of it, out of what Ceph's own commands say. Changes nothing there.
+
+What Ceph does not know is guessed, and each guess is a note: what a drive can do, what clients would do if they were
+not held up, what one of them does at a time. What is there lies beside: `osds_seen`, `pools_seen`, `clients_seen`,
+`work_seen`.
+"""
+
+from __future__ import annotations
+
+from typing import AbstractSet, List, Mapping, Optional
+
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler, observe
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.releases import parse_version
+from ceph_tuner.core.measure.history import RECENT_S, History, merged
+from ceph_tuner.core.measure.sample import Window
+from ceph_tuner.describe.background_work import WorkSeen
+from ceph_tuner.describe.clients import client_load, clients, part_of, shares_of, told
+from ceph_tuner.describe.osds import OsdsSeen, failure_domains
+from ceph_tuner.describe.pools import pools_seen
+from ceph_tuner.files.cluster_file import SIMULATE_ALL, SIMULATED, ClusterFile
+from ceph_tuner.twin.model import ClusterModel, Pool
+
+SAMPLE_S = 10.0
+"""How long a cluster is sampled of which no window is kept."""
+ALMOST_ALL = 0.95
+"""Share of the clients' load that is on pools told of, below which what clients saw is not of these pools."""
+
+
+def describe(
+    cluster: Cluster,
+    target: str = "osd",
+    also: AbstractSet[str] = frozenset(),
+    sample_s: float = SAMPLE_S,
+    load: Optional[Mapping[str, float]] = None,
+) -> ClusterFile:
+    """Describe the target's OSDs of one device class, the pools on them, and the work there.
+
+    `also` names kinds of work (as objectives do) that are assumed where none is under way. Where no window is kept
+    the cluster is sampled for `sample_s` seconds; 0: never. `load`: what clients do, in the place of what they do now.
+    Raises InputError with what to do, TunerError.
+    """
+    return _Description(cluster, target, sample_s, load).file(also)
+
+
+class _Description:
+    def __init__(self, cluster: Cluster, target: str, sample_s: float, load: Optional[Mapping[str, float]]) -> None:
+        self._cluster, self._given = cluster, load
+        self._notes: List[str] = []
+        self._osds = OsdsSeen(cluster, target, self._notes)
+        self._window = self._newest(sample_s if load is None else 0.0)
+        # after a sampling, when the monitors have heard what clients did meanwhile
+        self._seen = pools_seen(cluster.commander)
+        self._notes += self._seen.notes
+        self._places = self._osds.with_data(self._seen.osds_in)
+        self._osd = self._osds.model()
+
+    def file(self, also: AbstractSet[str]) -> ClusterFile:
+        """The whole."""
+        cluster, everywhere = self._cluster, self._seen.pools
+        here = [pool for pool in everywhere if pool.rule.device_class in ("", self._osds.device_class)]
+        pools = [pool for pool in here if pool.tellable]
+        if not pools:
+            left_out = f" but what is left out: {', '.join(pool.name for pool in here)}" if here else ""
+            raise InputError(f"cluster {cluster.name}", f"no pool on these OSDs{left_out}", "one to describe work in")
+        shares = shares_of(everywhere)
+        share = sum(shares[pool.name] for pool in pools) if len(pools) < len(everywhere) else 1.0
+        load = part_of(self._load(), share)
+        if share < 1:
+            self._notes.append(
+                f"{share:.1%} of what clients do is taken to be on these pools, by all pools' operations"
+            )
+        on_all = [pool.name for pool in pools if not pool.rule.device_class]
+        if on_all and self._osds.beside_others:
+            self._notes.append(
+                f"what lies on all device classes is taken to be on these OSDs alone: {', '.join(on_all)}"
+            )
+        shares = {pool.name: shares[pool.name] / share for pool in pools} if share else shares_of(pools)
+        pools = told(pools, shares)
+        bandwidth = len(self._places) * self._osd.bandwidth_bytes_s
+        work = WorkSeen(self._seen, self._window, self._places, bandwidth, also, self._notes)
+        try:
+            model = ClusterModel(
+                osds=len(self._places),
+                osd=self._osd,
+                pools=tuple(Pool(pool.name, pool.pgs, pool.size, pool.k) for pool in pools),
+                clients=tuple(clients(pools, shares, load, self._notes, cluster.run_here is not None, everywhere)),
+                recovery=tuple(work.recovery(pools)),
+                scrub=tuple(work.scrub(pools)),
+                snaptrim=tuple(work.snaptrim(pools)),
+                release=cluster.release,
+                version=parse_version(cluster.version),
+                hosts=failure_domains(self._places, pools),
+                simulated_osds=SIMULATED if len(self._places) > SIMULATE_ALL else 0,
+            )
+        except ValueError as fault:
+            raise InputError(f"cluster {cluster.name}", str(fault), "a cluster that the twin can be told of") from fault
+        return ClusterFile(
+            cluster.name,
+            model,
+            self._osds.settings(),
+            f"Described from the cluster {cluster.name} as it was.",
+            stored={pool.name: pool.stored_bytes for pool in pools if pool.stored_bytes},
+            notes=tuple(self._notes),
+            # of a window without the assumed work, of another time, or of other pools, nothing follows for this one
+            seen={} if work.assumed or self._given is not None or share < ALMOST_ALL else load,
+        )
+
+    def _newest(self, sample_s: float) -> Optional[Window]:
+        """Of the windows that are kept, or of a short sampling."""
+        cluster = self._cluster
+        window = merged(History(cluster.store).windows(cluster.clock.now() - RECENT_S))
+        if window is None and sample_s > 0 and len(self._osds.running) <= OSDS_MAX:
+            window, _ = observe(ClusterSampler(cluster.commander, cluster.clock.now), cluster.clock, sample_s)
+            self._notes.append(f"what clients do was sampled for {sample_s:.3g} s, as no window of it is kept")
+        return window
+
+    def _load(self) -> Mapping[str, float]:
+        """What is given, means of the window, or what the monitors reckon that clients do."""
+        if self._given is not None:
+            return self._given
+        cluster, window = self._cluster, self._window
+        if window is not None and "client.iops" in window.measures:
+            return window.means
+        reads, writes = (sum(getattr(pool, name) for pool in self._seen.pools) for name in ("reads_s", "writes_s"))
+        if reads + writes > 0:
+            self._notes.append("what clients do is what the monitors reckon of the last seconds: no window is kept")
+            moved = sum(pool.bytes_s for pool in self._seen.pools)
+            return client_load(reads, writes, moved)
+        raise InputError(
+            f"cluster {cluster.name}",
+            f"no window of the last {RECENT_S / 60:.0f} min, so that nothing is known of its clients",
+            "the plugin, which keeps windows (`ceph-tuner mgr install`), or a described cluster (docs/describing.md)",
+        )

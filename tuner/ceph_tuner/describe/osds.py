@@ -1,0 +1,157 @@
+"""What a target's OSDs are, as a twin is told of them: class and kind of drive, one OSD for all, settings in force.
+
+What a drive can do is a guess: Ceph knows only what mClock reckons with.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from functools import cached_property
+from typing import Dict, List, Mapping, Optional, Sequence
+
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.ceph.target import Place, running
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.knobs.settings import settings_in_force
+from ceph_tuner.core.measure.reading import spread
+from ceph_tuner.core.profiles.in_force import hardware_of, kinds_of, profile_in_force
+from ceph_tuner.describe.clients import rounded
+from ceph_tuner.describe.pools import PoolSeen
+from ceph_tuner.twin.model import Device, OsdModel
+
+OSDS_ASKED = 8
+"""OSDs that are asked for their options, evenly over their ids."""
+
+DRIVE_IOPS = 1.15
+"""What a drive does, of the capacity that an OSD's bench finds on it: 1 075 against 935 IOPS in the lab, where it is
+known, as each batch of writes costs BlueStore a commit."""
+LATENCY_S = {"ssd": 1e-4, "hdd": 4e-3}
+"""Of one request, on usual drives of the kind."""
+
+
+class OsdsSeen:
+    """The OSDs of a target that are of the class of most of them; `notes` grows by what is left out and guessed."""
+
+    def __init__(self, cluster: Cluster, target: str, notes: List[str]) -> None:
+        """Ask which there are. Raises InputError where none runs."""
+        self._cluster, self._target, self._notes = cluster, target, notes
+        self._places = {place.osd: place for place in cluster.config.places()}
+        covered = running(target, self._places.values())
+        self.device_class = Counter(place.device_class for place in covered).most_common(1)[0][0]
+        self.running = [place.osd for place in covered if place.device_class == self.device_class]
+        self._tell_part(covered)
+        kinds = kinds_of(cluster.commander, self._places.values())
+        self.kind = Counter(kinds[osd] for osd in self.running).most_common(1)[0][0]
+        """Of most drives: `hdd` or `ssd`."""
+        self._alike = [osd for osd in self.running if kinds[osd] == self.kind]
+        if len(self._alike) < len(self.running):
+            notes.append(
+                f"{len(self._alike)} of {len(self.running)} OSDs of the class {self.device_class} are on drives of "
+                f"the kind {self.kind}: the others are taken to be like them"
+            )
+
+    @property
+    def beside_others(self) -> bool:
+        """Whether the cluster has OSDs of another class."""
+        return any(place.device_class != self.device_class for place in self._places.values())
+
+    def with_data(self, osds_in: Sequence[int]) -> List[Place]:
+        """All of the class that are in, whether the target covers them or not. Raises InputError where none is."""
+        places = [self._places[osd] for osd in osds_in if osd in self._places]
+        found = [place for place in places if place.device_class == self.device_class]
+        if not found:
+            raise InputError(
+                "--target",
+                f"{self._target!r}, none of whose OSDs of the class {self.device_class} is in: they hold no data",
+                "one with OSDs that are in (`ceph osd in ID`, or --target osd/class:CLASS for those of another class)",
+            )
+        return found
+
+    def model(self) -> OsdModel:
+        """The OSD that stands for all, by the options of some."""
+        own, kind = self._options[0], self.kind
+        hardware = hardware_of(own, self.device_class, f"osd.{self._asked[0]}", kind)
+        found = [hardware_of(each, self.device_class, kind=kind).capacity_iops for each in self._options]
+        capacity = statistics.median(found)
+        if max(found) > 2 * min(found):
+            ends = f"{min(found):.0f} and {max(found):.0f} IOPS"
+            self._notes.append(f"capacities lie between {ends}: the median is taken")
+        usual = KNOBS[f"osd_mclock_max_capacity_iops_{kind}"].default(self._cluster.release)
+        unmeasured = usual is not None and capacity == float(usual)
+        self._notes.append(
+            f"the drive is a guess: {DRIVE_IOPS} times mClock's capacity of {capacity:.0f} IOPS, "
+            + ("which is Ceph's default and was never measured, " if unmeasured else "")
+            + "and the bandwidth that mClock reckons with, which Ceph never measures; `ceph-tuner twin fit` does better"
+        )
+        threads = int(own.get("osd_op_num_threads_per_shard", 0) or 0)
+        return OsdModel(
+            Device(
+                rounded(DRIVE_IOPS * capacity), hardware.bandwidth_bytes_s, latency_s=LATENCY_S[kind],
+                read_latency_s=LATENCY_S[kind],
+            ),
+            capacity,
+            hardware.bandwidth_bytes_s,
+            hardware.shards,
+            threads or int(own.get(f"osd_op_num_threads_per_shard_{kind}", 1)),
+            kind,
+            throttle_bytes=float(own.get("bluestore_throttle_bytes", 64 << 20)),
+        )  # fmt: skip
+
+    def settings(self) -> Settings:
+        """What is in force on the first that was asked."""
+        found = [_in_force(each, self._cluster, self.device_class, self.kind) for each in self._options]
+        if any(each != found[0] for each in found):
+            self._notes.append(f"settings differ between OSDs: those of osd.{self._asked[0]} are taken for all")
+        return found[0]
+
+    def _tell_part(self, covered: Sequence[Place]) -> None:
+        """What of the target is not told of, and what is told of beside it."""
+        others = {place.device_class for place in covered} - {self.device_class}
+        if others:
+            names = ", ".join(sorted(name or "none" for name in others))
+            self._notes.append(
+                f"only OSDs of the class {self.device_class}: what is on others ({names}) is left out, and nothing is "
+                "said of what settings do there; `--target osd/class:CLASS` is about the OSDs of one class"
+            )
+        of_class = sum(place.up and place.device_class == self.device_class for place in self._places.values())
+        if len(self.running) < of_class:
+            self._notes.append(
+                f"{self._target} is {len(self.running)} of {of_class} OSDs of the class {self.device_class}: "
+                "its settings are taken to be those of all of them"
+            )
+
+    @cached_property
+    def _asked(self) -> Sequence[int]:
+        return spread(self._alike, OSDS_ASKED)
+
+    @cached_property
+    def _options(self) -> List[Mapping[str, str]]:
+        return [self._cluster.config.effective(osd) for osd in self._asked]
+
+
+def failure_domains(osds: Sequence[Place], pools: Sequence[PoolSeen]) -> int:
+    """As the largest pool's rule keeps copies apart; 0 where each OSD is one."""
+    largest = max(pools, key=lambda pool: (pool.stored_bytes, pool.pgs))
+    domain = largest.rule.domain or "host"
+    places: Dict[Optional[str], List[Place]] = {}
+    for place in osds:
+        places.setdefault(place.locations.get(domain), []).append(place)
+    return 0 if domain == "osd" or None in places or len(places) == len(osds) else len(places)
+
+
+def _in_force(options: Mapping[str, str], cluster: Cluster, device_class: str, kind: str) -> Settings:
+    """What an OSD has and is not the release's default, in Ceph's own units; facts of the OSD are left out."""
+    release = cluster.release
+    profile = profile_in_force("here", options, release, cluster.version, device_class, kind).profile
+    stated = settings_in_force(options)
+    found: Settings = {PROFILE: stated.get(PROFILE, "custom")}
+    if found[PROFILE] == "custom":
+        found.update({name: value for name, value in stated.items() if name in MCLOCK_NINE})
+    elif found[PROFILE] == release.default_profile:
+        del found[PROFILE]
+    others = {name: KNOBS[name] for name in profile.settings if name not in MCLOCK_NINE}
+    live = [name for name, knob in others.items() if knob.work != "device" and knob.change == "live"]
+    return {**found, **{name: profile.settings[name] for name in live}}

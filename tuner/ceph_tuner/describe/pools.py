@@ -1,0 +1,220 @@
+"""What Ceph's monitors tell of the pools: where each lies, what it holds, what is to be done in it, what clients do."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.core.ceph.commands import parsed
+from ceph_tuner.core.ceph.ports import Commander
+from ceph_tuner.core.errors import CommandFailed
+from ceph_tuner.core.measure.scopes import takes_of
+
+PGS_MOST = 20_000
+"""PGs that are listed one by one, about 4 KiB of JSON each; of more, pools are seen by their sums."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Where the CRUSH rule of a pool puts its PGs."""
+
+    device_class: str = ""
+    """Empty: OSDs of every class."""
+    domain: str = ""
+    """Type of bucket that no two copies share: `host`, `osd`, `rack`; empty where it is not seen."""
+
+
+@dataclass(frozen=True)
+class PoolSeen:
+    """One pool. Counts of objects are of heads and clones together; of copies where they are degraded or misplaced."""
+
+    name: str
+    pgs: int
+    size: int
+    k: int = 0
+    """Data chunks of an erasure code; 0: replicated."""
+    tellable: bool = True
+    """False where its erasure code does not say how many data chunks there are."""
+    rule: Rule = Rule()
+    objects: float = 0.0
+    stored_bytes: float = 0.0
+    degraded: float = 0.0
+    misplaced: float = 0.0
+    lacking: Mapping[int, float] = field(default_factory=dict)
+    """OSD -> degraded objects of PGs in whose acting set it is without having all of them."""
+    clones: float = 0.0
+    clones_to_trim: float = 0.0
+    """Clones in PGs whose snaptrim queue is not empty: at most so many are trimmed."""
+    operations: float = 0.0
+    """Reads and writes since the pool's beginning."""
+    reads_s: float = 0.0
+    """What clients do now, as the monitors smooth it: operations and bytes a second."""
+    writes_s: float = 0.0
+    bytes_s: float = 0.0
+
+    @property
+    def object_bytes(self) -> int:
+        """Mean size of an object; as large as clients usually make them (4 MiB) where there is none."""
+        return max(1, round(self.stored_bytes / self.objects)) if self.objects and self.stored_bytes else 4 << 20
+
+    @property
+    def operations_s(self) -> float:
+        """What clients do now."""
+        return self.reads_s + self.writes_s
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing goes on in it beside scrubs."""
+        return not (self.degraded or self.misplaced or self.clones_to_trim or self.operations_s)
+
+
+@dataclass(frozen=True)
+class PoolsSeen:
+    """All of them, and what else the same answers tell."""
+
+    pools: Tuple[PoolSeen, ...]
+    osds_in: Tuple[int, ...]
+    scrubbing: bool
+    notes: Tuple[str, ...]
+
+
+def pools_seen(commander: Commander) -> PoolsSeen:
+    """Ask for the maps and the statistics. Raises TunerError where these do not answer."""
+    osd_map = _ask(commander, "osd dump")
+    status = _ask(commander, "status")["pgmap"]
+    notes: List[str] = []
+    rules = _rules(commander, notes)
+    codes: Dict[str, Optional[int]] = {}
+    pools: Dict[int, PoolSeen] = {}
+    for row in osd_map["pools"]:
+        profile = str(row.get("erasure_code_profile", "")) if int(row.get("type", 1)) == 3 else ""
+        if profile not in codes:
+            codes[profile] = _data_chunks(commander, profile)
+        data_chunks = codes[profile]
+        pools[int(row["pool"])] = PoolSeen(
+            str(row["pool_name"]),
+            int(row.get("pg_num_target", row["pg_num"])),
+            int(row["size"]),
+            data_chunks or 0,
+            data_chunks is not None,
+            rules.get(int(row.get("crush_rule", -1)), Rule()),
+        )
+        if data_chunks is None:
+            notes.append(f"the pool {row['pool_name']} is left out: its erasure code, {profile}, does not state k")
+    pools = _with_rates(commander, pools, notes)
+    if int(status.get("num_pgs", 0)) <= PGS_MOST:
+        pools = _with_pgs(commander, pools)
+    else:
+        pools = _with_sums(commander, pools)
+        notes.append(f"{status['num_pgs']} PGs are not looked at one by one: what is to be trimmed is not seen")
+    states = [str(row["state_name"]).split("+") for row in status.get("pgs_by_state", [])]
+    return PoolsSeen(
+        tuple(pools.values()),
+        tuple(int(row["osd"]) for row in osd_map["osds"] if row["in"]),
+        any("scrubbing" in words for words in states),
+        tuple(notes),
+    )
+
+
+def _rules(commander: Commander, notes: List[str]) -> Dict[int, Rule]:
+    try:
+        rows = _ask(commander, "osd crush rule dump")
+    except CommandFailed as failure:
+        notes.append(f"the CRUSH rules are not seen, so pools are taken to lie on all device classes ({failure})")
+        return {}
+    found = {}
+    for row in rows:
+        chosen = [step for step in row.get("steps", []) if str(step.get("op", "")).startswith("choose")]
+        # of several, the last is the nearest to the OSDs
+        domain = str(chosen[-1].get("type", "")) if chosen else ""
+        device_class = next((name for _, name in takes_of(row)[-1:]), "")
+        found[int(row["rule_id"])] = Rule(device_class, domain)
+    return found
+
+
+def _data_chunks(commander: Commander, profile: str) -> Optional[int]:
+    """Of the code of that profile; None where it is made of layers (LRC) and has no k, 0 where it is none."""
+    if not profile:
+        return 0
+    answer = _ask(commander, "osd erasure-code-profile get", name=profile)
+    return int(answer["k"]) if "k" in answer else None
+
+
+def _with_rates(commander: Commander, pools: Dict[int, PoolSeen], notes: List[str]) -> Dict[int, PoolSeen]:
+    """Add what clients do, and what is degraded or misplaced by the pools' sums."""
+    try:
+        rows = {int(row["pool_id"]): row for row in _ask(commander, "osd pool stats")}
+    except CommandFailed as failure:
+        notes.append(f"what clients do in each pool is not seen ({failure})")
+        return pools
+    found = {}
+    for number, pool in pools.items():
+        rates, left = rows.get(number, {}).get("client_io_rate", {}), rows.get(number, {}).get("recovery", {})
+        found[number] = replace(
+            pool,
+            # smoothed, and so below 0 at times
+            reads_s=max(0.0, float(rates.get("read_op_per_sec", 0))),
+            writes_s=max(0.0, float(rates.get("write_op_per_sec", 0))),
+            bytes_s=max(0.0, float(rates.get("read_bytes_sec", 0)) + float(rates.get("write_bytes_sec", 0))),
+            degraded=float(left.get("degraded_objects", 0)),
+            misplaced=float(left.get("misplaced_objects", 0)),
+        )
+    return found
+
+
+def _with_pgs(commander: Commander, pools: Dict[int, PoolSeen]) -> Dict[int, PoolSeen]:
+    answer = _ask(commander, "pg ls")
+    rows: Sequence[Mapping[str, Any]] = answer["pg_stats"] if isinstance(answer, dict) else answer
+    by_pool: Dict[int, List[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_pool[int(str(row["pgid"]).split(".")[0])].append(row)
+    found = {}
+    for number, pool in pools.items():
+
+        def total(name: str, own: Sequence[Mapping[str, Any]] = by_pool[number]) -> float:
+            return float(sum(row["stat_sum"].get(name, 0) for row in own))
+
+        trimming = [row for row in by_pool[number] if row.get("snaptrimq_len") or "snaptrim" in str(row["state"])]
+        found[number] = replace(
+            pool,
+            objects=total("num_objects"),
+            stored_bytes=total("num_bytes"),
+            degraded=total("num_objects_degraded"),
+            misplaced=total("num_objects_misplaced"),
+            lacking=_lacking(by_pool[number]),
+            clones=total("num_object_clones"),
+            clones_to_trim=total("num_object_clones", trimming),
+            operations=total("num_read") + total("num_write"),
+        )
+    return found
+
+
+def _lacking(rows: Sequence[Mapping[str, Any]]) -> Dict[int, float]:
+    found: Dict[int, float] = defaultdict(float)
+    for row in rows:
+        degraded = float(row["stat_sum"].get("num_objects_degraded", 0))
+        if degraded and "avail_no_missing" in row:
+            # "2", or "2(1)" where it has that chunk of an erasure code
+            whole = {int(str(shard).partition("(")[0]) for shard in row["avail_no_missing"]}
+            for osd in row["acting"]:
+                if osd not in whole:
+                    found[int(osd)] += degraded
+    return dict(found)
+
+
+def _with_sums(commander: Commander, pools: Dict[int, PoolSeen]) -> Dict[int, PoolSeen]:
+    stats = {int(row["id"]): row["stats"] for row in _ask(commander, "df", detail="detail")["pools"]}
+    return {
+        number: replace(
+            pool,
+            objects=float(stats.get(number, {}).get("objects", 0)),
+            stored_bytes=float(stats.get(number, {}).get("stored", 0)),
+            operations=float(sum(stats.get(number, {}).get(name, 0) for name in ("rd", "wr"))),
+        )
+        for number, pool in pools.items()
+    }
+
+
+def _ask(commander: Commander, prefix: str, **arguments: str) -> Any:
+    return parsed(commander.mon(prefix, arguments), prefix)

@@ -1,0 +1,256 @@
+"""Reads the facts of a cluster by commands that change nothing. What does not answer becomes a note."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    TypeVar,
+    Union,
+)
+
+from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, parsed, shaped
+from ceph_tuner.core.ceph.ports import Commander
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Journal
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
+from ceph_tuner.core.knobs.releases import Release, parse_version
+from ceph_tuner.core.measure.reading import osd_queues, spread
+from ceph_tuner.core.profiles.in_force import kind_of
+from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts
+from ceph_tuner.doctor.finding import named
+from ceph_tuner.doctor.shards import Dump, read_tags, served
+
+OSDS_MOST = 64
+"""OSDs that are asked themselves, five commands each, evenly over their ids and many at a time."""
+PGS_MOST = 20_000
+"""PGs that are listed one by one, about 4 KiB of JSON each."""
+
+_ERASURE = 3
+"""Type of an erasure-coded pool (`pg_pool_t::TYPE_ERASURE`)."""
+
+STAMP = "%Y-%m-%dT%H:%M:%S.%f%z"
+
+LOG_LINES = "10000"
+
+# "OSD bench result of 812.1 IOPS is not within the threshold limit range of 1000 IOPS and 80000 IOPS for osd.0. …";
+# up to 18.2.0 "… exceeded the threshold limit of … for osd.0"
+_BENCH = re.compile(r"OSD bench result of ([0-9.]{1,20}) IOPS .{0,300} for osd\.(\d{1,9})")
+
+_DEVIATION = "mgr/balancer/upmap_max_deviation"
+
+Report = Callable[[str, int, int], None]
+_T = TypeVar("_T")
+
+
+def gather(commander: Commander, release: Release, version: str, report: Optional[Report] = None) -> Facts:
+    """Gather what the checks need; `report` is told how far it is. Raises TunerError where nothing answers."""
+    return _Gathering(commander, report or (lambda what, done, total: None)).facts(release, version)
+
+
+class _Gathering:
+    def __init__(self, commander: Commander, report: Report) -> None:
+        self._commander, self._report = commander, report
+        self._config = CommandConfig(commander)
+        self._notes: List[str] = []
+        self._hung: Set[int] = set()
+        """OSDs that did not answer in time."""
+
+    def facts(self, release: Release, version: str) -> Facts:
+        self._report("the maps", 0, 1)
+        places = self._config.places()
+        status = self._mon("status")
+        osd_map: Dict[str, Any] = self._tried("the OSD map", lambda: self._mon("osd dump"), {})
+        frees: List[Any] = self._tried("use by OSD", lambda: self._mon("osd df")["nodes"], [])
+        return Facts(
+            release,
+            parse_version(version),
+            osds=self._osds([place for place in places if place.up], frees),
+            entries=tuple(self._config.dump()),
+            places=tuple(places),
+            pools=self._pools(osd_map.get("pools", [])),
+            pgs=self._pgs(int(status["pgmap"].get("num_pgs", 0))),
+            weights={
+                int(node["id"]): float(node["crush_weight"])
+                for node in frees
+                if node.get("status") == "up" and node["crush_weight"] * node["reweight"] > 0
+            },
+            pg_copies={int(node["id"]): int(node.get("pgs", 0)) for node in frees},
+            pg_states={str(row["state_name"]): int(row["count"]) for row in status["pgmap"].get("pgs_by_state", [])},
+            health=self._tried("health", self._health, {}),
+            flags=tuple(str(osd_map.get("flags", "")).split(",")),
+            on_trial=self._tried("the journal", self._on_trial, frozenset()),
+            benches=self._tried("the cluster's log", self._benches, {}),
+            target_pgs=self._option("mgr", "mon_target_pg_per_osd", 100.0),
+            most_pgs=self._option("mon", "mon_max_pg_per_osd", 250.0),
+            versions=self._tried("the OSDs' versions", self._versions, {}),
+            balancer=self._tried("the balancer", self._balancer, ""),
+            deviation=self._option("mgr", _DEVIATION, 5.0),
+            notes=tuple(self._notes),
+        )
+
+    def _osds(self, places: Sequence[Place], frees: Sequence[Mapping[str, Any]]) -> Tuple[OsdFacts, ...]:
+        rows: List[Any] = self._tried("what the OSDs say of their devices", lambda: self._mon("osd metadata"), [])
+        said = {int(row["id"]): row for row in rows}
+        used = {int(node["id"]): 1024.0 * node.get("kb_used_data", 0) for node in frees}
+        chosen = spread((place.osd for place in places), OSDS_MOST)
+        if len(chosen) < len(places):
+            self._notes.append(f"{len(chosen)} of {len(places)} OSDs were asked, evenly over their ids")
+        before = self._each("queues", chosen, partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
+        counters = self._each("counters", chosen, partial(self._config.each, prefix="perf dump", read=_counters))
+        options = self._each("options", chosen, self._config.effective_on)
+        sources = self._each("sources of options", chosen, self._config.sources_on)
+        # the other questions lie between the two looks at a queue
+        after = self._each("queues", chosen, partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
+        osds = []
+        for place in places:
+            number = place.osd
+            osd = OsdFacts(place, kind_of(said.get(number, {}), place.device_class), used_bytes=used.get(number, 0.0))
+            if number in counters and number in options and number in sources:
+                osd = replace(osd, options=options[number], sources=sources[number], **counters[number])
+            if number in before and number in after:
+                osd = replace(osd, served=served(before[number], after[number]))
+            osds.append(osd)
+        return tuple(osds)
+
+    def _each(
+        self,
+        what: str,
+        osds: Iterable[int],
+        ask: Callable[[List[int]], Iterator[Tuple[int, Union[_T, CommandFailed, ClusterTimeout]]]],
+    ) -> Dict[int, _T]:
+        """What OSDs say, many asked at a time. One that did not answer in time is asked nothing more."""
+        patient = [osd for osd in osds if osd not in self._hung]
+        answers: Dict[int, _T] = {}
+        faults: Dict[int, str] = {}
+        try:
+            for done, (osd, answer) in enumerate(ask(patient)):
+                self._report(f"{what} of the OSDs", done, len(patient))
+                if isinstance(answer, (CommandFailed, ClusterTimeout)):
+                    faults[osd] = f"{what} of osd.{osd}: not seen ({answer})"
+                    if isinstance(answer, ClusterTimeout):
+                        self._hung.add(osd)
+                else:
+                    answers[osd] = answer
+        except ClusterTimeout as fault:
+            # nobody can be asked any more
+            self._notes.append(f"{what} of {named(set(patient) - set(answers) - set(faults))}: not seen ({fault})")
+        self._notes += [faults[osd] for osd in sorted(faults)]
+        return answers
+
+    def _pools(self, rows: Sequence[Mapping[str, Any]]) -> Tuple[PoolFacts, ...]:
+        used: List[Any] = self._tried("use by pool", lambda: self._mon("df", detail="detail")["pools"], [])
+        stats: Dict[int, Mapping[str, float]] = {int(row["id"]): row["stats"] for row in used}
+        return tuple(
+            PoolFacts(
+                int(row["pool"]),
+                str(row["pool_name"]),
+                int(row.get("pg_num_target", row["pg_num"])),
+                int(row["size"]),
+                raw_bytes=float(stats.get(row["pool"], {}).get("stored_raw", 0)),
+                operations=float(sum(stats.get(row["pool"], {}).get(name, 0) for name in ("rd", "wr"))),
+                erasure=row.get("type") == _ERASURE,
+                autoscaled=row.get("pg_autoscale_mode") == "on",
+                flags=tuple(str(row.get("flags_names", "")).split(",")),
+                deep_scrub_interval=float(row.get("options", {}).get("deep_scrub_interval", 0)),
+                compression=str(row.get("options", {}).get("compression_mode", "")),
+                compressed_from=float(stats.get(row["pool"], {}).get("compress_under_bytes", 0)),
+                compressed_to=float(stats.get(row["pool"], {}).get("compress_bytes_used", 0)),
+            )
+            for row in rows
+        )
+
+    def _pgs(self, count: int) -> Tuple[PgFacts, ...]:
+        if count > PGS_MOST:
+            self._notes.append(f"{count} PGs are not listed one by one (at most {PGS_MOST})")
+            return ()
+        self._report("the PGs", 0, 1)
+        answer: Any = self._tried("the PGs", lambda: self._mon("pg ls"), [])
+        rows = answer["pg_stats"] if isinstance(answer, dict) else answer
+        return tuple(_pg(row) for row in rows)
+
+    def _health(self) -> Dict[str, Tuple[str, ...]]:
+        checks = self._mon("health", detail="detail").get("checks", {})
+        return {
+            str(code): (str(check["summary"]["message"]), *(str(row["message"]) for row in check.get("detail", [])))
+            for code, check in checks.items()
+        }
+
+    def _benches(self) -> Dict[int, float]:
+        lines = self._mon("log last", num=LOG_LINES, level="warn", channel="cluster")
+        found = (_BENCH.search(str(line.get("message", ""))) for line in lines)
+        # the later line wins
+        return {int(match[2]): float(match[1]) for match in found if match}
+
+    def _on_trial(self) -> FrozenSet[Tuple[str, str]]:
+        entries, set_aside = Journal(CommandStore(self._commander)).read()
+        self._notes += map(str, set_aside)
+        trials = [entry for entry in entries if entry.trial and entry.state in (APPLYING, APPLIED)]
+        if trials:
+            who = ", ".join(dict.fromkeys(entry.who for entry in trials))
+            self._notes.append(f"settings of {who} are on trial, and not counted among the leftovers")
+        return frozenset(restore.key for entry in trials for restore in entry.restores)
+
+    def _option(self, daemon: str, name: str, otherwise: float) -> float:
+        return self._tried(name, lambda: float(self._mon("config get", who=daemon, key=name)), otherwise)
+
+    def _versions(self) -> Dict[str, int]:
+        return {text.split()[2]: int(count) for text, count in self._mon("versions").get("osd", {}).items()}
+
+    def _balancer(self) -> str:
+        status = self._mon("balancer status")
+        return str(status["mode"]) if status["active"] and status["mode"] != "none" else "off"
+
+    def _mon(self, prefix: str, **arguments: str) -> Any:
+        return parsed(self._commander.mon(prefix, arguments), prefix)
+
+    def _tried(self, what: str, ask: Callable[[], _T], otherwise: _T) -> _T:
+        try:
+            return ask()
+        except (ClusterTimeout, CommandFailed, ValueError, KeyError, TypeError) as fault:
+            self._notes.append(f"{what}: not seen ({fault})")
+            return otherwise
+
+
+def _tags(text: str) -> Dump:
+    with shaped("dump_op_pq_state"):
+        return read_tags(parsed(text, "dump_op_pq_state"))
+
+
+def _counters(text: str) -> Dict[str, Any]:
+    """Of an OSD's facts those that its counters tell."""
+    with shaped("perf dump"):
+        counters = parsed(text, "perf dump")
+        store = counters.get("bluestore", {})
+        return {
+            "mclock_queues": bool(osd_queues(counters)),
+            "compressed": float(store.get("compress_success_count", 0)),
+            "rejected": float(store.get("compress_rejected_count", 0)),
+        }
+
+
+def _pg(row: Mapping[str, Any]) -> PgFacts:
+    seconds = float(row.get("last_scrub_duration", 0))
+    deep = row["last_scrub_stamp"] == row["last_deep_scrub_stamp"] and seconds > 0
+    return PgFacts(
+        int(str(row["pgid"]).split(".")[0]),
+        tuple(int(osd) for osd in row["acting"]),
+        float(row["stat_sum"]["num_bytes"]),
+        float(row["stat_sum"]["num_objects"]),
+        seconds if deep else None,
+        datetime.strptime(str(row["last_deep_scrub_stamp"]), STAMP).timestamp() if deep else 0.0,
+    )

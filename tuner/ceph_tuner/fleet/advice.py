@@ -1,0 +1,131 @@
+"""One cluster's search as a piece of work that can be done anywhere: what it is told, and what it brings back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
+
+from ceph_tuner import __version__
+from ceph_tuner.core.goals.slo import evaluate
+from ceph_tuner.core.knobs.releases import Release
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.recommend import Effort, Prediction, Question
+from ceph_tuner.recommend.answer import answer, profile
+from ceph_tuner.recommend.document import classes_of, document
+from ceph_tuner.recommend.limits import missed_objectives
+from ceph_tuner.recommend.search import missed, search
+from ceph_tuner.search.explanation import explained
+from ceph_tuner.spreading import Tell
+
+_LASTING = ("release", "version", "osds", "hosts", "osd")
+"""Of a model, what is no work; of pools, `_pgs`."""
+_PASSING = ("evidence", "description")
+"""Of a profile, what tells of one moment's load."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a search is told."""
+
+    name: str
+    """The cluster's."""
+    question: Question
+    effort: Effort
+    elsewhere: Tuple[Profile, ...] = ()
+    """Profiles of like clusters, to try first."""
+    explain: bool = True
+    """Whether the answer has what the search has learnt: some seconds more."""
+    seen: bool = False
+    """The description is of what the cluster did when it was looked at."""
+    looked_at: FrozenSet[str] = frozenset()
+    """Clusters of `elsewhere` of which that is so."""
+
+    @property
+    def digest(self) -> str:
+        """Of all that the answer depends on: the same digest, the same answer.
+
+        Where the cluster was looked at, of what does not change from one look to the next: its parts, its settings and
+        what is wanted. An answer is then good for a while. The same holds for profiles of clusters that were looked at.
+        """
+        plain = _plain(self)
+        del plain["looked_at"]
+        if self.seen:
+            model = plain["question"]["model"]
+            plain["question"]["model"] = {**{part: model[part] for part in _LASTING}, "pgs": _pgs(self.question)}
+        for other in plain["elsewhere"]:
+            if other.get("workload") in self.looked_at:
+                other.update(dict.fromkeys(_PASSING))
+        text = json.dumps([__version__, plain], sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What it brings back."""
+
+    document: Mapping[str, Any]
+    """What `ceph-tuner recommend --format json` would print."""
+    profile: Optional[Profile] = None
+    """What is recommended; None where nothing is better than what is in force."""
+
+
+def advise(task: Task, tell: Tell) -> Advice:
+    """Search, in this process alone. Raises InputError for objectives that the twin has nothing to say about."""
+    question = task.question
+    found = search(question, task.effort, _Told(question, tell), 1, profiles_elsewhere=task.elsewhere)
+    why = missed_objectives(found, 1)
+    told = None
+    if task.explain and found.learnt is not None:
+        told = explained(found.learnt, question.slo, bool(missed(found, found.winner)), curves=True)
+    plain = document(found, answer(found), why, classes_of(found), told, task.name)
+    return Advice(plain, profile(found, task.name) if found.choice.better else None)
+
+
+class _Told:
+    """`recommendation.Report` that tells it to whoever has asked for the search."""
+
+    def __init__(self, question: Question, tell: Tell) -> None:
+        self._slo, self._tell = question.slo, tell
+        self._baseline: Mapping[str, float] = {}
+        self._best = ""
+
+    def phase(self, text: str, done: int, total: int) -> None:
+        """Pass on how far it is."""
+        self._tell({"text": text, "done": done, "total": total, "best": self._best})
+
+    def best(self, prediction: Prediction) -> None:
+        """Remember how many objectives the best so far keeps."""
+        means = prediction.candidate.means
+        # the first is what is in force
+        self._baseline = self._baseline or means
+        hard = [verdict for verdict in evaluate(self._slo, means, self._baseline) if verdict.objective.hard]
+        met = sum(1 for verdict in hard if verdict.met)
+        self._best = f"{prediction.label}: {met} of {len(hard)} met" if hard else prediction.label
+
+
+def _pgs(question: Question) -> List[List[int]]:
+    """Placement groups of each kind of pool: which ones are told of as one depends on what they do at the time."""
+    found: Counter[Tuple[int, int]] = Counter()
+    for pool in question.model.pools:
+        found[pool.size, pool.k] += pool.pgs
+    return [[*kind, count] for kind, count in sorted(found.items())]
+
+
+def _plain(value: Any) -> Any:
+    """Values as JSON has them, whatever order and objects they were made of."""
+    if isinstance(value, Release):
+        return value.name
+    if isinstance(value, Profile):
+        return value.to_dict()
+    if is_dataclass(value):
+        found: Dict[str, Any] = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return found
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        items: List[Any] = [_plain(item) for item in value]
+        return items
+    return value

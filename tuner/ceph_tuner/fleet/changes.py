@@ -1,0 +1,83 @@
+"""What a cluster's journal says that ceph-tuner changed there, and what became of it since. Changes nothing there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from ceph_tuner.cluster.lock_holder import holder_of, under_way
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.changes.journal import APPLIED, Entry, Journal
+from ceph_tuner.core.changes.shard_rereading import Key
+from ceph_tuner.core.knobs.settings import same_value
+
+
+@dataclass(frozen=True)
+class Change:
+    """The newest change of the journal."""
+
+    number: int
+    at: float
+    """When it came into its state, in seconds since the epoch."""
+    state: str
+    target: str
+    who: str
+    why: str
+    trial: bool
+
+
+def changes_of(
+    cluster: Cluster, entries: Sequence[ConfigEntry], notes: List[str]
+) -> Tuple[Optional[Tuple[str, ...]], Optional[Change]]:
+    """Keys that drifted from the changes in force (`drifted`), and the newest change; None where nobody can tell.
+
+    `entries`: the configuration database. What the journal has to be told of is added to `notes`.
+    """
+    found = Journal(cluster.store).read()
+    notes += map(str, found.set_aside)
+    if any(item.number for item in found.set_aside):
+        return None, None
+    journal = found.entries
+    unfinished = [entry for entry in journal if entry.unfinished]
+    claim = holder_of(cluster) if unfinished else None
+    notes += [
+        f"change {entry.number} is under way ({entry.state}), by {claim.words}"
+        if claim is not None and under_way(entry, claim)
+        else f"change {entry.number} was left half done ({entry.state})"
+        for entry in unfinished
+    ]
+    notes += [
+        f"change {entry.number} is on trial ({entry.who}): if that is gone, the next tuner there takes it back"
+        for entry in journal
+        if entry.trial and entry.state == APPLIED
+    ]
+    standing = [entry for entry in journal if entry.state == APPLIED]
+    last = max(journal, key=lambda entry: (entry.changed, entry.number), default=None)
+    if last is None:
+        return (), None
+    change = Change(last.number, last.changed, last.state, last.target, last.who, last.why, last.trial)
+    return tuple(drifted(entries, standing)), change
+
+
+def drifted(entries: Sequence[ConfigEntry], standing: Sequence[Entry]) -> List[str]:
+    """Keys that are not as the changes in force left them."""
+    ours: Dict[Key, Optional[str]] = {}
+    for entry in standing:
+        # an entry in force restores what it left changed
+        kept = {restore.key for restore in entry.restores}
+        ours.update({step.key: step.new for step in entry.steps if step.key in kept})
+    now = {(entry.who, entry.name): entry.value for entry in entries}
+    return [
+        f"{who} {name}: {_shown(now.get((who, name)))} instead of {_shown(wanted)}"
+        for (who, name), wanted in ours.items()
+        if not _same(now.get((who, name)), wanted)
+    ]
+
+
+def _same(one: Optional[str], other: Optional[str]) -> bool:
+    return one == other if one is None or other is None else same_value(one, other)
+
+
+def _shown(value: Optional[str]) -> str:
+    return "nothing" if value is None else value

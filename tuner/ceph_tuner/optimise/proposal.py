@@ -1,0 +1,190 @@
+"""What to try next: in a box around the best known, among what is safe, what promises most."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from ceph_tuner.optimise.acquisition import log_expected_improvement
+from ceph_tuner.optimise.candidates import Region, candidates, refined, rounded
+from ceph_tuner.optimise.contract import Array, Expected, Options, Space
+from ceph_tuner.optimise.margins import risk
+from ceph_tuner.optimise.model import FEASIBLE, Model, View
+from ceph_tuner.optimise.trust_region import half_side
+
+_LARGEST = 0.5
+"""Half a side of the largest region where nothing but what was measured is known."""
+
+_LESSONS = 0.5
+"""Trials, as a share of the sides of the cube, of which each may be a lesson; later every other one after a success."""
+
+_REPEATS = 3
+"""Times that the best known is measured before it is given up that anything else is safe."""
+
+_ROUNDS, _SHRINKS, _ROUNDED, _SAME = 6, 5, 50, 1e-6
+
+
+@dataclass(frozen=True)
+class Step:
+    """The next trial, and what there is to know before it."""
+
+    point: Optional[Array]
+    """Of the cube; None where nothing is safe."""
+    why: str
+    safe: float
+    """Probability that it is safe."""
+    met: bool
+    """Whether something tried is surely feasible."""
+    gain: float
+    """What the trial is expected to gain, as a share of how much the objective varies over the cube."""
+    feasible: float
+    """Probability that the trial meets every constraint."""
+    expected: Expected = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Worth:
+    """What a trial is worth: what it gains on the incumbent, or, without one, the chance that it becomes one."""
+
+    objective: str
+    incumbent: Optional[float]
+
+    def of(self, view: View) -> Array:
+        """Logarithm of the worth of points, shape (n,)."""
+        if self.incumbent is None:
+            return view.log_feasible()
+        return log_expected_improvement(*view.metric(self.objective), self.incumbent) + view.log_feasible()
+
+    def of_trials(self, view: View) -> Array:
+        """Order what was tried: larger is better."""
+        if self.incumbent is None:
+            return view.log_feasible()
+        met = view.log_feasible() >= math.log(FEASIBLE)
+        return np.where(met, -view.metric(self.objective)[0], -np.inf)
+
+
+class _Lesson:
+    """What a trial teaches: it is worth most where the models know least."""
+
+    def of(self, view: View) -> Array:
+        """Information about the metrics, shape (n,)."""
+        return view.information()
+
+
+def next_step(
+    space: Space,
+    objective: str,
+    model: Model,
+    violated: Sequence[bool],
+    options: Options,
+    suggestions: Mapping[str, Array],
+    entropy: Sequence[int],
+) -> Step:
+    """Find the best safe settings to try.
+
+    `violated` says of each trial whether it broke a constraint; `suggestions` are points to look at wherever the region
+    is; `entropy` seeds what is random in the looking.
+    """
+    view, generator = model.at_trials, np.random.default_rng(entropy)
+    met = (view.log_feasible() >= math.log(FEASIBLE)) & ~model.failed
+    worth = _Worth(objective, float(np.min(view.metric(objective)[0][met])) if met.any() else None)
+    tried = np.where(model.failed, -np.inf, worth.of_trials(view))
+    centre = model.points[int(np.argmax(tried))]
+    first, largest = options.first_step, min(options.step_limit, _LARGEST)
+    if model.has_priors:
+        # a prior knows what is far away, and how far it may be trusted is in the deviations
+        first = largest = options.step_limit
+    half = half_side(_successes(tried), first, largest)
+    taken = risk(violated, 1 - options.safe_probability)
+    within = {label: u for label, u in suggestions.items() if np.max(np.abs(u - centre)) <= options.step_limit}
+    categories = getattr(space, "categories", ())
+    point = None
+    for shrink in range(_SHRINKS):
+        region = Region.around(centre, half * 0.5**shrink, categories)
+        point = _best_safe(space, model, region, worth, (taken, options), list(within.values()), generator)
+        if point is not None:
+            break
+    gain = _gain(model, worth, point) if met.any() else 0.0
+    why = "most gain that is expected" if met.any() else "most likely to meet every constraint"
+    # at the edge of what is safe nothing is learnt any more, and what was learnt there may have been noise
+    stuck = _failures(tried) % 2 == 1 or len(tried) <= _LESSONS * space.size
+    if met.any() and not model.has_priors and stuck and gain < model.surrogates[objective].error:
+        region = _around_safest(model, centre, max(half, first), options.step_limit, categories)
+        lesson = _best_safe(space, model, region, _Lesson(), (taken, options), [], generator)
+        if lesson is not None:
+            point, why = lesson, "most to be learnt"
+    for label, suggested in within.items():
+        if point is not None and np.array_equal(point, suggested):
+            why = f"{label}: {why}"
+    repeats = int(np.sum(np.all(model.points == centre, axis=1)))
+    if point is None and repeats < _REPEATS and not model.failed.all():
+        point, why = centre, "the best again: nothing else is safe, as far as is known"
+    safe, feasible = 0.0, 0.0
+    expected: Expected = {}
+    if point is not None:
+        here = model.at(point[None, :])
+        safe = float(np.exp(np.minimum(here.log_safe(), here.log_no_worse())[0]))
+        feasible = float(np.exp(here.log_feasible()[0]))
+        expected = here.intervals()
+        why = f"{why} (feasible with {100 * feasible:.0f}%)"
+    gain /= model.surrogates[objective].scale
+    surely = bool(np.any(view.log_feasible() >= math.log(max(options.safe_probability, FEASIBLE))))
+    return Step(point, why, safe, surely, gain, feasible, expected)
+
+
+def _best_safe(
+    space: Space,
+    model: Model,
+    region: Region,
+    worth: Union[_Worth, _Lesson],
+    taken: Tuple[float, Options],
+    suggestions: Sequence[Array],
+    generator: np.random.Generator,
+) -> Optional[Array]:
+    points = np.vstack([candidates(region, model.points, generator), *suggestions])
+    for number in range(_ROUNDS):
+        points = refined(region, points, _score(model.at(points), worth, taken), number, generator)
+    order = np.argsort(-_score(model.at(points), worth, taken), kind="stable")[:_ROUNDED]
+    settled = rounded(space, points[order])
+    view = model.at(settled)
+    apart = np.min(np.max(np.abs(settled[:, None, :] - model.points[None, :, :]), axis=2), axis=1)
+    score = np.where(view.allowed(*taken) & (apart > _SAME), worth.of(view), -np.inf)
+    best = int(np.argmax(score))
+    return settled[best] if np.isfinite(score[best]) else None
+
+
+def _around_safest(
+    model: Model, centre: Array, half: float, step_limit: float, categories: Sequence[Sequence[int]]
+) -> Region:
+    """Give the box around the safest that was tried within a step of the centre, as far as a step leads."""
+    view = model.at_trials
+    near = np.max(np.abs(model.points - centre), axis=1) <= step_limit
+    safety = np.where(near & ~model.failed, view.log_safe() + view.log_no_worse(), -np.inf)
+    safest = model.points[int(np.argmax(safety))]
+    box, limit = Region.around(safest, half, categories), Region.around(centre, step_limit, categories)
+    return Region(np.maximum(box.low, limit.low), np.minimum(box.high, limit.high), safest, categories)
+
+
+def _gain(model: Model, worth: _Worth, point: Optional[Array]) -> float:
+    """Expected gain of a trial, in the objective's unit."""
+    return 0.0 if point is None else float(np.exp(worth.of(model.at(point[None, :]))[0]))
+
+
+def _failures(tried: Array) -> int:
+    """How many trials it is since one was better than all before it."""
+    return len(tried) - 1 - int(np.argmax(tried))
+
+
+def _score(view: View, worth: Union[_Worth, _Lesson], taken: Tuple[float, Options]) -> Array:
+    """Order points: what is not safe by how nearly it is, below all that is."""
+    nearly = view.log_safe() + view.log_no_worse()
+    return np.where(view.allowed(*taken), worth.of(view), -1e9 + np.maximum(nearly, -1e6))
+
+
+def _successes(tried: Array) -> List[bool]:
+    """Whether each trial after the first was better than all before it."""
+    best = np.maximum.accumulate(tried)
+    return [bool(now > before) for before, now in zip(best[:-1], best[1:])]

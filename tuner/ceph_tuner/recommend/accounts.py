@@ -1,0 +1,117 @@
+"""What each class of mClock asks for, is owed and gets, and what holds it: the capacity of an OSD, class by class.
+
+Shares are of one OSD's capacity as mClock believes it, averaged over the OSDs (`demand.py`). What a drive gives beyond
+or below that belief shows in the sum of what the classes got.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Dict, List, Mapping, Optional
+
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.knobs.releases import CLASSES, Settings
+from ceph_tuner.core.knobs.settings import shares
+from ceph_tuner.recommend.demand import demand
+from ceph_tuner.recommend.turns import turns
+from ceph_tuner.search.entitlements import entitlements
+from ceph_tuner.twin.knobs_in_force import class_of
+from ceph_tuner.twin.model import WPQ, ClusterModel
+
+NOTHING, LOAD, LIMIT, SHARE, BELOW = "no work", "its own load", "its limit", "its share", "drive or concurrency"
+"""What holds a class: it has no work; it gets all that it asks for; its limit; reservations and weights, its own and
+the others'; or mClock would give it more, but the drive, or how much of the work is under way at a time, does not."""
+
+_NEAR = 0.9
+"""Share of what it is owed from which a class counts as having it: queues are not always full."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """One class. `limit` is None where there is none, `asked` where the work takes whatever it is given."""
+
+    name: str
+    reserved: float
+    limit: Optional[float]
+    asked: Optional[float]
+    owed: float
+    """What mClock gives it beside the other classes, all of them asking for what they do."""
+    got: float
+    """What was simulated, or measured."""
+    needed: float
+    """What its work costs at the objectives' bounds; where none bounds it, as much as it got."""
+    held_by: str
+
+    @property
+    def enough(self) -> bool:
+        """Whether what mClock gives it covers what it needs."""
+        return self.needed <= self.owed * (1 + 1e-9)
+
+    @property
+    def starved(self) -> bool:
+        """Whether it is owed too little: never where it gets all that it asks for, whatever the rounding."""
+        return not self.enough and self.held_by != LOAD
+
+
+def accounts(
+    slo: Slo, model: ClusterModel, settings: Settings, seen: Mapping[str, float], baseline: Mapping[str, float]
+) -> List[Account]:
+    """One for each class, by all nine values of `settings` and the metrics `seen` under them; none under WPQ.
+
+    Of work that takes turns: those of the turn in which a class lacks something, else of the one that needs more.
+    """
+    if model.scheduler == WPQ:
+        return []
+    told = [_of_turn(slo, turn, settings, seen, baseline) for turn in turns(model)]
+    return max(told, key=lambda found: (any(entry.starved for entry in found), sum(entry.needed for entry in found)))
+
+
+def _of_turn(
+    slo: Slo, model: ClusterModel, settings: Settings, seen: Mapping[str, float], baseline: Mapping[str, float]
+) -> List[Account]:
+    needed = demand(slo, model, settings, seen, baseline)
+    # without hard bounds all work counts as it was seen to go
+    unbound = replace(slo, objectives=(replace(slo.objectives[0], hard=False),))
+    got = demand(unbound, model, settings, seen, {})
+    streams = model.clients
+    rates = [stream.rate for stream in streams if stream.rate is not None]
+    offered = demand(unbound, model, settings, {**seen, "client.iops": sum(rates)}, {})
+    asked: Dict[str, Optional[float]] = dict.fromkeys(CLASSES, 0.0)
+    for kind in _kinds(model):
+        number = class_of(kind, model)
+        if number < len(CLASSES):
+            bounded = kind == "client" and len(rates) == len(streams)
+            asked[CLASSES[number]] = offered[CLASSES[number]] if bounded else None
+    parts = shares(settings)
+    owed = entitlements(parts, {name: math.inf if wish is None else wish for name, wish in asked.items()})
+    found = []
+    for name in CLASSES:
+        reserved, _, limit = parts[name]
+        ceiling = limit if limit > 0 else None
+        own = float(owed[name][0])
+        held = _held_by(got[name], asked[name], ceiling, own)
+        found.append(Account(name, reserved, ceiling, asked[name], own, got[name], needed[name], held))
+    return found
+
+
+def _kinds(model: ClusterModel) -> List[str]:
+    kinds = {
+        "client": any(model.clients),
+        "recovery": any(work.degraded for work in model.recovery),
+        "backfill": any(not work.degraded for work in model.recovery),
+        "scrub": any(model.scrub),
+        "snaptrim": any(model.snaptrim),
+        "pg deletion": any(model.deletion),
+    }
+    return [kind for kind, has in kinds.items() if has]
+
+
+def _held_by(got: float, asked: Optional[float], limit: Optional[float], owed: float) -> str:
+    if asked == 0 and got == 0:
+        return NOTHING
+    if asked is not None and got >= _NEAR * asked:
+        return LOAD
+    if limit is not None and got >= _NEAR * limit:
+        return LIMIT
+    return SHARE if got >= _NEAR * owed else BELOW

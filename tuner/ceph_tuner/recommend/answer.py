@@ -1,0 +1,141 @@
+"""What to do with what was found: the settings to write, their commands in a safe order, the way back, a profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
+
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.changes.plan import ChangePlan, plan_change, plan_restore
+from ceph_tuner.core.goals.slo import evaluate
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import Release, Settings, format_version
+from ceph_tuner.core.knobs.settings import check_settings, format_settings, notes_on
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.core.profiles.translation import to_release_units
+from ceph_tuner.recommend import Prediction, changed
+from ceph_tuner.recommend.search import Found
+from ceph_tuner.recommend.turns import told
+
+TARGET = "osd"
+
+_LOAD = ("client.iops", "client.read_iops", "client.write_iops", "client.bytes_s")
+"""What another cluster is held against before it is given this profile."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How to act on a recommendation."""
+
+    settings: Settings
+    """What to write, in the release's own units; empty where nothing is better."""
+    commands: Tuple[str, ...]
+    undo: Tuple[str, ...]
+    notes: Tuple[str, ...]
+
+
+def answer(found: Found) -> Answer:
+    """Decide the writes, as `ceph-tuner apply` would on a cluster with nothing but what the description says is set."""
+    model, question = found.question.model, found.question
+    release, hardware = model.release, model.osd.hardware
+    if not found.choice.better:
+        return Answer({}, (), (), told(model))
+    settings = changed(found.winner.settings, question)
+    own = to_release_units(settings, release, hardware)
+    checked = check_settings(own, release)
+    before = to_release_units(dict(question.in_force), release, hardware)
+    current = [ConfigEntry(TARGET, name, text) for name, text in format_settings(before, release).items()]
+    places = [Place(0, model.osd.device_class)]
+    plan = plan_change(current, TARGET, checked, release, places)
+    whole = {**_nine(found.winner.settings, release), **found.winner.settings}
+    return Answer(
+        checked,
+        tuple(plan.commands),
+        way_back(current, plan, places, release),
+        (*told(model), *notes_on(whole, release), *plan.warnings),
+    )
+
+
+def way_back(
+    current: Sequence[ConfigEntry], plan: ChangePlan, places: Sequence[Place], release: Release
+) -> Tuple[str, ...]:
+    """Commands that take a plan back once it is carried out on what is `current`, in a safe order."""
+    after = {(entry.who, entry.name): entry.value for entry in current}
+    for step in plan.steps:
+        if step.new is None:
+            after.pop(step.key, None)
+        else:
+            after[step.key] = step.new
+    entries = [ConfigEntry(who, name, text) for (who, name), text in after.items()]
+    return tuple(step.command for step in plan_restore(entries, plan.standing(), places, release).steps)
+
+
+def profile(found: Found, name: str) -> Profile:
+    """Make a profile of the winner, with what was simulated as its evidence."""
+    model, release = found.question.model, found.question.model.release
+    winner = found.winner
+    named = str(winner.settings.get(PROFILE, ""))
+    built_in = named in release.profiles
+    settings = {**_nine(winner.settings, release), **winner.settings}
+    return Profile.make(
+        named if built_in else f"recommended-{found.question.slo.name}"[:64].rstrip("._-"),
+        release,
+        {knob: value for knob, value in settings.items() if knob != PROFILE and (not built_in or knob in MCLOCK_NINE)},
+        version=format_version(model.version) if model.version is not None else "",
+        built_in=built_in,
+        description=f"{found.choice.reason} (predicted by the twin, not measured)",
+        hardware=model.osd.hardware,
+        osds=model.osds,
+        workload=name,
+        slos=(found.question.slo.to_dict(),),
+        evidence=(evidence(found),),
+    )
+
+
+def evidence(found: Found) -> Dict[str, Any]:
+    """What was simulated, and what it gave."""
+    winner = found.winner
+    verdicts = evaluate(found.question.slo, winner.candidate.means, found.baseline)
+    return {
+        "simulated": {
+            "settings_tried": len(found.tried),
+            "runs": found.runs,
+            "seconds_each": found.run_s,
+            "seed": found.effort.seed,
+            "fresh_seeds": len(winner.runs) if found.confirmed else 0,
+            "osds": found.question.model.simulated_osds or found.question.model.osds,
+        },
+        "predicted": {
+            verdict.objective.metric: _with_interval(winner, verdict.objective.metric)
+            for verdict in verdicts
+            if verdict.seen is not None
+        },
+        "load": {name: rounded(value) for name, value in winner.candidate.means.items() if name in _LOAD},
+        "before": _rounded(found.before, found),
+        "built_in": {entry.label: _rounded(entry, found) for entry in found.built_in},
+        "verdicts": [f"{verdict.objective.text}: {'met' if verdict.met else 'missed'}" for verdict in verdicts],
+    }
+
+
+def _with_interval(prediction: Prediction, metric: str) -> Dict[str, Any]:
+    known: Dict[str, Any] = {"mean": rounded(prediction.candidate.means[metric])}
+    interval = prediction.interval(metric)
+    if interval is not None:
+        known["interval"] = [rounded(end) for end in interval]
+    return known
+
+
+def _rounded(prediction: Prediction, found: Found) -> Dict[str, float]:
+    metrics: List[str] = [objective.metric for objective in found.question.slo.objectives]
+    means = prediction.candidate.means
+    return {metric: rounded(means[metric]) for metric in metrics if metric in means}
+
+
+def rounded(value: float) -> float:
+    """Four digits."""
+    return float(f"{value:.4g}")
+
+
+def _nine(settings: Mapping[str, object], release: Release) -> Settings:
+    return dict(release.profiles.get(str(settings.get(PROFILE, "")), {}))

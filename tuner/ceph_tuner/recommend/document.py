@@ -1,0 +1,96 @@
+"""A recommendation for programs: what `ceph-tuner recommend --format json` prints, and `ceph-tuner report` reads."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, Dict, List, Optional, Sequence
+
+from ceph_tuner.core.goals.slo import evaluate
+from ceph_tuner.recommend import Prediction
+from ceph_tuner.recommend.accounts import Account, accounts
+from ceph_tuner.recommend.answer import Answer, evidence, rounded
+from ceph_tuner.recommend.demand import demand
+from ceph_tuner.recommend.limits import Missed
+from ceph_tuner.recommend.search import Found
+from ceph_tuner.search.explanation import Explained
+from ceph_tuner.twin.knobs_in_force import completed
+
+
+def document(
+    found: Found,
+    chosen: Answer,
+    why: Sequence[Missed],
+    classes: Sequence[Account],
+    told: Optional[Explained],
+    name: str,
+) -> Dict[str, Any]:
+    """Everything that is known of a recommendation, but for what lies beyond live knobs."""
+    slo, model = found.question.slo, found.question.model
+    transfer = found.learnt.elsewhere if found.learnt is not None else None
+    return {
+        "cluster": name,
+        "release": model.release.name,
+        "slo": slo.to_dict(),
+        "recommended": {**found.choice.to_dict(), "settings": dict(chosen.settings), "why": found.winner.why},
+        "in_force": {"profile": found.question.profile_in_force, "settings": found.question.before},
+        "predictions": [_prediction(entry, found) for entry in found.compared],
+        "tried": [_tried(entry, found) for entry in found.tried],
+        "missed": [_missed(entry) for entry in why],
+        "needed": {entry.name: entry.needed for entry in classes} or _needed(found),
+        "evidence": evidence(found),
+        "searched": list(found.space),
+        "model_error_known_for": sorted(found.question.errors),
+        "confirmed": found.confirmed,
+        "interrupted": found.interrupted,
+        "notes": list(chosen.notes),
+        "commands": list(chosen.commands),
+        "undo": list(chosen.undo),
+        "capacity": [asdict(entry) for entry in classes],
+        "explanation": None if told is None else told.to_dict(),
+        "elsewhere": [entry.to_dict() for entry in transfer.judged] if transfer is not None else [],
+        "beyond_live_knobs": None,
+    }
+
+
+def classes_of(found: Found) -> List[Account]:
+    """What each class of mClock gets under the recommended settings."""
+    question = found.question
+    settings = completed(found.winner.settings, question.model.release)
+    return accounts(question.slo, question.model, settings, found.winner.candidate.means, found.baseline)
+
+
+def _needed(found: Found) -> Dict[str, float]:
+    """Without the scheduler there are no accounts, but there is work."""
+    question, winner = found.question, found.winner
+    settings = completed(winner.settings, question.model.release)
+    return demand(question.slo, question.model, settings, winner.candidate.means, found.baseline)
+
+
+def _prediction(entry: Prediction, found: Found) -> Dict[str, Any]:
+    means = entry.candidate.means
+    return {
+        "label": entry.label,
+        "settings": dict(entry.settings),
+        "runs": len(entry.runs),
+        "means": {metric: rounded(value) for metric, value in means.items()},
+        "intervals": {metric: entry.interval(metric) for metric in means},
+        "verdicts": [verdict.to_dict() for verdict in evaluate(found.question.slo, means, found.baseline)],
+    }
+
+
+def _tried(entry: Prediction, found: Found) -> Dict[str, Any]:
+    """What the search saw, on its own seeds."""
+    means, metrics = entry.candidate.means, [objective.metric for objective in found.question.slo.objectives]
+    return {"label": entry.label, "means": {name: rounded(means[name]) for name in metrics if name in means}}
+
+
+def _missed(entry: Missed) -> Dict[str, Any]:
+    return {
+        "objective": entry.verdict.objective.text,
+        "predicted": entry.verdict.seen,
+        "without_other_work": entry.alone,
+        "met_without_other_work": entry.alone_met,
+        "best_seen": entry.best,
+        "best_seen_with": entry.best_label,
+        "which_misses": list(entry.best_misses),
+    }

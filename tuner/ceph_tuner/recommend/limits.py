@@ -1,0 +1,84 @@
+"""Why objectives are missed: what the work would get without the other work, and the best that any settings gave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import List, Mapping, Optional, Tuple
+
+from ceph_tuner.core.goals.slo import Verdict, evaluate
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.recommend import Prediction
+from ceph_tuner.recommend.runs import Runs
+from ceph_tuner.recommend.search import Found
+from ceph_tuner.twin.model import ClusterModel
+
+
+@dataclass(frozen=True)
+class Missed:
+    """One objective that the recommended settings miss."""
+
+    verdict: Verdict
+    alone: Optional[float]
+    """What it would be if the other kinds of work stood still, under the same settings."""
+    alone_met: bool
+    best: Optional[float]
+    """The best that any settings gave."""
+    best_label: str
+    best_misses: Tuple[str, ...]
+    """Hard objectives that those settings miss beside it."""
+
+
+def missed_objectives(found: Found, processes: Optional[int] = None) -> List[Missed]:
+    """Look into every objective that the winner misses; two more simulations for each kind of work."""
+    verdicts = evaluate(found.question.slo, found.winner.candidate.means, found.baseline)
+    missed = [verdict for verdict in verdicts if not verdict.met]
+    if not missed:
+        return []
+    with Runs(found.effort, found.run_s, processes=1 if processes == 1 else None) as runs:
+        seeds = range(found.effort.seed, found.effort.seed + found.effort.seeds)
+        kinds = sorted({kind_of(verdict) for verdict in missed})
+        started = {kind: runs.start(alone(found.question.model, kind), found.winner.settings, seeds) for kind in kinds}
+        undisturbed = {kind: Prediction(kind, {}, run.collect()).candidate.means for kind, run in started.items()}
+    return [_look_into(verdict, found, undisturbed[kind_of(verdict)]) for verdict in missed]
+
+
+def _look_into(verdict: Verdict, found: Found, undisturbed: Mapping[str, float]) -> Missed:
+    objective = verdict.objective
+    value = undisturbed.get(objective.metric)
+    met = value is not None and verdict.bound is not None and objective.margin(value, verdict.bound) >= 0
+    seen = [
+        (entry.candidate.means[objective.metric], entry)
+        for entry in (*found.compared, *found.tried)
+        if objective.metric in entry.candidate.means
+    ]
+    if not seen:
+        return Missed(verdict, value, met, None, "", ())
+    sign = 1 if METRICS[objective.metric].lower_is_better else -1
+    best, entry = min(seen, key=lambda pair: sign * pair[0])
+    others = [
+        other.objective.metric
+        for other in evaluate(found.question.slo, entry.candidate.means, found.baseline)
+        if other.objective.hard and not other.met and other.objective.metric != objective.metric
+    ]
+    return Missed(verdict, value, met, best, entry.label, tuple(others))
+
+
+def kind_of(verdict: Verdict) -> str:
+    """The kind of work that an objective is about."""
+    return verdict.objective.metric.split(".")[0]
+
+
+def alone(model: ClusterModel, kind: str) -> ClusterModel:
+    """The same cluster with no other work than this."""
+    return replace(
+        model,
+        clients=model.clients if kind == "client" else (),
+        recovery=tuple(
+            work
+            for work in model.recovery
+            if kind in ("recovery", "backfill") and work.degraded == (kind == "recovery")
+        ),
+        scrub=model.scrub if kind == "scrub" else (),
+        snaptrim=model.snaptrim if kind == "snaptrim" else (),
+        deletion=(),
+    )

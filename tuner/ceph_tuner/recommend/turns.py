@@ -1,0 +1,56 @@
+"""Work that takes turns: Ceph scrubs no OSD that recovers, so a cluster that does both is foreseen twice.
+
+An SLO may well ask for both, a time to recover and a scrub interval. Simulated at once, scrub would stand still
+(`osd_scrub_during_recovery` is false by default; docs/ceph-behaviour.md) and look as if no settings could ever keep
+its objective.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Dict, Mapping, Sequence, Tuple
+
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.twin.model import ClusterModel
+
+_TOLD = (
+    "recovery and scrub are simulated one after the other, as Ceph scrubs no OSD that recovers: "
+    "what clients get is the worse of the two"
+)
+_OF_RECOVERY, _OF_SCRUB = ("recovery", "backfill"), ("scrub",)
+
+
+def turns(model: ClusterModel) -> Tuple[ClusterModel, ...]:
+    """The model as it is; where it recovers and is scrubbed, once without the scrub and once without the recovery."""
+    if not (model.recovery and model.scrub):
+        return (model,)
+    return replace(model, scrub=()), replace(model, recovery=())
+
+
+def told(model: ClusterModel) -> Tuple[str, ...]:
+    """A note of it, where work takes turns."""
+    return (_TOLD,) if len(turns(model)) > 1 else ()
+
+
+def together(found: Sequence[Mapping[str, float]]) -> Dict[str, float]:
+    """One run's metrics out of those of its turns: each turn's own, and the worse of what goes on in both.
+
+    Clients are to have what they are promised in either.
+    """
+    if len(found) == 1:
+        return dict(found[0])
+    recovering, scrubbing = found
+    names = [*recovering, *(name for name in scrubbing if name not in recovering)]
+    return {name: value for name in names for value in _of_both(name, recovering, scrubbing)}
+
+
+def _of_both(name: str, recovering: Mapping[str, float], scrubbing: Mapping[str, float]) -> Sequence[float]:
+    kind = name.split(".")[0]
+    if kind in _OF_RECOVERY or kind in _OF_SCRUB:
+        own = recovering if kind in _OF_RECOVERY else scrubbing
+        return [own[name]] if name in own else []
+    if name not in recovering or name not in scrubbing:
+        # clients that got nothing done in one of them have no latency there, and none that could be promised
+        return []
+    worse = max if METRICS[name].lower_is_better else min
+    return [worse(recovering[name], scrubbing[name])]

@@ -1,0 +1,177 @@
+"""What a cluster itself remembers: windows, the last tuning run, changes and the automatic mode's audit trail."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.core.autopilot import audit_log as audit
+from ceph_tuner.core.autopilot.audit_log import Record, every_trail
+from ceph_tuner.core.ceph.ports import Store
+from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry
+from ceph_tuner.core.goals.slo import all_met, evaluate, parse_slo
+from ceph_tuner.core.goals.stored_slo import stored_baseline, stored_slo
+from ceph_tuner.core.goals.trial import Trial, choice_among
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import Release, Settings
+from ceph_tuner.core.knobs.settings import same_value
+from ceph_tuner.core.measure.history import RECENT_S, History
+from ceph_tuner.core.measure.sample import at_work
+from ceph_tuner.core.printable import printable
+from ceph_tuner.report import HISTORY, TUNING, Findings, Mark, unknown
+from ceph_tuner.report.answers import kept_learnt
+from ceph_tuner.report.measured import custom, headline, measured_options
+from ceph_tuner.report.words import spoken
+from ceph_tuner.tune.past import PastRun, learnt_of, past_runs
+from ceph_tuner.twin.knobs_in_force import completed
+
+MOST_MARKS, MOST_SETTINGS = 60, 3
+
+_SAME_S = 10.0
+"""A write so near to a record of the audit trail is what that record is about."""
+
+_TOLD = (
+    *(audit.MODE, audit.APPLY, audit.HELD, audit.TAKEN_BACK, audit.KEPT, audit.BREACH, audit.GAVE_UP, audit.PAUSED),
+    *(audit.RESUMED, audit.FAILOVER, audit.DRIFT, audit.CONDITION, audit.CAPACITY, audit.STOPPED),
+)
+"""Of the audit trail, what changed something."""
+
+
+def remembered(
+    name: str, store: Store, entries: Sequence[Entry], release: Release, since: float, now: float
+) -> Findings:
+    """Read a cluster's store; `entries` are its journal's. Windows and changes from `since` (seconds, epoch) on."""
+    history = History(store)
+    windows, hours = history.windows(since), history.hours(since)
+    runs = past_runs(history)
+    if runs:
+        found = _with_learnt(_of_run(name, runs[-1], release), learnt_of(history, runs[-1].began))
+    else:
+        found = _of_objectives(name, store, release, now)
+    in_force = [entry for entry in entries if entry.state == APPLIED and not entry.trial]
+    return replace(
+        found,
+        windows=tuple(windows),
+        hours=tuple(hours),
+        marks=_marks(store, entries, [trial for run in runs for trial in run.trials], since),
+        commands=tuple(step.command for step in in_force[-1].steps) if in_force else (),
+        undo=(shlex.join(["ceph-tuner", "rollback", "--cluster", name]),) if in_force else (),
+        written=bool(in_force),
+        unknown=(*found.unknown, *unknown.of_history(windows, hours)),
+    )
+
+
+def with_history(found: Findings, kept: Findings) -> Findings:
+    """Put what a cluster remembers of its past beside an answer."""
+    return replace(
+        found,
+        windows=kept.windows,
+        hours=kept.hours,
+        marks=kept.marks,
+        # an answer that was written says so, and the cluster knows by which commands, if nobody changed more since
+        commands=kept.commands if found.written and _bring(kept.commands, found.after) else found.commands,
+        unknown=(*found.unknown, *unknown.of_history(kept.windows, kept.hours)),
+    )
+
+
+def _bring(commands: Sequence[str], settings: Settings) -> bool:
+    given = {words[-2]: words[-1] for words in map(shlex.split, commands) if len(words) > 2}
+    return all(name in given and same_value(given[name], str(value)) for name, value in settings.items())
+
+
+def _of_run(name: str, run: PastRun, release: Release) -> Findings:
+    """Of the last run, chosen among its trials as it was."""
+    slo = parse_slo(run.heading.slo)
+    counted = [trial for trial in run.trials if trial.run.kind != "check"]
+    first = next((trial for trial in counted if trial.run.kind == "baseline"), None)
+    if first is None:
+        return Findings(HISTORY, name, "The last tuning run ended before anything was measured.", slo, release)
+    choice = choice_among(slo, first.means, counted, run.heading.in_force)
+    if choice is None:
+        return Findings(HISTORY, name, "The last tuning run could not measure what was in force.", slo, release)
+    options, meaning = measured_options(run.trials, choice.winner.label)
+    settings = next((trial.run.settings for trial in run.trials if trial.run.label == choice.winner.label), {})
+    missed = [entry.objective.text for entry in choice.verdicts if entry.objective.hard and not entry.met]
+    return Findings(
+        TUNING,
+        name,
+        "Last tuning run. " + headline(choice.winner.label, choice.better, choice.reason, missed),
+        slo,
+        release,
+        first.means,
+        options,
+        meaning,
+        better=choice.better,
+        before={PROFILE: first.run.why or "custom", **completed(dict(run.heading.in_force), release)},
+        after=custom(settings) if choice.better else {},
+        trials=run.trials,
+        evidence=(
+            f"{len(run.trials)} measurements on {name}, target {run.heading.target}, as the cluster keeps them.",
+        ),
+        unknown=unknown.of_trials(run.trials, {}),
+    )
+
+
+def _with_learnt(found: Findings, record: Optional[Mapping[str, Any]]) -> Findings:
+    if found.kind != TUNING or found.slo is None:
+        return found
+    kept = kept_learnt(record, found.slo)
+    if kept is None:
+        words = "The cluster keeps nothing of what the search had learnt: the run was broken off, or is an older one."
+        return replace(found, unknown=(*found.unknown, words))
+    learnt, capacity = kept
+    return replace(found, learnt=learnt, capacity=capacity)
+
+
+def _of_objectives(name: str, store: Store, release: Release, now: float) -> Findings:
+    """Without a run, the objectives held against the last minute are all that there is."""
+    slo = stored_slo(store)
+    if slo is None:
+        return Findings(HISTORY, name, "No tuning run and no objectives are remembered.", slo, release)
+    newest = History(store).newest(now)
+    if newest is None:
+        words = f"No tuning run is remembered, and no window of the last {RECENT_S / 60:.0f} min is kept."
+        return Findings(HISTORY, name, words, slo, release)
+    verdicts = evaluate(slo, at_work(newest.means), stored_baseline(store))
+    words = "keeps all objectives" if all_met(verdicts) else "does not keep all objectives"
+    return Findings(HISTORY, name, f"No tuning run is remembered. The last minute {words}.", slo, release)
+
+
+def _what(record: Record, proposed: Mapping[str, Any]) -> str:
+    """What was done, of a write with what it wrote where."""
+    if record.what != audit.APPLY:
+        return record.what
+    given = [f"{spoken(name)} {value}" for name, value in proposed.items()]
+    more = [f"{len(given) - MOST_SETTINGS} more"] if len(given) > MOST_SETTINGS else []
+    where = ", ".join(map(str, record.detail.get("targets", ())))
+    return f"{record.what}: {', '.join([*given[:MOST_SETTINGS], *more])}" + (f" for {where}" if where else "")
+
+
+def _marks(store: Store, entries: Sequence[Entry], trials: Sequence[Trial], since: float) -> Tuple[Mark, ...]:
+    """Give what the automatic mode did and other lasting changes, in the order of time: the newest MOST_MARKS.
+
+    A tuning run's trials are left out: they are drawn as what they are.
+    """
+    trail = every_trail(store)
+    outcomes = {record.refers: record.outcome for record in trail if record.refers}
+    found: List[Mark] = []
+    proposed: Mapping[str, Any] = {}
+    for record in trail:
+        if record.what == audit.PROPOSAL:
+            settings = record.detail.get("settings")
+            proposed = settings if isinstance(settings, dict) else {}
+        if record.what in _TOLD and not record.refers:
+            outcome = outcomes.get(record.number, record.outcome)
+            found.append(Mark(record.at, _what(record, proposed), record.why, record.who, outcome))
+    told = [mark.at for mark in found]
+    spans = [(trial.at, trial.at + trial.seconds) for trial in trials]
+    for entry in entries:
+        tried = entry.trial or (entry.state == UNDONE and any(start <= entry.at <= end for start, end in spans))
+        if not tried and all(abs(entry.at - at) > _SAME_S for at in told):
+            words = f"{len(entry.steps)} write{'s' * (len(entry.steps) != 1)} for {entry.target}"
+            found.append(Mark(entry.at, words, entry.why, entry.who, f"{entry.state}. {entry.note}".rstrip(". ")))
+    kept = sorted((mark for mark in found if mark.at >= since), key=lambda mark: mark.at)[-MOST_MARKS:]
+    return tuple(
+        Mark(mark.at, *(printable(text) for text in (mark.what, mark.why, mark.who, mark.outcome))) for mark in kept
+    )

@@ -1,0 +1,153 @@
+"""What a search has learnt, in its SLO's words: which knobs matter for what, which objectives are in the way."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from ceph_tuner.core.goals.slo import Bound, Objective, Slo
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.optimise.explaining import Dependence, Importance, Influence, Progress
+from ceph_tuner.optimise.explanation import Explanation
+from ceph_tuner.search.knob_search import KnobSearch
+
+LEAST_TRIALS = 4
+"""With fewer nothing was learnt that would be worth a word."""
+
+NOTABLE = 0.05
+"""Share of a metric's variation from which a knob is worth a curve."""
+
+SURE = 0.9
+"""Probability with which the nearest bounds that are named can be kept."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A hard objective, and the bound that could be kept beside the others."""
+
+    objective: Objective
+    bound: float
+    """In the metric's unit; that of the objective where it need not give way."""
+    share: float
+    """How far it gives way, as a share of the bound."""
+
+    @property
+    def text(self) -> str:
+        """The objective with this bound."""
+        if not self.share:
+            return self.objective.text
+        plain = Objective(self.objective.metric, self.objective.comparison, Bound(float(f"{self.bound:.3g}")))
+        return plain.text
+
+
+@dataclass(frozen=True)
+class InTheWay:
+    """Why not all hard objectives are kept, as far as the models know."""
+
+    together: float
+    """Largest probability, of any settings, of keeping all."""
+    conflicts: Tuple[Tuple[Objective, ...], ...]
+    """Smallest sets that probably cannot be kept together; each part of one can."""
+    without: Tuple[Tuple[Objective, float], ...]
+    """Largest probability of keeping all the others, where leaving it out helps most first."""
+    nearest: Tuple[Kept, ...]
+    """The set of bounds nearest to those asked for that some settings keep with SURE."""
+    settings: Settings
+    """These settings."""
+    probability: float
+
+
+@dataclass(frozen=True)
+class Explained:
+    """All of it."""
+
+    around: Optional[Settings]
+    """The knobs' importance is that around these settings; None: everywhere."""
+    matters: Tuple[Importance, ...]
+    """One for each metric of the objectives, in their order."""
+    in_the_way: Optional[InTheWay]
+    progress: Tuple[Progress, ...]
+    """Of the preference (`winner.preference`): the smaller the better."""
+    curves: Tuple[Dependence, ...] = ()
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form, for programs."""
+        return {
+            "around": self.around,
+            "importance": {entry.metric: _plain_importance(entry) for entry in self.matters},
+            "in_the_way": None if self.in_the_way is None else _plain_in_the_way(self.in_the_way),
+            "convergence": [asdict(entry) for entry in self.progress],
+            "partial_dependence": [asdict(entry) for entry in self.curves],
+        }
+
+    def brief(self, most: int = 3) -> Dict[str, Any]:
+        """Give what fits beside a proposal."""
+        return {
+            "importance": {
+                entry.metric: [{"knob": one.name, "share": round(one.total, 2)} for one in notable(entry)[:most]]
+                for entry in self.matters
+            },
+            "in_the_way": None if self.in_the_way is None else _plain_in_the_way(self.in_the_way),
+        }
+
+
+def explained(
+    search: KnobSearch, slo: Slo, missed: bool, around: Optional[Settings] = None, curves: bool = False
+) -> Optional[Explained]:
+    """Ask a search what it has learnt: some seconds, with `curves` some more. None where it was told too little.
+
+    `missed`: whether a hard objective still is, so that it is worth saying why.
+    """
+    if search.told < LEAST_TRIALS:
+        return None
+    found, metrics = search.safe_optimiser.explain(), [objective.metric for objective in slo.objectives]
+    known = found.importance(list(search.knobs), around)
+    matters = tuple(known[name] for name in dict.fromkeys(metrics) if name in known)
+    in_the_way = _in_the_way(found, slo) if missed and found.constraints else None
+    drawn = [
+        found.partial_dependence(entry.metric, influence.name)
+        for entry in (matters if curves else ())
+        for influence in notable(entry)
+    ]
+    return Explained(around, matters, in_the_way, tuple(found.convergence()), tuple(drawn))
+
+
+def notable(importance: Importance) -> List[Influence]:
+    """The knobs that a metric depends on, the first one most of all."""
+    return [influence for influence in importance.influences if influence.total >= NOTABLE]
+
+
+def _in_the_way(found: Explanation, slo: Slo) -> InTheWay:
+    hard = {objective.metric: objective for objective in slo.objectives if objective.hard}
+    limiting, nearest = found.limiting(), found.nearest_feasible(SURE)
+    without = sorted(limiting.without.items(), key=lambda entry: -entry[1])
+    return InTheWay(
+        limiting.together,
+        tuple(_in_order([hard[one.name] for one in conflict], slo) for conflict in limiting.conflicts),
+        tuple((hard[constraint.name], probability) for constraint, probability in without),
+        tuple(Kept(hard[one.constraint.name], one.bound, one.share) for one in nearest.relaxed),
+        nearest.settings,
+        nearest.probability,
+    )
+
+
+def _in_order(objectives: Sequence[Objective], slo: Slo) -> Tuple[Objective, ...]:
+    return tuple(objective for objective in slo.objectives if objective in objectives)
+
+
+def _plain_importance(entry: Importance) -> Dict[str, Any]:
+    return {"deviation": entry.deviation, "knobs": [asdict(influence) for influence in entry.influences]}
+
+
+def _plain_in_the_way(entry: InTheWay) -> Dict[str, Any]:
+    return {
+        "together": entry.together,
+        "conflicts": [[objective.text for objective in conflict] for conflict in entry.conflicts],
+        "without": {objective.text: probability for objective, probability in entry.without},
+        "nearest": [
+            {"objective": kept.objective.text, "instead": kept.text, "bound": kept.bound, "share": kept.share}
+            for kept in entry.nearest
+        ],
+        "settings": dict(entry.settings),
+        "probability": entry.probability,
+    }

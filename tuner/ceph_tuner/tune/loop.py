@@ -1,0 +1,204 @@
+"""The whole of `ceph-tuner tune`: baseline, trials, the best again beside the baseline, choice, write-back, check."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Callable, Dict, List, Mapping, Optional, Sequence
+
+from ceph_tuner.core.errors import LabFailed, Locked, RetryLater
+from ceph_tuner.core.goals.ranking import Candidate, rank
+from ceph_tuner.core.goals.slo import Slo, evaluate
+from ceph_tuner.core.goals.trial import (
+    NOT_MEASURED,
+    Run,
+    Trial,
+    best_built_in,
+    choice_among,
+    repeat_runs,
+    standing,
+)
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.optimise.contract import Verdict
+from ceph_tuner.search.optimiser import Failed
+from ceph_tuner.tune import Search
+from ceph_tuner.tune.measurement import Measuring
+from ceph_tuner.tune.outcome import Outcome, Task
+from ceph_tuner.tune.past import Lesson, Past, written_out
+
+Lessons = Callable[[Mapping[str, float]], Sequence[Lesson]]
+"""Gives what earlier runs measured, once the baseline's means are known."""
+
+
+def tune(
+    task: Task,
+    measuring: Measuring,
+    search: Search,
+    record: Callable[[Trial], None],
+    past: Sequence[Trial] = (),
+    lessons: Lessons = lambda baseline: (),
+) -> Outcome:
+    """Tune. Every trial is undone before the next one; only the winner stays, and only where it is better.
+
+    `record` keeps each trial's outcome; `past` is what an interrupted run has kept, and is not measured again.
+    Raises RetryLater where the baseline itself cannot be measured.
+    """
+    return _Tuning(task, measuring, search, record, Past(past)).run(lessons)
+
+
+class _Tuning:
+    """One tuning run."""
+
+    def __init__(
+        self, task: Task, measuring: Measuring, search: Search, record: Callable[[Trial], None], past: Past
+    ) -> None:
+        self._task, self._measuring, self._search = task, measuring, search
+        self._record, self._past = record, past
+        self._began = measuring.clock.now()
+        self._trials: List[Trial] = []
+        self._baseline: Mapping[str, float] = {}
+        self._known: Dict[str, Run] = {}
+
+    def run(self, lessons: Lessons) -> Outcome:
+        task, search = self._task, self._search
+        opening = task.opening
+        first = self._carry_out(opening[0])
+        missing = [o.metric for o in task.slo.objectives if o.metric not in first.means]
+        if missing:
+            raise RetryLater(
+                f"the baseline's window shows no {', '.join(missing)}",
+                "start that work, or leave its objectives out of the SLO",
+            )
+        # the baseline's means get better with each repeat; the bounds relative to it were stated on the first
+        self._baseline = first.means
+        self._tell(self._written_out(first.run.settings), first)
+        for run in opening[1:]:
+            self._tell(self._written_out(run.settings), self._carry_out(run))
+        learnt = list(lessons(self._baseline))
+        for settings, measures in learnt:
+            search.tell(settings, measures, old=True)
+        verdict = self._search_on()
+        trust = search.trust()
+        for run in repeat_runs(task.slo, self._baseline, self._trials, task.budget, self._recommended()):
+            self._carry_out(run)
+        choice = choice_among(task.slo, self._baseline, self._trials, task.in_force)
+        if choice is None:
+            raise RetryLater("a repeat of the settings in force was ended early", "run it again with --resume")
+        built_in = best_built_in(task.slo, self._baseline, self._trials)
+        settings = next((t.run.settings for t in self._trials if t.run.label == choice.winner.label), {})
+        outcome = Outcome(
+            task.slo, self._trials, self._baseline, choice, settings, built_in, False, verdict, trust, len(learnt)
+        )
+        return self._written_back(outcome) if choice.better and task.write_back else outcome
+
+    def _search_on(self) -> Verdict:
+        """Try settings until the search, the trials or the time are at an end; say which."""
+        budget = self._task.budget
+        for number in range(1, budget.trials + 1):
+            before = self._past.take("trial")
+            if before is not None:
+                self._tell(self._written_out(before.run.settings), self._carry_out(before.run, before))
+                continue
+            verdict = self._search.verdict()
+            if verdict.go_on and budget.hours is not None and self._time_is_over(budget.hours):
+                return Verdict("budget", f"the {budget.hours:g} hours are over after {number - 1} trials")
+            proposal = self._search.ask() if verdict.go_on else None
+            if proposal is None:
+                return self._search.verdict() if verdict.go_on else verdict
+            known = self._known.get(_key(proposal.settings))
+            run = Run(
+                "trial",
+                f"trial {number}" if known is None else known.label,
+                proposal.settings if known is None else known.settings,
+                proposal.why,
+                proposal.expected,
+            )
+            self._tell(proposal.settings, self._carry_out(run))
+        verdict = self._search.verdict()
+        return Verdict("budget", f"all {budget.trials} trials are made") if verdict.go_on else verdict
+
+    def _written_back(self, outcome: Outcome) -> Outcome:
+        choice = outcome.choice
+        check = self._carry_out(Run("check", choice.winner.label, outcome.settings, "written back"), keep=True)
+        withdrawn = _withdrawn(outcome.slo, self._baseline, check, choice.in_force)
+        if not withdrawn:
+            self._measuring.keep()
+        elif check.failed is None:
+            self._measuring.take_back(check.run, len(self._trials), len(self._trials))
+        return replace(outcome, written=not withdrawn, check=check, withdrawn=withdrawn)
+
+    def _carry_out(self, run: Run, before: Optional[Trial] = None, keep: bool = False) -> Trial:
+        number, total = len(self._trials) + 1, max(len(self._trials) + 1, self._task.most_runs)
+        before = before or (None if keep else self._past.take(run.kind, run.label))
+        if before is not None:
+            self._measuring.measured_before(before, number, total)
+            trial = before
+        else:
+            trial = self._measured(run, number, total, keep)
+            self._record(trial)
+        self._trials.append(trial)
+        return trial
+
+    def _measured(self, run: Run, number: int, total: int, keep: bool) -> Trial:
+        """Measure, a second time where the load did not come up: that says nothing about the settings."""
+        finalists = self._task.budget.finalists
+        to_beat = standing(self._task.slo, self._baseline, self._trials, finalists) if run.kind == "trial" else None
+        try:
+            return self._measuring.run(run, number, total, self._baseline, keep, to_beat)
+        except Locked:
+            raise
+        except (RetryLater, LabFailed):
+            pass
+        try:
+            return self._measuring.run(run, number, total, self._baseline, keep, to_beat)
+        except Locked:
+            raise
+        except (RetryLater, LabFailed) as error:
+            # twice in a row, and for the second run, is no chance
+            if run.kind == "baseline" or self._trials[-1].unmeasured:
+                raise
+            return Trial(run, self._measuring.clock.now(), 0.0, {}, f"{NOT_MEASURED}{error}")
+
+    def _written_out(self, settings: Settings) -> Settings:
+        return written_out(settings, self._task.profiles, self._task.in_force)
+
+    def _tell(self, settings: Settings, trial: Trial) -> None:
+        """Tell the search, and remember what stands for these settings."""
+        stands_for = self._search.nearest(settings)
+        if stands_for is None:
+            # differs in what is not searched: measured for comparison alone
+            return
+        if trial.unmeasured:
+            self._search.forget_pending()
+            return
+        self._known.setdefault(_key(stands_for), trial.run)
+        if trial.failed is None or trial.hopeless:
+            # of a hopeless one everything that was seen counts as well; its error says how short it was
+            self._search.tell(stands_for, trial.measures)
+        else:
+            self._search.tell(stands_for, Failed(trial.failed, trial.means))
+
+    def _recommended(self) -> Optional[str]:
+        """Label of what the models think best of all that was tried."""
+        run = self._known.get(_key(self._search.best()))
+        return None if run is None else run.label
+
+    def _time_is_over(self, hours: float) -> bool:
+        """Whether another trial, the finalists and the check would take longer than that."""
+        budget, took = self._task.budget, [trial.seconds for trial in self._trials if trial.seconds > 0]
+        after = 1 + (budget.finalists + 1 + self._task.compare) * budget.repeats + self._task.write_back
+        elapsed = self._measuring.clock.now() - self._began
+        return bool(elapsed + after * sum(took) / max(1, len(took)) > hours * 3600)
+
+
+def _key(settings: Settings) -> str:
+    return json.dumps(settings, sort_keys=True)
+
+
+def _withdrawn(slo: Slo, baseline: Mapping[str, float], check: Trial, in_force: Candidate) -> str:
+    """Say why the winner is not kept: it failed its check, or does worse than what was there before."""
+    if check.failed is not None:
+        return check.failed
+    if rank(evaluate(slo, check.means, baseline)) > rank(evaluate(slo, in_force.means, baseline)):
+        return "measured again after the write-back it was worse than the settings in force"
+    return ""

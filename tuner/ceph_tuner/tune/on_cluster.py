@@ -1,0 +1,89 @@
+"""The loop's interfaces on a real cluster: what is in force, who writes, who looks out."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Optional
+
+from ceph_tuner.core.ceph.commands import parsed
+from ceph_tuner.core.ceph.ports import Clock, Commander
+from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.changes.journal import Entry
+from ceph_tuner.core.errors import TunerError
+from ceph_tuner.core.goals.guard import Sight
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.cost import Hardware
+from ceph_tuner.core.knobs.releases import Release, Settings, nine
+from ceph_tuner.core.measure.reading import slow_ops
+from ceph_tuner.core.profiles.translation import to_release_units
+
+_ANY: Settings = {PROFILE: "custom", **nine((0.4, 2, 0), (0.3, 1, 0), (0.1, 1, 0))}
+
+
+class JournalledWriter:
+    """`tuning.Writer` by the applier: each write is journalled as a trial, so that a killed run is taken back."""
+
+    def __init__(self, applier: Applier, target: str, release: Release, hardware: Hardware, why: str) -> None:
+        self._applier, self._target, self._why = applier, target, why
+        self._release, self._hardware = release, hardware
+        self._entry: Optional[Entry] = None
+
+    def check(self) -> None:
+        """Raise InputError where every custom profile would be refused: better now than after an hour of measuring."""
+        self._applier.plan(self._target, to_release_units(_ANY, self._release, self._hardware))
+
+    def apply(self, settings: Settings) -> None:
+        """Write settings; their shares are fractions, whatever the release takes."""
+        written = to_release_units(settings, self._release, self._hardware)
+        self._entry = self._applier.apply(self._applier.plan(self._target, written), self._why, trial=True)
+
+    def undo(self) -> None:
+        """Take back what was written last. Raises Stopped where the cluster does not go back."""
+        entry, self._entry = self._entry, None
+        if entry is not None:
+            self._applier.undo_entry(entry)
+
+    def keep(self) -> None:
+        """Make what was written last permanent."""
+        entry, self._entry = self._entry, None
+        if entry is not None:
+            self._applier.keep(entry)
+
+
+class ClusterLookout:
+    """`tuning.Lookout` by one `status` command."""
+
+    def __init__(self, commander: Commander, clock: Clock) -> None:
+        self._commander, self._clock = commander, clock
+
+    def look(self) -> Optional[Sight]:
+        """Give health, OSDs down, inactive PGs and slow operations."""
+        try:
+            status = parsed(self._commander.mon("status", {"format": "json"}), "status")
+            return Sight(self._clock.now(), _health(status), _values(status), _words(status))
+        except (TunerError, ValueError, KeyError, TypeError):
+            return None
+
+
+def _health(status: Mapping[str, Any]) -> str:
+    return str(status["health"]["status"])
+
+
+def _words(status: Mapping[str, Any]) -> str:
+    checks = status["health"].get("checks", {})
+    serious = [name for name, check in checks.items() if check.get("severity") == "HEALTH_ERR"]
+    return f"({', '.join(serious)})" if serious else ""
+
+
+def _values(status: Mapping[str, Any]) -> Dict[str, float]:
+    osds = status["osdmap"]
+    # nested once more up to Pacific
+    osds = osds.get("osdmap", osds)
+    states = status["pgmap"].get("pgs_by_state", [])
+    inactive = sum(int(row["count"]) for row in states if "active" not in str(row["state_name"]).split("+"))
+    laggy = sum(int(row["count"]) for row in states if "laggy" in str(row["state_name"]).split("+"))
+    return {
+        "osds.down": float(max(0, int(osds["num_in_osds"]) - int(osds["num_up_osds"]))),
+        "pgs.inactive": float(inactive),
+        "pgs.laggy": float(laggy),
+        "ops.slow": slow_ops(status["health"]),
+    }

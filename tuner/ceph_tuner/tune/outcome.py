@@ -1,0 +1,116 @@
+"""What a tuning run is asked to do, and what it came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ceph_tuner.core.goals.guard import broken
+from ceph_tuner.core.goals.ranking import Candidate, Choice
+from ceph_tuner.core.goals.slo import Slo, evaluate
+from ceph_tuner.core.goals.trial import Budget, Run, Trial, at_fault, opening_runs
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.optimise.contract import Verdict
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be tuned, and within which means."""
+
+    slo: Slo
+    profiles: Mapping[str, Settings]
+    in_force: Settings
+    profile_in_force: Optional[str]
+    """Name of the built-in profile in force; None for a custom one."""
+    budget: Budget = field(default_factory=Budget)
+    write_back: bool = True
+    compare: bool = False
+    """Whether the profiles are measured up front, whatever they do: for comparison."""
+
+    @property
+    def opening(self) -> List[Run]:
+        """What is measured before the search."""
+        return opening_runs(self.profiles if self.compare else {}, self.profile_in_force)
+
+    @property
+    def most_runs(self) -> int:
+        """Windows that are measured where nothing ends the search before its last trial."""
+        opening, budget = self.opening, self.budget
+        finalists = budget.finalists + 1 + (len(opening) > 1)
+        return len(opening) + budget.trials + finalists * budget.repeats + self.write_back
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a tuning run came to."""
+
+    slo: Slo
+    trials: List[Trial]
+    baseline: Mapping[str, float]
+    choice: Choice
+    settings: Settings
+    """Of the winner; empty where the settings in force won."""
+    best_built_in: Optional[Candidate]
+    written: bool
+    verdict: Verdict
+    """Why the search ended."""
+    trust: Mapping[str, Tuple[float, ...]] = field(default_factory=dict)
+    """Metric -> how far each model that was believed beforehand was right."""
+    lessons: int = 0
+    """Windows of earlier runs that were told to the search."""
+    check: Optional[Trial] = None
+    """The window measured after the winner was written back."""
+    withdrawn: str = ""
+    """Why a winner that was written back was taken back again."""
+
+    @property
+    def at_fault(self) -> List[str]:
+        """Which hard objectives stand in the way, where nothing that was measured meets all."""
+        return at_fault(self.slo, self.baseline, self.trials)
+
+    @property
+    def unsafe(self) -> List[Trial]:
+        """Trials that broke a hard objective which they had to hold."""
+        return [
+            trial for trial in self.trials if trial.run.kind == "trial" and broken(self.slo, self.baseline, trial.means)
+        ]
+
+    @property
+    def misses_hard(self) -> bool:
+        """Whether a hard objective is still missed."""
+        return any(verdict.objective.hard and not verdict.met for verdict in self.choice.verdicts)
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form, for programs."""
+        built_in = self.best_built_in
+        return {
+            "slo": self.slo.to_dict(),
+            "winner": {
+                **self.choice.to_dict(),
+                "settings": dict(self.settings),
+                "means": dict(self.choice.winner.means),
+            },
+            "best_built_in": None
+            if built_in is None
+            else {
+                "label": built_in.label,
+                "means": dict(built_in.means),
+                "repeats": built_in.repeats,
+                "verdicts": [v.to_dict() for v in evaluate(self.slo, built_in.means, self.baseline)],
+            },
+            "baseline": dict(self.baseline),
+            "in_force": {"means": dict(self.choice.in_force.means), "repeats": self.choice.in_force.repeats},
+            "search": {
+                "state": self.verdict.state,
+                "reason": self.verdict.reason,
+                "at_fault": self.at_fault,
+                "unsafe": [trial.run.label for trial in self.unsafe],
+                "hopeless": [trial.run.label for trial in self.trials if trial.hopeless],
+                "trust": {name: list(scales) for name, scales in self.trust.items()},
+                "lessons": self.lessons,
+            },
+            "written": self.written,
+            "withdrawn": self.withdrawn,
+            "check": None if self.check is None else self.check.to_dict(),
+            "trials": [trial.to_dict() for trial in self.trials],
+        }

@@ -1,0 +1,76 @@
+"""The search of a tuning run: what it begins from, what it may do, and what it says of itself."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.optimise import Options, Prior, Verdict
+from ceph_tuner.search.designs import informed_designs
+from ceph_tuner.search.explanation import Explained, explained
+from ceph_tuner.search.knob_search import PREFERENCE, KnobSearch
+from ceph_tuner.search.optimiser import Proposal, Result
+from ceph_tuner.search.space import Space
+from ceph_tuner.search.transfer import Elsewhere
+
+
+class TuningSearch:
+    """`tuning.Search` by `KnobSearch`. Built-in profiles and informed designs are suggestions: tried where safe."""
+
+    def __init__(
+        self,
+        space: Space,
+        slo: Slo,
+        in_force: Settings,
+        profiles: Mapping[str, Settings],
+        seed: int,
+        options: Optional[Options] = None,
+        priors: Sequence[Prior] = (),
+        elsewhere: Optional[Elsewhere] = None,
+    ) -> None:
+        self._space, self._slo = space, slo
+        suggestions: List[Proposal] = []
+        for name, profile in profiles.items():
+            settings = self.nearest(profile)
+            if settings is not None:
+                suggestions.append(Proposal(settings, f"built-in profile {name}"))
+        suggestions += informed_designs(space, slo.work)
+        self._search = KnobSearch(
+            space, slo, space.nearest(in_force), seed, options, priors, suggestions, elsewhere=elsewhere
+        )
+
+    def nearest(self, settings: Settings) -> Optional[Settings]:
+        """Give the settings of the space that stand for these; None where knobs differ that are not searched."""
+        of_space = {name: value for name, value in settings.items() if name in self._space.origin}
+        return None if self._space.unsearched(of_space) else self._space.nearest(settings)
+
+    def ask(self) -> Optional[Proposal]:
+        """Give settings to try next; None where no more are safe."""
+        return self._search.ask()
+
+    def tell(self, settings: Settings, result: Result, old: bool = False) -> None:
+        """Take a result; the first is that of the settings in force. `old` ones are of an earlier run."""
+        self._search.tell(settings, result, old)
+
+    def forget_pending(self) -> None:
+        """Let what was asked for and could not be measured be asked for again."""
+        self._search.safe_optimiser.forget_pending()
+
+    def verdict(self) -> Verdict:
+        """Say whether another trial is worth its cost."""
+        return self._search.verdict()
+
+    def best(self) -> Settings:
+        """Give the settings that the models think best of all that were tried."""
+        return self._search.safe_optimiser.best().settings
+
+    def trust(self) -> Dict[str, Tuple[float, ...]]:
+        """Metric -> how far each prior was right about it: 1 as predicted, 0 of no use."""
+        return {name: scales for name, scales in self._search.safe_optimiser.trust().items() if name != PREFERENCE}
+
+    def explained(self, missed: bool, curves: bool = False) -> Optional[Explained]:
+        """Say what was learnt (`search/explaining.py`), around the best: far from it little was tried."""
+        if self._search.told == 0:
+            return None
+        return explained(self._search, self._slo, missed, self.best(), curves)
