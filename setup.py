@@ -82,6 +82,8 @@ setup(
             "optuna>=4.9",
             # reads the lock files
             "packaging>=23.0",
+            "markdown-it-py>=3.0",
+            "mdit-py-plugins>=0.4",
             # drives Debian's Chromium; it is not asked to bring one
             "playwright>=1.40",
             "prometheus-client>=0.20",

@@ -39,13 +39,13 @@ HOST = 20
 class SyntheticMgr:
     """`osds` OSDs with `pgs` PGs in pools of 8192; time is `now`, which the caller moves on."""
 
-    def __init__(self, osds: int, pgs: int, now: float = 1.8e9) -> None:
+    def __init__(self, osds: int, pgs: int, now: float = 1.8e9, k: int = 0) -> None:
+        """`k`: data chunks of every pool's erasure code, beside two coding ones; 0: copies."""
         self.osds, self.pgs, self.now, self.epoch = osds, pgs, now, 1000
         self.away: Dict[int, int] = {}
         """OSD that is down -> the epoch since when it is."""
         self.classes = {osd: CLASSES[osd // HOST % len(CLASSES)] for osd in range(osds)}
-        self.k = 0
-        """Data chunks of every pool's erasure code, beside two coding ones; 0: copies."""
+        self.k = k
         self.scrub_lasted_s = 0.0
         """Of each PG's last scrub, as its OSD answers."""
         self.counter_calls = 0

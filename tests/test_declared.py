@@ -23,6 +23,7 @@ TOOLS = ("tests", "benchmarks", "dashboards", "docs", "requirements")
 DISTRIBUTION = {
     "cocoex": "coco-experiment",
     "cyclonedx": "cyclonedx-python-lib",
+    "markdown_it": "markdown-it-py",
     "ruamel": "ruamel.yaml",
     "sklearn": "scikit-learn",
     "skopt": "scikit-optimize",

@@ -25,8 +25,7 @@ def watched(mgr: SyntheticMgr) -> ErasureCodes:
 
 
 def test_the_monitors_are_asked_again_only_when_a_pool_is_new() -> None:
-    mgr, notes = SyntheticMgr(4, 3 * 8192), list[str]()
-    mgr.k = 4
+    mgr, notes = SyntheticMgr(4, 3 * 8192, k=4), list[str]()
     codes = watched(mgr)
     for _ in range(3):
         assert codes.look([1, 2], notes) == {1: 4, 2: 4}
@@ -46,8 +45,8 @@ def test_copies_have_no_chunks() -> None:
 
 
 def test_monitors_that_do_not_say_are_a_note_and_asked_again() -> None:
-    mgr, notes = Mute(4, 8), list[str]()
-    mgr.k, mgr.mute = 4, True
+    mgr, notes = Mute(4, 8, k=4), list[str]()
+    mgr.mute = True
     codes = watched(mgr)
     assert codes.look([1], notes) == {}
     assert notes == ["the monitors did not list the pools: erasure codes are taken for copies"]
@@ -59,8 +58,7 @@ def test_monitors_that_do_not_say_are_a_note_and_asked_again() -> None:
 def test_shards_of_a_large_cluster_are_a_kth_of_an_object(osds: int) -> None:
     stored: List[float] = []
     for k in (0, 4):
-        mgr = SyntheticMgr(osds, 50 * osds)
-        mgr.k = k
+        mgr = SyntheticMgr(osds, 50 * osds, k=k)
         sampler = mgr_scale.plugin_on(mgr)
         for _ in range(20):
             mgr.prepare(5.0)
