@@ -28,16 +28,16 @@ import rich.table
 from fleet_clusters import Counted, nothing, tasks
 from measured_page import put
 
-from ceph_tuner.fleet.advice import Advice, Task
+from ceph_tuner.fleet.advice import Advice, SearchTask
 from ceph_tuner.fleet.advice_for_all import advise_all
 from ceph_tuner.fleet.answers_folder import Nowhere
-from ceph_tuner.recommend import Effort
-from ceph_tuner.spreading import Began, Ended, GivenUp, Lost, Spread, Told
+from ceph_tuner.recommend import SearchEffort
+from ceph_tuner.spreading import Began, CallMessage, Ended, GivenUp, Lost, Spread
 from ceph_tuner.spreading.on_dask import OnDask
 from ceph_tuner.spreading.processes import Processes
 from ceph_tuner.twin.workers import warm
 
-EFFORT = Effort(trials=4, batch=4, seeds=1, finalists=1, fresh=2, events=2e5, shortest_s=1.0)
+EFFORT = SearchEffort(trials=4, batch=4, seeds=1, finalists=1, fresh=2, events=2e5, shortest_s=1.0)
 """Far less than `fleet recommend` takes by default (32 trials on 4 seeds, a million events a run), so that spreading
 has a larger share of the time than it has for operators."""
 PROCESSES, DASK = "processes", "Dask workers"
@@ -99,7 +99,7 @@ def _wait_for(spread: Spread, count: int) -> None:
     assert sum(isinstance(event, Ended) for event in spread.events()) == count
 
 
-def searched(setting: Setting, block: Dict[str, Task]) -> None:
+def searched(setting: Setting, block: Dict[str, SearchTask]) -> None:
     """Search a block of clusters, and add what it took."""
     with spread_of(setting) as (spread, client):
         own = Counted(spread)
@@ -109,7 +109,7 @@ def searched(setting: Setting, block: Dict[str, Task]) -> None:
         for event in advise_all(block, own, Nowhere()):
             if isinstance(event, Began):
                 where[event.key] = event.where
-            elif isinstance(event, Told) and alive and done >= len(block) * 0.4 and event.message["done"] >= 4:
+            elif isinstance(event, CallMessage) and alive and done >= len(block) * 0.4 and event.message["done"] >= 4:
                 alive = False
                 os.kill(_process(where[event.key], client), signal.SIGKILL)
             elif isinstance(event, Lost):

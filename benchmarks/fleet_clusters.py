@@ -13,8 +13,8 @@ import numpy as np
 from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, RELEASES, Settings
 from ceph_tuner.files import cluster_file
-from ceph_tuner.fleet.advice import Task
-from ceph_tuner.recommend import Effort
+from ceph_tuner.fleet.advice import SearchTask
+from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.recommend.question import question_of
 from ceph_tuner.spreading import Call as Called
 from ceph_tuner.spreading import Ended, Event, Given, Spread, Tell
@@ -28,18 +28,18 @@ SIMULATED = 12
 """OSDs that stand for all of a larger cluster."""
 
 
-def tasks(count: int, effort: Effort, seed: int = 1) -> Dict[str, Task]:
+def tasks(count: int, effort: SearchEffort, seed: int = 1) -> Dict[str, SearchTask]:
     """Name -> search. Cluster n is the same whatever the count."""
     return {f"c{number:03}": _task(f"c{number:03}", effort, [seed, number]) for number in range(count)}
 
 
-def _task(name: str, effort: Effort, seed: Any) -> Task:
+def _task(name: str, effort: SearchEffort, seed: Any) -> SearchTask:
     random = np.random.default_rng(seed)
     template = TEMPLATES[random.integers(len(TEMPLATES))]
     described = cluster_file.read(EXAMPLES / f"cluster-{template}.yaml")
     drawn = replace(described, model=_model(described.model, random), settings=_settings(random))
     own = replace(effort, seed=int(random.integers(1, 1 << 20)))
-    return Task(name, question_of(drawn, _slo(drawn.model, random)), own, explain=False)
+    return SearchTask(name, question_of(drawn, _slo(drawn.model, random)), own, explain=False)
 
 
 def _model(model: ClusterModel, random: np.random.Generator) -> ClusterModel:

@@ -27,7 +27,7 @@ from ceph_tuner.core.changes.guardian import take_back
 from ceph_tuner.core.changes.lock import Holder, Lock
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.releases import release_of
-from ceph_tuner.twin_cluster.mgr import Answer, TwinMgr
+from ceph_tuner.twin_cluster.mgr import CommandAnswer, TwinMgr
 from tuner import compat, health
 from tuner.changes import Changes
 from tuner.collect import Collector
@@ -161,7 +161,7 @@ class FlightMgr(TwinMgr):
         self._live()
 
     def send_command(
-        self, result: Answer, svc_type: str, svc_id: str, command: str, tag: str, inbuf: Optional[str] = None
+        self, result: CommandAnswer, svc_type: str, svc_id: str, command: str, tag: str, inbuf: Optional[str] = None
     ) -> None:
         trouble, prefix = self._trouble, str(json.loads(command)["prefix"])
         if not self.dead and svc_type == "mon" and prefix in WRITES:

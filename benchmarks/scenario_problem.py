@@ -19,13 +19,13 @@ from ceph_tuner.core.goals.slo import Bound, Objective, Slo, evaluate
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.optimise.contract import Array, Constraint, Measured
-from ceph_tuner.recommend import Effort
+from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.recommend.runs import run_length_s
-from ceph_tuner.search.space import Space, space_for
+from ceph_tuner.search.space import KnobSpace, space_for
 from ceph_tuner.tune.twin_prior import TwinPrior
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.observations import Run, negligible, simulated
+from ceph_tuner.twin.observations import SimulatedRun, negligible, simulated
 
 BUDGET = 20
 """Trials, what is in force included."""
@@ -74,13 +74,13 @@ class Cluster:
         self.metrics = tuple(metrics_of(self.model, random))
         model = self.model
         shortest = SHORTEST_SCRUB_S if model.scrub else SHORTEST_S
-        effort = Effort(events=EVENTS, shortest_s=shortest, longest_s=LONGEST_S)
+        effort = SearchEffort(events=EVENTS, shortest_s=shortest, longest_s=LONGEST_S)
         self.seconds = run_length_s(model, {}, effort)
         self._known: Dict[str, Dict[str, float]] = {}
 
     def run(self, settings: Mapping[str, Any], seed: int) -> Dict[str, float]:
         """One window; nothing is below what is negligible, so that everything has a logarithm."""
-        job = Run(self.model, dict(settings), 0.7 * self.seconds, 0.3 * self.seconds, seed, self.metrics)
+        job = SimulatedRun(self.model, dict(settings), 0.7 * self.seconds, 0.3 * self.seconds, seed, self.metrics)
         found = simulated(job)
         return {name: max(float(value), negligible(name, self.model), 1e-6) for name, value in zip(self.metrics, found)}
 
@@ -118,7 +118,7 @@ class Scenario:
         return f"tuning-{self.cluster.seed}" + ("" if self.feasible else "-infeasible")
 
     @cached_property
-    def space(self) -> Space:
+    def space(self) -> KnobSpace:
         return space_of(self.cluster.model, self.start)
 
     @property
@@ -207,7 +207,7 @@ def works_of(model: ClusterModel) -> List[str]:
     return [work for work in RATES if getattr(model, work)]
 
 
-def space_of(model: ClusterModel, in_force: Settings) -> Space:
+def space_of(model: ClusterModel, in_force: Settings) -> KnobSpace:
     return space_for(model.release, ["client", *works_of(model)], in_force, shards=model.osd.shards)
 
 

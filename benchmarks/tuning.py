@@ -29,7 +29,7 @@ from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.lock_owner import may_live, this_process
-from ceph_tuner.core.goals.guard import Limits
+from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.slo import evaluate
 from ceph_tuner.core.goals.trial import Run
 from ceph_tuner.core.knobs.catalogue import PROFILE
@@ -63,7 +63,7 @@ def measure(arguments: argparse.Namespace) -> Dict[str, Any]:
         writer = JournalledWriter(applier, "osd", opened.release, now.hardware, "benchmark")
         lookout = ClusterLookout(opened.commander, clock)
         # how far a profile misses its bound is the result here, so no miss ends a window
-        limits = Limits(gross=1000.0)
+        limits = GuardLimits(gross=1000.0)
         measuring = Measuring(wanted.slo, work, lookout, writer, clock, progress, interrupts, timing, limits)
         runs = [Run("profile", name, {PROFILE: name}) for name in opened.release.profiles]
         runs.append(Run("trial", tuned.name, dict(tuned.settings)))

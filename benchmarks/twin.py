@@ -40,7 +40,7 @@ from ceph_tuner.twin.model import (
     ScrubWork,
     SnaptrimWork,
 )
-from ceph_tuner.twin.prediction import Job, predict_all
+from ceph_tuner.twin.prediction import PredictionRun, predict_all
 from ceph_tuner.twin.simulation import Simulation
 
 NVME = OsdModel(Device(iops=21_500.0, bandwidth_bytes_s=1200.0 * MIB), 21_500.0, 1200.0 * MIB)
@@ -182,7 +182,7 @@ def measure_compiling() -> Dict[str, float]:
 
 def measure_cores(repeats: int) -> Dict[str, float]:
     """Windows a second: predictions of the lab's cluster, 30 s each."""
-    jobs = [Job(LABS, seconds=25.0, settle=5.0, seed=seed) for seed in range(200)]
+    jobs = [PredictionRun(LABS, seconds=25.0, settle=5.0, seed=seed) for seed in range(200)]
     found = {}
     for processes in (1, 2):
 

@@ -32,7 +32,7 @@ from ceph_lab import windows_file
 from ceph_lab.twin_model import KNOWN
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.files import fit_file
-from ceph_tuner.twin.calibration import Effort, Fitting
+from ceph_tuner.twin.calibration import FitEffort, Fitting
 from ceph_tuner.twin.fit import Fit
 from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.forecast import LEVEL, forecast
@@ -71,7 +71,7 @@ def evaluate(arguments: argparse.Namespace) -> Dict[str, Any]:
             fit = fit_file.read(arguments.fit)
         else:
             fitting = Fitting(
-                to_fit, given.models, runner, Effort(places_per_parameter=arguments.effort), KNOWN, report=tell
+                to_fit, given.models, runner, FitEffort(places_per_parameter=arguments.effort), KNOWN, report=tell
             )
             found = fitting.fit()
             fit = Fit.of(found, given.models, settings=given.settings, origin={**given.origin})

@@ -26,7 +26,7 @@ import runs_file
 
 from ceph_lab.cluster import Lab, lab_of
 from ceph_lab.devices import attached
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_lab.recipes import options_for_window
 from ceph_lab.scenarios import Scenario, scenario
 from ceph_tuner.cluster import Cluster, open_cluster
@@ -35,7 +35,7 @@ from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.lock_owner import may_live, this_process
 from ceph_tuner.core.errors import LabFailed
-from ceph_tuner.core.goals.guard import Limits
+from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.goals.trial import Run
 from ceph_tuner.core.knobs.releases import Settings
@@ -93,7 +93,7 @@ class Watched:
     """A scenario that keeps what devices and OSDs count, so that the means of a window can be told."""
 
     def __init__(self, work: Scenario, lab: Lab) -> None:
-        self._work, self._lab, self._session = work, lab, Session(lab)
+        self._work, self._lab, self._session = work, lab, LabSession(lab)
         self._stats = {
             image.name: Path("/sys/block") / Path(device).name / "stat"
             for device, image in attached(lab.places.devices).items()
@@ -223,7 +223,7 @@ def measure(arguments: argparse.Namespace) -> None:
                 work = Watched(inner.enter_context(scenario(mix, lab, **chosen)), lab)
                 inner.callback(work.close)
                 measuring = Measuring(
-                    slo, work, lookout, writer, clock, progress, interrupts, timing, Limits(gross=1000.0)
+                    slo, work, lookout, writer, clock, progress, interrupts, timing, GuardLimits(gross=1000.0)
                 )
                 run = Run("trial" if settings else "baseline", label, settings)
                 load = os.getloadavg()[0]

@@ -6,13 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.measure.counters import Episodes, Meter, Progress, Report, Rise, Trend, Turns, Work
+from ceph_tuner.core.measure.counters import (
+    DaemonReport,
+    EpisodeProgress,
+    Episodes,
+    Meter,
+    Rise,
+    Trend,
+    Turns,
+    WorkRates,
+)
 
 
 def test_a_rise_is_the_difference_over_the_time_between_the_stamps() -> None:
     meter = Meter()
-    assert meter.look("osd.0", Report(10.0, {"op": 100.0}), 11.0) is None
-    rise = meter.look("osd.0", Report(15.0, {"op": 150.0}), 16.0)
+    assert meter.look("osd.0", DaemonReport(10.0, {"op": 100.0}), 11.0) is None
+    rise = meter.look("osd.0", DaemonReport(15.0, {"op": 150.0}), 16.0)
     assert rise is not None
     assert rise.rate("op") == 10.0
     assert rise.rate("other") is None
@@ -20,32 +29,32 @@ def test_a_rise_is_the_difference_over_the_time_between_the_stamps() -> None:
 
 def test_a_report_that_is_not_new_keeps_its_rise_for_a_while() -> None:
     meter = Meter(hold_s=15.0)
-    meter.look("osd.0", Report(10.0, {"op": 0.0}), 10.0)
-    fresh = meter.look("osd.0", Report(15.0, {"op": 50.0}), 15.0)
-    assert meter.look("osd.0", Report(15.0, {"op": 50.0}), 20.0) == fresh
-    assert meter.look("osd.0", Report(15.0, {"op": 50.0}), 31.0) is None
+    meter.look("osd.0", DaemonReport(10.0, {"op": 0.0}), 10.0)
+    fresh = meter.look("osd.0", DaemonReport(15.0, {"op": 50.0}), 15.0)
+    assert meter.look("osd.0", DaemonReport(15.0, {"op": 50.0}), 20.0) == fresh
+    assert meter.look("osd.0", DaemonReport(15.0, {"op": 50.0}), 31.0) is None
 
 
 @pytest.mark.parametrize(
     ("report", "why"),
     [
-        (Report(15.0, {"op": 99.0}), "the counter fell"),
-        (Report(15.0, {"op": 500.0}, born=2), "the daemon was restarted and has passed its old count"),
-        (Report(80.0, {"op": 500.0}), "it was silent for more than a minute"),
-        (Report(9.0, {"op": 500.0}), "its stamp went back"),
+        (DaemonReport(15.0, {"op": 99.0}), "the counter fell"),
+        (DaemonReport(15.0, {"op": 500.0}, born=2), "the daemon was restarted and has passed its old count"),
+        (DaemonReport(80.0, {"op": 500.0}), "it was silent for more than a minute"),
+        (DaemonReport(9.0, {"op": 500.0}), "its stamp went back"),
     ],
 )
-def test_what_is_no_rise_gives_no_rate(report: Report, why: str) -> None:
+def test_what_is_no_rise_gives_no_rate(report: DaemonReport, why: str) -> None:
     meter = Meter()
-    meter.look("osd.0", Report(10.0, {"op": 100.0}), 10.0)
+    meter.look("osd.0", DaemonReport(10.0, {"op": 100.0}), 10.0)
     assert meter.look("osd.0", report, report.at) is None, why
 
 
 def test_an_osd_that_comes_back_starts_afresh() -> None:
     meter = Meter()
-    meter.look("osd.0", Report(10.0, {"op": 100.0}), 10.0)
+    meter.look("osd.0", DaemonReport(10.0, {"op": 100.0}), 10.0)
     meter.keep_only([])
-    assert meter.look("osd.0", Report(15.0, {"op": 900.0}), 15.0) is None
+    assert meter.look("osd.0", DaemonReport(15.0, {"op": 900.0}), 15.0) is None
 
 
 steps = st.lists(
@@ -77,7 +86,7 @@ def test_rates_are_never_negative_and_never_above_what_was_done(
         stamp = max(at, now - age)
         count += speed * (stamp - at)
         at = stamp
-        rise = meter.look("osd.0", Report(stamp, {"op": count}, born if told_of_restarts else 1), now)
+        rise = meter.look("osd.0", DaemonReport(stamp, {"op": count}, born if told_of_restarts else 1), now)
         rate = rise.rate("op") if rise else None
         assert rate is None or 0.0 <= rate <= fastest * (1 + 1e-6) + 1e-6
 
@@ -117,23 +126,23 @@ def test_a_gap_starts_a_new_trend() -> None:
 
 def test_an_episode_that_begins_again_counts_from_zero() -> None:
     episodes = Episodes()
-    assert episodes.look("1.0", Progress(0.0, 25, False, "monday")) is None
-    assert episodes.look("1.0", Progress(5.0, 10, True, "monday")) == 2.0
-    assert episodes.look("1.0", Progress(10.0, 25, False, "tuesday")) == 3.0
+    assert episodes.look("1.0", EpisodeProgress(0.0, 25, False, "monday")) is None
+    assert episodes.look("1.0", EpisodeProgress(5.0, 10, True, "monday")) == 2.0
+    assert episodes.look("1.0", EpisodeProgress(10.0, 25, False, "tuesday")) == 3.0
 
 
 def test_an_episode_between_two_looks_is_seen_by_its_stamp() -> None:
     episodes = Episodes()
-    episodes.look("1.0", Progress(0.0, 25, False, "monday"))
-    assert episodes.look("1.0", Progress(5.0, 25, False, "tuesday")) == 5.0
-    assert episodes.look("1.0", Progress(10.0, 25, False, "tuesday")) == 0.0
+    episodes.look("1.0", EpisodeProgress(0.0, 25, False, "monday"))
+    assert episodes.look("1.0", EpisodeProgress(5.0, 25, False, "tuesday")) == 5.0
+    assert episodes.look("1.0", EpisodeProgress(10.0, 25, False, "tuesday")) == 0.0
 
 
 def test_what_was_not_looked_at_for_long_is_forgotten() -> None:
     episodes = Episodes()
-    episodes.look("1.0", Progress(0.0, 5, False))
+    episodes.look("1.0", EpisodeProgress(0.0, 5, False))
     episodes.forget_before(10.0)
-    assert episodes.look("1.0", Progress(20.0, 25, False)) is None
+    assert episodes.look("1.0", EpisodeProgress(20.0, 25, False)) is None
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 100.0), st.integers(0, 1000), st.booleans(), st.sampled_from("ab"))))
@@ -141,26 +150,26 @@ def test_progress_is_never_negative(looks: List[Tuple[float, int, bool, str]]) -
     episodes, at = Episodes(), 0.0
     for wait, count, running, episode in looks:
         at += wait
-        rate = episodes.look("1.0", Progress(at, count, running, episode))
+        rate = episodes.look("1.0", EpisodeProgress(at, count, running, episode))
         # the sum of the waits is less exact than each of them
         assert rate is None or 0 <= rate <= count / wait * 1.001
 
 
 def test_what_is_looked_at_in_turns_is_not_silent_between_them() -> None:
     meter = Meter()
-    meter.look("osd.0", Report(10.0, {"op": 0.0}), 10.0, turn_s=200.0)
-    rise = meter.look("osd.0", Report(210.0, {"op": 2000.0}), 210.0, turn_s=200.0)
+    meter.look("osd.0", DaemonReport(10.0, {"op": 0.0}), 10.0, turn_s=200.0)
+    rise = meter.look("osd.0", DaemonReport(210.0, {"op": 2000.0}), 210.0, turn_s=200.0)
     assert rise is not None
     assert rise.rate("op") == 10.0
-    assert meter.look("osd.0", Report(500.0, {"op": 9000.0}), 500.0, turn_s=200.0) is None
+    assert meter.look("osd.0", DaemonReport(500.0, {"op": 9000.0}), 500.0, turn_s=200.0) is None
 
 
 def test_after_a_stamp_that_went_back_a_little_the_rate_is_the_true_one() -> None:
     meter = Meter()
-    meter.look("osd.0", Report(100.0, {"op": 1000.0}), 100.0)
+    meter.look("osd.0", DaemonReport(100.0, {"op": 1000.0}), 100.0)
     rates = []
     for tick in range(1, 10):
-        rise = meter.look("osd.0", Report(70.0 + 5 * tick, {"op": 1000.0 + 50 * tick}), 70.0 + 5 * tick)
+        rise = meter.look("osd.0", DaemonReport(70.0 + 5 * tick, {"op": 1000.0 + 50 * tick}), 70.0 + 5 * tick)
         rates.append(rise.rate("op") if rise else None)
     assert rates == [None] + [10.0] * 8
 
@@ -172,7 +181,7 @@ def test_turns_add_up_the_last_work_of_each_part(story: List[Tuple[int, List[flo
     turns = Turns()
     last: Dict[int, List[float]] = {}
     for at, (part, rates) in enumerate(story):
-        turns.put(part, 4, float(at), Work.of([Rise(float(at), 1.0, {"op": rate}) for rate in rates]))
+        turns.put(part, 4, float(at), WorkRates.of([Rise(float(at), 1.0, {"op": rate}) for rate in rates]))
         last[part] = rates
     work, share = turns.together(0.0)
     seen = [rates for rates in last.values() if rates]
@@ -187,21 +196,21 @@ def test_turns_add_up_the_last_work_of_each_part(story: List[Tuple[int, List[flo
 def test_work_that_is_too_old_or_of_another_number_of_turns_counts_no_more() -> None:
     turns = Turns()
     for part in (0, 1):
-        turns.put(part, 2, 10.0 * part, Work.of([Rise(0.0, 1.0, {"op": 5.0})]))
-    assert turns.together(5.0) == (Work(1, {"op": 5.0}), 0.5)
-    turns.put(0, 3, 20.0, Work.of([Rise(0.0, 1.0, {"op": 7.0})]))
-    assert turns.together(0.0) == (Work(1, {"op": 7.0}), 1 / 3)
+        turns.put(part, 2, 10.0 * part, WorkRates.of([Rise(0.0, 1.0, {"op": 5.0})]))
+    assert turns.together(5.0) == (WorkRates(1, {"op": 5.0}), 0.5)
+    turns.put(0, 3, 20.0, WorkRates.of([Rise(0.0, 1.0, {"op": 7.0})]))
+    assert turns.together(0.0) == (WorkRates(1, {"op": 7.0}), 1 / 3)
 
 
 def test_the_oldest_episode_under_way_is_told_by_when_it_was_first_seen() -> None:
     episodes = Episodes()
     assert episodes.oldest() is None
     for at, first, second in ((0.0, "monday", ""), (5.0, "monday", "monday"), (10.0, "tuesday", "monday")):
-        episodes.look("1.0", Progress(at, 0, True, first))
-        episodes.look("1.1", Progress(at, 0, bool(second), second))
+        episodes.look("1.0", EpisodeProgress(at, 0, True, first))
+        episodes.look("1.1", EpisodeProgress(at, 0, bool(second), second))
     # that of PG 1.0 ended, and another one began
     assert episodes.oldest() == 5.0
-    episodes.look("1.1", Progress(15.0, 0, False, "tuesday"))
+    episodes.look("1.1", EpisodeProgress(15.0, 0, False, "tuesday"))
     assert episodes.oldest() == 10.0
     episodes.forget_before(20.0)
     assert episodes.oldest() is None

@@ -12,7 +12,7 @@ from typing import List, Tuple
 import pytest
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
-from ceph_tuner.core.knobs.knob import Effect, Knob, Since
+from ceph_tuner.core.knobs.knob import Knob, KnobEffect, Since
 from ceph_tuner.core.knobs.releases import format_version
 from ceph_tuner_cli.knobs import shown
 
@@ -46,7 +46,7 @@ def spans(entry: Knob) -> List[Tuple[Since, str]]:
     return [(since, f"from {format_version(since.version)}") for since in entry.history]
 
 
-def verdict(effect: Effect) -> str:
+def verdict(effect: KnobEffect) -> str:
     """What the effect is, in a cell of a table."""
     needs = ", ".join(f"`{name}` is {str(value).lower()}" for name, value in effect.needs)
     names = ", ".join(f"`{name}`" for name in effect.instead)

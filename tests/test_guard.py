@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.goals.guard import TOLERANCE, Guard, Limits, Sight, broken, must_hold
+from ceph_tuner.core.goals.guard import TOLERANCE, Guard, GuardLimits, Sight, broken, must_hold
 from ceph_tuner.core.goals.slo import parse_slo
 
 SLO = parse_slo({"objectives": ["client.p95_ms <= 80 ms", "client.iops >= 200", "recovery.bytes_s >= 10 MB/s"]})
@@ -20,7 +20,7 @@ def sight(health: str = "HEALTH_OK", **values: float) -> Sight:
 
 
 def guard(before: Sight = BEFORE, **limits: float) -> Guard:
-    return Guard(SLO, BASELINE, before, Limits(**limits))
+    return Guard(SLO, BASELINE, before, GuardLimits(**limits))
 
 
 def test_a_quiet_cluster_is_left_alone() -> None:
@@ -69,7 +69,7 @@ def test_a_gross_breach_of_a_hard_client_objective_stops_the_trial() -> None:
 
 
 def test_a_breach_that_the_baseline_shows_as_well_stops_nothing() -> None:
-    bad = Guard(SLO, {"client.p95_ms": 200.0}, sight(), Limits())
+    bad = Guard(SLO, {"client.p95_ms": 200.0}, sight(), GuardLimits())
     assert all(bad.watch(sight(client__p95_ms=240.0)) is None for _ in range(5))
     assert [bad.watch(sight(client__p95_ms=260.0)) is None for _ in range(3)] == [True, True, False]
 
@@ -78,7 +78,7 @@ def test_slow_background_work_and_soft_objectives_stop_nothing() -> None:
     watch = guard()
     assert all(watch.watch(sight(recovery__bytes_s=0.0)) is None for _ in range(10))
     soft = parse_slo({"objectives": [{"objective": "client.p95_ms <= 80 ms", "hard": False}]})
-    lenient = Guard(soft, BASELINE, sight(), Limits())
+    lenient = Guard(soft, BASELINE, sight(), GuardLimits())
     assert all(lenient.watch(sight(client__p95_ms=1000.0)) is None for _ in range(10))
 
 
@@ -113,8 +113,8 @@ def test_latencies_within_the_factor_never_stop(latency: float) -> None:
 def test_limits_that_make_no_sense_are_refused(limit: str, wrong: object, right: object, words: str) -> None:
     # each for its own reason, and the next that does make sense is taken
     with pytest.raises(ValueError, match=re.escape(words)):
-        Limits(**{limit: wrong})  # type: ignore[arg-type]
-    assert getattr(Limits(**{limit: right}), limit) == right  # type: ignore[arg-type]
+        GuardLimits(**{limit: wrong})  # type: ignore[arg-type]
+    assert getattr(GuardLimits(**{limit: right}), limit) == right  # type: ignore[arg-type]
 
 
 def test_a_trial_must_hold_what_is_kept_now_and_make_no_worse_what_is_missed() -> None:
@@ -172,7 +172,7 @@ def test_clients_whose_operations_wait_and_never_end_are_grossly_off() -> None:
 )
 def test_a_latency_that_is_not_seen_for_another_reason_stops_nothing_and_clears_nothing(others: dict) -> None:
     slo = parse_slo({"objectives": ["client.p95_ms <= 80 ms"]})
-    watch = Guard(slo, BASELINE, BEFORE, Limits())
+    watch = Guard(slo, BASELINE, BEFORE, GuardLimits())
     assert all(watch.watch(sight(**others)) is None for _ in range(9))
     gross = [watch.watch(sight(client__p95_ms=170.0)), watch.watch(sight(**others))]
     gross += [watch.watch(sight(client__p95_ms=170.0)) for _ in range(2)]
@@ -181,7 +181,7 @@ def test_a_latency_that_is_not_seen_for_another_reason_stops_nothing_and_clears_
 
 def test_clients_that_nobody_saw_at_work_before_do_not_wait() -> None:
     slo = parse_slo({"objectives": ["client.p95_ms <= 80 ms"]})
-    watch = Guard(slo, {}, BEFORE, Limits())
+    watch = Guard(slo, {}, BEFORE, GuardLimits())
     assert all(watch.watch(sight(**STARVING)) is None for _ in range(9))
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, NEVER_SET, knob, searchable, unmet_needs, working
-from ceph_tuner.core.knobs.knob import Effect, Knob, Since
+from ceph_tuner.core.knobs.knob import Knob, KnobEffect, Since
 from ceph_tuner.core.knobs.releases import QUINCY, QUINCY_EARLY, REEF, RELEASES, SQUID, TENTACLE, Release, Value
 
 OVERRIDE = "osd_mclock_override_recovery_settings"
@@ -224,7 +224,7 @@ def test_reservations_are_iops_up_to_17_2_6_and_fractions_since() -> None:
 
 
 def test_a_knob_is_checked_when_it_is_made() -> None:
-    history = (Since((17, 2, 0), 1, Effect(True, "")),)
+    history = (Since((17, 2, 0), 1, KnobEffect(True, "")),)
     with pytest.raises(ValueError, match="kind"):
         Knob("x", "", "number", "", 0, 1, history)
     with pytest.raises(ValueError, match="above"):

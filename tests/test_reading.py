@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.measure.counters import Report
+from ceph_tuner.core.measure.counters import DaemonReport
 from ceph_tuner.core.measure.reading import (
     Reading,
     Turn,
@@ -171,7 +171,7 @@ def test_osds_of_two_groups_are_taken_once() -> None:
 def test_a_part_of_a_reading_is_of_its_osds_and_without_the_whole_cluster() -> None:
     whole = Reading(
         5.0,
-        osds={osd: Report(5.0, {}) for osd in range(4)},
+        osds={osd: DaemonReport(5.0, {}) for osd in range(4)},
         queues={osd: {} for osd in range(4)},
         totals={"num_objects": 1.0},
         slow_ops=1.0,
@@ -184,5 +184,5 @@ def test_a_part_of_a_reading_is_of_its_osds_and_without_the_whole_cluster() -> N
 
 def test_in_turns_a_part_of_a_reading_leaves_out_whoever_is_there_for_his_turn() -> None:
     turn = Turn(1, 3, 15.0, frozenset({0, 5}))
-    whole = Reading(5.0, osds={osd: Report(5.0, {}) for osd in (0, 1, 4, 5)}, turn=turn)
+    whole = Reading(5.0, osds={osd: DaemonReport(5.0, {}) for osd in (0, 1, 4, 5)}, turn=turn)
     assert list(whole.only([0, 1, 4]).osds) == [0]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.measure.counters import Report
+from ceph_tuner.core.measure.counters import DaemonReport
 from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.reading import PgDetail, Reading, Turn, osd_latency, osd_queues, osd_values, pg_details
 from ceph_tuner.core.measure.sample import NEVER_S, WRITE, Sample
@@ -25,7 +25,8 @@ def recorded(release: str) -> List[Reading]:
         Reading(
             at=look["at"],
             osds={
-                int(osd): Report(seen["at"], osd_values(seen["perf"]["osd"]), 1) for osd, seen in look["osds"].items()
+                int(osd): DaemonReport(seen["at"], osd_values(seen["perf"]["osd"]), 1)
+                for osd, seen in look["osds"].items()
             },
             latency={int(osd): osd_latency(seen["histogram"]) for osd, seen in look["osds"].items()},
             queues={int(osd): osd_queues(seen["perf"]) for osd, seen in look["osds"].items()},
@@ -71,7 +72,7 @@ def test_histograms_and_counters_of_a_real_osd_count_the_same_operations(release
 
 
 def reading(at: float, **rest: Any) -> Reading:
-    rest.setdefault("osds", {0: Report(at, {"op_r": 10 * at, "op_w": 0.0, "recovery_ops": 0.0}, 1)})
+    rest.setdefault("osds", {0: DaemonReport(at, {"op_r": 10 * at, "op_w": 0.0, "recovery_ops": 0.0}, 1)})
     rest.setdefault("pg_states", {"active+clean": 2})
     return Reading(at, **rest)
 
@@ -79,7 +80,7 @@ def reading(at: float, **rest: Any) -> Reading:
 def test_an_osd_that_restarts_leaves_a_gap_and_a_note_instead_of_a_rate() -> None:
     def both(at: float, restarted: bool) -> Reading:
         count, born = (1e9, 2) if restarted else (10 * at, 1)
-        return reading(at, osds={0: Report(at, {"op_r": 10 * at}, 1), 1: Report(at, {"op_r": count}, born)})
+        return reading(at, osds={0: DaemonReport(at, {"op_r": 10 * at}, 1), 1: DaemonReport(at, {"op_r": count}, born)})
 
     sample = second([both(5.0, False), both(10.0, True)])
     assert sample.values["client.read_iops"] == 10.0
@@ -87,7 +88,7 @@ def test_an_osd_that_restarts_leaves_a_gap_and_a_note_instead_of_a_rate() -> Non
 
 
 def test_no_operations_have_no_latency() -> None:
-    idle = {0: Report(5.0, {"op_r": 3.0, "op_r_latency.sum": 1.0, "op_r_latency.count": 3.0}, 1)}
+    idle = {0: DaemonReport(5.0, {"op_r": 3.0, "op_r_latency.sum": 1.0, "op_r_latency.count": 3.0}, 1)}
     sample = second([reading(5.0, osds=idle), reading(10.0, osds={0: replace(idle[0], at=10.0)})])
     assert sample.values["client.iops"] == 0.0
     assert not [name for name in sample.values if name.endswith("_ms")]
@@ -106,7 +107,7 @@ def test_what_is_left_and_when_it_is_done_are_of_copies_and_the_osds_count_objec
     looks = [
         reading(
             at,
-            osds={0: Report(at, {"recovery_ops": 30.0 * at}, 1)},
+            osds={0: DaemonReport(at, {"recovery_ops": 30.0 * at}, 1)},
             totals={"num_objects_degraded": 600.0 - 40.0 * at, "num_objects_misplaced": 1000.0 - 10.0 * at},
         )
         for at in (5.0, 10.0)
@@ -168,7 +169,9 @@ def test_scrub_counters_of_the_osds_count_every_copy() -> None:
     looks = [
         reading(
             at,
-            osds={0: Report(at, {"scrub_replicated_stats_cnt": 30 * at, "scrub_replicated_read_bytes": 3e3 * at}, 1)},
+            osds={
+                0: DaemonReport(at, {"scrub_replicated_stats_cnt": 30 * at, "scrub_replicated_read_bytes": 3e3 * at}, 1)
+            },
             totals=totals,
             raw_bytes=3e6,
         )
@@ -205,7 +208,7 @@ def test_whatever_the_cluster_does_every_value_is_finite_and_not_negative(story:
             Reading(
                 at,
                 osds={
-                    osd: Report(
+                    osd: DaemonReport(
                         at, {"op_r": float(count), "op_r_latency.sum": count / 7, "op_r_latency.count": 1.0}, born
                     )
                     for osd, (count, born) in osds.items()
@@ -222,7 +225,7 @@ def test_whatever_the_cluster_does_every_value_is_finite_and_not_negative(story:
 def in_turns(count: int, at: float, tick: int) -> Reading:
     """Twelve OSDs, OSD n with n operations per second, of which each reading has every `count`-th."""
     part = tick % count
-    reports = {osd: Report(at, {"op_w": osd * at}) for osd in range(part, 12, count)}
+    reports = {osd: DaemonReport(at, {"op_w": osd * at}) for osd in range(part, 12, count)}
     turn = Turn(part, count, 5.0 * count if count > 1 else 0.0)
     return Reading(at, osds=reports, turn=turn, up=range(12))
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.measure.counters import Report
+from ceph_tuner.core.measure.counters import DaemonReport
 from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.metrics import CLASS, POOL, Scope, parted, scoped
-from ceph_tuner.core.measure.reading import PoolReading, Reading, Served
+from ceph_tuner.core.measure.reading import PoolReading, Reading, ServedOperations
 from ceph_tuner.core.measure.sample import WRITE, Sample, Window, at_work, window_of
 from ceph_tuner.core.measure.sampling_by_scope import SamplingByScope
 from ceph_tuner.core.measure.scopes import Members
@@ -40,7 +40,7 @@ def reading(at: float, **changes: Any) -> Reading:
         values = {"op_r": 0.0, "op_w": done, "op_rw": 0.0, "op_r_out_bytes": 0.0, "op_rw_out_bytes": 0.0}
         values.update({"op_w_in_bytes": done * 4096, "op_rw_in_bytes": 0.0, "recovery_bytes": (osd < 2) * 5e6 * at})
         values.update({"op_w_latency.sum": done * ms / 1000, "op_w_latency.count": done, "recovery_ops": 0.0})
-        reports[osd] = Report(at, values, 1)
+        reports[osd] = DaemonReport(at, values, 1)
         latency[osd] = {WRITE: histogram({ms: int(done)})}
     given: Dict[str, Any] = {
         "at": at,
@@ -58,12 +58,12 @@ def reading(at: float, **changes: Any) -> Reading:
     return Reading(**{**given, **changes})
 
 
-def pool(at: float, rate: float, degraded: float = 0.0, served: Optional[Served] = None) -> PoolReading:
+def pool(at: float, rate: float, degraded: float = 0.0, served: Optional[ServedOperations] = None) -> PoolReading:
     sums = {"num_objects_degraded": degraded, "num_objects_misplaced": 0.0, "num_object_clones": 0.0}
     sums.update({"num_read": 0.0, "num_write": rate * at, "num_read_kb": 0.0, "num_write_kb": 4 * rate * at})
     sums.update({"num_objects": 500.0, "num_object_copies": 1000.0, "num_bytes_recovered": 0.0, "num_bytes": 1e9})
     states = {"active+clean": 10} if rate > 40 else {"active+clean": 8, "peering": 2}
-    served = served or Served(0, 0.0, int(rate * at), rate * at * 0.002)
+    served = served or ServedOperations(0, 0.0, int(rate * at), rate * at * 0.002)
     return PoolReading(sums, 2e9, states=states, snaptrim_queue=0.0, pgs_late=0.0, served=served)
 
 

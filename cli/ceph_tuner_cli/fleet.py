@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from ceph_tuner.fleet import fleet_file
-from ceph_tuner.fleet.asking import Answer, ask_all
+from ceph_tuner.fleet.asking import MemberAnswer, ask_all
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.status import Status, look
 from ceph_tuner_cli import complete
@@ -55,9 +55,9 @@ def status(
         raise typer.Exit(1)
 
 
-def asked(members: Sequence[Member], ask: Callable[[Member], T], within_s: float) -> List[Answer[T]]:
+def asked(members: Sequence[Member], ask: Callable[[Member], T], within_s: float) -> List[MemberAnswer[T]]:
     """Every member's answer in the order of the file, with progress for people meanwhile."""
-    found: Dict[str, Answer[T]] = {}
+    found: Dict[str, MemberAnswer[T]] = {}
     with working("asking the clusters") as tell:
 
         def report() -> None:
@@ -72,21 +72,21 @@ def asked(members: Sequence[Member], ask: Callable[[Member], T], within_s: float
     return [found[member.name] for member in members]
 
 
-def _document(answer: Answer[Status]) -> Dict[str, Any]:
+def _document(answer: MemberAnswer[Status]) -> Dict[str, Any]:
     member = answer.member
     head = {"cluster": member.name, "reached_by": member.access.kind, "labels": dict(member.labels)}
     told = {"answer": answer.kind, "problem": answer.problem or None, "seconds": round(answer.seconds, 3)}
     return {**head, **told, "status": None if answer.found is None else answer.found.to_dict()}
 
 
-def _table(answers: Sequence[Answer[Status]]) -> Columns:
+def _table(answers: Sequence[MemberAnswer[Status]]) -> Columns:
     table = columns("cluster", "release", ">osds", "capacity", "slo", "profile", ">drift", "last change")
     for answer in answers:
         table.add_row(answer.member.name, *_cells(answer), style="red" if answer.found is None else None)
     return table
 
 
-def _cells(answer: Answer[Status]) -> List[Cell]:
+def _cells(answer: MemberAnswer[Status]) -> List[Cell]:
     found = answer.found
     if found is None:
         return ["down" if answer.kind == "failed" else answer.kind, *["-"] * 6]
@@ -125,7 +125,7 @@ def _ago(seconds: float) -> str:
     return f"{max(0.0, seconds):.0f} s ago"
 
 
-def _remarks(answer: Answer[Status]) -> List[str]:
+def _remarks(answer: MemberAnswer[Status]) -> List[str]:
     """What does not fit a cell, behind the name of its cluster."""
     if answer.found is None:
         # most errors name the cluster themselves

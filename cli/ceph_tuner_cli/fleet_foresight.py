@@ -33,19 +33,19 @@ from ceph_tuner_cli.tables import Columns, columns
 
 if TYPE_CHECKING:
     # it brings scipy and scikit-learn, a second that who only exports or compares does not wait for
-    from ceph_tuner.fleet.forecast import Foreseen, Target
+    from ceph_tuner.fleet.forecast import ForecastCluster, Foreseen
     from ceph_tuner.spreading import Spread
 
 UnpredictedOption = typer.Option(False, "--unpredicted", help="Do not ask the clusters' twins first.")
 
 
 @dataclass(frozen=True)
-class Fitting:
+class ProfileForCluster:
     """A profile as it comes to one cluster, and what is asked of the cluster's twin (None: nothing)."""
 
     settings: Settings
     notes: Tuple[str, ...] = ()
-    target: Optional[Target] = None
+    target: Optional[ForecastCluster] = None
 
 
 @dataclass(frozen=True)
@@ -62,20 +62,20 @@ class Fitter:
 
     def fit(
         self, members: Sequence[Member], done: Callable[[Member, Cluster], bool] = lambda member, cluster: False
-    ) -> Dict[str, Fitting]:
+    ) -> Dict[str, ProfileForCluster]:
         """What it comes to on each, by name, all asked at once; those where it is `done` are left out.
 
         Raises the first one's error, by their order: InputError where a cluster is too unlike or has no twin.
         """
 
-        def ask(member: Member) -> Union[Fitting, TunerError]:
+        def ask(member: Member) -> Union[ProfileForCluster, TunerError]:
             try:
                 with closing(open_member(member, self.within)) as opened:
                     return _DONE if done(member, opened) else self._fitting(member, opened)
             except TunerError as fault:
                 return fault
 
-        found: Dict[str, Fitting] = {}
+        found: Dict[str, ProfileForCluster] = {}
         for answer in asked(members, ask, self.within):
             name = answer.member.name
             fault = answer.found
@@ -91,7 +91,7 @@ class Fitter:
         return found
 
     def settings(
-        self, member: Member, cluster: Cluster, asked: Optional[Target] = None
+        self, member: Member, cluster: Cluster, asked: Optional[ForecastCluster] = None
     ) -> Tuple[Settings, Tuple[str, ...]]:
         """What to write, and what to know of it. Raises InputError where the cluster is too unlike the origin.
 
@@ -117,24 +117,24 @@ class Fitter:
         check_newest(cluster.store, self.portable, self.older)
         return profiles.for_cluster(self.portable.profile, cluster, self.target)
 
-    def _fitting(self, member: Member, cluster: Cluster) -> Fitting:
+    def _fitting(self, member: Member, cluster: Cluster) -> ProfileForCluster:
         # where no journal can be read, as by REST, nothing is ever written
         cluster.applier().history()
         if self.unpredicted:
-            return Fitting(*self.settings(member, cluster))
-        from ceph_tuner.fleet.forecast import Target
+            return ProfileForCluster(*self.settings(member, cluster))
+        from ceph_tuner.fleet.forecast import ForecastCluster
 
         try:
             slo = wanted(member, cluster)
             twin = described(member, cluster, slo, self.target, self.within)
-            asked = Target(member.name, twin, slo, {}, stored_baseline(cluster.store))
+            asked = ForecastCluster(member.name, twin, slo, {}, stored_baseline(cluster.store))
         except InputError as fault:
             raise _or_unpredicted(fault) from fault
         settings, notes = self.settings(member, cluster, asked)
-        return Fitting(settings, notes, replace(asked, settings=settings))
+        return ProfileForCluster(settings, notes, replace(asked, settings=settings))
 
 
-_DONE = Fitting({})
+_DONE = ProfileForCluster({})
 
 _ALONE = 4
 """Clusters whose twins run within this process: to begin others takes as long."""
@@ -148,7 +148,7 @@ def check_prediction(unpredicted: bool, dask: Optional[str]) -> None:
 
 
 def predict(
-    fittings: Sequence[Fitting], shown: bool, dask: Optional[str] = None, insecure: bool = False
+    fittings: Sequence[ProfileForCluster], shown: bool, dask: Optional[str] = None, insecure: bool = False
 ) -> Dict[str, Foreseen]:
     """Ask the twins, show what they say where `shown`, and give it by cluster. `dask`: where they run; None: here."""
     from ceph_tuner.fleet import forecast as foreseeing

@@ -17,8 +17,8 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.moments import duration_s, moment
 from ceph_tuner.fleet import fleet_file
-from ceph_tuner.fleet.asking import Answer
-from ceph_tuner.fleet.past import LOAD_METRICS, Course, Past, past_of
+from ceph_tuner.fleet.asking import MemberAnswer
+from ceph_tuner.fleet.past import LOAD_METRICS, Course, PastMetrics, past_of
 from ceph_tuner.fleet.past_series import SOURCES
 from ceph_tuner.report.words import scale_of
 from ceph_tuner_cli.fleet import FleetOption, LabelOption, NamesArgument, WithinOption, app, asked
@@ -87,7 +87,7 @@ def _metrics(patterns: Sequence[str]) -> List[str]:
     return [name for name in METRICS if any(fnmatchcase(name, pattern) for pattern in patterns or _SHOWN)]
 
 
-def _document(answer: Answer[Past]) -> Dict[str, Any]:
+def _document(answer: MemberAnswer[PastMetrics]) -> Dict[str, Any]:
     past = answer.found
     head = {"cluster": answer.member.name, "labels": dict(answer.member.labels)}
     told = {"answer": answer.kind, "problem": answer.problem or None, "seconds": round(answer.seconds, 3)}
@@ -109,7 +109,7 @@ def _document(answer: Answer[Past]) -> Dict[str, Any]:
     }
 
 
-def _table(answers: Sequence[Answer[Past]]) -> Columns:
+def _table(answers: Sequence[MemberAnswer[PastMetrics]]) -> Columns:
     headings = ("cluster", "metric", ">min", ">median", ">p95", ">max", "unit", "busiest", ">gaps")
     table = columns(*headings, keep=("min", "median", "p95", "max", "busiest"))
     for answer in answers:
@@ -133,7 +133,7 @@ def _cells(course: Course) -> Iterator[str]:
     yield f"{course.gaps:.0%}" if course.gaps == 0 or course.gaps >= 0.005 else "<1%"
 
 
-def _remarks(answer: Answer[Past]) -> List[str]:
+def _remarks(answer: MemberAnswer[PastMetrics]) -> List[str]:
     name, past = answer.member.name, answer.found
     if past is None:
         return [f"{name}: {answer.problem.removeprefix(f'cluster {name}: ')}"]

@@ -13,11 +13,11 @@ from ceph_tuner.core.errors import RetryLater
 from ceph_tuner.files import slo_file
 from ceph_tuner.fleet import advice as advising
 from ceph_tuner.fleet import fleet_file
-from ceph_tuner.fleet.advice import Task
-from ceph_tuner.fleet.advice_for_all import Kept, Known, NotKept, advise_all
+from ceph_tuner.fleet.advice import SearchTask
+from ceph_tuner.fleet.advice_for_all import KeptAnswers, Known, NotKept, advise_all
 from ceph_tuner.fleet.answers_folder import AnswersFolder, Nowhere
 from ceph_tuner.fleet.questions import question_for
-from ceph_tuner.recommend import Effort
+from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.spreading import Ended, GivenUp, Lost, Spread
 from ceph_tuner_cli.elsewhere import gathered
 from ceph_tuner_cli.ending import INTERRUPTED
@@ -27,7 +27,7 @@ from ceph_tuner_cli.fleet_recommend_page import FleetProgress, Row, page
 from ceph_tuner_cli.render import Format, FormatOption, emit, fail, say, warn
 from ceph_tuner_cli.spread_option import DaskOption, InsecureOption, ProcessesOption, check_spread, spread_over
 
-EFFORT = Effort()
+EFFORT = SearchEffort()
 
 
 @app.command()
@@ -60,21 +60,21 @@ def recommend(
     if slo is not None:
         slo_file.read(slo)  # now, not once for each cluster
     others = tuple(gathered(profile_from or []))
-    kept: Kept = Nowhere()
+    kept: KeptAnswers = Nowhere()
     if output is not None:
         kept = AnswersFolder(output, [member.name for member in members], SystemClock())
     rows = {member.name: Row(member.name) for member in members}
     effort = replace(EFFORT, trials=trials, seed=seed)
     # Dask is reached before clusters are asked: where it is not there, nobody has waited for these
     with spread_over(processes, dask, advising, insecure) as spread:
-        tasks: Dict[str, Task] = {}
+        tasks: Dict[str, SearchTask] = {}
         for answer in asked(members, lambda member: question_for(member, within, slo), within):
             name = answer.member.name
             if answer.found is None:
                 rows[name].problem = answer.problem.removeprefix(f"cluster {name}: ")
             else:
                 own = answer.found
-                tasks[name] = Task(name, own.question, effort, others, explain=output is not None, seen=own.seen)
+                tasks[name] = SearchTask(name, own.question, effort, others, explain=output is not None, seen=own.seen)
                 rows[name].notes = own.notes
         interrupted, gone = _search(tasks, rows, kept, spread) if tasks else (False, None)
     listed = list(rows.values())
@@ -94,7 +94,7 @@ def recommend(
 
 
 def _search(
-    tasks: Dict[str, Task], rows: Dict[str, Row], kept: Kept, spread: Spread
+    tasks: Dict[str, SearchTask], rows: Dict[str, Row], kept: KeptAnswers, spread: Spread
 ) -> Tuple[bool, Optional[RetryLater]]:
     """Fill the rows. Whether it was interrupted, and who left it."""
     with FleetProgress(len(tasks)) as progress:

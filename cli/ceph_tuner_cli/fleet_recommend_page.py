@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ceph_tuner.fleet.advice_for_all import Known
 from ceph_tuner.report.words import amount
-from ceph_tuner.spreading import Began, Ended, Event, GivenUp, Lost, Told
+from ceph_tuner.spreading import Began, CallMessage, Ended, Event, GivenUp, Lost
 from ceph_tuner_cli.render import Moving, say
 from ceph_tuner_cli.tables import Columns, columns
 
@@ -172,7 +172,7 @@ class FleetProgress(AbstractContextManager["FleetProgress"]):
             self._under_way.append(event.key)
             if len(self._lines) < AT_ONCE:
                 self._lines[event.key] = self._progress.add_task(f"  {event.key}: begins", total=None)
-        elif isinstance(event, Told):
+        elif isinstance(event, CallMessage):
             if event.key in self._lines:
                 # the bar says how far it is: where there is no room, that is cut
                 best = f"best {event.message['best']}; " if event.message["best"] else ""

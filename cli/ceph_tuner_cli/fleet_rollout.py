@@ -16,7 +16,7 @@ from ceph_tuner.core.errors import Stopped, TunerError
 from ceph_tuner.fleet import fleet_file, portable_file
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.opening import open_member
-from ceph_tuner.fleet.rollout import Outcome, roll_out, waves_of
+from ceph_tuner.fleet.rollout import RolloutOutcome, roll_out, waves_of
 from ceph_tuner.fleet.site import MemberSite
 from ceph_tuner.fleet.trust import remember
 from ceph_tuner_cli.apply import OlderOption
@@ -181,7 +181,7 @@ def _waves(waves: Sequence[Sequence[str]]) -> Columns:
     return table
 
 
-def _result(outcome: Outcome) -> Columns:
+def _result(outcome: RolloutOutcome) -> Columns:
     table = columns("outcome", "clusters", keep=("outcome",))
     for words, names in (
         ("kept", outcome.kept),

@@ -21,7 +21,7 @@ from ceph_lab.loads.layout import layout_of
 from ceph_lab.loads.pools import Tell
 from ceph_lab.loads.recovery import RecoveryLoad
 from ceph_lab.loads.scrub import KINDS, ScrubLoad
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_lab.loads.snaptrim import SnaptrimLoad
 from ceph_lab.options import parse_size
 from ceph_lab.recipes import MARGIN_S, Bench
@@ -92,7 +92,7 @@ def client(
         seed=seed,
     )
 
-    def make(lab: Lab, session: Session, tell: Tell) -> Load:
+    def make(lab: Lab, session: LabSession, tell: Tell) -> Load:
         layout = layout_of(lab, pool, device_class, client_load.REPLICAS, "--pool")
         return ClientLoad(lab, session, work, tell, layout)
 
@@ -116,7 +116,7 @@ def recovery(
     """Recovery of degraded objects: an OSD is stopped, misses writes and comes back."""
     size = parse_size("--object-size", object_size)
 
-    def make(lab: Lab, session: Session, tell: Tell) -> Load:
+    def make(lab: Lab, session: LabSession, tell: Tell) -> Load:
         if osd is not None and osd not in lab.osds:
             raise InputError("--osd", str(osd), f"one of {', '.join(map(str, lab.osds))}")
         layout = layout_of(lab, pool, device_class, recovery_load.REPLICAS, "--pool")
@@ -142,7 +142,7 @@ def backfill(
     """Backfill of misplaced objects: PGs move to another OSD, and back the next time."""
     size = parse_size("--object-size", object_size)
 
-    def make(lab: Lab, session: Session, tell: Tell) -> Load:
+    def make(lab: Lab, session: LabSession, tell: Tell) -> Load:
         layout = layout_of(lab, pool, device_class, backfill_load.REPLICAS, "--pool")
         count = objects or Bench(lab, session, tell).moved(settle + seconds + MARGIN_S, layout, size)
         return BackfillLoad(lab, session, count, size, tell, layout)
@@ -170,7 +170,7 @@ def scrub(
         raise InputError("--kind", repr(kind), " or ".join(KINDS))
     size = parse_size("--object-size", object_size)
 
-    def make(lab: Lab, session: Session, tell: Tell) -> Load:
+    def make(lab: Lab, session: LabSession, tell: Tell) -> Load:
         layout = layout_of(lab, pool, device_class, scrub_load.REPLICAS, "--pool")
         return ScrubLoad(lab, session, kind, objects or 1200, size, pgs, tell, layout)
 
@@ -194,7 +194,7 @@ def snaptrim(
     """Snaptrim: objects are overwritten after a snapshot, which is then removed."""
     size, overwritten = parse_size("--object-size", object_size), parse_size("--overwrite", overwrite)
 
-    def make(lab: Lab, session: Session, tell: Tell) -> Load:
+    def make(lab: Lab, session: LabSession, tell: Tell) -> Load:
         layout = layout_of(lab, pool, device_class, snaptrim_load.REPLICAS, "--pool")
         clones = objects or Bench(lab, session, tell).clones(settle + seconds + MARGIN_S, layout)
         return SnaptrimLoad(lab, session, min(clones, MOST_CLONED), size, overwritten, tell, layout, clones)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 from ceph_lab.cluster import Lab
-from ceph_lab.loads import Load, Progress
+from ceph_lab.loads import Load, LoadProgress
 from ceph_lab.loads.pools import Tell
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_lab.scenarios import Scenario
 from ceph_tuner.core.ceph.uninterrupted import SIGNALS
 from ceph_tuner.core.measure.metrics import METRICS
@@ -18,7 +18,7 @@ from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner_cli.render import Format, emit, say, working
 from ceph_tuner_cli.tables import Columns, columns
 
-Make = Callable[[Lab, Session, Tell], Load]
+Make = Callable[[Lab, LabSession, Tell], Load]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def run_load(load: str, name: str, make: Make, how: How) -> None:
     lab = Lab.open(name)
 
     def assemble(tell: Tell) -> Scenario:
-        session = Session(lab)
+        session = LabSession(lab)
         return Scenario(load, lab, [make(lab, session, tell)], session, tell)
 
     run_scenario(assemble, lab, how)
@@ -56,7 +56,7 @@ def run_scenario(assemble: Callable[[Tell], Scenario], lab: Lab, how: How) -> No
                 made.prepare()
                 prepared = time.monotonic() - began
 
-                def on_progress(share: float, progress: Mapping[str, Progress], of: str = of) -> None:
+                def on_progress(share: float, progress: Mapping[str, LoadProgress], of: str = of) -> None:
                     words = ", ".join(_words(name, entry) for name, entry in progress.items())
                     tell(f"{made.name}{of}: {words}", share, 1.0)
 
@@ -80,7 +80,7 @@ def run_scenario(assemble: Callable[[Tell], Scenario], lab: Lab, how: How) -> No
     emit(document, how.form, lambda: _table(windows))
 
 
-def _words(name: str, progress: Progress) -> str:
+def _words(name: str, progress: LoadProgress) -> str:
     if progress.left_objects is None:
         return f"{name}: {progress.done_objects:.0f} done"
     return f"{name}: {progress.done_objects:.0f} done, {progress.left_objects:.0f} left"

@@ -12,7 +12,7 @@ from rich.console import Group
 
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.files.writing import check_free
-from ceph_tuner.recommend import Effort
+from ceph_tuner.recommend import SearchEffort
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ForceOption, knobs_in_a_row
 from ceph_tuner_cli.description import read_description
@@ -23,7 +23,9 @@ from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, w
 def recommend(
     cluster: Path = typer.Argument(..., metavar="CLUSTER_FILE", help="A described cluster (docs/describing.md)."),
     slo: Path = typer.Option(..., "--slo", "-s", help="The SLO file (docs/slo.md)."),
-    trials: int = typer.Option(Effort.trials, "--trials", "-n", min=1, max=500, help="Settings to try on the twin."),
+    trials: int = typer.Option(
+        SearchEffort.trials, "--trials", "-n", min=1, max=500, help="Settings to try on the twin."
+    ),
     seed: int = typer.Option(1, "--seed", min=0, max=2**31, help="The same seed gives the same answer."),
     knobs: Optional[str] = typer.Option(
         None,
@@ -71,7 +73,7 @@ def recommend(
     others = gathered(profile_from or [])
     with RecommendProgress(wanted) as progress, Interrupts(progress.interrupted) as interrupts:
         with interrupts():
-            effort = replace(Effort(), trials=trials, seed=seed)
+            effort = replace(SearchEffort(), trials=trials, seed=seed)
             found = search(question, effort, progress, processes, profiles_elsewhere=others)
         plan, cut_short = None, found.interrupted
         # what is found is shown, whatever becomes of the plan

@@ -12,9 +12,9 @@ from ceph_tuner.core.goals.slo import Slo, Verdict, evaluate
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction
 from ceph_tuner.recommend.accounts import Account
-from ceph_tuner.recommend.answer import Answer
+from ceph_tuner.recommend.answer import Instructions
 from ceph_tuner.recommend.limits import Missed, kind_of
-from ceph_tuner.recommend.search import Found
+from ceph_tuner.recommend.search import SearchedSettings
 from ceph_tuner.report.words import amount as amount
 from ceph_tuner.report.words import shown
 from ceph_tuner.search.explanation import Explained
@@ -69,8 +69,8 @@ class RecommendProgress:
 
 
 def page(
-    found: Found,
-    chosen: Answer,
+    found: SearchedSettings,
+    chosen: Instructions,
     why: Sequence[Missed],
     classes: Sequence[Account] = (),
     told: Optional[Explained] = None,
@@ -91,7 +91,7 @@ def page(
     return Group(*parts)
 
 
-def what_to_do(found: Found, chosen: Answer, saved: Optional[str]) -> List[str]:
+def what_to_do(found: SearchedSettings, chosen: Instructions, saved: Optional[str]) -> List[str]:
     """Give lines with commands, to be printed unwrapped: they are copied."""
     if not chosen.commands:
         return []
@@ -110,7 +110,7 @@ def what_to_do(found: Found, chosen: Answer, saved: Optional[str]) -> List[str]:
     return lines
 
 
-def _headline(found: Found) -> str:
+def _headline(found: SearchedSettings) -> str:
     choice = found.choice
     lead = "Interrupted; not yet run on fresh seeds. " if not found.confirmed else ""
     if not choice.better:
@@ -121,7 +121,7 @@ def _headline(found: Found) -> str:
     return f"{lead}Recommended, {found.winner.label}: {choice.reason}."
 
 
-def _objectives(found: Found) -> Columns:
+def _objectives(found: SearchedSettings) -> Columns:
     compared = list(found.built_in)
     if found.before.label == IN_FORCE:
         compared.insert(0, found.before)
@@ -152,7 +152,7 @@ def _cell(verdict: Verdict, entry: Prediction) -> Text:
     return Text.assemble((f"{'✓' if verdict.met else '✗'} {value}", style), (f"\n  {ends}" if ends else "", "dim"))
 
 
-def _interval_note(found: Found) -> str:
+def _interval_note(found: SearchedSettings) -> str:
     runs = len(found.winner.runs)
     if runs < 2:
         return ""
@@ -163,7 +163,7 @@ def _interval_note(found: Found) -> str:
     )
 
 
-def _settings(found: Found) -> Columns:
+def _settings(found: SearchedSettings) -> Columns:
     table = columns("knob", ">in force", ">recommended")
     release = found.question.model.release
     before = found.question.before
@@ -206,7 +206,7 @@ def _too_much(classes: Sequence[Account]) -> List[RenderableType]:
     ]
 
 
-def _evidence(found: Found) -> str:
+def _evidence(found: SearchedSettings) -> str:
     model = found.question.model
     osds = f"{model.simulated_osds} OSDs for all {model.osds}" if model.simulated_osds else f"{model.osds} OSDs"
     tried = len(found.tried)

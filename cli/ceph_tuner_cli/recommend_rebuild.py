@@ -12,9 +12,9 @@ from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.recommend import COVERAGE
 from ceph_tuner.recommend.answer import rounded
-from ceph_tuner.recommend.rebuild import RESTART, Step
+from ceph_tuner.recommend.rebuild import RESTART, RebuildStep
 from ceph_tuner.recommend.rebuild_cost import LOG_ENTRY_BYTES, RESTART_S, Cost
-from ceph_tuner.recommend.rebuild_plan import Effect, Plan, Planned
+from ceph_tuner.recommend.rebuild_plan import Plan, Planned, RebuildEffect
 from ceph_tuner_cli.recommend_page import amount
 from ceph_tuner_cli.tables import Columns, columns
 
@@ -76,7 +76,7 @@ def _effects(entry: Planned) -> Columns:
     return table
 
 
-def _change(effect: Effect, named: bool = True) -> str:
+def _change(effect: RebuildEffect, named: bool = True) -> str:
     if effect.ratio is None:
         words = f"{amount(effect.metric, effect.before)[0]} to {amount(effect.metric, effect.after)[0]}"
     else:
@@ -90,7 +90,7 @@ def _percent(ratio: float) -> str:
     return f"{change:+d}%" if change else "0%"
 
 
-def _style(effect: Effect) -> str:
+def _style(effect: RebuildEffect) -> str:
     """Green and red for what is more than chance."""
     if effect.ratio is None or effect.ratio[1] <= 1 <= effect.ratio[2]:
         return ""
@@ -150,7 +150,7 @@ def _memory(cost: Cost) -> str:
     return f"{words}, entries of {LOG_ENTRY_BYTES} B or more"
 
 
-def _steps(steps: Tuple[Step, ...]) -> List[str]:
+def _steps(steps: Tuple[RebuildStep, ...]) -> List[str]:
     lines = []
     for step in steps:
         indent = ""
@@ -180,11 +180,11 @@ def _document(entry: Planned) -> Dict[str, Any]:
     }
 
 
-def _step(step: Step) -> Dict[str, str]:
+def _step(step: RebuildStep) -> Dict[str, str]:
     return {"command": step.command, "for_each": step.each, "wait_until": step.until}
 
 
-def _effect(effect: Effect) -> Dict[str, Any]:
+def _effect(effect: RebuildEffect) -> Dict[str, Any]:
     ratio = None if effect.ratio is None else [rounded(part) for part in effect.ratio]
     return {
         "metric": effect.metric,

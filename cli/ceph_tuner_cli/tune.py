@@ -12,7 +12,7 @@ import typer
 from ceph_tuner.cluster import open_cluster
 from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.errors import InputError, TunerError
-from ceph_tuner.core.goals.guard import Limits
+from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.slo import wanted_of
 from ceph_tuner.core.goals.trial import Budget
 from ceph_tuner.files import profile_file, slo_file
@@ -82,7 +82,7 @@ def tune(
     from ceph_tuner.tune.measurement import Timing
     from ceph_tuner.tune.past import keep_learnt
     from ceph_tuner_cli.tune_page import announcement, page, what_to_do
-    from ceph_tuner_cli.tune_parts import Asked, classes_of
+    from ceph_tuner_cli.tune_parts import TuneRequest, classes_of
     from ceph_tuner_cli.tune_profile import tuned_profile
     from ceph_tuner_cli.tune_run import run_locked
 
@@ -90,7 +90,7 @@ def tune(
     wanted = replace(wanted, slo=wanted_of(wanted.slo, Target.parse(target).device_class))
     if save is not None:
         check_free(save, force)
-    asked = Asked(
+    asked = TuneRequest(
         wanted=wanted if scenario is None else replace(wanted, scenario=scenario),
         target=target,
         knobs=knobs_in_a_row(knobs),
@@ -152,9 +152,9 @@ def tune(
     return 0 if outcome.choice.better and not outcome.withdrawn else 1
 
 
-def _limits(gross: float) -> Limits:
+def _limits(gross: float) -> GuardLimits:
     try:
-        return Limits(gross=gross)
+        return GuardLimits(gross=gross)
     except ValueError:
         raise InputError("--gross", f"{gross:g}", "a factor above 1") from None
 

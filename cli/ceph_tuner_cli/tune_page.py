@@ -20,10 +20,10 @@ from ceph_tuner.optimise import Options
 from ceph_tuner.recommend.accounts import Account
 from ceph_tuner.report.words import amount, quantity
 from ceph_tuner.search.explanation import Explained
-from ceph_tuner.search.space import Space
+from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.search.transfer import Elsewhere
 from ceph_tuner.tune.measurement import Timing
-from ceph_tuner.tune.outcome import Outcome, Task
+from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
 from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
 from ceph_tuner_cli.knobs import shown
@@ -96,7 +96,7 @@ def _expected(trial: Trial) -> List[str]:
     return ["expected: " + ", ".join(f"{metric} {middle} ({ends})" for metric, (middle, ends) in written.items())]
 
 
-def announcement(cluster: str, task: Task, timing: Timing, space: Space, options: Options) -> str:
+def announcement(cluster: str, task: TuneTask, timing: Timing, space: KnobSpace, options: Options) -> str:
     """Say what would be done to a cluster, and what is promised."""
     budget, compared = task.budget, [run.label for run in task.opening[1:]]
     minutes = task.most_runs * (timing.settle + timing.window + 5) / 60
@@ -126,7 +126,7 @@ def announcement(cluster: str, task: Task, timing: Timing, space: Space, options
 
 
 def page(
-    outcome: Outcome,
+    outcome: TuneOutcome,
     release: Release,
     now: InForce,
     classes: Sequence[Account] = (),
@@ -144,7 +144,7 @@ def page(
     return Group(*parts)
 
 
-def what_to_do(outcome: Outcome, cluster: str, commands: List[str], saved: Optional[Any]) -> List[str]:
+def what_to_do(outcome: TuneOutcome, cluster: str, commands: List[str], saved: Optional[Any]) -> List[str]:
     """Give lines with commands, to be printed unwrapped: they are copied."""
     lines: List[str] = []
     missed: Dict[str, None] = {v.objective.metric: None for v in outcome.choice.verdicts if not v.met}
@@ -159,7 +159,7 @@ def what_to_do(outcome: Outcome, cluster: str, commands: List[str], saved: Optio
     return lines
 
 
-def _headline(outcome: Outcome) -> str:
+def _headline(outcome: TuneOutcome) -> str:
     choice = outcome.choice
     if not choice.better:
         return f"Nothing better found: {choice.reason}. The settings in force stay."
@@ -170,7 +170,7 @@ def _headline(outcome: Outcome) -> str:
     return line
 
 
-def _search(outcome: Outcome) -> List[str]:
+def _search(outcome: TuneOutcome) -> List[str]:
     """Say how the search went: why it ended, what it cost, what it was told beforehand."""
     lines = [f"The search ended ({outcome.verdict.state}): {outcome.verdict.reason}."]
     lines += [f"In the way: {words}." for words in outcome.at_fault]
@@ -191,7 +191,7 @@ def _search(outcome: Outcome) -> List[str]:
     return lines
 
 
-def _objectives(outcome: Outcome) -> Columns:
+def _objectives(outcome: TuneOutcome) -> Columns:
     built_in = outcome.best_built_in
     best_of = [f"best built-in ({built_in.label})"] if built_in else []
     table = columns("objective", "before", *best_of, "winner", keep=("objective",))
@@ -225,7 +225,7 @@ def _at_worst(choice: Choice, verdict: Verdict) -> str:
     return f" ({side} {quantity(verdict.objective.metric, choice.bounds[verdict.objective.metric])})"
 
 
-def _settings(outcome: Outcome, release: Release, now: InForce) -> Columns:
+def _settings(outcome: TuneOutcome, release: Release, now: InForce) -> Columns:
     table = columns("knob", "before", "winner")
     for name in KNOBS:
         if name not in outcome.settings:
@@ -237,7 +237,7 @@ def _settings(outcome: Outcome, release: Release, now: InForce) -> Columns:
     return table
 
 
-def _accounting(outcome: Outcome, release: Release, now: InForce) -> List[RenderableType]:
+def _accounting(outcome: TuneOutcome, release: Release, now: InForce) -> List[RenderableType]:
     """Say what each class is sure of and cannot exceed, per OSD: why the winner does what it does."""
     settings: Settings = dict(outcome.settings)
     if settings.get(PROFILE) in release.profiles:

@@ -13,7 +13,7 @@ from ceph_lab.scenarios import scenario as make_scenario
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.changes.applier import Applier
-from ceph_tuner.core.goals.guard import Limits
+from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.trial import Budget
 from ceph_tuner.core.knobs.settings import fitting_reservations
 from ceph_tuner.core.measure.metrics import CLASS, Scope
@@ -23,18 +23,18 @@ from ceph_tuner.files import slo_file
 from ceph_tuner.optimise import Options
 from ceph_tuner.recommend.accounts import Account, accounts
 from ceph_tuner.recommend.answer import way_back
-from ceph_tuner.search.space import Space, space_for
-from ceph_tuner.tune import Work
+from ceph_tuner.search.space import KnobSpace, space_for
+from ceph_tuner.tune import MeasuredWork
 from ceph_tuner.tune.live_work import LiveWork
 from ceph_tuner.tune.measurement import Timing
-from ceph_tuner.tune.outcome import Outcome, Task
+from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.render import say
 from ceph_tuner_cli.tune_prior import Believed
 
 
 @dataclass(frozen=True)
-class Asked:
+class TuneRequest:
     """What the command was given, checked as far as it can be without the cluster."""
 
     wanted: slo_file.SloFile
@@ -43,7 +43,7 @@ class Asked:
     """Those to search; None: those of the work that the objectives are about."""
     budget: Budget
     timing: Timing
-    limits: Limits
+    limits: GuardLimits
     options: Options
     seed: int
     prior: bool
@@ -56,18 +56,20 @@ class Asked:
     compare: bool
     """With the built-in profiles."""
 
-    def space(self, opened: Cluster, now: InForce) -> Space:
+    def space(self, opened: Cluster, now: InForce) -> KnobSpace:
         """Give what is searched."""
         settings, work = fitting_reservations(now.settings), self.wanted.slo.work
         return space_for(opened.release, work, settings, self.knobs, now.hardware.shards)
 
-    def task(self, opened: Cluster, now: InForce) -> Task:
+    def task(self, opened: Cluster, now: InForce) -> TuneTask:
         """Give what the loop is asked."""
         settings, profiles = fitting_reservations(now.settings), opened.release.profiles
-        return Task(self.wanted.slo, profiles, settings, now.built_in, self.budget, self.write_back, self.compare)
+        return TuneTask(self.wanted.slo, profiles, settings, now.built_in, self.budget, self.write_back, self.compare)
 
 
-def work_of(opened: Cluster, wanted: slo_file.SloFile, timing: Timing, device_class: str = "") -> ContextManager[Work]:
+def work_of(
+    opened: Cluster, wanted: slo_file.SloFile, timing: Timing, device_class: str = ""
+) -> ContextManager[MeasuredWork]:
     """Start a lab's scenario, or take the own load of the cluster, or of one device class, as it is."""
     lab = lab_of(opened)
     if lab is not None and wanted.scenario:
@@ -79,7 +81,7 @@ def work_of(opened: Cluster, wanted: slo_file.SloFile, timing: Timing, device_cl
     return nullcontext(LiveWork(ClusterSampler(opened.commander, opened.clock.now, of=of), opened.clock))
 
 
-def classes_of(outcome: Outcome, now: InForce, known: Believed) -> List[Account]:
+def classes_of(outcome: TuneOutcome, now: InForce, known: Believed) -> List[Account]:
     """Account for each class's capacity, where a model of the cluster says what the work costs."""
     if known.model is None:
         return []
@@ -91,7 +93,7 @@ def classes_of(outcome: Outcome, now: InForce, known: Believed) -> List[Account]
 
 
 def commands_of(
-    applier: Applier, target: str, outcome: Outcome, opened: Cluster, now: InForce
+    applier: Applier, target: str, outcome: TuneOutcome, opened: Cluster, now: InForce
 ) -> Tuple[List[str], List[str]]:
     """Give the exact commands for a winner that was not left in place, and those that take them back."""
     if not outcome.choice.better or not outcome.settings:

@@ -23,7 +23,7 @@ from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.files import fit_file, slo_file
 from ceph_tuner.optimise import Prior
 from ceph_tuner.search.shares_prior import SharesPrior
-from ceph_tuner.search.space import Space
+from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.tune.measurement import Timing
 from ceph_tuner.tune.twin_prior import TwinPrior
 from ceph_tuner.twin.fit_runs import Runner
@@ -40,7 +40,7 @@ class Believed:
     name: str = NOTHING
     model: Optional[ClusterModel] = None
 
-    def priors(self, space: Space, slo: Slo, now: InForce, seed: int) -> List[Prior]:
+    def priors(self, space: KnobSpace, slo: Slo, now: InForce, seed: int) -> List[Prior]:
         """Give what the search is told first. A twin simulates: some tens of seconds on every core.
 
         An interrupt is passed on.

@@ -9,10 +9,10 @@ from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import slo_file
-from ceph_tuner.tune.outcome import Outcome
+from ceph_tuner.tune.outcome import TuneOutcome
 
 
-def tuned_profile(outcome: Outcome, wanted: slo_file.SloFile, opened: Cluster, now: InForce) -> Profile:
+def tuned_profile(outcome: TuneOutcome, wanted: slo_file.SloFile, opened: Cluster, now: InForce) -> Profile:
     """Make the profile."""
     named = outcome.settings.get(PROFILE)
     built_in = named in opened.release.profiles

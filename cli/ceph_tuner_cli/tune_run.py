@@ -15,13 +15,13 @@ from ceph_tuner.tune.interrupts import Interrupts
 from ceph_tuner.tune.loop import tune
 from ceph_tuner.tune.measurement import Measuring
 from ceph_tuner.tune.on_cluster import ClusterLookout, JournalledWriter
-from ceph_tuner.tune.outcome import Outcome
+from ceph_tuner.tune.outcome import TuneOutcome
 from ceph_tuner.tune.past import Heading, Lesson, lessons, past_runs, to_resume
 from ceph_tuner.tune.search import TuningSearch
 from ceph_tuner_cli.elsewhere import gathered, name_of
 from ceph_tuner_cli.render import say
 from ceph_tuner_cli.tune_page import TuneProgress
-from ceph_tuner_cli.tune_parts import Asked, commands_of, work_of
+from ceph_tuner_cli.tune_parts import TuneRequest, commands_of, work_of
 from ceph_tuner_cli.tune_prior import Believed, believed
 
 
@@ -37,13 +37,13 @@ class Ran:
     history: History
     began: float
     """Seconds since the epoch; of a run that was gone on with, its first beginning."""
-    outcome: Outcome
+    outcome: TuneOutcome
     commands: List[str]
     """They bring a winner into force that was not left in place; `undo` takes them back."""
     undo: List[str]
 
 
-def run_locked(opened: Cluster, asked: Asked) -> Ran:
+def run_locked(opened: Cluster, asked: TuneRequest) -> Ran:
     """Tune under the lock: two tuners would measure each other's trials. It is given back however this ends."""
     wanted, target, timing = asked.wanted, asked.target, asked.timing
     with opened.lock() as lock:

@@ -21,7 +21,7 @@ from ceph_tuner.core.knobs.releases import Settings, parse_version
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.files import cluster_file, fit_file
 from ceph_tuner.files.writing import check_free
-from ceph_tuner.twin.calibration import Effort, Fitting
+from ceph_tuner.twin.calibration import FitEffort, Fitting
 from ceph_tuner.twin.fit import Fit
 from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.model import ClusterModel
@@ -84,7 +84,7 @@ def fit(
             chosen,
             given.models,
             runner,
-            Effort(places_per_parameter=effort),
+            FitEffort(places_per_parameter=effort),
             fixed,
             report=lambda text, share: tell(text, share, 1.0),
             seed=seed,

@@ -13,8 +13,8 @@ from ceph_tuner.twin.published import TABLES
 from ceph_tuner.twin.published_models import ASSUMPTIONS
 from ceph_tuner.twin.validation import (
     TARGET_ERROR,
-    Fitted,
-    Report,
+    FittedNode,
+    ValidationReport,
     Values,
     compare,
     fit_baseline,
@@ -56,9 +56,9 @@ def _chosen(table: Optional[List[str]]) -> List[str]:
     return [name for name in TABLES if not table or name in {given.upper() for given in table}]
 
 
-def _run(tables: List[str], seeds: range, quick: bool, processes: Optional[int]) -> Report:
+def _run(tables: List[str], seeds: range, quick: bool, processes: Optional[int]) -> ValidationReport:
     with working("compiling the model") as tell:
-        fitted: Dict[str, Fitted] = {}
+        fitted: Dict[str, FittedNode] = {}
         nodes = nodes_of(tables)
         for number, name in enumerate(nodes):
             tell(f"fitting the baseline of {name}", number, len(nodes))
@@ -72,7 +72,7 @@ def _run(tables: List[str], seeds: range, quick: bool, processes: Optional[int])
     return compare(tables, runs, values, fitted)
 
 
-def _document(report: Report) -> Dict[str, Any]:
+def _document(report: ValidationReport) -> Dict[str, Any]:
     return {
         "met": report.met,
         "median_error": report.median_error,
@@ -114,7 +114,7 @@ def _document(report: Report) -> Dict[str, Any]:
     }
 
 
-def _page(report: Report) -> RenderableType:
+def _page(report: ValidationReport) -> RenderableType:
     figures = columns(
         "table", "case", "metric", ">published", ">predicted", ">±", ">error", title="Published and predicted"
     )
@@ -142,7 +142,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _verdict(report: Report) -> str:
+def _verdict(report: ValidationReport) -> str:
     between = [check for check in report.checks if check.ordering.between_profiles]
     schedulers = [check for check in report.checks if not check.ordering.between_profiles]
     return (

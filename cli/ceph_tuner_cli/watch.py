@@ -60,13 +60,13 @@ def watch(
     return 0
 
 
-def _first_look(opened: Cluster, slo: Optional[Slo], window: float) -> View:
+def _first_look(opened: Cluster, slo: Optional[Slo], window: float) -> ClusterView:
     """Wait for a cluster that cannot be looked at just now, as in a failover of its mgr. Raises TunerError."""
     end, said = opened.clock.monotonic() + PATIENCE_S, ""
     with working(f"{opened.name}: first look") as tell:
         while True:
             found = _tried(opened, slo, window)
-            if isinstance(found, View):
+            if isinstance(found, ClusterView):
                 return found
             left = end - opened.clock.monotonic()
             if left <= 0:
@@ -85,14 +85,14 @@ def _first_look(opened: Cluster, slo: Optional[Slo], window: float) -> View:
     ) from found
 
 
-def _tried(opened: Cluster, slo: Optional[Slo], window: float) -> Union[View, TunerError]:
+def _tried(opened: Cluster, slo: Optional[Slo], window: float) -> Union[ClusterView, TunerError]:
     try:
-        return View(opened, slo, window)
+        return ClusterView(opened, slo, window)
     except (RetryLater, CommandFailed) as fault:
         return fault
 
 
-def _follow(view: View, opened: Cluster, interval: float) -> None:
+def _follow(view: ClusterView, opened: Cluster, interval: float) -> None:
     """Look again and again: on a terminal in place, elsewhere one page after the other."""
     place: ContextManager[Optional[Live]] = nullcontext()
     if console.is_terminal:
@@ -113,7 +113,7 @@ def _on(moment: Moment) -> RenderableType:
     return page(moment, console.height, max(WIDTH, console.width))
 
 
-class View:
+class ClusterView:
     """Looks at a cluster, and keeps what the page needs."""
 
     def __init__(self, opened: Cluster, slo: Optional[Slo], window: float) -> None:

@@ -28,7 +28,7 @@ WARNINGS = (BREACH, DRIFT, FAILOVER, GAVE_UP, REFUSED, STOPPED, TAKEN_BACK)
 SHOWN_TARGETS = 3
 
 
-class Mgr(Protocol):
+class AnnouncingMgr(Protocol):
     """What of Ceph's MgrModule is needed; alike in 18.2.7 and 20.2.4."""
 
     ClusterLogPrio: Any
@@ -44,7 +44,7 @@ class Mgr(Protocol):
 class Announcer:
     """Announces records of the audit trail and the progress of trials, and counts what it announced."""
 
-    def __init__(self, mgr: Mgr, log: logging.Logger) -> None:
+    def __init__(self, mgr: AnnouncingMgr, log: logging.Logger) -> None:
         self._mgr, self._log = mgr, log
         self._shown: Dict[str, Tuple[str, float]] = {}
         self._events: Counter[str] = Counter()

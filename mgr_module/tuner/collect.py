@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.bounded import ANSWER, read_json
-from ceph_tuner.core.measure.counters import Report
+from ceph_tuner.core.measure.counters import DaemonReport
 from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.metrics import POOL, Scope
 from ceph_tuner.core.measure.reading import (
@@ -57,7 +57,7 @@ TURN_SHARE, GROUP_SHARE = 0.4, 0.16
 
 
 @dataclass(frozen=True)
-class Limits:
+class TickLimits:
     """What bounds the cost of a tick; the first two are module options."""
 
     histogram_osds: int = 16
@@ -73,13 +73,17 @@ class _Choice:
     born: Mapping[int, int]
     groups: Sequence[Sequence[int]]
     scopes: Mapping[Scope, Members]
-    limits: Limits
+    limits: TickLimits
     running: Sequence[Sequence[int]]
     """Of each group and scope, enough of those that run."""
     osds: Tuple[int, ...]
 
     def holds(
-        self, born: Mapping[int, int], groups: Sequence[Sequence[int]], scopes: Mapping[Scope, Members], limits: Limits
+        self,
+        born: Mapping[int, int],
+        groups: Sequence[Sequence[int]],
+        scopes: Mapping[Scope, Members],
+        limits: TickLimits,
     ) -> bool:
         """Whether it would be the same again. Where OSDs are many, maps are other objects once they change."""
         same = self.born is born and (self.scopes is scopes or not (self.scopes or scopes))
@@ -108,7 +112,7 @@ class Collector:
         mgr: Mgr,
         commander: MgrCommander,
         counters: Counters,
-        limits: Callable[[], Limits] = Limits,
+        limits: Callable[[], TickLimits] = TickLimits,
     ) -> None:
         self._mgr, self._commander, self._counters, self._limits = mgr, commander, counters, limits
         self._osds, self._pgs = Osds(mgr, commander), PgDetails(mgr, commander)
@@ -253,7 +257,7 @@ class Collector:
         always = frozenset((*share_out(groups, int(per_tick * GROUP_SHARE)), *asked))
         return Turn((self._turn.part + 1) % count, count, seconds, always)
 
-    def _report(self, osd: int, born: int) -> Report:
+    def _report(self, osd: int, born: int) -> DaemonReport:
         at, values = 0.0, {}
         read, number = self._counters, str(osd)
         for name, path in _PLAIN:
@@ -264,7 +268,7 @@ class Collector:
             point = read("osd", number, path)[path]
             if point and len(point) == 3:
                 values[seconds], values[count] = point[1] / 1e9, float(point[2])
-        return Report(at, values, born)
+        return DaemonReport(at, values, born)
 
     def _ask(
         self, osds: Tuple[int, ...], notes: List[str]
@@ -290,7 +294,7 @@ class Collector:
 
 
 def _choose(
-    born: Mapping[int, int], groups: Sequence[Sequence[int]], scopes: Mapping[Scope, Members], limits: Limits
+    born: Mapping[int, int], groups: Sequence[Sequence[int]], scopes: Mapping[Scope, Members], limits: TickLimits
 ) -> _Choice:
     """The OSDs of the groups and scopes come first, the same number of each; what is left goes to the others."""
     # twice what may be asked is enough to choose from

@@ -31,7 +31,7 @@ RECENT = 60
 """Records that health checks look at."""
 
 
-class Asked(Protocol):
+class ProposalSource(Protocol):
     """Whoever proposes settings; `proposer.Proposer` is one."""
 
     def ask(self, state: State, policy: Policy) -> Answered:
@@ -46,7 +46,7 @@ class MgrCrew:
         trail: Audit,
         announcer: Announcer,
         history: Callable[[], History],
-        proposer: Asked,
+        proposer: ProposalSource,
         policy: Callable[[], Policy],
         answered: Callable[[Answered], None],
         on_trial: List[Callable[[State], None]],

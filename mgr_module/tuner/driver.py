@@ -14,7 +14,7 @@ from collections import deque
 from concurrent.futures import Future, wait
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
-from ceph_tuner.core.autopilot.events import Answered, Event, Seen, Told
+from ceph_tuner.core.autopilot.events import Answered, Event, OperatorCommand, Seen
 from ceph_tuner.core.autopilot.explanation import explain
 from ceph_tuner.core.autopilot.observer import Observer
 from ceph_tuner.core.autopilot.pilot import Pilot
@@ -91,7 +91,7 @@ class Driver:
         refused = refusal(self._pilot.state, what)
         if refused is not None:
             raise InputError("automatic mode", refused, "another moment (`ceph tuner auto explain`)")
-        done = self._post(Told(self._now(), what, by, why[:LONGEST_WHY]))
+        done = self._post(OperatorCommand(self._now(), what, by, why[:LONGEST_WHY]))
         if not done.wait(PATIENCE_S):
             raise RetryLater(
                 f"`{what}` was taken, and waits until what is being written is written: {self._problem}",

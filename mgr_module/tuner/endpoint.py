@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import Any, Callable, Dict, Optional, Tuple
 
-from .exposition import CONTENT_TYPE, Document, exposition
+from .exposition import CONTENT_TYPE, ExportedState, exposition
 
 PATH = "/metrics"
 CROWD = 8
@@ -31,13 +31,13 @@ class Endpoint:
     def __init__(self) -> None:
         self.note = ""
         """Why it does not listen, although it should."""
-        self._document: Document = {}
+        self._document: ExportedState = {}
         self._server: Optional[_Server] = None
         self._wanted: Optional[Tuple[str, int]] = None
         self._changing = threading.Lock()
         self._closed = False
 
-    def publish(self, document: Document) -> None:
+    def publish(self, document: ExportedState) -> None:
         """Show this from now on; it must not be changed any more."""
         self._document = document
 

@@ -42,7 +42,7 @@ class ModeDocument(TypedDict, total=False):
     """In a row."""
 
 
-class Document(TypedDict, total=False):
+class ExportedState(TypedDict, total=False):
     """What is exported, as the service gives it. Everything may be missing or None."""
 
     version: str
@@ -118,7 +118,7 @@ FAMILIES: Dict[str, Family] = {f"{PREFIX}{family.name}": family for family in _A
 """Every metric by its full name, in the order of the exposition."""
 
 
-def exposition(document: Document) -> str:
+def exposition(document: ExportedState) -> str:
     """The document in Prometheus's text format; empty where there is nothing to say."""
     found: Dict[str, Dict[Labels, float]] = {}
     for name, labels, value in _series(document):
@@ -133,7 +133,7 @@ def exposition(document: Document) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _series(document: Document) -> Iterator[Series]:
+def _series(document: ExportedState) -> Iterator[Series]:
     if document.get("version"):
         yield (
             "build_info",

@@ -23,7 +23,7 @@ from .automatic import OPERATOR, Automatic
 from .capacity_check import CapacityCheck
 from .changes import NewLock, own_lock
 from .endpoint import Endpoint
-from .exposition import Document
+from .exposition import ExportedState
 from .sampler import Sampler
 from .service import STATUS_WINDOW_S, Service
 
@@ -286,7 +286,7 @@ class Modes:
             return classes or [self.whole]
         return self.all if self._of_classes else [self.whole]
 
-    def _metrics(self) -> Document:
+    def _metrics(self) -> ExportedState:
         window, sample = self._sampler.window(STATUS_WINDOW_S), self._sampler.latest()
         return {
             "version": __version__,

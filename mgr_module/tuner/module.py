@@ -14,7 +14,7 @@ from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.printable import PrintableLog, printable, printable_document
 
 from . import compat, health, render, render_automatic, render_recommendation
-from .collect import Collector, Limits
+from .collect import Collector, TickLimits
 from .commander import MgrCommander
 from .compat import framework, read_command, write_command
 from .inventory import MgrInventory
@@ -374,8 +374,8 @@ class Module(framework.MgrModule):  # type: ignore[misc]
     def _get_option(self, name: str) -> Any:
         return self.get_module_option(name, DEFAULTS[name])
 
-    def _limits(self) -> Limits:
-        return Limits(*(int(self._get_option(item.name)) for item in fields(Limits)))
+    def _limits(self) -> TickLimits:
+        return TickLimits(*(int(self._get_option(item.name)) for item in fields(TickLimits)))
 
 
 def _is_soft(hard: Optional[bool], soft: Optional[bool]) -> bool:

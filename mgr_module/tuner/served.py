@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional
 
-from ceph_tuner.core.measure.reading import Served
+from ceph_tuner.core.measure.reading import ServedOperations
 
 from .proto import Mgr
 
@@ -22,9 +22,9 @@ class ServedByPool:
     def __init__(self, mgr: Mgr) -> None:
         self._mgr = mgr
         self._query: Optional[int] = None
-        self._total: Dict[int, Served] = {}
+        self._total: Dict[int, ServedOperations] = {}
 
-    def look(self, demand: bool) -> Dict[int, Served]:
+    def look(self, demand: bool) -> Dict[int, ServedOperations]:
         """Pool -> what was done for it since the query began; empty without a demand."""
         if not demand:
             self.end()
@@ -37,8 +37,8 @@ class ServedByPool:
         rows: List[Mapping[str, Any]] = self._mgr.get_osd_perf_counters(self._query)["counters"]
         for row in rows:
             pool, more = int(row["k"][0][0]), _sums_of(row["c"])
-            before = self._total.get(pool, Served(0, 0.0, 0, 0.0))
-            self._total[pool] = Served(
+            before = self._total.get(pool, ServedOperations(0, 0.0, 0, 0.0))
+            self._total[pool] = ServedOperations(
                 before.reads + more.reads,
                 before.read_s + more.read_s,
                 before.writes + more.writes,
@@ -53,7 +53,9 @@ class ServedByPool:
             self._mgr.remove_osd_perf_query(query)
 
 
-def _sums_of(counters: Any) -> Served:
+def _sums_of(counters: Any) -> ServedOperations:
     """Each counter is a sum and a count; latencies are sums of nanoseconds."""
     values = {name: int(counter[0]) for name, counter in zip(_COUNTERS, counters)}
-    return Served(values["read_ops"], NS * values["read_latency"], values["write_ops"], NS * values["write_latency"])
+    return ServedOperations(
+        values["read_ops"], NS * values["read_latency"], values["write_ops"], NS * values["write_latency"]
+    )

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
-from ceph_tuner.core.autopilot.condition import Change, Condition, changed
+from ceph_tuner.core.autopilot.condition import Condition, ConditionChange, changed
 from ceph_tuner.core.autopilot.events import Seen
 from ceph_tuner.core.autopilot.intervention import Interventions, interventions
 from ceph_tuner.core.autopilot.learning import absolute
@@ -38,7 +38,7 @@ PLACES_S = 600.0
 
 
 @dataclass(frozen=True)
-class View:
+class SurroundingsView:
     """One look."""
 
     newest: Optional[float] = None
@@ -73,7 +73,7 @@ class Surroundings:
         self._mgr, self._service, self._aim, self._busy = mgr, service, aim, busy
         self._running, self._interval, self._now = running, interval, now
         self._calm = Calm()
-        self._change = Change()
+        self._change = ConditionChange()
         self._condition: Optional[Condition] = None
         self.sight = Sight(0.0, "")
         """The newest; any thread may read it."""
@@ -87,7 +87,7 @@ class Surroundings:
         self._dump: List[ConfigEntry] = []
         self._ours: Tuple[Tuple[int, ...], Tuple[Restore, ...]] = ((), ())
 
-    def look(self, state: State, policy: Policy) -> View:
+    def look(self, state: State, policy: Policy) -> SurroundingsView:
         """Look once, after a sample was taken or missed."""
         now, sample, sight = self._now(), self._aim.latest(), self._newest_sight()
         if sight is not None:
@@ -100,7 +100,7 @@ class Surroundings:
             wait = "; ".join(filter(None, (wait, self._busy())))
         if sight is None:
             wait = "; ".join(filter(None, ("no fresh sample", wait)))
-        return View(
+        return SurroundingsView(
             sample.at if sample is not None else None,
             slo,
             reference,
@@ -131,7 +131,7 @@ class Surroundings:
             self._aim.refer(self._slo, closed.means)
         return breach
 
-    def complete(self, seen: Seen, view: View, breach: Optional[Breach], policy: Policy) -> Seen:
+    def complete(self, seen: Seen, view: SurroundingsView, breach: Optional[Breach], policy: Policy) -> Seen:
         """Add to what the windows say."""
         condition = self._condition.to_dict() if self._condition is not None else {}
         return replace(
@@ -147,7 +147,7 @@ class Surroundings:
 
     def on_trial(self, state: State, policy: Policy) -> None:
         """Settings are about to be on trial, or are so no more: watch them, and who else writes."""
-        self._change = Change()
+        self._change = ConditionChange()
         if state.proposed is None or not state.on_cluster:
             self._watch = None
             return
@@ -161,7 +161,7 @@ class Surroundings:
 
     def begun_again(self) -> None:
         """The condition was taken for a new one."""
-        self._change = Change()
+        self._change = ConditionChange()
 
     def verdicts(self, window: Optional[Window]) -> List[Dict[str, Any]]:
         """The SLO held against a window, without asking the cluster."""

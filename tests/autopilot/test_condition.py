@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.autopilot.condition import Change, Condition, changed, lighter
+from ceph_tuner.core.autopilot.condition import Condition, ConditionChange, changed, lighter
 from ceph_tuner.core.autopilot.policy import Policy
 
 MEANS = {
@@ -72,8 +72,8 @@ def test_the_mix_of_idle_clients_says_nothing() -> None:
     assert changed(quiet, NOW) == ["clients: 3 operations/s became 400"]
 
 
-def after(loads: List[float], policy: Policy, before: Condition = NOW) -> Change:
-    found = Change()
+def after(loads: List[float], policy: Policy, before: Condition = NOW) -> ConditionChange:
+    found = ConditionChange()
     for load in loads:
         found = found.after(before, replace(before, iops=load), policy)
     return found
@@ -95,7 +95,7 @@ def test_windows_that_are_nearly_as_before_end_the_count_and_those_between_do_no
 @given(st.lists(st.floats(400 / 1.4, 400 * 1.4)))
 def test_noise_never_adds_up_to_a_change(loads: List[float]) -> None:
     policy = Policy(changed_windows=1)
-    assert after(loads, policy) == Change()
+    assert after(loads, policy) == ConditionChange()
 
 
 rates = st.none() | st.floats(0, 1e6)

@@ -16,10 +16,10 @@ from ceph_tuner.core.autopilot.events import (
     Kept,
     Learn,
     Note,
+    OperatorCommand,
     Started,
     TakeBack,
     TakeBackFailed,
-    Told,
     TookBack,
     Write,
     WriteFailed,
@@ -77,7 +77,7 @@ def look(state: State, **facts: Any) -> Decision:
 
 
 def tell(state: State, what: str) -> Decision:
-    return go(state, Told(NOW, what, "alice"))
+    return go(state, OperatorCommand(NOW, what, "alice"))
 
 
 def deeds(decision: Decision) -> List[Any]:

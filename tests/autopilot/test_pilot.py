@@ -8,7 +8,7 @@ from flights import ALTERNATING, P95, ROLLOUT, SETTINGS, Field, answer, effect, 
 
 from appliers import CUSTOM, Killed, kill_at, survive
 from ceph_tuner.core.autopilot.contract import BETTER, Rollout
-from ceph_tuner.core.autopilot.events import Answered, Kept, Note, Seen, Told, TookBack, Wrote
+from ceph_tuner.core.autopilot.events import Answered, Kept, Note, OperatorCommand, Seen, TookBack, Wrote
 from ceph_tuner.core.autopilot.pilot import KEY, Pilot
 from ceph_tuner.core.autopilot.state import (
     APPROVE,
@@ -40,7 +40,7 @@ BREACH = Breach("slow ops", "3 slow operations")
 def told(field: Field, mode: str) -> Pilot:
     pilot = field.pilot()
     pilot.start()
-    pilot.handle(Told(field.clock.now(), mode, "alice"))
+    pilot.handle(OperatorCommand(field.clock.now(), mode, "alice"))
     return pilot
 
 
@@ -202,7 +202,7 @@ def test_an_audit_trail_that_cannot_be_written_stops_forward_writes_but_no_takin
     pilot.handle(good(field, breach=BREACH))
     assert (pilot.state.phase, field.monitors.table) == (OBSERVING, {})
     writes = len(field.monitors.writes)
-    pilot.handle(Told(field.clock.now(), "retry", "alice"))
+    pilot.handle(OperatorCommand(field.clock.now(), "retry", "alice"))
     fly(field, COMPARING, pilot)
     pilot.handle(good(field))
     assert len(field.monitors.writes) == writes
@@ -217,7 +217,7 @@ def test_an_optimiser_that_cannot_be_asked_is_asked_again_later() -> None:
     field = Field()
     pilot = field.pilot()
     pilot.start()
-    pilot.handle(Told(field.clock.now(), AUTO, "alice"))
+    pilot.handle(OperatorCommand(field.clock.now(), AUTO, "alice"))
 
     def fail(state: State) -> None:
         raise ClusterTimeout("no worker")
@@ -271,7 +271,7 @@ def test_killed_before_a_pause_was_carried_out_the_next_mgr_pauses() -> None:
     # the state, the note: then it dies
     kill_at(field.monitors, 3)
     with pytest.raises(Killed):
-        pilot.handle(Told(field.clock.now(), "pause", "alice"))
+        pilot.handle(OperatorCommand(field.clock.now(), "pause", "alice"))
     survive(field.monitors)
     field.alive.clear()
     heir = field.pilot("mgr.b")
@@ -296,7 +296,7 @@ def test_a_profile_that_the_canary_got_of_its_own_before_the_first_write_ends_th
     before = field.monitors.schedulers()
     pilot = fly(field, WAITING, told(field, APPROVE), settings=CUSTOM)
     field.monitors.someone_sets("osd.0", PROFILE, "high_client_ops")
-    pilot.handle(Told(field.clock.now(), "accept", "alice"))
+    pilot.handle(OperatorCommand(field.clock.now(), "accept", "alice"))
     for _ in range(6):
         if pilot.state.phase in (COMPARING, TRYING):
             pilot.handle(good(field))

@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from appliers import Killed, kill_at, survive
 from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Rollout, Stage
-from ceph_tuner.core.autopilot.events import Answered, Event, Seen, Told
+from ceph_tuner.core.autopilot.events import Answered, Event, OperatorCommand, Seen
 from ceph_tuner.core.autopilot.pilot import KEY, Pilot
 from ceph_tuner.core.autopilot.state import (
     APPROVE,
@@ -170,7 +170,7 @@ class Flight(RuleBasedStateMachine):
                 journal.write(Entry(number, UNDONE, 0, 0, "admin", "", TENTACLE.name, "osd", (), ()))
         self.field.store.on_set = self.about_to_store
         self.start()
-        self.handle(Told(self.clock.now(), mode, "alice"))
+        self.handle(OperatorCommand(self.clock.now(), mode, "alice"))
 
     # what goes on
 
@@ -306,12 +306,12 @@ class Flight(RuleBasedStateMachine):
         assert self.pilot is not None
         assert self.pilot.state.proposed is not None
         self.approved.add(self.pilot.state.proposed.number)
-        self.handle(Told(self.clock.now(), "accept", "alice"))
+        self.handle(OperatorCommand(self.clock.now(), "accept", "alice"))
 
     @flying
     @rule(what=st.sampled_from([*MODES, "pause", "resume", "reject", "retry", AUTO, "resume"]))
     def told(self, what: str) -> None:
-        self.handle(Told(self.clock.now(), what, "alice"))
+        self.handle(OperatorCommand(self.clock.now(), what, "alice"))
         if self.pilot is not None and not self.troubled:
             if what in (OFF, DRY_RUN):
                 assert self.pilot.state.mode == what
@@ -509,7 +509,7 @@ class Flight(RuleBasedStateMachine):
         assert self.pilot is not None
         self.see()
         assert not self.pilot.state.on_cluster or self.phase in (TRYING, HOLDING)
-        self.handle(Told(self.clock.now(), OFF, "alice"))
+        self.handle(OperatorCommand(self.clock.now(), OFF, "alice"))
         assert not self.pilot.state.on_cluster
         self.nothing_is_in_force_that_the_state_does_not_know()
         self.what_differs_can_be_taken_back()

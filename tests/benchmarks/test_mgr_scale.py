@@ -9,13 +9,13 @@ from synthetic_mgr import CLASSES, PLAIN, SyntheticMgr
 
 from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.core.measure.reading import PLAIN_COUNTERS, TIME_COUNTERS
-from tuner.collect import GROUP_SHARE, TURN_SHARE, Limits
+from tuner.collect import GROUP_SHARE, TURN_SHARE, TickLimits
 from tuner.sampler import Sampler
 
 pytestmark = pytest.mark.slow
 
 COUNTERS = len(PLAIN_COUNTERS) + len(TIME_COUNTERS)
-LIMITS = Limits()
+LIMITS = TickLimits()
 OF_EACH_OSD = ("osd_map", "osd_metadata", "pg_summary", "pg_stats", "pg_progress", "get_daemon_health_metrics")
 
 

@@ -13,8 +13,8 @@ from rich.console import Console, RenderableType
 from ceph_tuner.core.changes.journal import Entry
 from ceph_tuner.core.changes.plan import Step
 from ceph_tuner.core.knobs.releases import RELEASES
-from ceph_tuner.fleet.asking import Answer
-from ceph_tuner.fleet.changes import Change
+from ceph_tuner.fleet.asking import MemberAnswer
+from ceph_tuner.fleet.changes import NewestChange
 from ceph_tuner.fleet.status import Standing, Status
 from ceph_tuner_cli import fleet, history, lab, lab_load_run, mgr, render
 from ceph_tuner_cli.cluster_option import step_table
@@ -104,7 +104,7 @@ def test_a_history_of_long_names_and_reasons() -> None:
 
 def test_a_fleet_with_long_names() -> None:
     member: Any = SimpleNamespace(name=CLUSTER)
-    change = Change(1234, 1.7e9, "applied", "osd", "root", "why", False)
+    change = NewestChange(1234, 1.7e9, "applied", "osd", "root", "why", False)
     profile = "balanced 2, custom 1, high_recovery_ops 4"
     standing = Standing(4321, 4320, None, ("a",) * 123, change, warnings=(), notes=())
     found = Status(
@@ -117,7 +117,7 @@ def test_a_fleet_with_long_names() -> None:
         capacities_wrong=1234,
         capacity=(),
     )
-    answers = [Answer(member, found), Answer(SimpleNamespace(name="b"), None, f"no {HOST}", "failed")]  # type: ignore[arg-type]
+    answers = [MemberAnswer(member, found), MemberAnswer(SimpleNamespace(name="b"), None, f"no {HOST}", "failed")]  # type: ignore[arg-type]
     text = drawn(fleet._table(answers))
     assert CLUSTER in text
     assert "4320/4321" in text

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console, Group, RenderableType
 
 from ceph_tuner.core.goals.slo import Objective, parse_slo
-from ceph_tuner.optimise.explaining import Dependence, Importance, Influence, Progress
+from ceph_tuner.optimise.explaining import Dependence, Importance, Influence, TrialProgress
 from ceph_tuner.recommend.accounts import LOAD, SHARE, Account
-from ceph_tuner.search.explanation import Explained, InTheWay, Kept
+from ceph_tuner.search.explanation import Explained, InTheWay, KeepableBound
 from ceph_tuner_cli.explain_page import capacity, learnt, spoken
 from ceph_tuner_cli.recommend_page import amount
 
@@ -42,8 +42,8 @@ def found(**changes: Any) -> Explained:
     still = Importance("client.iops", 0.001, (influence(LIMIT, 0.9),))
     curve = Dependence("client.p95_ms", LIMIT, (0.0, 0.2, 0.6, 1.0), (40.0, 10.0, 20.0, 30.0), (1.0,) * 4, (50.0,) * 4)
     progress = (
-        Progress(1, 0.3, 0.1, 0.5, 0.2, True, None, True, None),
-        Progress(2, -0.1, -0.2, 0.0, 0.9, True, None, False, -0.1),
+        TrialProgress(1, 0.3, 0.1, 0.5, 0.2, True, None, True, None),
+        TrialProgress(2, -0.1, -0.2, 0.0, 0.9, True, None, False, -0.1),
     )
     given: Any = {
         "around": None,
@@ -56,7 +56,7 @@ def found(**changes: Any) -> Explained:
 
 
 def way(*conflicts: tuple, together: float = 0.01, probability: float = 0.9) -> InTheWay:
-    nearest = (Kept(LATENCY, 26.0, 0.3), Kept(FINISH, 1800.0, 0.5), Kept(RATE, 300.0, 0.0))
+    nearest = (KeepableBound(LATENCY, 26.0, 0.3), KeepableBound(FINISH, 1800.0, 0.5), KeepableBound(RATE, 300.0, 0.0))
     return InTheWay(together, conflicts, ((LATENCY, 0.95), (FINISH, 0.6)), nearest, {}, probability)
 
 
@@ -121,6 +121,6 @@ def test_a_class_that_needs_more_than_it_is_owed_is_said_to_but_none_that_gets_a
 
 
 def test_bounds_that_need_not_give_way_are_those_of_the_objective() -> None:
-    assert Kept(LATENCY, 20.0, 0.0).text == LATENCY.text
-    assert Kept(LATENCY, 26.0, 0.3).text == "client.p95_ms <= 26 ms"
+    assert KeepableBound(LATENCY, 20.0, 0.0).text == LATENCY.text
+    assert KeepableBound(LATENCY, 26.0, 0.3).text == "client.p95_ms <= 26 ms"
     assert isinstance(LATENCY, Objective)

@@ -17,7 +17,7 @@ import distributed
 import pytest
 
 from ceph_tuner.fleet import portable_file
-from ceph_tuner.recommend import Effort
+from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.spreading import on_dask
 from ceph_tuner_cli import fleet_recommend, spread_option
 
@@ -41,7 +41,7 @@ QUICK = "Effort(batch=3, seeds=1, finalists=1, fresh=2, events=5e4, shortest_s=1
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> List[str]:
     """`reachable` is met, `greedy` wants too much, `other` names no SLO, `wrong` asks for what is not there."""
-    monkeypatch.setattr(fleet_recommend, "EFFORT", eval(QUICK, {"Effort": Effort}))  # noqa: S307 - our own text
+    monkeypatch.setattr(fleet_recommend, "EFFORT", eval(QUICK, {"SearchEffort": SearchEffort}))  # noqa: S307 - our own text
     for name, rate in (("small", 4000), ("busy", 20_000)):
         (tmp_path / f"{name}.yaml").write_text(CLUSTER.format(rate=rate))
     (tmp_path / "slo.yaml").write_text(SLO.format("0.8 * baseline", "12 h"))

@@ -19,11 +19,11 @@ from ceph_tuner.core.goals.slo import evaluate
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE
 from ceph_tuner.files import cluster_file, fit_file, profile_file, slo_file
-from ceph_tuner.recommend import Effort, Prediction, Question
+from ceph_tuner.recommend import Prediction, Question, SearchEffort
 from ceph_tuner.recommend.answer import answer
-from ceph_tuner.recommend.search import Found, search
+from ceph_tuner.recommend.search import SearchedSettings, search
 from ceph_tuner.twin.discrepancy import Discrepancy
-from ceph_tuner.twin.fit import Fit, Fitted
+from ceph_tuner.twin.fit import Fit, FittedParameter
 
 pytestmark = pytest.mark.slow
 
@@ -65,7 +65,9 @@ def few(arguments: List[str], trials: int = 6) -> List[str]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of what is said and not of how well it was found: short runs, and few of them."""
-    monkeypatch.setattr("ceph_tuner_cli.recommend.Effort", lambda: Effort(seeds=2, fresh=4, events=1e5, shortest_s=1.0))
+    monkeypatch.setattr(
+        "ceph_tuner_cli.recommend.Effort", lambda: SearchEffort(seeds=2, fresh=4, events=1e5, shortest_s=1.0)
+    )
 
 
 def by_label(document: Dict[str, Any]) -> Dict[str, Any]:
@@ -91,8 +93,10 @@ def test_the_answer_has_what_a_decision_needs(files: Callable[..., List[str]], r
         assert low <= entry["means"]["client.p95_ms"] * 1.01
         assert high >= entry["means"]["client.p95_ms"] * 0.99
     assert document["confirmed"]
-    assert winner["runs"] == Effort.fresh
-    assert document["evidence"]["simulated"]["runs"] == Effort.seeds * (3 + 6) + Effort.fresh * (3 + Effort.finalists)
+    assert winner["runs"] == SearchEffort.fresh
+    assert document["evidence"]["simulated"]["runs"] == SearchEffort.seeds * (3 + 6) + SearchEffort.fresh * (
+        3 + SearchEffort.finalists
+    )
     assert document["missed"] == []
     assert 0 < document["needed"]["client"] < 1
     # it is written by what takes effect first, and taken back with the profile last
@@ -187,7 +191,9 @@ def test_a_fit_of_the_cluster_replaces_what_was_described(
     files: Callable[..., List[str]], run: Run, tmp_path: Path
 ) -> None:
     model = cluster_file.from_text(CLUSTER).model
-    fitted = Fitted("osd.device.bandwidth_bytes_s", "B/s", "the drive", 5e8, 0.1, 1e9, 0.3, "determined", 1e8, 9e9)
+    fitted = FittedParameter(
+        "osd.device.bandwidth_bytes_s", "B/s", "the drive", 5e8, 0.1, 1e9, 0.3, "determined", 1e8, 9e9
+    )
     fit_file.write(tmp_path / "fit.json", Fit({"now": model}, (fitted,), np.eye(1) * 0.01, Discrepancy({}, 1.0, 4)))
     described = CLUSTER + "calibration: fit.json\n"
     plain = json.loads(run(*few(files(), 1), "--format", "json")[1])["predictions"][0]
@@ -244,7 +250,7 @@ class Silent:
         self.seen += 1
 
 
-def searched(report: Silent, effort: Effort = Effort(trials=4, seeds=1, fresh=2)) -> Found:  # noqa: B008 - frozen
+def searched(report: Silent, effort: SearchEffort = SearchEffort(trials=4, seeds=1, fresh=2)) -> SearchedSettings:  # noqa: B008 - frozen
     model = cluster_file.from_text(CLUSTER).model
     slo = slo_file.from_text(SLO.format("0.8 * baseline", "12 h")).slo
     return search(Question(model, slo), effort, report, processes=1)
@@ -273,7 +279,7 @@ def test_an_interrupt_before_the_first_trial_leaves_what_is_in_force() -> None:
     assert not answer(found).commands
 
 
-def all_met(found: Found, entry: Prediction) -> bool:
+def all_met(found: SearchedSettings, entry: Prediction) -> bool:
     return all(verdict.met for verdict in evaluate(found.question.slo, entry.candidate.means, found.baseline))
 
 

@@ -13,7 +13,7 @@ import pytest
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.twin.forecast import metrics_of
 from ceph_tuner.twin.model import MIB
-from ceph_tuner.twin.observations import Run, simulated
+from ceph_tuner.twin.observations import SimulatedRun, simulated
 from ceph_tuner_cli import main
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ def windows(tmp_path_factory: pytest.TempPathFactory) -> Path:
         model = with_values(model, {"osd.kv_latency_s": 2e-3})
         metrics = metrics_of(model)
         settings = profile or TENTACLE.profiles["balanced"]
-        values = simulated(Run(model, dict(settings), 10.0, 2.0, 70 + number, metrics))
+        values = simulated(SimulatedRun(model, dict(settings), 10.0, 2.0, 70 + number, metrics))
         measures = {name: [float(value), 0.03 * float(value), 5] for name, value in zip(metrics, values)}
         rows.append({"mix": "client", "label": label, "settings": dict(profile), "measures": measures})
     document = {

@@ -167,7 +167,7 @@ def test_pages_follow_each_other_where_there_is_no_terminal_until_ctrl_c(
 def test_a_look_that_fails_is_a_note_and_what_was_seen_stays(
     twin: TwinCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    view = watch.View(twin, None, 30.0)
+    view = watch.ClusterView(twin, None, 30.0)
     twin.clock.sleep(5)
     before = view.look()
 
@@ -242,7 +242,7 @@ def test_ctrl_c_ends_the_waiting(twin: TwinCluster, run: Program, monkeypatch: p
 
 
 def test_what_was_seen_before_the_window_is_shown_no_longer(twin: TwinCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    view = watch.View(twin, SLO, 30.0)
+    view = watch.ClusterView(twin, SLO, 30.0)
     twin.clock.sleep(5)
     seen_at = view.look().at
 
@@ -261,7 +261,7 @@ def test_what_was_seen_before_the_window_is_shown_no_longer(twin: TwinCluster, m
 
 
 def test_what_a_sample_lacks_is_a_note_on_the_page(twin: TwinCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    view, tell = watch.View(twin, None, 30.0), type(twin.commander).tell
+    view, tell = watch.ClusterView(twin, None, 30.0), type(twin.commander).tell
 
     def without_osd_2(commander: Any, daemon: str, prefix: str, arguments: Any) -> str:
         if daemon == "osd.2":
@@ -290,7 +290,7 @@ def test_at_the_longest_interval_a_look_still_has_rates(
 
 
 def test_means_are_of_the_window_alone(twin: TwinCluster) -> None:
-    view = watch.View(twin, None, 12.0)
+    view = watch.ClusterView(twin, None, 12.0)
     for _ in range(6):
         twin.clock.sleep(5)
         seen = view.look()

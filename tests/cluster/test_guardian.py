@@ -8,7 +8,7 @@ import pytest
 
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
 from ceph_tuner.core.changes.applier import Applier
-from ceph_tuner.core.changes.guardian import NoLibradosError, RadosCommander, take_back, withdraw
+from ceph_tuner.core.changes.guardian import NoRadosError, RadosCommander, take_back, withdraw
 from ceph_tuner.core.changes.lock import PREFIX, Holder, Lock, generation_of
 from ceph_tuner.core.changes.lock_owner import may_live
 from ceph_tuner.core.errors import Locked
@@ -104,5 +104,5 @@ def test_only_claims_of_that_process_from_before_are_withdrawn() -> None:
 
 
 def test_where_there_is_no_way_to_the_cluster_it_says_so() -> None:
-    with pytest.raises(NoLibradosError):
+    with pytest.raises(NoRadosError):
         RadosCommander({"name": "mgr.nobody", "conf": "/no/such/file", "mon_host": "127.0.0.1:1", "key": "none"})

@@ -12,7 +12,7 @@ from ceph_tuner.core.knobs.releases import RELEASES, TENTACLE
 from ceph_tuner.files import fit_file
 from ceph_tuner.twin import description
 from ceph_tuner.twin.discrepancy import Discrepancy, Unexplained
-from ceph_tuner.twin.fit import DETERMINED, SILENT, Fit, Fitted
+from ceph_tuner.twin.fit import DETERMINED, SILENT, Fit, FittedParameter
 from ceph_tuner.twin.model import (
     ClientStream,
     ClusterModel,
@@ -42,8 +42,8 @@ BUSY = ClusterModel(
 
 def some_fit() -> Fit:
     parameters = (
-        Fitted("osd.kv_ios", "1", "device writes", 2.9, 0.11, 2.5, 0.4, DETERMINED, 0.8, 8.0),
-        Fitted("network_s", "s", "one way", 1.6e-4, 0.48, 1.5e-4, 0.5, SILENT, 1e-5, 1e-3),
+        FittedParameter("osd.kv_ios", "1", "device writes", 2.9, 0.11, 2.5, 0.4, DETERMINED, 0.8, 8.0),
+        FittedParameter("network_s", "s", "one way", 1.6e-4, 0.48, 1.5e-4, 0.5, SILENT, 1e-5, 1e-3),
     )
     covariance = np.asarray([[0.0121, -0.01], [-0.01, 0.2304]])
     left = Unexplained(17, 1.4, 0.06, -0.02, 0.08, 5.0, "mixed fit-2", 0.31)

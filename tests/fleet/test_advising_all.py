@@ -14,12 +14,12 @@ import pytest
 
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.files import cluster_file
-from ceph_tuner.fleet.advice import Advice, Task
+from ceph_tuner.fleet.advice import Advice, SearchTask
 from ceph_tuner.fleet.advice_for_all import Known, NotKept, advise_all
 from ceph_tuner.fleet.answers_folder import AnswersFolder, Nowhere
-from ceph_tuner.recommend import Effort
+from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.recommend.question import question_of
-from ceph_tuner.spreading import Began, Ended, GivenUp, Lost, Spread, Told
+from ceph_tuner.spreading import Began, CallMessage, Ended, GivenUp, Lost, Spread
 from ceph_tuner.spreading.on_dask import OnDask
 from ceph_tuner.spreading.processes import Processes
 from ceph_tuner.twin.workers import warm
@@ -38,16 +38,16 @@ background: {{recovery: [{{pool: rbd, objects: 400 k}}]}}
 """
 SLO = parse_slo({"name": "wanted", "objectives": ["client.p95_ms <= 0.8 * baseline", "recovery.finish_s <= 12 h"]})
 SCRUBS = parse_slo({"name": "scrubs", "objectives": ["scrub.interval_s <= 7 d"]})
-QUICK = Effort(trials=3, batch=3, seeds=1, finalists=1, fresh=2, events=5e4, shortest_s=1.0)
+QUICK = SearchEffort(trials=3, batch=3, seeds=1, finalists=1, fresh=2, events=5e4, shortest_s=1.0)
 
 
-def task(name: str, rate: int, release: str = "tentacle", slo: Any = SLO) -> Task:
+def task(name: str, rate: int, release: str = "tentacle", slo: Any = SLO) -> SearchTask:
     described = cluster_file.from_text(CLUSTER.format(rate=rate, release=release))
-    return Task(name, question_of(described, slo), QUICK, explain=False)
+    return SearchTask(name, question_of(described, slo), QUICK, explain=False)
 
 
 @pytest.fixture(scope="module")
-def fleet() -> Dict[str, Task]:
+def fleet() -> Dict[str, SearchTask]:
     # b and d follow a; e cannot be answered
     listed = [task("a", 4000), task("b", 5000), task("c", 1000), task("d", 4500, "reef"), task("e", 4000, slo=SCRUBS)]
     return {entry.name: entry for entry in listed}
@@ -69,7 +69,7 @@ def here(processes: int) -> Processes:
 
 
 def advised(
-    fleet: Dict[str, Task], spread: Spread, kept: Any = None, hear: Callable[[Any], None] = lambda event: None
+    fleet: Dict[str, SearchTask], spread: Spread, kept: Any = None, hear: Callable[[Any], None] = lambda event: None
 ) -> Dict[str, Optional[Advice]]:
     found: Dict[str, Optional[Advice]] = {}
     with spread:
@@ -83,11 +83,11 @@ def advised(
 
 
 @pytest.fixture(scope="module")
-def undisturbed(fleet: Dict[str, Task]) -> Dict[str, Optional[Advice]]:
+def undisturbed(fleet: Dict[str, SearchTask]) -> Dict[str, Optional[Advice]]:
     return advised(fleet, here(1))
 
 
-def test_each_cluster_has_its_answer_or_a_reason(fleet: Dict[str, Task]) -> None:
+def test_each_cluster_has_its_answer_or_a_reason(fleet: Dict[str, SearchTask]) -> None:
     events: List[Any] = []
     found = advised(fleet, here(2), hear=events.append)
     assert set(found) == set(fleet)
@@ -98,7 +98,7 @@ def test_each_cluster_has_its_answer_or_a_reason(fleet: Dict[str, Task]) -> None
     assert first is not None
     assert first.profile is not None
     assert first.document["confirmed"]
-    told = [event.message for event in events if isinstance(event, Told) and event.key == "a"]
+    told = [event.message for event in events if isinstance(event, CallMessage) and event.key == "a"]
     assert told[-1]["done"] == told[-1]["total"]
     assert "of 2 met" in told[-1]["best"]
     # followers are told what the first has found, and try it
@@ -113,7 +113,7 @@ def test_each_cluster_has_its_answer_or_a_reason(fleet: Dict[str, Task]) -> None
 
 
 def test_the_answers_do_not_depend_on_where_they_are_found(
-    fleet: Dict[str, Task], undisturbed: Dict[str, Optional[Advice]], scheduler: str
+    fleet: Dict[str, SearchTask], undisturbed: Dict[str, Optional[Advice]], scheduler: str
 ) -> None:
     assert advised(fleet, here(2)) == undisturbed
     assert advised(fleet, OnDask(scheduler, insecure=True)) == undisturbed
@@ -121,7 +121,7 @@ def test_the_answers_do_not_depend_on_where_they_are_found(
 
 @pytest.mark.parametrize("where", ["processes", "dask"])
 def test_a_worker_killed_in_the_middle_of_a_search_changes_no_answer(
-    fleet: Dict[str, Task], undisturbed: Dict[str, Optional[Advice]], scheduler: str, where: str
+    fleet: Dict[str, SearchTask], undisturbed: Dict[str, Optional[Advice]], scheduler: str, where: str
 ) -> None:
     killed: List[str] = []
     began: Dict[str, str] = {}
@@ -135,7 +135,7 @@ def test_a_worker_killed_in_the_middle_of_a_search_changes_no_answer(
             lost.append(event.key)
         elif isinstance(event, Ended):
             ended.append(event.key)
-        elif isinstance(event, Told) and not lost and set(killed) <= set(ended) and event.message["done"] >= 2:
+        elif isinstance(event, CallMessage) and not lost and set(killed) <= set(ended) and event.message["done"] >= 2:
             # once, but again where the search was over before the signal came
             killed.append(event.key)
             if where == "processes":
@@ -154,7 +154,7 @@ def test_a_worker_killed_in_the_middle_of_a_search_changes_no_answer(
 
 
 def test_where_an_answer_cannot_be_kept_it_is_told_and_the_others_go_on(
-    fleet: Dict[str, Task], undisturbed: Dict[str, Optional[Advice]], tmp_path: Path
+    fleet: Dict[str, SearchTask], undisturbed: Dict[str, Optional[Advice]], tmp_path: Path
 ) -> None:
     folder = AnswersFolder(tmp_path, fleet, ManualClock())
     # where neither may be: a directory
@@ -169,7 +169,7 @@ def test_where_an_answer_cannot_be_kept_it_is_told_and_the_others_go_on(
 
 
 def test_a_stopped_run_goes_on_where_it_was(
-    fleet: Dict[str, Task], undisturbed: Dict[str, Optional[Advice]], tmp_path: Path
+    fleet: Dict[str, SearchTask], undisturbed: Dict[str, Optional[Advice]], tmp_path: Path
 ) -> None:
     folder = AnswersFolder(tmp_path, fleet, ManualClock())
     with here(1) as spread:

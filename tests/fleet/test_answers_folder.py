@@ -14,18 +14,18 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.fleet import portable_file
-from ceph_tuner.fleet.advice import Advice, Task
+from ceph_tuner.fleet.advice import Advice, SearchTask
 from ceph_tuner.fleet.answers_folder import GOOD_FOR_S, AnswersFolder
 from ceph_tuner.fleet.portable import sealed
-from ceph_tuner.recommend import Effort, Question
+from ceph_tuner.recommend import Question, SearchEffort
 from ceph_tuner.twin.model import ClientStream, ClusterModel, Device, OsdModel, Pool
 from ceph_tuner_profiles import catalogue
 from monitors import ManualClock
 
 MODEL = ClusterModel(4, OsdModel(Device(8e4, 1e9)), (Pool("rbd"),), (ClientStream("rbd", rate=1000.0),))
 SLO = parse_slo({"name": "wanted", "objectives": ["client.p95_ms <= 5 ms"]})
-PARIS = Task("paris", Question(MODEL, SLO), Effort())
-OTHER = replace(PARIS, effort=Effort(seed=2))
+PARIS = SearchTask("paris", Question(MODEL, SLO), SearchEffort())
+OTHER = replace(PARIS, effort=SearchEffort(seed=2))
 DOCUMENT = {"cluster": "paris", "recommended": {"better": True}}
 
 
@@ -197,7 +197,7 @@ def test_which_pools_are_told_of_as_one_is_no_other_question(tmp_path: Path, pro
     pools = tuple(Pool(f"p{number}", 8) for number in range(6))
     one = replace(PARIS, seen=True, question=replace(PARIS.question, model=replace(MODEL, clients=(), pools=pools)))
 
-    def told(*pools: Pool) -> Task:
+    def told(*pools: Pool) -> SearchTask:
         return replace(one, question=replace(one.question, model=replace(one.question.model, pools=pools)))
 
     own.keep(one, advice(profile))

@@ -9,7 +9,7 @@ from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, TENTACLE
-from ceph_tuner.fleet.difference import MIXED, NAMES, NOWHERE, Difference, InForce, differences, in_force
+from ceph_tuner.fleet.difference import MIXED, NAMES, NOWHERE, Difference, KnobValues, differences, in_force
 
 PLACES = [Place(osd, "ssd", {"host": f"h{osd}"}) for osd in range(3)]
 RESERVATION = "osd_mclock_scheduler_client_res"
@@ -34,24 +34,24 @@ def test_osds_that_differ_and_options_that_are_not_there_are_said() -> None:
 def test_one_value_in_two_notations_is_no_difference() -> None:
     custom = [ConfigEntry("osd", PROFILE, "custom")]
     one, other = (
-        InForce(in_force([*custom, ConfigEntry("osd", RESERVATION, text)], PLACES, REEF, "18.2.7"))
+        KnobValues(in_force([*custom, ConfigEntry("osd", RESERVATION, text)], PLACES, REEF, "18.2.7"))
         for text in ("0.5", "0.500000")
     )
     assert differences({"paris": one, "berlin": other}) == []
 
 
 def test_the_value_of_most_comes_first_with_its_clusters() -> None:
-    clusters = {name: InForce({"osd_max_scrubs": value}) for name, value in zip("abc", "313")}
+    clusters = {name: KnobValues({"osd_max_scrubs": value}) for name, value in zip("abc", "313")}
     assert differences(clusters) == [Difference("osd_max_scrubs", (("3", ("a", "c")), ("1", ("b",))))]
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(NAMES), st.sampled_from("xyz")), min_size=1, max_size=5))
 def test_what_differs_is_every_knob_that_not_all_have_alike(settings: List[Dict[str, str]]) -> None:
-    clusters = {f"c{index}": InForce(values) for index, values in enumerate(settings)}
+    clusters = {f"c{index}": KnobValues(values) for index, values in enumerate(settings)}
     found = differences(clusters)
     assert {entry.knob for entry in found} == {
         name for name in NAMES if len({values.get(name, NOWHERE) for values in settings}) > 1
     }
     for entry in found:
         assert sorted(name for _, names in entry.values for name in names) == sorted(clusters)
-    assert differences({"one": InForce(settings[0])}) == []
+    assert differences({"one": KnobValues(settings[0])}) == []

@@ -17,7 +17,7 @@ from ceph_tuner.files.cluster_file import ClusterFile
 from ceph_tuner.fleet.contract import ByLab, Member
 from ceph_tuner.fleet.contract import PrometheusServer as PrometheusServerOf
 from ceph_tuner.fleet.descriptions import described
-from ceph_tuner.fleet.past import HOUR_S, Course, Past, load_of, read_past
+from ceph_tuner.fleet.past import HOUR_S, Course, PastMetrics, load_of, read_past
 from ceph_tuner.fleet.past_series import COUNTERS, PLUGIN, POOLS, SOURCES, expressions
 from ceph_tuner.twin_cluster.cluster import TwinCluster
 from known_past import AWAY, BUSY, DOWN, END, HOURS, RESTART, SILENCE, START, STEP_S, iops, served_past
@@ -40,7 +40,7 @@ def client(server: PrometheusServer) -> Iterator[Prometheus]:
     made.close()
 
 
-def read(client: Prometheus, cluster: str, *metrics: str, step_s: float = STEP_S) -> Past:
+def read(client: Prometheus, cluster: str, *metrics: str, step_s: float = STEP_S) -> PastMetrics:
     return read_past(client, {"cluster": cluster}, metrics or list(METRICS), Span.of(START, END, step_s))
 
 

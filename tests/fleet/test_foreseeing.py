@@ -17,7 +17,7 @@ from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, TENTACLE, Release
 from ceph_tuner.core.profiles.translation import to_release_units
 from ceph_tuner.files.cluster_file import ClusterFile
 from ceph_tuner.fleet import forecast as foreseeing
-from ceph_tuner.fleet.forecast import EFFORT, Foreseen, Target, foresee, refusal
+from ceph_tuner.fleet.forecast import EFFORT, ForecastCluster, Foreseen, foresee, refusal
 from ceph_tuner.recommend import Prediction
 from ceph_tuner.spreading.processes import Processes
 from ceph_tuner.twin.model import MIB, RecoveryWork, ScrubWork
@@ -35,12 +35,14 @@ def slo(*objectives: Any) -> Slo:
     return parse_slo({"name": "night", "objectives": list(objectives)})
 
 
-def target(settings: Dict[str, Any], *objectives: Any, in_force: Any = (), seen: Any = (), **model: Any) -> Target:
+def target(
+    settings: Dict[str, Any], *objectives: Any, in_force: Any = (), seen: Any = (), **model: Any
+) -> ForecastCluster:
     described = ClusterFile("rome", small_model(**model), dict(in_force), seen=dict(seen))
-    return Target("rome", described, slo(*objectives), settings)
+    return ForecastCluster("rome", described, slo(*objectives), settings)
 
 
-def foreseen(asked: Target) -> Foreseen:
+def foreseen(asked: ForecastCluster) -> Foreseen:
     (found,) = foresee([asked], effort=FEW)
     return found
 

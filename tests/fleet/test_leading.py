@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, REEF, TENTACLE, Settings
-from ceph_tuner.fleet.advice import Task
+from ceph_tuner.fleet.advice import SearchTask
 from ceph_tuner.fleet.search_order import AT_MOST, ordered
-from ceph_tuner.recommend import Effort, Question
+from ceph_tuner.recommend import Question, SearchEffort
 from ceph_tuner.twin.model import ClientStream, ClusterModel, Device, OsdModel, Pool, RecoveryWork
 
 SLO = parse_slo({"name": "wanted", "objectives": ["client.p95_ms <= 5 ms", "recovery.finish_s <= 2 h"]})
@@ -26,8 +26,8 @@ MODEL = ClusterModel(
 )
 
 
-def task(name: str, settings: Settings = {}, slo: Any = SLO, **changes: Any) -> Task:  # noqa: B006 - only read
-    return Task(name, Question(replace(MODEL, **changes), slo, settings), Effort())
+def task(name: str, settings: Settings = {}, slo: Any = SLO, **changes: Any) -> SearchTask:  # noqa: B006 - only read
+    return SearchTask(name, Question(replace(MODEL, **changes), slo, settings), SearchEffort())
 
 
 def tuned(share: float) -> Settings:
@@ -35,7 +35,7 @@ def tuned(share: float) -> Settings:
     return {"osd_mclock_profile": "custom", **dict(nine)}
 
 
-def listed(*tasks: Task) -> Any:
+def listed(*tasks: SearchTask) -> Any:
     return ordered({entry.name: entry for entry in tasks})
 
 

@@ -21,7 +21,7 @@ from ceph_tuner.cluster.prometheus import Prometheus, Span
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.measure.metrics import METRICS
-from ceph_tuner.fleet.past import Course, Past, read_past
+from ceph_tuner.fleet.past import Course, PastMetrics, read_past
 from ceph_tuner.fleet.past_series import COUNTERS, PLUGIN, POOLS, expressions
 from dashboard_queries import ALERTS, FOLDER, chosen
 from dashboard_queries import expressions as panel_expressions
@@ -53,7 +53,7 @@ class Watched(NamedTuple):
     span: Span
     """While both loads ran."""
 
-    def past(self, **selector: str) -> Past:
+    def past(self, **selector: str) -> PastMetrics:
         client = Prometheus("lab", self.server.url, SystemClock())
         try:
             return read_past(client, selector, list(METRICS), self.span)
@@ -100,7 +100,7 @@ def _loaded(labs: Dict[str, Lab], stack: ExitStack) -> Dict[str, Dict[str, Any]]
     return {name: json.loads(fio.communicate(timeout=LOAD_S + 60)[0])["jobs"][0] for name, fio in running.items()}
 
 
-def mean(past: Past, metric: str) -> float:
+def mean(past: PastMetrics, metric: str) -> float:
     return mean_of(past.courses[metric])
 
 

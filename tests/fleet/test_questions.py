@@ -12,7 +12,7 @@ from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.goals.stored_slo import SLO_KEY
 from ceph_tuner.fleet import questions
 from ceph_tuner.fleet.contract import ByLab, Member
-from ceph_tuner.fleet.questions import Asked, question_for
+from ceph_tuner.fleet.questions import MemberQuestion, question_for
 from ceph_tuner.twin.model import MIB, ScrubWork
 from ceph_tuner.twin_cluster.cluster import TwinCluster
 from twins import small_twin
@@ -22,7 +22,7 @@ DESCRIPTION, SLO = str(EXAMPLES / "cluster-nvme-node.yaml"), EXAMPLES / "slo-nvm
 OWN = parse_slo({"name": "own", "objectives": ["scrub.interval_s <= 7 d"]})
 
 
-def asked(otherwise: bool, description: str = "", slo: str = "") -> Asked:
+def asked(otherwise: bool, description: str = "", slo: str = "") -> MemberQuestion:
     member = Member("rome", ByLab("there-is-no-such-lab"), description=description, slo=slo)
     return question_for(member, 5.0, SLO if otherwise else None)
 

@@ -18,7 +18,7 @@ from ceph_tuner.core.changes.plan import ChangePlan
 from ceph_tuner.core.errors import ClusterTimeout, EffectNotSeen, InputError
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.fleet.contract import ByLab, Member
-from ceph_tuner.fleet.rollout import AGAIN_S, Outcome, breach_of, roll_out, waves_of
+from ceph_tuner.fleet.rollout import AGAIN_S, RolloutOutcome, breach_of, roll_out, waves_of
 from ceph_tuner.fleet.site import MemberSite
 from ceph_tuner.fleet.status import Objectives, Standing
 from monitors import ManualClock, Monitors
@@ -73,7 +73,7 @@ def clock() -> ManualClock:
     return ManualClock(0.0)
 
 
-def run(waves: List[List[FakeSite]], clock: ManualClock) -> Outcome:
+def run(waves: List[List[FakeSite]], clock: ManualClock) -> RolloutOutcome:
     return roll_out(waves, clock, 600.0, 60.0, lambda line: None)
 
 
@@ -86,7 +86,7 @@ def test_the_canary_goes_alone_and_the_others_in_waves() -> None:
 
 def test_all_is_kept_after_each_wave_was_watched(clock: ManualClock) -> None:
     waves = [[FakeSite("a", clock)], [FakeSite("b", clock), FakeSite("c", clock)]]
-    assert run(waves, clock) == Outcome(kept=("a", "b", "c"))
+    assert run(waves, clock) == RolloutOutcome(kept=("a", "b", "c"))
     assert clock.now() == 1200.0
 
 
@@ -128,7 +128,7 @@ def test_an_error_that_nobody_thought_of_keeps_no_other_cluster_from_being_taken
 
 def test_what_an_earlier_run_kept_is_passed_over(clock: ManualClock) -> None:
     sites = [FakeSite("a", clock, done=True), FakeSite("b", clock)]
-    assert run([[sites[0]], [sites[1]]], clock) == Outcome(kept=("b",), before=("a",))
+    assert run([[sites[0]], [sites[1]]], clock) == RolloutOutcome(kept=("b",), before=("a",))
     assert clock.now() == 600.0
 
 

@@ -11,7 +11,7 @@ from ceph_lab.loads.client import ClientLoad
 from ceph_lab.loads.client_work import ClientWork
 from ceph_lab.loads.pools import Flags
 from ceph_lab.loads.scrub import OVERDUE_S, TURN_S, ScrubLoad
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, LabFailed
 from ceph_tuner.core.measure.sample import Measure
 
@@ -36,7 +36,7 @@ while True:
 """
 
 
-class Answers(Session):
+class Answers(LabSession):
     """A session whose answers come from a dictionary, and which remembers what was asked."""
 
     def __init__(self, answers: Dict[str, Any]) -> None:
@@ -58,19 +58,22 @@ ECHO = "import sys\nfor line in sys.stdin:\n    print('{\"result\": 7}', flush=T
 
 
 def test_a_session_asks_again_and_again_over_one_process() -> None:
-    with Session(HostLab(ECHO)) as session:
+    with LabSession(HostLab(ECHO)) as session:
         assert [session.ask({"do": "x"}) for _ in range(3)] == [7, 7, 7]
 
 
 def test_a_refused_command_carries_the_clusters_words() -> None:
     program = 'import sys\nsys.stdin.readline()\nprint(\'{"error": "no such pool", "code": -2, "command": "df"}\')'
-    with Session(HostLab(program)) as session, pytest.raises(CommandFailed, match="`df` failed with -2: no such pool"):
+    with (
+        LabSession(HostLab(program)) as session,
+        pytest.raises(CommandFailed, match="`df` failed with -2: no such pool"),
+    ):
         session.ask({"do": "mon"})
 
 
 def test_an_agent_that_dies_is_named_with_its_last_words() -> None:
     with (
-        Session(HostLab("raise SystemExit('no module named rados')")) as session,
+        LabSession(HostLab("raise SystemExit('no module named rados')")) as session,
         pytest.raises(LabFailed, match="no module named rados"),
     ):
         session.ask({"do": "mon"})
@@ -81,7 +84,7 @@ def test_an_agent_that_hangs_is_given_up_and_its_late_answer_not_taken_for_the_n
     slow = (
         "import sys, time\nsys.stdin.readline()\ntime.sleep(0.6)\nprint('{\"result\": 1}', flush=True)\ntime.sleep(9)"
     )
-    with Session(HostLab(slow), timeout=0.3) as session:
+    with LabSession(HostLab(slow), timeout=0.3) as session:
         with pytest.raises(ClusterTimeout, match=r"within 0 s"):
             session.ask({"do": "first"})
         session._lab.program = ECHO  # type: ignore[attr-defined]
@@ -111,7 +114,7 @@ def test_flags_that_were_set_before_stay_set_and_ours_go() -> None:
 
 def test_the_client_load_measures_what_fio_prints_and_ends_with_it() -> None:
     lab = HostLab(FIO)
-    load = ClientLoad(lab, Session(lab), ClientWork(rate=100, engine="fio"))
+    load = ClientLoad(lab, LabSession(lab), ClientWork(rate=100, engine="fio"))
     load.start()
     time.sleep(1.2)
     start = time.time()
@@ -128,7 +131,7 @@ def test_the_client_load_measures_what_fio_prints_and_ends_with_it() -> None:
 
 def test_clients_that_get_less_than_they_offer_are_reported() -> None:
     lab = HostLab(FIO)
-    load = ClientLoad(lab, Session(lab), ClientWork(rate=500, engine="fio"))
+    load = ClientLoad(lab, LabSession(lab), ClientWork(rate=500, engine="fio"))
     load.start()
     start = time.time() + 1
     time.sleep(2.5)
@@ -140,7 +143,7 @@ def test_clients_that_get_less_than_they_offer_are_reported() -> None:
 
 def test_a_fio_that_is_missing_fails_with_its_message() -> None:
     lab = HostLab("import sys; sys.exit('fio: not found')")
-    load = ClientLoad(lab, Session(lab), ClientWork(engine="fio"))
+    load = ClientLoad(lab, LabSession(lab), ClientWork(engine="fio"))
     load.start()
     assert load._process is not None
     assert load._process._process is not None

@@ -18,7 +18,7 @@ from ceph_lab.loads.background import BackgroundLoad
 from ceph_lab.loads.pools import Flags
 from ceph_lab.loads.recovery import RecoveryLoad
 from ceph_lab.loads.scrub import ScrubLoad
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_lab.loads.snaptrim import SnaptrimLoad
 from ceph_lab.quiet import Quiet
 from ceph_lab.scenarios import Scenario
@@ -36,7 +36,7 @@ STATS = {
 }
 
 
-class Cluster(Session):
+class Cluster(LabSession):
     """A cluster with its pools prepared, whose flags are remembered. Question `strikes` are interrupted.
 
     An interrupt comes once the cluster has done what was asked, and before the answer is here.

@@ -23,7 +23,7 @@ from ceph_lab.loads.layout import PoolLayout
 from ceph_lab.loads.pools import LoadPool, remove_pool
 from ceph_lab.loads.recovery import RecoveryLoad
 from ceph_lab.loads.scrub import ScrubLoad
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_lab.loads.snaptrim import SnaptrimLoad
 from ceph_lab.quiet import wait_until_quiet
 from ceph_lab.scenarios import Scenario
@@ -34,8 +34,8 @@ SMALL_IMAGE = 64 << 20
 
 
 @pytest.fixture(scope="module")
-def session(any_lab: Lab) -> Iterator[Session]:
-    with Session(any_lab) as opened:
+def session(any_lab: Lab) -> Iterator[LabSession]:
+    with LabSession(any_lab) as opened:
         yield opened
     scenarios.clean(any_lab)
 
@@ -45,7 +45,7 @@ def without_what_another_test_left(request: pytest.FixtureRequest) -> Iterator[N
     """Objects that one load left degraded or misplaced are recovered beside the next one, and counted with its own."""
     yield
     if "session" in request.fixturenames:
-        opened: Session = request.getfixturevalue("session")
+        opened: LabSession = request.getfixturevalue("session")
         lab: Lab = request.getfixturevalue("any_lab" if "any_lab" in request.fixturenames else "tentacle_lab")
         with lab.in_haste():
             for name in ("recovery", "backfill", "snaptrim"):
@@ -55,24 +55,24 @@ def without_what_another_test_left(request: pytest.FixtureRequest) -> Iterator[N
             wait_until_quiet(lab, opened)
 
 
-def flags(session: Session) -> List[str]:
+def flags(session: LabSession) -> List[str]:
     return sorted(session.mon("osd dump")["flags_set"])
 
 
 def run(lab: Lab, load: Load, seconds: float) -> Mapping[str, Measure]:
     """One window, with a session of its own to the same load."""
-    scenario = Scenario(load.name, lab, [load], Session(lab))
+    scenario = Scenario(load.name, lab, [load], LabSession(lab))
     with scenario:
         scenario.prepare()
         scenario.start()
         return scenario.window(seconds)
 
 
-def recovered(lab: Lab, session: Session) -> float:
+def recovered(lab: Lab, session: LabSession) -> float:
     return sum(session.osd(osd, "perf dump", logger="osd")["osd"]["recovery_bytes"] for osd in lab.osds)
 
 
-def test_clients_are_served_at_the_rate_that_they_offer(any_lab: Lab, session: Session) -> None:
+def test_clients_are_served_at_the_rate_that_they_offer(any_lab: Lab, session: LabSession) -> None:
     load = ClientLoad(any_lab, session, ClientWork(rate=60, read_share=0.5, image_bytes=SMALL_IMAGE))
     measures = run(any_lab, load, 5)
     assert measures["client.iops"].mean == pytest.approx(60, rel=0.3)
@@ -83,7 +83,7 @@ def test_clients_are_served_at_the_rate_that_they_offer(any_lab: Lab, session: S
 ERASURE_CODED = PoolLayout(chunks=(2, 1))
 
 
-def test_clients_on_an_erasure_coded_pool_are_offered_the_same_again(any_lab: Lab, session: Session) -> None:
+def test_clients_on_an_erasure_coded_pool_are_offered_the_same_again(any_lab: Lab, session: LabSession) -> None:
     work = ClientWork(rate=60, read_share=0.5, jobs=2, sequential=True, image_bytes=SMALL_IMAGE)
     load = ClientLoad(any_lab, session, work, layout=ERASURE_CODED)
     first, second = (run(any_lab, load, 4) for _ in range(2))
@@ -95,7 +95,7 @@ def test_clients_on_an_erasure_coded_pool_are_offered_the_same_again(any_lab: La
     }  # fmt: skip
 
 
-def test_pools_lie_as_the_layout_says(any_lab: Lab, session: Session) -> None:
+def test_pools_lie_as_the_layout_says(any_lab: Lab, session: LabSession) -> None:
     pool = LoadPool(session, "placed", PoolLayout(2, device_class="ssd", pgs=6), any_lab.osds)
     pool.ensure()
     try:
@@ -106,7 +106,7 @@ def test_pools_lie_as_the_layout_says(any_lab: Lab, session: Session) -> None:
         pool.remove()
 
 
-def test_an_idle_session_finds_the_primaries_that_have_moved(any_lab: Lab, session: Session) -> None:
+def test_an_idle_session_finds_the_primaries_that_have_moved(any_lab: Lab, session: LabSession) -> None:
     pool = LoadPool(session, "moved", PoolLayout(chunks=(2, 1), pgs=4), any_lab.osds)
     pool.ensure()
     try:
@@ -123,7 +123,7 @@ def test_an_idle_session_finds_the_primaries_that_have_moved(any_lab: Lab, sessi
         pool.remove()
 
 
-def test_degraded_objects_are_recovered_as_the_osds_count_them(any_lab: Lab, session: Session) -> None:
+def test_degraded_objects_are_recovered_as_the_osds_count_them(any_lab: Lab, session: LabSession) -> None:
     before = flags(session)
     load = RecoveryLoad(any_lab, session, objects=160, object_bytes=1 << 19)
     load.prepare()
@@ -152,7 +152,7 @@ def until(load: BackgroundLoad, reached: Callable[[], bool], seconds: float = 60
         load.observe()
 
 
-def test_misplaced_objects_are_backfilled_and_back_again(any_lab: Lab, session: Session) -> None:
+def test_misplaced_objects_are_backfilled_and_back_again(any_lab: Lab, session: LabSession) -> None:
     before = flags(session)
     load = BackfillLoad(any_lab, session, objects=120, object_bytes=1 << 19)
     for enough in (20, 100):
@@ -165,7 +165,7 @@ def test_misplaced_objects_are_backfilled_and_back_again(any_lab: Lab, session: 
         assert flags(session) == before
 
 
-def test_chunks_are_recovered(any_lab: Lab, session: Session) -> None:
+def test_chunks_are_recovered(any_lab: Lab, session: LabSession) -> None:
     load = RecoveryLoad(any_lab, session, objects=80, object_bytes=1 << 19, layout=ERASURE_CODED)
     with any_lab.in_haste():
         load.prepare()
@@ -177,7 +177,7 @@ def test_chunks_are_recovered(any_lab: Lab, session: Session) -> None:
     assert load.stop().evidence["done_objects"] == 80
 
 
-def test_clones_are_trimmed_after_start_and_not_before(any_lab: Lab, session: Session) -> None:
+def test_clones_are_trimmed_after_start_and_not_before(any_lab: Lab, session: LabSession) -> None:
     before = flags(session)
     load = SnaptrimLoad(any_lab, session, objects=400, object_bytes=1 << 14)
     load.prepare()
@@ -194,7 +194,7 @@ def test_clones_are_trimmed_after_start_and_not_before(any_lab: Lab, session: Se
     assert flags(session) == before
 
 
-def test_periodic_scrubs_obey_osd_max_scrubs_and_end_with_the_load(any_lab: Lab, session: Session) -> None:
+def test_periodic_scrubs_obey_osd_max_scrubs_and_end_with_the_load(any_lab: Lab, session: LabSession) -> None:
     before = flags(session)
     session.mon("config set", who="osd", name="osd_max_scrubs", value="1")
     load = ScrubLoad(any_lab, session, objects=320, object_bytes=1 << 19, pgs=16)
@@ -221,14 +221,14 @@ def test_periodic_scrubs_obey_osd_max_scrubs_and_end_with_the_load(any_lab: Lab,
 
 
 def test_a_scenario_that_lacks_work_says_so(tentacle_lab: Lab) -> None:
-    with Session(tentacle_lab) as session:
+    with LabSession(tentacle_lab) as session:
         load = SnaptrimLoad(tentacle_lab, session, objects=64, object_bytes=1 << 12)
         with pytest.raises(LabFailed, match="ran out of work"):
             run(tentacle_lab, load, 8)
 
 
 def test_ctrl_c_stops_the_load_and_clears_its_flags(tentacle_lab: Lab) -> None:
-    with Session(tentacle_lab) as asked:
+    with LabSession(tentacle_lab) as asked:
         before = flags(asked)
         command = ["lab", "load", "client", "--name", tentacle_lab.name, "--image", "64MiB", "--seconds", "600"]
         process = subprocess.Popen(

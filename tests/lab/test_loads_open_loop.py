@@ -15,7 +15,7 @@ from ceph_lab.loads.client import ClientLoad
 from ceph_lab.loads.client_process import OpenLoop
 from ceph_lab.loads.client_work import ClientWork
 from ceph_lab.loads.open_loop import Arrival, arrivals
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_tuner.core.errors import LoadFailed
 
 
@@ -138,7 +138,7 @@ def test_the_wait_for_a_free_place_is_part_of_the_latency() -> None:
     assert longest is not None
     assert longest > 1500
     assert slow.waited > 20
-    load = ClientLoad(HostLab(""), Session(HostLab("")), ClientWork(rate=100))
+    load = ClientLoad(HostLab(""), LabSession(HostLab("")), ClientWork(rate=100))
     load._process = slow
     measures = load.measure(start, start + 2.5)
     assert "had to wait for a free place, which their latency holds" in load.remarks(measures, 2.5)[0]

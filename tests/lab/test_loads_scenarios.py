@@ -7,12 +7,12 @@ import pytest
 from host_lab import HostLab
 
 from ceph_lab import quiet, scenarios
-from ceph_lab.loads import LoadResult, Progress
+from ceph_lab.loads import LoadProgress, LoadResult
 from ceph_lab.loads.layout import PoolLayout
 from ceph_lab.loads.recovery import RecoveryLoad
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_lab.loads.snaptrim import SnaptrimLoad
-from ceph_lab.quiet import Look, Quiet, busy
+from ceph_lab.quiet import LabLook, Quiet, busy
 from ceph_lab.scenarios import Scenario
 from ceph_tuner.core.errors import InputError, LabFailed, NotQuiet, TunerError
 from ceph_tuner.core.measure.metrics import METRICS
@@ -52,8 +52,8 @@ class Noted:
 
     def observe(self) -> None: ...
 
-    def progress(self) -> Progress:
-        return Progress(1, 1, 1, 1)
+    def progress(self) -> LoadProgress:
+        return LoadProgress(1, 1, 1, 1)
 
     def idle_since(self) -> Optional[float]:
         return self.idle
@@ -75,7 +75,7 @@ class Noted:
 
 def made(*loads: Noted) -> Scenario:
     lab = HostLab("")
-    return Scenario("test", lab, list(loads), Session(lab))
+    return Scenario("test", lab, list(loads), LabSession(lab))
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ class Drives:
         self.lab = HostLab("")
         self.lab.osds = [0, 1, 2, 3, 4, 5]
         self.lab.classes = {"ssd": [0, 1, 2], "hdd": [3, 4, 5]}
-        monkeypatch.setattr(Session, "mon", lambda _, prefix, **given: self.answer(prefix, **given))
+        monkeypatch.setattr(LabSession, "mon", lambda _, prefix, **given: self.answer(prefix, **given))
 
     def answer(self, prefix: str, **given: Any) -> Any:
         if prefix == "osd metadata":
@@ -191,10 +191,10 @@ def test_recovery_has_work_for_the_seconds_at_the_full_speed_of_its_drives(
 
 def test_many_degraded_objects_are_spread_over_more_pgs(monkeypatch: pytest.MonkeyPatch) -> None:
     lab = Drives(monkeypatch).lab
-    few, many = (RecoveryLoad(lab, Session(lab), objects, layout=PoolLayout(2)) for objects in (640, 2000))
+    few, many = (RecoveryLoad(lab, LabSession(lab), objects, layout=PoolLayout(2)) for objects in (640, 2000))
     assert (few.pool.pg_count, many.pool.pg_count) == (32, 128)
     with pytest.raises(LabFailed, match="use larger objects"):
-        RecoveryLoad(lab, Session(lab), 20_000)
+        RecoveryLoad(lab, LabSession(lab), 20_000)
 
 
 @pytest.mark.parametrize(("name", "least"), [("client-snaptrim", 30 * 0.8 * 900), ("a1", 30 * 0.8 * 900)])
@@ -260,8 +260,8 @@ def test_an_unknown_scenario_or_option_is_the_users_error() -> None:
 CALM = ["active+clean"] * 3
 
 
-def look(at: float, states: Sequence[str] = CALM, used: float = 1e9, deleting: int = 0, silent: int = 0) -> Look:
-    return Look(at, states, used, deleting, silent)
+def look(at: float, states: Sequence[str] = CALM, used: float = 1e9, deleting: int = 0, silent: int = 0) -> LabLook:
+    return LabLook(at, states, used, deleting, silent)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def look(at: float, states: Sequence[str] = CALM, used: float = 1e9, deleting: i
         (look(1, used=1e9 - 1000), []),
     ],
 )
-def test_what_goes_on_in_a_lab_is_named(now: Look, words: List[str]) -> None:
+def test_what_goes_on_in_a_lab_is_named(now: LabLook, words: List[str]) -> None:
     assert list(busy(look(0), now, []).values()) == words
 
 
@@ -288,12 +288,12 @@ def test_pgs_that_a_flag_holds_back_are_quiet() -> None:
     assert busy(look(0), held, ["nobackfill"]) != {}
 
 
-def waiting(monkeypatch: pytest.MonkeyPatch, looks: Sequence[Look], timeout: float) -> Quiet:
+def waiting(monkeypatch: pytest.MonkeyPatch, looks: Sequence[LabLook], timeout: float) -> Quiet:
     following = iter(looks)
     monkeypatch.setattr(quiet, "look", lambda *_: next(following))
     monkeypatch.setattr(quiet, "_flags", lambda _: [])
     lab = HostLab("")
-    return quiet.wait_until_quiet(lab, Session(lab), timeout, now=lambda: 0.0, sleep=lambda _: None)
+    return quiet.wait_until_quiet(lab, LabSession(lab), timeout, now=lambda: 0.0, sleep=lambda _: None)
 
 
 def test_waiting_ends_when_nothing_has_happened_for_a_while_and_says_what_did(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,7 +320,7 @@ def test_every_osd_has_its_share_of_pgs_and_of_primaries(layout: PoolLayout, osd
 
 def test_the_osd_that_recovers_has_a_copy_of_every_object() -> None:
     lab = HostLab("")
-    copies = RecoveryLoad(lab, Session(lab), 100, 1000).stores()
+    copies = RecoveryLoad(lab, LabSession(lab), 100, 1000).stores()
     assert copies == {2: 100_000, 0: 50_000, 1: 50_000}
-    coded = RecoveryLoad(lab, Session(lab), 100, 1000, layout=PoolLayout(chunks=(2, 1))).stores()
+    coded = RecoveryLoad(lab, LabSession(lab), 100, 1000, layout=PoolLayout(chunks=(2, 1))).stores()
     assert coded == dict.fromkeys((0, 1, 2), 50_000)

@@ -9,7 +9,7 @@ from mgr_stand_in import CommandResult
 
 from ceph_tuner.core.errors import RetryLater
 from ceph_tuner.core.measure.sampling import Sampling
-from tuner.collect import Collector, Limits
+from tuner.collect import Collector, TickLimits
 from tuner.commander import MgrCommander
 from tuner.pg_details import PG_QUERIES
 
@@ -86,7 +86,7 @@ class RecordedMgr:
 
 def collector(mgr: RecordedMgr, **limits: int) -> Collector:
     commander = MgrCommander(mgr, CommandResult)  # type: ignore[arg-type]
-    return Collector(mgr, commander, mgr.latest, lambda: Limits(**limits))  # type: ignore[arg-type]
+    return Collector(mgr, commander, mgr.latest, lambda: TickLimits(**limits))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("release", ["tentacle", "reef"])

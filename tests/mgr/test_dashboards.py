@@ -35,7 +35,7 @@ from dashboard_queries import (
     NEVER_S as NEVER_ON_THE_DASHBOARD_S,
 )
 from prometheus_server import program
-from tuner.exposition import FAMILIES, Document, exposition
+from tuner.exposition import FAMILIES, ExportedState, exposition
 
 SEEN = {"client.p95_ms": 91.0, "recovery.bytes_s": 3e6, "client.mean_ms{pool=volumes}": 5.0}
 
@@ -52,7 +52,7 @@ def everything() -> Dict[str, Set[Tuple[Tuple[str, str], ...]]]:
     )
     scopes = (None, Scope(CLASS, "hdd"), Scope(POOL, "volumes"))
     names = [scoped(name, scope) for scope in scopes for name in METRICS if scoped(name, scope) in METRICS]
-    document: Document = {
+    document: ExportedState = {
         "version": "0.1.0",
         "release": "tentacle",
         "sample": {"at": 1.7e9},

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional
 import pytest
 from flights import P95, QUICK, SETTINGS, Field, answer
 
-from ceph_tuner.core.autopilot.events import Answered, Seen, TakeBackFailed, Told
+from ceph_tuner.core.autopilot.events import Answered, OperatorCommand, Seen, TakeBackFailed
 from ceph_tuner.core.autopilot.observer import Closed, Observer
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import ASKING, AUTO, COMPARING, OBSERVING, OFF, TRYING, State
@@ -19,7 +19,7 @@ from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.measure.sample import Measure, Window
 from tuner import driver as driver_module
 from tuner.driver import BLIND_TURNS, Driver
-from tuner.surroundings import View
+from tuner.surroundings import SurroundingsView
 
 SLO = parse_slo({"objectives": ["client.p95_ms<=20"]}, "cluster")
 POLICY = replace(QUICK, window=10.0, settle=0.0, baseline_windows=8, most_windows=30)
@@ -40,11 +40,11 @@ class Around:
         self.looks = self.begun = self.guarded = 0
         self.trouble: List[Exception] = []
 
-    def look(self, state: State, policy: Policy) -> View:
+    def look(self, state: State, policy: Policy) -> SurroundingsView:
         self.looks += 1
         if self.trouble:
             raise self.trouble.pop(0)
-        return View(self._field.clock.now(), SLO, {}, self.wait, breach=self.breach)
+        return SurroundingsView(self._field.clock.now(), SLO, {}, self.wait, breach=self.breach)
 
     def guard(self, state: State) -> Optional[Breach]:
         self.guarded += 1
@@ -56,7 +56,7 @@ class Around:
         self.closed.append(closed)
         return self.of_window
 
-    def complete(self, seen: Seen, view: View, breach: Optional[Breach], policy: Policy) -> Seen:
+    def complete(self, seen: Seen, view: SurroundingsView, breach: Optional[Breach], policy: Policy) -> Seen:
         return replace(seen, wait=view.wait, breach=breach, condition={"osds": 4}, changed=self.changed)
 
     def begun_again(self) -> None:
@@ -348,7 +348,7 @@ def test_words_are_taken_in_the_order_in_which_they_were_said() -> None:
     threads = []
     for what in ("pause", "resume", OFF):
         heard = threading.Event()
-        cabin.driver._inbox.append((Told(cabin.field.clock.now(), what, "me"), heard))
+        cabin.driver._inbox.append((OperatorCommand(cabin.field.clock.now(), what, "me"), heard))
         threads.append(heard)
     cabin.driver.attempt()
     assert all(heard.is_set() for heard in threads)
@@ -396,7 +396,7 @@ def test_an_error_costs_one_turn(error: Exception) -> None:
 def test_a_word_that_cannot_be_understood_does_not_stop_the_guard() -> None:
     cabin = Cabin().on_trial()
     heard = threading.Event()
-    cabin.driver._inbox.append((Told(0.0, "dance", "me"), heard))
+    cabin.driver._inbox.append((OperatorCommand(0.0, "dance", "me"), heard))
     cabin.around.breach = Breach("osds.down", "1 OSDs down, 0 before the trial")
     cabin.sample(2)
     assert heard.is_set()

@@ -17,7 +17,7 @@ from ceph_tuner.core.goals.slo import Slo, evaluate, parse_objective
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.core.printable import printable
-from tuner.exposition import FAMILIES, Document, exposition
+from tuner.exposition import FAMILIES, ExportedState, exposition
 
 SLO = Slo("cluster", tuple(parse_objective(text) for text in ("client.p95_ms <= 80", "recovery.bytes_s >= 50 MB/s")))
 SEEN = {"client.p95_ms": 91.0, "recovery.bytes_s": 60e6}
@@ -61,7 +61,7 @@ def strict(text: str) -> None:
         seen.add(match[1] + (match[2] or ""))
 
 
-def whole() -> Document:
+def whole() -> ExportedState:
     """A document with everything in it."""
     measures = {name: Measure(float(place), 0.0, 1) for place, name in enumerate(METRICS, start=1)}
     return {
@@ -82,7 +82,7 @@ def one(found: Series, name: str, **labels: str) -> float:
 def test_every_metric_of_the_cluster_is_a_series_of_its_own_in_base_units() -> None:
     document = whole()
     for name, metric in METRICS.items():
-        alone: Document = {"window": {"measures": {name: [8.0, 0.0, 1]}}}
+        alone: ExportedState = {"window": {"measures": {name: [8.0, 0.0, 1]}}}
         found = series(exposition(alone))
         assert len(found) == 1, name
         assert list(found.values()) == [pytest.approx(0.008 if metric.unit == "ms" else 8.0)]

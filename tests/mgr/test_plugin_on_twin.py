@@ -21,7 +21,7 @@ from ceph_tuner.twin.model import MIB, Pool, RecoveryWork, ScrubWork
 from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner.twin_cluster.mgr import TwinMgr
 from tuner import compat, render_recommendation
-from tuner.collect import Collector, Limits
+from tuner.collect import Collector, TickLimits
 from tuner.commander import MgrCommander
 from tuner.inventory import MgrInventory
 from tuner.options import DEFAULTS
@@ -37,7 +37,7 @@ def plugin(twin: TwinCluster, **limits: int) -> Tuple[Collector, MgrCommander, M
     mgr: Mgr = TwinMgr(twin.twin)
     commander = MgrCommander(mgr, CommandResult)
 
-    return Collector(mgr, commander, compat.counters(mgr), lambda: Limits(**limits)), commander, mgr
+    return Collector(mgr, commander, compat.counters(mgr), lambda: TickLimits(**limits)), commander, mgr
 
 
 def service(twin: TwinCluster) -> Tuple[Service, Sampler]:

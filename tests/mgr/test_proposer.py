@@ -194,6 +194,7 @@ def test_monitors_that_do_not_answer_are_a_refusal_as_well(tmp_path: Path) -> No
 def ask_with(aboard: OnTwin, proposer: Proposer, fails_from: int) -> Tuple[Answered, int]:
     """The answer where the monitors' commands fail from some call on, and how many there were."""
     commander, original, made = aboard.commander, aboard.commander.mon, [0]
+    aboard.service.slos.begin_interval()
 
     def mon(*arguments: Any, **named: Any) -> str:
         made[0] += 1

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.measure.counters import Report
+from ceph_tuner.core.measure.counters import DaemonReport
 from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.reading import Reading, Turn
@@ -22,10 +22,10 @@ TRIED, CONTROL = (0, 1, 2), (3, 4, 5)
 WHOLE_CLUSTER = ("backfill.", "snaptrim.", "pgs.", "ops.", "osds.", "recovery.objects_left", "recovery.finish_s")
 
 
-def report(at: float, rate: float, born: int = 1) -> Report:
+def report(at: float, rate: float, born: int = 1) -> DaemonReport:
     done = rate * at
     values = {"op_w": done, "op_w_in_bytes": 4096 * done, "recovery_ops": done / 10}
-    return Report(at, {**values, "op_w_latency.sum": done * 0.02, "op_w_latency.count": done}, born)
+    return DaemonReport(at, {**values, "op_w_latency.sum": done * 0.02, "op_w_latency.count": done}, born)
 
 
 def reading(at: float, rates: Mapping[int, float], histograms: Sequence[int] = range(6), **fields: Any) -> Reading:
@@ -160,7 +160,7 @@ class Cluster:
     def read(self, now: float, groups: Sequence[Sequence[int]] = (), scopes: object = None) -> Reading:
         self.groups = groups
         found = reading(self.true, dict.fromkeys(range(6), 50.0))
-        reports = {osd: Report(now, seen.values, 1) for osd, seen in found.osds.items()}
+        reports = {osd: DaemonReport(now, seen.values, 1) for osd, seen in found.osds.items()}
         return Reading(now, osds=reports, latency=found.latency)
 
 

@@ -13,7 +13,7 @@ from ceph_tuner.core.autopilot.observer import Closed
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import HOLDING, TRYING, Proposed, State
 from tuner.options import policy_of
-from tuner.surroundings import LATE, PLACES_S, Surroundings, View
+from tuner.surroundings import LATE, PLACES_S, Surroundings, SurroundingsView
 
 P95 = "client.p95_ms"
 ALWAYS = Policy(quiet=0.0)
@@ -271,7 +271,7 @@ def test_osds_are_asked_for_their_capacity_again_only_when_it_may_be_another(mon
 
 
 def condition(there: Surroundings) -> Mapping[str, Any]:
-    return there.complete(Seen(0.0), View(), None, ALWAYS).condition
+    return there.complete(Seen(0.0), SurroundingsView(), None, ALWAYS).condition
 
 
 def test_the_condition_has_every_osd_and_the_capacity_that_it_reckons_with() -> None:
@@ -294,11 +294,11 @@ def test_a_change_of_the_load_counts_once_it_has_lasted(windows: int, lasts: int
     state = State(condition=dict(condition(there)))
     for number in range(1, lasts + 1):
         there.close(closed(30.0 * number, **{"client.iops": 900.0}), state, policy)
-        changed = there.complete(Seen(0.0), View(), None, policy).changed
+        changed = there.complete(Seen(0.0), SurroundingsView(), None, policy).changed
         assert bool(changed) == (number >= windows)
     # once it is taken for a new one, the count begins again
     there.begun_again()
-    assert there.complete(Seen(0.0), View(), None, policy).changed == ()
+    assert there.complete(Seen(0.0), SurroundingsView(), None, policy).changed == ()
 
 
 AROUND = around()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import qmc
 
 from ceph_tuner.optimise import Constraint, Measured, MixedSpace, Options
-from ceph_tuner.optimise.history import Trial, measured
+from ceph_tuner.optimise.history import ToldTrial, measured
 from ceph_tuner.optimise.model import Model
 
 Functions = Mapping[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]]
@@ -29,7 +29,9 @@ def learnt(
     points = np.array([space.encode(space.decode(list(point))) for point in points])
     seen = {name: function(points) for name, function in functions.items()}
     trials = [
-        Trial(space.decode(list(point)), measured({name: Measured(float(v[row]), error) for name, v in seen.items()}))
+        ToldTrial(
+            space.decode(list(point)), measured({name: Measured(float(v[row]), error) for name, v in seen.items()})
+        )
         for row, point in enumerate(points)
     ]
     return Model(space, list(functions), constraints, points[0], options, (), trials)

@@ -10,7 +10,7 @@ from skopt.space import Categorical, Integer, Real
 from ceph_tuner.optimise import Constraint, Measured, MixedSpace, Options, SafeOptimiser
 from ceph_tuner.optimise.candidates import Region
 from ceph_tuner.optimise.explaining import Importance, Influence, convergence, importance, partial_dependence
-from ceph_tuner.optimise.history import Trial, measured
+from ceph_tuner.optimise.history import ToldTrial, measured
 from ceph_tuner.optimise.model import Model
 
 pytestmark = pytest.mark.slow
@@ -140,7 +140,7 @@ class Stick:
 def test_a_value_is_averaged_over_what_the_space_allows_beside_it() -> None:
     space = Stick()
     settings = [{"one": one, "two": two * (1 - one)} for one in np.linspace(0, 0.9, 6) for two in np.linspace(0, 1, 6)]
-    trials = [Trial(dict(s), measured({"y": Measured(s["one"], 0.01)})) for s in settings]
+    trials = [ToldTrial(dict(s), measured({"y": Measured(s["one"], 0.01)})) for s in settings]
     model = Model(space, ["y"], (), np.array([0.5, 0.5]), Options(), (), trials)  # type: ignore[arg-type]
     found = partial_dependence(model, space, "y", "two", generator(), [0.0, 0.8])  # type: ignore[arg-type]
     # the first share is anything beside 0, and at most 0.2 beside 0.8
@@ -168,7 +168,7 @@ def test_drawn_functions_differ_as_the_model_says() -> None:
 
 def test_convergence_counts_only_what_is_feasible_and_whole() -> None:
     trials = [
-        Trial({"a": a, "b": b, "c": 0.5}, measured({"y": Measured(1 - a, 0.01), "heat": Measured(a, 0.01)}), failed)
+        ToldTrial({"a": a, "b": b, "c": 0.5}, measured({"y": Measured(1 - a, 0.01), "heat": Measured(a, 0.01)}), failed)
         for a, b, failed in ((0.2, 0, None), (0.5, 0, None), (0.9, 0, None), (0.6, 1, "stopped"), (0.4, 0, None))
     ]
     constraint = Constraint("heat", "<=", 0.7)

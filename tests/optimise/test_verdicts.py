@@ -7,7 +7,7 @@ import pytest
 from skopt.space import Real
 from small_problems import BOWL, HOT, SmallProblem, played
 
-from ceph_tuner.optimise import Constraint, MixedSpace, Options, SafeOptimiser, Settings, Verdict
+from ceph_tuner.optimise import Constraint, MixedSpace, Options, SafeOptimiser, SearchVerdict, Settings
 
 LINE = MixedSpace([Real(0.0, 1.0, name="a")])
 WARM = SmallProblem(
@@ -39,7 +39,7 @@ SETTLED = SmallProblem(
 """The start is the best."""
 
 
-def verdicts(problem: SmallProblem, trials: int, **further: object) -> List[Verdict]:
+def verdicts(problem: SmallProblem, trials: int, **further: object) -> List[SearchVerdict]:
     search, found = problem.search(**further), []
     for _ in range(trials):
         played(search, problem, 1, len(found))
@@ -68,7 +68,7 @@ def test_after_its_trials_the_budget_is_spent() -> None:
     search = BOWL.search(options=Options(trials=3, least_gain=0.0))
     asked = played(search, BOWL, 4)
     assert len(asked) == 4
-    assert search.verdict() == Verdict("budget", "all 3 trials are made")
+    assert search.verdict() == SearchVerdict("budget", "all 3 trials are made")
 
 
 def test_the_last_trials_of_a_budget_measure_the_best_again() -> None:

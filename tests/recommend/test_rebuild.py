@@ -15,12 +15,12 @@ from ceph_tuner.core.goals.ranking import Choice
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, TENTACLE
 from ceph_tuner.files import slo_file
-from ceph_tuner.recommend import IN_FORCE, Effort, Prediction, Question
+from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort
 from ceph_tuner.recommend.rebuild import (
     MOVES_DATA,
     PGS_PER_OSD,
     RESTART,
-    Change,
+    RebuildChange,
     by_pool,
     changes,
     pgs_per_osd,
@@ -38,7 +38,7 @@ from ceph_tuner.recommend.rebuild_cost import (
 )
 from ceph_tuner.recommend.rebuild_plan import judged, plan_rebuild
 from ceph_tuner.recommend.runs import Runs
-from ceph_tuner.recommend.search import Found, fresh_seeds
+from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
 from ceph_tuner.twin.model import MIB, ClientStream, ClusterModel, Device, OsdModel, Pool, RecoveryWork, ScrubWork
 
 OSD = OsdModel(Device(2000, 100 * MIB), capacity_iops=1900, bandwidth_bytes_s=95 * MIB, shards=2, threads_per_shard=2)
@@ -133,10 +133,10 @@ def test_layouts_are_of_the_device_class_and_keep_about_as_many_threads(device_c
     assert ((5, 1) in layouts) == (device_class == "hdd")
 
 
-def layout(model: ClusterModel, shards: int) -> Change:
+def layout(model: ClusterModel, shards: int) -> RebuildChange:
     (name,) = (name for name in KNOBS if name == f"osd_op_num_shards_{model.osd.device_class}")
     other = replace(model, osd=replace(model.osd, shards=shards))
-    return Change(RESTART, other, {name: (model.osd.shards, shards)})
+    return RebuildChange(RESTART, other, {name: (model.osd.shards, shards)})
 
 
 def test_osds_are_restarted_one_failure_domain_at_a_time_and_the_way_back_is_the_same() -> None:
@@ -221,7 +221,7 @@ def test_a_pool_holds_what_the_file_says_or_what_is_scrubbed() -> None:
     assert by_pool({"rbd": 3.0}, scrubbed) == {"rbd": 3.0, "idle": 14}
 
 
-EFFORT = Effort(trials=1, batch=1, seeds=1, finalists=1, fresh=2)
+EFFORT = SearchEffort(trials=1, batch=1, seeds=1, finalists=1, fresh=2)
 
 
 def test_the_cost_of_a_split_is_what_moves_at_the_rate_that_is_simulated() -> None:
@@ -274,7 +274,7 @@ def test_a_plan_is_tried_on_the_fresh_seeds_of_the_winner() -> None:
     with Runs(effort, 2.0, processes=1) as simulated:
         before = Prediction(IN_FORCE, BALANCED, simulated.start(model, BALANCED, fresh_seeds(effort)).collect())
     choice = Choice(before.candidate, (), before.candidate, False, "nothing better")
-    found = Found(Question(model, SLO), effort, 2.0, 0, (before,), (before,), choice, True)
+    found = SearchedSettings(Question(model, SLO), effort, 2.0, 0, (before,), (before,), choice, True)
     seen: List[str] = []
 
     class Heard:

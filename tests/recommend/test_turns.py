@@ -9,7 +9,7 @@ import pytest
 
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.files import slo_file
-from ceph_tuner.recommend import Effort, Question
+from ceph_tuner.recommend import Question, SearchEffort
 from ceph_tuner.recommend.accounts import NOTHING, accounts
 from ceph_tuner.recommend.answer import answer
 from ceph_tuner.recommend.document import classes_of, document
@@ -18,7 +18,7 @@ from ceph_tuner.recommend.search import search
 from ceph_tuner.recommend.turns import together, turns
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.twin.model import MIB, ClusterModel, RecoveryWork, ScrubWork, SnaptrimWork
-from ceph_tuner.twin.prediction import Job
+from ceph_tuner.twin.prediction import PredictionRun
 from twins import small_model
 
 RECOVERY, SCRUB = (RecoveryWork("rbd", 500_000, MIB),), (ScrubWork("rbd", 200_000, MIB),)
@@ -30,7 +30,7 @@ SLO = slo_file.from_text(
 
 
 def seen(model: ClusterModel, settings: Any = None) -> Dict[str, float]:
-    return means_of(Job(model, settings or {}, 15.0, 5.0, 3))
+    return means_of(PredictionRun(model, settings or {}, 15.0, 5.0, 3))
 
 
 def test_each_goes_on_as_without_the_other_and_clients_get_the_worse() -> None:
@@ -64,7 +64,7 @@ def test_the_capacity_is_that_of_one_turn() -> None:
 
 
 def test_a_recommendation_says_so_and_keeps_objectives_about_both() -> None:
-    effort = Effort(trials=4, seeds=1, fresh=2, finalists=1, events=1e5)
+    effort = SearchEffort(trials=4, seeds=1, fresh=2, finalists=1, events=1e5)
 
     class Silent:
         def phase(self, text: str, done: int, total: int) -> None:

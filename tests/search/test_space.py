@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import CLASSES, MCLOCK_NINE, QUINCY_EARLY, REEF, RELEASES, TENTACLE, Release, nine
 from ceph_tuner.core.knobs.settings import check_settings
-from ceph_tuner.search.space import OVERRIDE, Count, Space, space_for
+from ceph_tuner.search.space import OVERRIDE, Count, KnobSpace, space_for
 
 FRACTIONAL = [release for release in RELEASES.values() if release.units == "fraction"]
 units = st.floats(min_value=0, max_value=1, allow_nan=False)
 
 
-def whole_space(release: Release = TENTACLE) -> Space:
+def whole_space(release: Release = TENTACLE) -> KnobSpace:
     return space_for(release, ["recovery", "scrub", "snaptrim"], release.profiles["balanced"])
 
 

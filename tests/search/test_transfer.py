@@ -16,9 +16,9 @@ from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.optimise import Options
 from ceph_tuner.search.knob_search import KnobSearch
-from ceph_tuner.search.optimiser import Failed, Proposal
+from ceph_tuner.search.optimiser import Failed, SettingsProposal
 from ceph_tuner.search.shares_prior import SharesPrior
-from ceph_tuner.search.space import Space, space_for
+from ceph_tuner.search.space import KnobSpace, space_for
 from ceph_tuner.search.transfer import NEAR, Elsewhere, Here, Judged, corrected, judged
 
 HARDWARE = Hardware(800.0, 60e6, 1, "ssd")
@@ -53,7 +53,9 @@ def profile(release: Release = TENTACLE, settings: Settings = LIMITED, **changes
     return Profile.make("other", release, settings, **{**given, **changes})
 
 
-def judge(entry: Profile, baseline: Mapping[str, float] = BASELINE, here: Here = HERE, space: Space = SPACE) -> Judged:
+def judge(
+    entry: Profile, baseline: Mapping[str, float] = BASELINE, here: Here = HERE, space: KnobSpace = SPACE
+) -> Judged:
     return judged(entry, here, baseline, space)
 
 
@@ -145,7 +147,7 @@ def cluster(settings: Mapping[str, Any]) -> Dict[str, float]:
     return {**BASELINE, "client.p95_ms": 40 + 58 * limit - 2 * np.log(weight), "recovery.bytes_s": 26e6 * limit}
 
 
-def trials_until_met(*profiles: Profile) -> List[Proposal]:
+def trials_until_met(*profiles: Profile) -> List[SettingsProposal]:
     elsewhere = Elsewhere(profiles, HERE, SPACE) if profiles else None
     options = Options(first_step=0.03, violation_budget=2)
     search = KnobSearch(SPACE, SLO, SPACE.nearest(BALANCED), 1, options, elsewhere=elsewhere)
@@ -188,11 +190,11 @@ def test_a_profile_that_was_wrong_about_its_effect_loses_its_weight() -> None:
 
 
 def test_where_nothing_is_at_risk_what_served_elsewhere_is_tried_first_in_place_of_the_last_of_the_opening() -> None:
-    opening = [Proposal(SPACE.decode([share] * SPACE.size), "drawn") for share in (0.2, 0.4, 0.6)]
+    opening = [SettingsProposal(SPACE.decode([share] * SPACE.size), "drawn") for share in (0.2, 0.4, 0.6)]
     elsewhere = Elsewhere([profile(), profile(hardware=None)], HERE, SPACE)
     search = KnobSearch(SPACE, SLO, SPACE.nearest(BALANCED), 1, opening=opening, elsewhere=elsewhere)
     search.tell(SPACE.nearest(BALANCED), {name: Measure(value, 0.0, 1) for name, value in BASELINE.items()})
     assert [entry.settings is not None for entry in elsewhere.judged] == [True, False]
     given = search.ask_many(3)
-    assert given == [Proposal(SPACE.nearest(LIMITED), "profile other"), *opening[:2]]
+    assert given == [SettingsProposal(SPACE.nearest(LIMITED), "profile other"), *opening[:2]]
     assert not isinstance(given[0], Failed)

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.spreading import Began, Ended, GivenUp, Lost, Told, WorkersGone
+from ceph_tuner.spreading import Began, CallMessage, Ended, GivenUp, Lost, WorkersGone
 from ceph_tuner.spreading.on_dask import OnDask as SecureOnDask
 
 pytestmark = pytest.mark.slow
@@ -150,7 +150,7 @@ def test_a_scheduler_that_goes_ends_it_with_one_line() -> None:
             with OnDask(address, connect_s=2.0) as spread:
                 spread.start("w", waits, "")
                 events = spread.events()
-                next(event for event in events if isinstance(event, Told))
+                next(event for event in events if isinstance(event, CallMessage))
                 scheduler.kill()
                 with pytest.raises(WorkersGone, match=f"the scheduler {address} is gone"):
                     list(events)

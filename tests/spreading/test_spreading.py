@@ -24,7 +24,7 @@ from calls_to_spread import (
 )
 
 from ceph_tuner.core.knobs.releases import TENTACLE
-from ceph_tuner.spreading import Began, Ended, Event, GivenUp, Lost, Spread, Told
+from ceph_tuner.spreading import Began, CallMessage, Ended, Event, GivenUp, Lost, Spread
 from ceph_tuner.spreading.on_dask import OnDask
 from ceph_tuner.spreading.processes import Processes
 
@@ -73,8 +73,8 @@ def test_every_call_answers_once_and_what_it_says_meanwhile_is_heard(place: Plac
     assert found == {str(number): 2 * number for number in range(8)}
     for number in range(8):
         own = [event for event in events if event.key == str(number)]
-        assert [type(event) for event in own] == [Began, Told, Ended]
-        assert isinstance(own[1], Told)
+        assert [type(event) for event in own] == [Began, CallMessage, Ended]
+        assert isinstance(own[1], CallMessage)
         assert own[1].message == {"half": number}
 
 
@@ -120,7 +120,7 @@ def test_leaving_stops_what_is_under_way(place: Place) -> None:
     with place() as spread:
         spread.start("w", waits, "")
         with closing(spread.events()) as events:  # type: ignore[type-var]
-            pid = next(event.message["pid"] for event in events if isinstance(event, Told))
+            pid = next(event.message["pid"] for event in events if isinstance(event, CallMessage))
     # Dask's worker itself goes on, without the call
     if isinstance(spread, Processes):
         with pytest.raises(ProcessLookupError):
@@ -154,11 +154,11 @@ def test_a_worker_that_is_killed_by_somebody_else_is_replaced() -> None:
     with Processes(1) as spread:
         spread.start("first", waits, "")
         events = spread.events()
-        pid = next(event.message["pid"] for event in events if isinstance(event, Told))
+        pid = next(event.message["pid"] for event in events if isinstance(event, CallMessage))
         os.kill(pid, 9)
         lost = next(event for event in events if isinstance(event, Lost))
         assert "SIGKILL" in lost.reason
-        again = next(event.message["pid"] for event in events if isinstance(event, Told))
+        again = next(event.message["pid"] for event in events if isinstance(event, CallMessage))
         assert again != pid
         with suppress(AttributeError):
             events.close()  # type: ignore[attr-defined]

@@ -12,13 +12,13 @@ from ceph_tuner.core.errors import CommandFailed, LabFailed, Locked, NotQuiet, R
 from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.core.goals.trial import IN_FORCE, Budget, Run, Trial
 from ceph_tuner.core.knobs.releases import TENTACLE, Settings
-from ceph_tuner.optimise import Options, Verdict
+from ceph_tuner.optimise import Options, SearchVerdict
 from ceph_tuner.search.optimiser import Failed
 from ceph_tuner.search.space import space_for
 from ceph_tuner.tune.interrupts import Interrupts
 from ceph_tuner.tune.loop import Lessons, tune
 from ceph_tuner.tune.measurement import Measuring, Timing
-from ceph_tuner.tune.outcome import Outcome, Task
+from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
 from ceph_tuner.tune.search import TuningSearch
 
 SLO = parse_slo({"name": "recovery", "objectives": ["client.p95_ms <= 85 ms", "recovery.bytes_s >= 8 MB/s"]})
@@ -35,10 +35,10 @@ class Spy(TuningSearch):
         super().tell(settings, result, old)  # type: ignore[arg-type]
 
 
-def task(slo: Slo = SLO, **changes: object) -> Task:
+def task(slo: Slo = SLO, **changes: object) -> TuneTask:
     values = {"budget": Budget(trials=3), "in_force": PROFILES["balanced"], "profile_in_force": "balanced"}
     values = {**values, "compare": True, **changes}
-    return Task(slo, PROFILES, **values)
+    return TuneTask(slo, PROFILES, **values)
 
 
 # as a cluster whose operator is bold: what the search is careful about has tests of its own
@@ -47,7 +47,7 @@ BOLD = Options(safe_probability=0.5, first_step=0.3)
 
 def run(
     cluster: FakeCluster,
-    wanted: Optional[Task] = None,
+    wanted: Optional[TuneTask] = None,
     interruptible: object = no_interrupts,
     spies: Optional[list] = None,
     record: Callable[[Trial], None] = lambda trial: None,
@@ -55,7 +55,7 @@ def run(
     past: Sequence[Trial] = (),
     lessons: Lessons = lambda baseline: (),
     window: float = 10,
-) -> Outcome:
+) -> TuneOutcome:
     wanted = wanted or task()
     measuring = Measuring(
         wanted.slo, cluster, cluster, cluster, cluster, cluster, interruptible, Timing(settle=2, window=window)
@@ -282,7 +282,7 @@ def test_timing_that_makes_no_sense_is_refused(wrong: dict) -> None:
         Timing(**wrong)
 
 
-def tried(outcome: Outcome) -> list:
+def tried(outcome: TuneOutcome) -> list:
     return [trial for trial in outcome.trials if trial.run.kind == "trial"]
 
 
@@ -308,9 +308,9 @@ def test_where_nothing_is_safe_any_more_the_search_ends_and_says_why() -> None:
         def ask(self) -> None:
             return None
 
-        def verdict(self) -> Verdict:
+        def verdict(self) -> SearchVerdict:
             asked = len(self.told) > 1
-            return Verdict("nothing safe", "none left") if asked else Verdict("searching", "one more")
+            return SearchVerdict("nothing safe", "none left") if asked else SearchVerdict("searching", "one more")
 
     cluster = FakeCluster()
     space = space_for(TENTACLE, SLO.work, PROFILES["balanced"])
@@ -388,7 +388,7 @@ def test_a_profile_that_grossly_misses_an_objective_is_stopped_but_is_no_failure
     assert outcome.choice.winner.label not in {trial.run.label for trial in stopped}
 
 
-def settings_of(outcome: Outcome) -> list:
+def settings_of(outcome: TuneOutcome) -> list:
     return [trial.run.settings for trial in outcome.trials]
 
 

@@ -13,7 +13,7 @@ from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import TENTACLE, Settings
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure
-from ceph_tuner.tune.past import ALIKE, OLDEST_S, Heading, Past, PastRun, lessons, past_runs, to_resume
+from ceph_tuner.tune.past import ALIKE, OLDEST_S, Heading, PastRun, PastTrials, lessons, past_runs, to_resume
 from monitors import Monitors
 
 SLO = parse_slo({"objectives": ["client.p95_ms <= 80 ms"]})
@@ -50,7 +50,7 @@ def test_the_last_run_on_the_target_is_gone_on_with_where_it_was_about_the_same(
 
 
 def test_what_an_interrupted_run_measured_is_used_once_and_never_its_check() -> None:
-    past = Past([trial("trial", "trial 1", 70), trial("trial", "trial 2", 60), trial("check", "trial 2", 60)])
+    past = PastTrials([trial("trial", "trial 1", 70), trial("trial", "trial 2", 60), trial("check", "trial 2", 60)])
     assert past.take("check", "trial 2") is None
     assert past.take("trial", "trial 2") is not None
     found = past.take("trial")

@@ -25,7 +25,7 @@ from ceph_tuner.tune.live_work import LiveWork
 from ceph_tuner.tune.loop import tune
 from ceph_tuner.tune.measurement import Measuring, Timing
 from ceph_tuner.tune.on_cluster import ClusterLookout, JournalledWriter
-from ceph_tuner.tune.outcome import Outcome, Task
+from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
 from ceph_tuner.tune.search import TuningSearch
 from ceph_tuner.tune.twin_prior import TwinPrior
 from ceph_tuner.tune.twin_work import TwinWork
@@ -82,7 +82,7 @@ def tuned(
     compare: bool = True,
     priors: Sequence[Prior] = (),
     profiles_elsewhere: Sequence[Profile] = (),
-) -> Outcome:
+) -> TuneOutcome:
     now = cluster.in_force("osd")
     applier = cluster.applier(who="the test")
     writer = JournalledWriter(applier, "osd", cluster.release, now.hardware, "tune")
@@ -99,7 +99,7 @@ def tuned(
         history.add_trial(trial.to_dict())
 
     profiles = cluster.release.profiles
-    task = Task(slo, profiles, now.settings, now.built_in, Budget(trials=trials), write_back, compare)
+    task = TuneTask(slo, profiles, now.settings, now.built_in, Budget(trials=trials), write_back, compare)
     return tune(task, measuring, search, record)
 
 
@@ -152,7 +152,7 @@ def test_a_model_that_is_asked_first_leads_far_beyond_the_first_small_steps() ->
             assert low / 1.3 < trial.means[metric] < high * 1.3, (metric, trial.run.expected)
 
 
-def met(outcome: Outcome) -> int:
+def met(outcome: TuneOutcome) -> int:
     """Trials until one kept every hard objective; one more than there were where none did."""
     kept = [
         all(verdict.met for verdict in evaluate(outcome.slo, trial.means, outcome.baseline))
@@ -170,7 +170,7 @@ def test_a_profile_of_a_like_cluster_shortens_the_search_and_one_of_an_unlike_cl
     assert found.written, found.withdrawn
     profile = tuned_profile(found, wanted, elsewhere, before)
 
-    def here(*profiles: Profile) -> Outcome:
+    def here(*profiles: Profile) -> TuneOutcome:
         # somewhat other work on the same kind of drives
         work = model(clients=(ClientStream("rbd", rate=220.0, depth=64),))
         cluster = twin_cluster(work)

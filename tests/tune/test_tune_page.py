@@ -19,7 +19,7 @@ from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.optimise import Options
 from ceph_tuner.search.space import space_for
 from ceph_tuner.tune.measurement import Timing
-from ceph_tuner.tune.outcome import Outcome
+from ceph_tuner.tune.outcome import TuneOutcome
 from ceph_tuner_cli.tune_page import announcement, page, what_to_do
 from ceph_tuner_cli.tune_profile import tuned_profile
 
@@ -28,7 +28,7 @@ NOW = InForce(
 )
 
 
-def printed(outcome: Outcome, commands: list, saved: str = "") -> str:
+def printed(outcome: TuneOutcome, commands: list, saved: str = "") -> str:
     stream = io.StringIO()
     Console(file=stream, width=80).print(page(outcome, TENTACLE, NOW))
     stream.write("\n".join(what_to_do(outcome, "lab", commands, saved or None)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ceph_tuner.core.knobs.releases import TENTACLE
-from ceph_tuner.search.space import Space, space_for
+from ceph_tuner.search.space import KnobSpace, space_for
 from ceph_tuner.tune.twin_prior import TwinPrior
 from ceph_tuner.twin.model import (
     KIB,
@@ -31,7 +31,7 @@ MODEL = ClusterModel(
 )
 
 
-def space(*work: str) -> Space:
+def space(*work: str) -> KnobSpace:
     return space_for(TENTACLE, work, TENTACLE.profiles["balanced"])
 
 

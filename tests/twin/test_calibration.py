@@ -9,7 +9,7 @@ import pytest
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import TENTACLE, Settings
 from ceph_tuner.core.measure.sample import Measure
-from ceph_tuner.twin.calibration import Calibration, Effort, Fitting
+from ceph_tuner.twin.calibration import Calibration, FitEffort, Fitting
 from ceph_tuner.twin.fit import DETERMINED, SILENT, Fit, identify
 from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.forecast import forecast, metrics_of
@@ -25,13 +25,13 @@ from ceph_tuner.twin.model import (
     RecoveryWork,
     SnaptrimWork,
 )
-from ceph_tuner.twin.observations import RATES, Observation, Run, simulated
-from ceph_tuner.twin.parameters import Parameter, Prior, fittable, named, value_of, with_values
+from ceph_tuner.twin.observations import RATES, Observation, SimulatedRun, simulated
+from ceph_tuner.twin.parameters import Parameter, ParameterPrior, fittable, named, value_of, with_values
 
 # what one of them has fitted serves the others
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("calibration")]
 
-LITTLE = Effort(scouts=8, starts=1, places_per_parameter=5, checks=2)
+LITTLE = FitEffort(scouts=8, starts=1, places_per_parameter=5, checks=2)
 
 
 def small_cluster(**work: Any) -> ClusterModel:
@@ -74,7 +74,7 @@ def windows(
         for label in labels:
             seed += 1
             metrics = metrics_of(truth[scenario])
-            values = simulated(Run(truth[scenario], TRIED[label], 10.0, 3.0, seed, metrics))
+            values = simulated(SimulatedRun(truth[scenario], TRIED[label], 10.0, 3.0, seed, metrics))
             # in ten seconds latencies differ by as much from seed to seed
             spread = {name: 0.05 if name in RATES else 0.25 for name in metrics}
             measures = {n: Measure(float(value), spread[n] * float(value), 5) for n, value in zip(metrics, values)}
@@ -86,7 +86,7 @@ def fitted(
     observations: Sequence[Observation],
     models: Mapping[str, ClusterModel],
     parameters: Sequence[str],
-    effort: Effort = LITTLE,
+    effort: FitEffort = LITTLE,
 ) -> Calibration:
     with Runner(1) as runner:
         return Fitting(observations, models, runner, effort, parameters=named(parameters, "test"), seed=3).fit()
@@ -99,7 +99,7 @@ TRUE_VALUES = {"osd.kv_ios": 3.2, "osd.kv_latency_s": 2.2e-3, "osd.trim_ios": 2.
 def recovered() -> Calibration:
     truth = {name: with_values(model, TRUE_VALUES) for name, model in MODELS.items()}
     observations = windows(truth, list(MODELS), list(TRIED))
-    return fitted(observations, MODELS, list(TRUE_VALUES), Effort(8, 1, 8, 3))
+    return fitted(observations, MODELS, list(TRUE_VALUES), FitEffort(8, 1, 8, 3))
 
 
 def test_parameters_are_recovered_from_windows_that_the_twin_itself_made(recovered: Calibration) -> None:
@@ -127,7 +127,7 @@ def test_intervals_hold_windows_of_settings_that_were_not_fitted(recovered: Cali
         for number, settings in enumerate(unseen):
             for scenario, model in MODELS.items():
                 found = forecast(model, settings, fit.draws(12), fit.discrepancy, runner, 10.0, 3.0)
-                values = simulated(Run(truth[scenario], settings, 10.0, 3.0, 5000 + number, metrics_of(model)))
+                values = simulated(SimulatedRun(truth[scenario], settings, 10.0, 3.0, 5000 + number, metrics_of(model)))
                 inside += [entry.low <= value <= entry.high for entry, value in zip(found, values)]
     # 90 % intervals, of some 50 values that are not independent
     assert np.mean(inside) > 0.75, np.mean(inside)
@@ -204,7 +204,7 @@ def test_an_unknown_parameter_is_refused() -> None:
 
 def test_priors_stay_within_three_deviations_and_the_bounds() -> None:
     narrow = Parameter("osd.kv_ios", "1", "", 1.0, 1.9, 2.1)
-    prior = Prior((narrow, *named(["osd.kv_latency_s"], "test")), [MODELS["client"]])
+    prior = ParameterPrior((narrow, *named(["osd.kv_latency_s"], "test")), [MODELS["client"]])
     low, high = (prior.values(np.full(2, x)) for x in (-99.0, 99.0))
     assert (low["osd.kv_ios"], high["osd.kv_ios"]) == (pytest.approx(1.9), pytest.approx(2.1))
     assert high["osd.kv_latency_s"] == pytest.approx(1e-3 * np.exp(3 * 0.5))

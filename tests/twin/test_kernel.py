@@ -16,7 +16,7 @@ from ceph_tuner.twin.kernel.layout import as_objects, new, write_back
 from ceph_tuner.twin.kernel.state import State, over_objects
 from ceph_tuner.twin.kernel_tables import START_S
 from ceph_tuner.twin.model import ClusterModel, Device, OsdModel, Pool
-from ceph_tuner.twin.queue import CHECK_TIME_S, DmClockQueue, Served
+from ceph_tuner.twin.queue import CHECK_TIME_S, DmClockQueue, ServedRequest
 from ceph_tuner.twin.simulation import Simulation
 
 DEVICE = Device(1000.0, 1e6)
@@ -151,8 +151,8 @@ def test_a_simulation_s_queues_forget_at_the_age_at_which_the_queue_does(seed: i
                 waiting[c].append((now, cost))
             kind, served, _ = dmclock.choose(own, now)
             answer = queue.pull(now)
-            assert isinstance(answer, Served) == (kind < dmclock.FUTURE)
-            if isinstance(answer, Served):
+            assert isinstance(answer, ServedRequest) == (kind < dmclock.FUTURE)
+            if isinstance(answer, ServedRequest):
                 assert answer.class_id == served
                 _, cost = waiting[served].pop(0)
                 arrived, price = waiting[served][0] if waiting[served] else (0.0, 0.0)

@@ -21,7 +21,7 @@ from ceph_tuner.twin.model import (
     RecoveryWork,
     SnaptrimWork,
 )
-from ceph_tuner.twin.queue import DmClockQueue, Later, Served
+from ceph_tuner.twin.queue import DmClockQueue, Later, ServedRequest
 from ceph_tuner.twin.simulation import Simulation
 
 # the queue alone, before a server of a known rate ---------------------------------------------------------------------
@@ -60,7 +60,7 @@ def serve(shares: List[Shares], costs: List[float], seconds: float, rate: float 
             waited += answer.future - now
             now = answer.future
             continue
-        assert isinstance(answer, Served), "a queue with requests has an answer"
+        assert isinstance(answer, ServedRequest), "a queue with requests has an answer"
         c = answer.class_id
         turns.append(Turn(c, now - begin, costs[c]))
         queue.add(now, 0, c, costs[c])

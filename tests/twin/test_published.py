@@ -14,9 +14,9 @@ from ceph_tuner.twin.validation import (
     TARGET_ERROR,
     Check,
     Comparison,
-    Fitted,
-    Report,
-    Run,
+    FittedNode,
+    PlacementRun,
+    ValidationReport,
     Values,
     compare,
     fit_baseline,
@@ -29,12 +29,12 @@ SEEDS = (0, 1)
 
 
 @pytest.fixture(scope="module")
-def fitted() -> Fitted:
+def fitted() -> FittedNode:
     return fit_baseline("A", SEEDS, rounds=9)
 
 
 @pytest.fixture(scope="module")
-def report(fitted: Fitted) -> Report:
+def report(fitted: FittedNode) -> ValidationReport:
     """Table A1, a thirtieth of its clones."""
     runs = runs_of(["A1"], {"A": fitted}, SEEDS, quick=True)
     return compare(["A1"], runs, [measure(run) for run in runs], {"A": fitted})
@@ -98,14 +98,14 @@ def test_profiles_are_the_articles_own_and_not_the_releases() -> None:
     assert rates[2] == pytest.approx((0.25 * 21_500 / 8, 1.0, 0.3 * 21_500 / 8))
 
 
-def test_the_commit_thread_alone_is_fitted_and_meets_the_baseline(fitted: Fitted) -> None:
+def test_the_commit_thread_alone_is_fitted_and_meets_the_baseline(fitted: FittedNode) -> None:
     assert fitted.baseline.iops == pytest.approx(p.BASELINES["A"].iops, rel=0.02)
     assert fitted.baseline.mean_ms == pytest.approx(p.BASELINES["A"].mean_ms, rel=0.03)
     assert fitted.osd == osd_a(fitted.osd.kv_cpu_s)
 
 
 def test_a_longer_commit_makes_slower_clients() -> None:
-    quick, slow = (measure(Run(_alone(seconds), 0))[p.IOPS] for seconds in (20e-6, 80e-6))
+    quick, slow = (measure(PlacementRun(_alone(seconds), 0))[p.IOPS] for seconds in (20e-6, 80e-6))
 
     assert quick > 1.5 * slow
 
@@ -115,7 +115,7 @@ def _alone(seconds: float) -> Case:
     return replace(case, model=node(osd_a(seconds)), settings={})
 
 
-def test_snaptrim_profiles_are_ordered_as_published_by_their_limits(report: Report) -> None:
+def test_snaptrim_profiles_are_ordered_as_published_by_their_limits(report: ValidationReport) -> None:
     rates = [check for check in report.checks if check.ordering.metric in (p.TRIM_RATE, p.TRIM_S)]
     between = [check for check in rates if check.ordering.between_profiles]
 
@@ -123,12 +123,12 @@ def test_snaptrim_profiles_are_ordered_as_published_by_their_limits(report: Repo
     assert all(check.holds for check in between)
 
 
-def test_snaptrim_is_predicted_within_the_target(report: Report) -> None:
+def test_snaptrim_is_predicted_within_the_target(report: ValidationReport) -> None:
     assert len(report.comparisons) == 20
     assert report.median_error < TARGET_ERROR
 
 
-def test_clients_suffer_from_trims_as_much_as_published(report: Report) -> None:
+def test_clients_suffer_from_trims_as_much_as_published(report: ValidationReport) -> None:
     errors = {
         found.figure.case: found.error
         for found in report.comparisons
@@ -139,15 +139,15 @@ def test_clients_suffer_from_trims_as_much_as_published(report: Report) -> None:
     assert all(abs(error) < 0.25 for error in errors.values()), errors
 
 
-def test_the_same_seed_gives_the_same_values(fitted: Fitted) -> None:
+def test_the_same_seed_gives_the_same_values(fitted: FittedNode) -> None:
     run = runs_of(["A1"], {"A": fitted}, [3], quick=True)[1]
 
     assert measure(run) == measure(run)
 
 
-def _ran(values: Dict[str, Values]) -> List[Run]:
+def _ran(values: Dict[str, Values]) -> List[PlacementRun]:
     own = {case.name: case for case in cases("A1", {"A": osd_a(50e-6)}, p.BASELINES, quick=True)}
-    return [Run(own[name], 0) for name in values]
+    return [PlacementRun(own[name], 0) for name in values]
 
 
 def test_a_missed_ordering_and_a_large_error_are_misses() -> None:

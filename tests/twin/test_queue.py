@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from plain_dmclock import PlainDmClock
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.twin.queue import DmClockQueue, Later, Served
+from ceph_tuner.twin.queue import DmClockQueue, Later, ServedRequest
 from ceph_tuner.twin.replay import replay
 
 TRACES = sorted((Path(__file__).parent.parent / "data" / "dmclock").glob("*.jsonl.gz"))
@@ -73,8 +73,8 @@ def test_a_due_reservation_goes_before_a_larger_weight() -> None:
     queue = queue_with((0, 100, 0), (1000, 1, 0))
     queue.add(0.0, 1, 0, 10)
     queue.add(0.0, 2, 1, 10)
-    assert queue.pull(0.5) == Served(2, 1, "reservation")
-    assert queue.pull(0.5) == Served(1, 0, "weight")
+    assert queue.pull(0.5) == ServedRequest(2, 1, "reservation")
+    assert queue.pull(0.5) == ServedRequest(1, 0, "weight")
     assert queue.pull(0.5) is None
 
 
@@ -82,9 +82,9 @@ def test_a_limit_holds_a_class_back_on_an_idle_server() -> None:
     queue = queue_with((0, 1, 100))
     queue.add(1000.0, 1, 0, 50)
     queue.add(1000.0, 2, 0, 50)
-    assert queue.pull(1000.0) == Served(1, 0, "weight")
+    assert queue.pull(1000.0) == ServedRequest(1, 0, "weight")
     assert queue.pull(1000.1) == Later(1000.5)
-    assert queue.pull(1000.5) == Served(2, 0, "weight")
+    assert queue.pull(1000.5) == ServedRequest(2, 0, "weight")
 
 
 def test_an_old_class_is_forgotten_and_an_idle_one_starts_level_with_the_others() -> None:
@@ -96,7 +96,7 @@ def test_an_old_class_is_forgotten_and_an_idle_one_starts_level_with_the_others(
         queue.pull(minute * 60.0)
         queue.clean(minute * 60.0)
     queue.add(700.0, 99, 0, 5)
-    assert queue.pull(700.0) == Served(99, 0, "weight")
+    assert queue.pull(700.0) == ServedRequest(99, 0, "weight")
     assert len(queue) == 0
 
 
@@ -114,7 +114,7 @@ def test_every_request_leaves_once_and_in_its_class_s_order(requests: list) -> N
             assert answer.future > now
             now = answer.future
         else:
-            assert isinstance(answer, Served)
+            assert isinstance(answer, ServedRequest)
             served.append(answer)
     assert sorted(answer.id for answer in served) == list(range(len(requests)))
     for class_id in range(3):
@@ -157,6 +157,6 @@ def test_a_reservation_that_comes_while_a_class_waits_counts_from_its_next_empty
         queue.add(1000.0, number, 0, 1e5)
     queue.set_class(0, 1e6, 1, 0.0)
     phases = [queue.pull(1000.0 + number) for number in range(3)]
-    assert [answer.phase for answer in phases if isinstance(answer, Served)] == ["weight"] * 3
+    assert [answer.phase for answer in phases if isinstance(answer, ServedRequest)] == ["weight"] * 3
     queue.add(1010.0, 3, 0, 1e5)
-    assert queue.pull(1010.0) == Served(3, 0, "reservation")
+    assert queue.pull(1010.0) == ServedRequest(3, 0, "reservation")

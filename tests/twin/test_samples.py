@@ -4,8 +4,8 @@ import pytest
 
 from ceph_tuner.core.measure.sample import Sample, window_of
 from ceph_tuner.twin.model import MIB, ClientStream, ClusterModel, Pool, RecoveryWork, ScrubWork, SnaptrimWork
-from ceph_tuner.twin.observations import Run, simulated
-from ceph_tuner.twin.prediction import Job, predict
+from ceph_tuner.twin.observations import SimulatedRun, simulated
+from ceph_tuner.twin.prediction import PredictionRun, predict
 from ceph_tuner.twin.samples import look, looks_while_it_lasts, sample_between
 from ceph_tuner.twin.simulation import Simulation
 from twins import small_model
@@ -79,12 +79,12 @@ def test_how_quick_work_is_does_not_depend_on_how_long_one_looks_after_it_is_don
     slow = {"osd_recovery_max_chunk": 65536}
 
     def rate(settings: dict[str, int], settle: float, seconds: float) -> float:
-        return float(simulated(Run(quick, settings, seconds, settle, 3, ("recovery.bytes_s",)))[0])
+        return float(simulated(SimulatedRun(quick, settings, seconds, settle, 3, ("recovery.bytes_s",)))[0])
 
     while_it_lasts = rate({}, 1.0, 2.0)
     assert rate({}, settle, 120.0) == pytest.approx(while_it_lasts, rel=0.25)
     assert rate({}, settle, 120.0) > 1.2 * rate(slow, settle, 120.0)
-    window = predict(Job(quick, {}, 120.0, settle, 3))
+    window = predict(PredictionRun(quick, {}, 120.0, settle, 3))
     assert window.measures["recovery.bytes_s"].mean == pytest.approx(while_it_lasts, rel=0.25)
 
 

@@ -16,7 +16,7 @@ import pytest
 from ceph_lab import windows_file
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.observations import Observation, Run, simulated
+from ceph_tuner.twin.observations import Observation, SimulatedRun, simulated
 from ceph_tuner.twin.parameters import with_values
 
 pytestmark = pytest.mark.usefixtures("kernel_compiled")
@@ -46,7 +46,9 @@ def beside_recovery(windows: windows_file.Windows, tight: bool) -> List[Observat
 
 def tail(model: ClusterModel, settings: Settings) -> float:
     """Clients' 95th percentile (ms) in a window like the lab's."""
-    return statistics.median(float(simulated(Run(model, settings, 25.0, 5.0, seed, (TAIL,)))[0]) for seed in range(6))
+    return statistics.median(
+        float(simulated(SimulatedRun(model, settings, 25.0, 5.0, seed, (TAIL,)))[0]) for seed in range(6)
+    )
 
 
 def test_tails_under_a_tight_limit_rise_over_those_in_force_as_measured(

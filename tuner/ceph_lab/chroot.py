@@ -54,7 +54,7 @@ Acquire::Retries "3";
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TreeRecipe:
     """How one release's tree is made. What changes here makes a new tree, beside the old one."""
 
     release: str
@@ -72,14 +72,14 @@ class Recipe:
 
 
 _RECIPES = {
-    "tentacle": Recipe("tentacle", "forky"),
+    "tentacle": TreeRecipe("tentacle", "forky"),
     # bcrypt 4 is built with PyO3, which refuses the sub-interpreters that ceph-mgr has before 20.2.2:
     # every module fails with "PyO3 modules do not yet support subinterpreters". 3.2.2 is the last one in C.
-    "reef": Recipe("reef", "trixie", bcrypt="3.2.2"),
+    "reef": TreeRecipe("reef", "trixie", bcrypt="3.2.2"),
 }
 
 
-def recipe_for(release: str, mirror: str = MIRROR) -> Recipe:
+def recipe_for(release: str, mirror: str = MIRROR) -> TreeRecipe:
     """The recipe of a release, with another mirror of Debian where one is given."""
     if mirror and not mirror.startswith(("http://", "https://", "file:///")):
         raise InputError("--mirror", repr(mirror), "the address of a Debian mirror (https://…/debian)")
@@ -105,7 +105,7 @@ def check_host(os_release: Path = Path("/etc/os-release")) -> None:
         raise InputError("ceph-tuner lab", values.get("ID", "an unknown system"), "Debian or Ubuntu")
 
 
-def ensure_chroot(recipe: Recipe, marks: Mapping[str, str], report: Report) -> Path:
+def ensure_chroot(recipe: TreeRecipe, marks: Mapping[str, str], report: Report) -> Path:
     """The finished tree's path; built now where it is not there yet. Two builds of the same wait for each other."""
     chroots = chroots_directory()
     finished = chroots / recipe.name
@@ -132,11 +132,11 @@ def discard_unfinished(report: Report) -> None:
                 _discard(recipe)
 
 
-def _unfinished(recipe: Recipe) -> Path:
+def _unfinished(recipe: TreeRecipe) -> Path:
     return chroots_directory() / f".{recipe.name}.unfinished"
 
 
-def _lock(recipe: Recipe) -> Path:
+def _lock(recipe: TreeRecipe) -> Path:
     return chroots_directory() / f".{recipe.name}.lock"
 
 
@@ -148,7 +148,7 @@ def _complete(tree: Path) -> bool:
     return _manifest(tree).is_file()
 
 
-def _busy(recipe: Recipe) -> bool:
+def _busy(recipe: TreeRecipe) -> bool:
     if not _lock(recipe).exists():
         return False
     try:
@@ -158,14 +158,14 @@ def _busy(recipe: Recipe) -> bool:
         return True
 
 
-def _discard(recipe: Recipe) -> None:
+def _discard(recipe: TreeRecipe) -> None:
     unfinished = _unfinished(recipe)
     # whoever was killed may have left debootstrap or apt behind, still writing
     kill_all(unfinished, BUILD_MARK)
     remove_tree(unfinished)
 
 
-def _build(recipe: Recipe, finished: Path, marks: Mapping[str, str], report: Report) -> None:
+def _build(recipe: TreeRecipe, finished: Path, marks: Mapping[str, str], report: Report) -> None:
     began = time.monotonic()
     tree = _unfinished(recipe)
     free = shutil.disk_usage(chroots_directory()).free
@@ -200,7 +200,7 @@ def _build(recipe: Recipe, finished: Path, marks: Mapping[str, str], report: Rep
     report(f"{recipe.name} is built ({time.monotonic() - began:.0f} s)")
 
 
-def _configure(recipe: Recipe, tree: Path) -> None:
+def _configure(recipe: TreeRecipe, tree: Path) -> None:
     (tree / "etc/apt/apt.conf.d/80ceph-tuner").write_text(_APT + host_proxies(), encoding="utf-8")
     if recipe.mirror:
         (tree / "etc/apt/sources.list").write_text(f"deb {recipe.mirror} {recipe.suite} main\n", encoding="utf-8")

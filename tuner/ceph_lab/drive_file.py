@@ -64,7 +64,7 @@ def read(path: Union[str, Path]) -> Tuple[str, DriveSet]:
         raise InputError(document.place(*keys), error.found, error.expected) from None
 
 
-def _plain(document: yaml_document.Document, part: str) -> Mapping[str, Any]:
+def _plain(document: yaml_document.YamlDocument, part: str) -> Mapping[str, Any]:
     """Rates may have units."""
     found: Dict[str, Any] = {}
     for name, value in document.data[part].items():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ceph_lab.loads import LabUnderLoad
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_tuner.core.errors import NotQuiet
 
 BUSY_STATES = {
@@ -56,7 +56,7 @@ class Quiet:
 
 
 @dataclass(frozen=True)
-class Look:
+class LabLook:
     """One look at the lab: PG states, bytes in use, and PGs being deleted, at a time in seconds."""
 
     at: float
@@ -66,7 +66,7 @@ class Look:
     silent_pgs: int = 0
 
 
-def busy(before: Look, now: Look, flags: Sequence[str]) -> Dict[str, str]:
+def busy(before: LabLook, now: LabLook, flags: Sequence[str]) -> Dict[str, str]:
     """What is going on: a stable key, and words for people."""
     held = {state for flag in flags for state in HELD_BY.get(flag, ())}
     found: Dict[str, str] = {}
@@ -88,7 +88,7 @@ def busy(before: Look, now: Look, flags: Sequence[str]) -> Dict[str, str]:
 
 def wait_until_quiet(
     lab: LabUnderLoad,
-    session: Session,
+    session: LabSession,
     timeout: float = 300.0,
     tell: Callable[[str], None] = lambda line: None,
     now: Callable[[], float] = time.monotonic,
@@ -117,18 +117,18 @@ def wait_until_quiet(
             raise NotQuiet(f"lab {lab.name!r} is not quiet after {timeout:.0f} s: {', '.join(going_on.values())}")
 
 
-def compact(lab: LabUnderLoad, session: Session) -> None:
+def compact(lab: LabUnderLoad, session: LabSession) -> None:
     """What was written leaves RocksDB work to do: done now, so that every window begins with the same."""
     for osd in _up(session, lab):
         session.osd(osd, "compact")
 
 
-def look(lab: LabUnderLoad, session: Session, now: Callable[[], float] = time.monotonic) -> Look:
+def look(lab: LabUnderLoad, session: LabSession, now: Callable[[], float] = time.monotonic) -> LabLook:
     """Ask every PG's primary and every OSD."""
     pgids = _pgids(session.mon("osd dump"))
     pgs = session.pgs(pgids)
     counters = [session.osd(osd, "perf dump", logger="osd")["osd"] for osd in _up(session, lab)]
-    return Look(
+    return LabLook(
         now(),
         [str(pg["state"]) for pg in pgs],
         float(sum(entry["stat_bytes_used"] for entry in counters)),
@@ -141,10 +141,10 @@ def _pgids(osdmap: Mapping[str, Any]) -> List[str]:
     return [f"{pool['pool']}.{number:x}" for pool in osdmap["pools"] for number in range(pool["pg_num"])]
 
 
-def _up(session: Session, lab: LabUnderLoad) -> List[int]:
+def _up(session: LabSession, lab: LabUnderLoad) -> List[int]:
     up = {entry["osd"] for entry in session.mon("osd dump")["osds"] if entry["up"]}
     return [osd for osd in lab.osds if osd in up]
 
 
-def _flags(session: Session) -> List[str]:
+def _flags(session: LabSession) -> List[str]:
     return list(session.mon("osd dump")["flags_set"])

@@ -20,7 +20,7 @@ from ceph_lab.loads.layout import PoolLayout, layout_of
 from ceph_lab.loads.pools import Tell
 from ceph_lab.loads.recovery import RecoveryLoad
 from ceph_lab.loads.scrub import ScrubLoad
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_lab.loads.snaptrim import SnaptrimLoad
 from ceph_tuner.core.errors import InputError
 
@@ -41,7 +41,7 @@ class Bench:
     """What a recipe is made with."""
 
     lab: LabUnderLoad
-    session: Session
+    session: LabSession
     tell: Tell
 
     def layout(self, options: Options, replicas: int) -> PoolLayout:
@@ -62,14 +62,14 @@ class Bench:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ScenarioRecipe:
     """One line for people, the options with their defaults, and how to make the loads."""
 
     meaning: str
     options: Options
     make: Callable[[Bench, Options], List[Load]]
 
-    def loads(self, lab: LabUnderLoad, session: Session, tell: Tell, options: Options) -> List[Load]:
+    def loads(self, lab: LabUnderLoad, session: LabSession, tell: Tell, options: Options) -> List[Load]:
         """Raises InputError for an option's value that makes no sense."""
         for name, value in options.items():
             default = self.options[name]
@@ -156,39 +156,39 @@ _SCRUB: Dict[str, Any] = {"scrub_objects": 4800, "scrub_object_bytes": MIB // 4,
 _CLONES: Dict[str, Any] = {"clones": 80_000 // SLOWNESS, "clone_bytes": MIB // 4, **_SECONDS}
 """One clone of each of so many objects, and more of them where trimming would not last for the seconds."""
 
-RECIPES: Dict[str, Recipe] = {
-    "client": Recipe("clients alone: the baseline", _OPEN, lambda bench, options: [_client(bench, options)]),
-    "client-recovery": Recipe(
+RECIPES: Dict[str, ScenarioRecipe] = {
+    "client": ScenarioRecipe("clients alone: the baseline", _OPEN, lambda bench, options: [_client(bench, options)]),
+    "client-recovery": ScenarioRecipe(
         "clients offering a rate, while degraded objects are recovered",
         {**_OPEN, "object_bytes": MIB, **_SECONDS},
         lambda bench, options: [_client(bench, options), _recovery(bench, options)],
     ),
-    "client-backfill": Recipe(
+    "client-backfill": ScenarioRecipe(
         "clients offering a rate, while misplaced objects are backfilled",
         {**_OPEN, "object_bytes": MIB, "objects": 1200, **_SECONDS},
         lambda bench, options: [_client(bench, options), _backfill(bench, options)],
     ),
-    "client-scrub": Recipe(
+    "client-scrub": ScenarioRecipe(
         "clients offering a rate, while PGs are deep-scrubbed over and over",
         {**_OPEN, **_SCRUB},
         lambda bench, options: [_client(bench, options), _scrub(bench, options)],
     ),
-    "client-snaptrim": Recipe(
+    "client-snaptrim": ScenarioRecipe(
         "clients offering a rate, while clones are trimmed",
         {**_OPEN, **_CLONES},
         lambda bench, options: [_client(bench, options), _snaptrim(bench, options)],
     ),
-    "client-snaptrim-recovery": Recipe(
+    "client-snaptrim-recovery": ScenarioRecipe(
         "clients offering a rate, while clones are trimmed and degraded objects are recovered",
         {**_OPEN, **_CLONES, "object_bytes": MIB, **_SECONDS},
         lambda bench, options: [_client(bench, options), _snaptrim(bench, options), _recovery(bench, options)],
     ),
-    "a1": Recipe(
+    "a1": ScenarioRecipe(
         "published run A1: clients with a full queue, and snaptrim of 80 000 clones (scaled)",
         {**_CLOSED, **_CLONES},
         lambda bench, options: [_client(bench, options), _snaptrim(bench, options)],
     ),
-    "a2": Recipe(
+    "a2": ScenarioRecipe(
         "published run A2: as A1 with 70 000 clones, and backfill of 18 000 misplaced objects of 4 MiB (scaled)",
         {
             **_CLOSED,
@@ -199,12 +199,12 @@ RECIPES: Dict[str, Recipe] = {
         },
         lambda bench, options: [_client(bench, options), _backfill(bench, options), _snaptrim(bench, options)],
     ),
-    "b1": Recipe(
+    "b1": ScenarioRecipe(
         "published run B1: clients with a full queue, and deep scrub of many objects of 32 KiB (scaled)",
         {**_CLOSED, **_SCRUB, "scrub_objects": 6000, "scrub_object_bytes": MIB // 32},
         lambda bench, options: [_client(bench, options), _scrub(bench, options)],
     ),
-    "b4": Recipe(
+    "b4": ScenarioRecipe(
         "published run B4: clients with a full queue, deep scrub and recovery of objects of 4 MiB (scaled)",
         {
             **_CLOSED,
@@ -216,7 +216,7 @@ RECIPES: Dict[str, Recipe] = {
         },
         lambda bench, options: [_client(bench, options), _scrub(bench, options), _recovery(bench, options)],
     ),
-    "mixed": Recipe(
+    "mixed": ScenarioRecipe(
         "clients offering a rate, with recovery, deep scrub and snaptrim at once",
         # fewer objects to scrub, so that the default OSD has room for all four
         {**_OPEN, **_SCRUB, "scrub_objects": 1200, **_CLONES, "object_bytes": MIB, **_SECONDS},

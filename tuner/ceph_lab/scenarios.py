@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ceph_lab.loads import LabUnderLoad, Load, LoadResult, Progress
+from ceph_lab.loads import LabUnderLoad, Load, LoadProgress, LoadResult
 from ceph_lab.loads.backfill import BackfillLoad
 from ceph_lab.loads.client import ClientLoad
 from ceph_lab.loads.client_work import ClientWork
@@ -23,7 +23,7 @@ from ceph_lab.loads.pools import Tell, remove_pools, silent
 from ceph_lab.loads.recovery import RecoveryLoad
 from ceph_lab.loads.room import check_room, make_room
 from ceph_lab.loads.scrub import ScrubLoad
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_lab.loads.snaptrim import SnaptrimLoad
 from ceph_lab.quiet import Quiet, compact, wait_until_quiet
 from ceph_lab.recipes import RECIPES
@@ -45,7 +45,7 @@ LIVE_S = 5.0
 LEAST_SHARE = 0.4
 """When the work runs out before this share of a window, what is left says too little."""
 
-OnProgress = Callable[[float, Mapping[str, Progress]], None]
+OnProgress = Callable[[float, Mapping[str, LoadProgress]], None]
 """Takes the share of the window that is over, and each load's progress."""
 
 
@@ -61,7 +61,7 @@ class Scenario:
     """Loads that run at the same time."""
 
     def __init__(
-        self, name: str, lab: LabUnderLoad, loads: Sequence[Load], session: Session, tell: Tell = silent
+        self, name: str, lab: LabUnderLoad, loads: Sequence[Load], session: LabSession, tell: Tell = silent
     ) -> None:
         self.name = name
         self.lab = lab
@@ -170,7 +170,7 @@ class Scenario:
         notes = (note for result in self.results for note in result.notes)
         return tuple(dict.fromkeys([*self._remarks, *notes]))
 
-    def progress(self) -> Dict[str, Progress]:
+    def progress(self) -> Dict[str, LoadProgress]:
         """Of each load, by name."""
         return {load.name: load.progress() for load in self.loads}
 
@@ -251,13 +251,13 @@ def scenario(name: str, lab: LabUnderLoad, tell: Tell = silent, **options: Any) 
     if unknown:
         known = ", ".join(recipe.options)
         raise InputError(f"scenario {name}", f"the option {', '.join(unknown)}", f"some of {known}")
-    session = Session(lab)
+    session = LabSession(lab)
     return Scenario(name, lab, recipe.loads(lab, session, tell, {**recipe.options, **options}), session, tell)
 
 
 def clean(lab: LabUnderLoad) -> None:
     """Remove the pools and flags of every kind of load, whoever left them behind."""
-    with Session(lab) as session:
+    with LabSession(lab) as session:
         loads: List[Load] = [
             ClientLoad(lab, session, ClientWork()),
             ScrubLoad(lab, session),

@@ -52,7 +52,7 @@ class LabUnderLoad(Protocol):
 
 
 @dataclass(frozen=True)
-class Progress:
+class LoadProgress:
     """Work done since `start`, and work left; None where a load has no end."""
 
     done_objects: float
@@ -112,7 +112,7 @@ class Load(Protocol):
     def observe(self) -> None:
         """Read the counters and keep the work going; to be called about once a second from start to stop."""
 
-    def progress(self) -> Progress:
+    def progress(self) -> LoadProgress:
         """As of the last observation."""
 
     def idle_since(self) -> Optional[float]:

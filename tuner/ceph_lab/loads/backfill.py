@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any, ClassVar, Dict, List, Optional
 
 from ceph_lab.loads import LabUnderLoad
-from ceph_lab.loads.background import BackgroundLoad, Reading, wait_for
+from ceph_lab.loads.background import BackgroundLoad, WorkReading, wait_for
 from ceph_lab.loads.drive_speed import slowest_drive
 from ceph_lab.loads.layout import PoolLayout, layout_of
 from ceph_lab.loads.pools import LoadPool, Tell, silent, total, write_in_batches
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_tuner.core.ceph.uninterrupted import uninterrupted
 from ceph_tuner.core.errors import LoadFailed
 
@@ -39,7 +39,7 @@ class BackfillLoad(BackgroundLoad):
     def __init__(
         self,
         lab: LabUnderLoad,
-        session: Session,
+        session: LabSession,
         objects: int = 900,
         object_bytes: int = 1 << 20,
         tell: Tell = silent,
@@ -82,11 +82,11 @@ class BackfillLoad(BackgroundLoad):
         drive = slowest_drive(self.session, self.osds)
         return self.objects / drive.moved_objects_s(self.pool.layout, self.object_bytes)
 
-    def read(self) -> Reading:
+    def read(self) -> WorkReading:
         """From the primaries' statistics."""
         pgs = self.pool.pgs()
         counters = {"objects": total(pgs, "num_objects_recovered"), "bytes": total(pgs, "num_bytes_recovered")}
-        return Reading(counters, self._misplaced(pgs))
+        return WorkReading(counters, self._misplaced(pgs))
 
     def release(self) -> None:
         """Clear nobackfill."""

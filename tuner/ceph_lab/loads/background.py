@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, List, Mapping, Optional, Tuple
 
-from ceph_lab.loads import LoadResult, Progress
+from ceph_lab.loads import LoadProgress, LoadResult
 from ceph_lab.loads.pools import Flags, LoadPool, Tell, silent, total, write_in_batches
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_lab.loads.trace import Trace
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, LoadFailed, TunerError
 from ceph_tuner.core.measure.sample import Measure
@@ -19,7 +19,7 @@ NEARLY_DONE = 0.03
 
 
 @dataclass(frozen=True)
-class Reading:
+class WorkReading:
     """Counters that only grow, and the work left (None where there is no end)."""
 
     counters: Dict[str, float]
@@ -36,7 +36,7 @@ class BackgroundLoad(ABC):
     held_by: ClassVar[Tuple[str, ...]] = ()
     """Cluster flags under which the work waits; the last one is what `start` clears."""
 
-    def __init__(self, session: Session, pool: LoadPool, object_bytes: int, tell: Tell = silent) -> None:
+    def __init__(self, session: LabSession, pool: LoadPool, object_bytes: int, tell: Tell = silent) -> None:
         self.session = session
         self.pool = pool
         self.pools = (pool,)
@@ -70,7 +70,7 @@ class BackgroundLoad(ABC):
         """Bring the cluster to where `start` begins the work at once."""
 
     @abstractmethod
-    def read(self) -> Reading:
+    def read(self) -> WorkReading:
         """The counters now."""
 
     @abstractmethod
@@ -118,11 +118,11 @@ class BackgroundLoad(ABC):
         write_in_batches(self.pool, names, self.object_bytes, self.tell)
         return names
 
-    def progress(self) -> Progress:
+    def progress(self) -> LoadProgress:
         """As of the last observation."""
         done, left = self._trace.total("objects"), self._left
         left_bytes = None if left is None else left * self.object_bytes
-        return Progress(done, self._trace.total("bytes"), left, left_bytes)
+        return LoadProgress(done, self._trace.total("bytes"), left, left_bytes)
 
     def idle_since(self) -> Optional[float]:
         """When the work ran out."""

@@ -12,12 +12,12 @@ import subprocess
 import time
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from ceph_lab.loads import LabUnderLoad, LoadResult, Progress
+from ceph_lab.loads import LabUnderLoad, LoadProgress, LoadResult
 from ceph_lab.loads.client_process import ClientProcess, Fio, OpenLoop, popen
 from ceph_lab.loads.client_work import FIO, IMAGE, ClientWork, fio_engine
 from ceph_lab.loads.layout import PoolLayout, layout_of
 from ceph_lab.loads.pools import LoadPool, Tell, silent
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_lab.loads.trace import batches, measure_of
 from ceph_tuner.core.errors import CommandFailed, LoadFailed
 from ceph_tuner.core.measure.sample import Measure
@@ -37,7 +37,7 @@ class ClientLoad:
     def __init__(
         self,
         lab: LabUnderLoad,
-        session: Session,
+        session: LabSession,
         work: ClientWork,
         tell: Tell = silent,
         layout: Optional[PoolLayout] = None,
@@ -113,10 +113,10 @@ class ClientLoad:
         if self._process is not None:
             self._process.check()
 
-    def progress(self) -> Progress:
+    def progress(self) -> LoadProgress:
         """Operations and bytes; clients never end."""
         count = self._process.answered() if self._process is not None else 0
-        return Progress(float(count), float(count * self.work.block_bytes), None, None)
+        return LoadProgress(float(count), float(count * self.work.block_bytes), None, None)
 
     def idle_since(self) -> Optional[float]:
         """Never."""

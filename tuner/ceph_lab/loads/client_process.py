@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Deque, Dict, List, Optional, Sequence
 
 from ceph_lab.loads import LabUnderLoad
-from ceph_lab.loads.latency import Interval, Latencies, Snapshot, interval_between, snapshot_of
+from ceph_lab.loads.latency import Latencies, LatencyInterval, Snapshot, interval_between, snapshot_of
 from ceph_tuner.core.errors import LoadFailed
 
 READY_S = 30.0
@@ -51,11 +51,11 @@ class ClientProcess(ABC):
         """Take one line of its output, in a thread of its own."""
 
     @abstractmethod
-    def interval(self, start: float, end: float) -> Optional[Interval]:
+    def interval(self, start: float, end: float) -> Optional[LatencyInterval]:
         """What was answered in that stretch of time; None where it was not seen."""
 
     @abstractmethod
-    def whole(self) -> Optional[Interval]:
+    def whole(self) -> Optional[LatencyInterval]:
         """All that is remembered."""
 
     @abstractmethod
@@ -146,11 +146,11 @@ class Fio(ClientProcess):
                 self._snapshots.append(snapshot_of(json.loads("".join(self._lines))))
             self._lines = []
 
-    def interval(self, start: float, end: float) -> Optional[Interval]:
+    def interval(self, start: float, end: float) -> Optional[LatencyInterval]:
         """Between the prints nearest to the borders."""
         return interval_between(list(self._snapshots), start, end)
 
-    def whole(self) -> Optional[Interval]:
+    def whole(self) -> Optional[LatencyInterval]:
         """From the first print that is remembered to the last."""
         prints = list(self._snapshots)
         return interval_between(prints, prints[0].at, prints[-1].at) if prints else None
@@ -220,7 +220,7 @@ class OpenLoop(ClientProcess):
         except (ValueError, KeyError, TypeError):
             self.complain(line)
 
-    def interval(self, start: float, end: float) -> Optional[Interval]:
+    def interval(self, start: float, end: float) -> Optional[LatencyInterval]:
         """Exactly what was answered between the borders; waits for the print that holds the last answer."""
         with self._changed:
             if self._began is None:
@@ -238,7 +238,7 @@ class OpenLoop(ClientProcess):
                 return None
             return self._between(max(first, 0), min(behind, self._until))
 
-    def whole(self) -> Optional[Interval]:
+    def whole(self) -> Optional[LatencyInterval]:
         """All answers that are remembered."""
         with self._changed:
             return self._between(self._forgotten or 0, self._until) if self._until > 0 else None
@@ -282,12 +282,12 @@ class OpenLoop(ClientProcess):
         for values in (self._at_us, self._latency_us, self._reads):
             del values[:first]
 
-    def _between(self, first: int, behind: int) -> Interval:
+    def _between(self, first: int, behind: int) -> LatencyInterval:
         low, high = bisect_left(self._at_us, first), bisect_left(self._at_us, behind)
         latencies, reads = self._latency_us[low:high], self._reads[low:high]
         kinds = [[1000 * latency for latency, read in zip(latencies, reads) if read == kind] for kind in (1, 0)]
         read, write = (Latencies(len(kind), sum(kind) / 1e6, dict(Counter(kind))) for kind in kinds)
-        return Interval(max(behind - first, 1) / 1e6, read, write)
+        return LatencyInterval(max(behind - first, 1) / 1e6, read, write)
 
 
 def popen(lab: LabUnderLoad, command: Sequence[str]) -> subprocess.Popen[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Sequence
 
 from ceph_lab.loads.layout import PoolLayout
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 
 TRIMMED_PER_IO = 0.8
 """Clones that an OSD without a limit trims for each write that its drive can do a second; 0.57 was measured."""
@@ -34,13 +34,13 @@ def objects_for(seconds: float, objects_s: float) -> int:
     return max(32, math.ceil(seconds * objects_s))
 
 
-def slowest_drive(session: Session, osds: Sequence[int]) -> DriveSpeed:
+def slowest_drive(session: LabSession, osds: Sequence[int]) -> DriveSpeed:
     """Of these OSDs."""
     drives = [_drive(session, osd) for osd in osds]
     return DriveSpeed(min(drive.bandwidth_bytes_s for drive in drives), min(drive.iops for drive in drives))
 
 
-def _drive(session: Session, osd: int) -> DriveSpeed:
+def _drive(session: LabSession, osd: int) -> DriveSpeed:
     # an OSD goes by what its drive says, whatever class an operator has given it
     kind = "hdd" if str(session.mon("osd metadata", id=osd).get("rotational")) == "1" else "ssd"
     bandwidth, iops = (

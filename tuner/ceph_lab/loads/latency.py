@@ -84,7 +84,7 @@ def snapshot_of(document: Mapping[str, Any]) -> Snapshot:
 
 
 @dataclass(frozen=True)
-class Interval:
+class LatencyInterval:
     """What was answered in so many seconds."""
 
     seconds: float
@@ -106,7 +106,7 @@ class Interval:
         return found
 
 
-def interval_between(snapshots: Sequence[Snapshot], start: float, end: float) -> Optional[Interval]:
+def interval_between(snapshots: Sequence[Snapshot], start: float, end: float) -> Optional[LatencyInterval]:
     """Between the prints nearest to start and end; None where there is nothing between them."""
     if not snapshots:
         return None
@@ -115,7 +115,7 @@ def interval_between(snapshots: Sequence[Snapshot], start: float, end: float) ->
     # prints come once a second: without one near both borders this is another stretch of time
     if last.at <= first.at or abs(first.at - start) > 2 or abs(last.at - end) > 2:
         return None
-    return Interval(last.at - first.at, last.read.since(first.read), last.write.since(first.write))
+    return LatencyInterval(last.at - first.at, last.read.since(first.read), last.write.since(first.write))
 
 
 def _latencies(section: Mapping[str, Any]) -> Latencies:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence
 
 from ceph_lab.loads.layout import PoolLayout, creation
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_tuner.core.errors import CommandFailed, LoadFailed, TunerError
 
 PREFIX = "load-"
@@ -24,7 +24,7 @@ def silent(_: str) -> None:
 class LoadPool:
     """A pool named `load-NAME-LAYOUT`, so that pools of several layouts stand side by side."""
 
-    def __init__(self, session: Session, name: str, layout: PoolLayout, osds: Sequence[int]) -> None:
+    def __init__(self, session: LabSession, name: str, layout: PoolLayout, osds: Sequence[int]) -> None:
         self.session = session
         self.osds = osds
         self.name = f"{PREFIX}{name}-{layout.name}"
@@ -128,7 +128,7 @@ def total(pgs: List[Dict[str, Any]], key: str) -> float:
     return float(sum(pg["stats"]["stat_sum"].get(key, 0) for pg in pgs))
 
 
-def remove_pool(session: Session, name: str) -> None:
+def remove_pool(session: LabSession, name: str) -> None:
     """Delete a load's pool, with the rule and the profile that an erasure-coded one has of its own name."""
     session.mon("osd pool delete", pool=name, pool2=name, yes_i_really_really_mean_it=True)
     # neither is there for a replicated pool
@@ -136,7 +136,7 @@ def remove_pool(session: Session, name: str) -> None:
     ignore_refusal(lambda: session.mon("osd erasure-code-profile rm", name=name))
 
 
-def remove_pools(session: Session, keep: Collection[str] = ()) -> List[str]:
+def remove_pools(session: LabSession, keep: Collection[str] = ()) -> List[str]:
     """Delete the pools of every load and layout, whoever left them behind, and the rules of their classes.
 
     Gives the pools' names. Of those to `keep` the rules stay, too: Ceph refuses to delete a rule that is in use.
@@ -154,7 +154,7 @@ def remove_pools(session: Session, keep: Collection[str] = ()) -> List[str]:
 class Flags:
     """Cluster flags (`norecover`) that a load sets for a while; what was set before stays set."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: LabSession) -> None:
         self._session = session
         self._ours: List[str] = []
         self._taken: List[str] = []

@@ -12,11 +12,11 @@ import math
 from typing import ClassVar, Dict, List, Optional
 
 from ceph_lab.loads import LabUnderLoad
-from ceph_lab.loads.background import BackgroundLoad, Reading, wait_for
+from ceph_lab.loads.background import BackgroundLoad, WorkReading, wait_for
 from ceph_lab.loads.drive_speed import slowest_drive
 from ceph_lab.loads.layout import PoolLayout, layout_of
 from ceph_lab.loads.pools import LoadPool, Tell, silent, total, write_in_batches
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_tuner.core.errors import LoadFailed
 
 REPLICAS = 2
@@ -39,7 +39,7 @@ class RecoveryLoad(BackgroundLoad):
     def __init__(
         self,
         lab: LabUnderLoad,
-        session: Session,
+        session: LabSession,
         objects: int = 900,
         object_bytes: int = 1 << 20,
         osd: Optional[int] = None,
@@ -120,11 +120,11 @@ class RecoveryLoad(BackgroundLoad):
         drive = slowest_drive(self.session, self.osds)
         return self.objects / drive.moved_objects_s(self.pool.layout, self.object_bytes)
 
-    def read(self) -> Reading:
+    def read(self) -> WorkReading:
         """From the primaries' statistics."""
         pgs = self.pool.pgs()
         counters = {"objects": total(pgs, "num_objects_recovered"), "bytes": total(pgs, "num_bytes_recovered")}
-        return Reading(counters, total(pgs, "num_objects_degraded"))
+        return WorkReading(counters, total(pgs, "num_objects_degraded"))
 
     def release(self) -> None:
         """Clear norecover, also one that an operator had set: `halt` sets that one again."""

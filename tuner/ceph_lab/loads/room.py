@@ -7,14 +7,14 @@ from typing import Dict, Sequence, Tuple
 
 from ceph_lab.loads import Load
 from ceph_lab.loads.pools import Tell, remove_pools
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_tuner.core.errors import LoadFailed
 
 NEARLY_FULL = 0.85
 """Share of an OSD up to which it may be filled: from there on Ceph warns, and a trial is ended for it."""
 
 
-def make_room(session: Session, loads: Sequence[Load], tell: Tell) -> bool:
+def make_room(session: LabSession, loads: Sequence[Load], tell: Tell) -> bool:
     """Delete the pools of other loads where these would not fit beside them; give whether they would not have."""
     if not _short(session, loads):
         return False
@@ -24,7 +24,7 @@ def make_room(session: Session, loads: Sequence[Load], tell: Tell) -> bool:
     return True
 
 
-def check_room(session: Session, loads: Sequence[Load]) -> None:
+def check_room(session: LabSession, loads: Sequence[Load]) -> None:
     """Raises LoadFailed where the loads would fill an OSD. Nothing has been written for them then."""
     for osd, (missing, free) in _short(session, loads).items():
         raise LoadFailed(
@@ -34,7 +34,7 @@ def check_room(session: Session, loads: Sequence[Load]) -> None:
         )
 
 
-def _short(session: Session, loads: Sequence[Load]) -> Dict[int, Tuple[float, float]]:
+def _short(session: LabSession, loads: Sequence[Load]) -> Dict[int, Tuple[float, float]]:
     """OSD -> bytes that are still to be written to it, and bytes that it may take; of those where they do not fit."""
     missing: Counter[int] = Counter()
     for load in loads:

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any, ClassVar, Dict, List, Optional
 
 from ceph_lab.loads import LabUnderLoad
-from ceph_lab.loads.background import BackgroundLoad, Reading, wait_for
+from ceph_lab.loads.background import BackgroundLoad, WorkReading, wait_for
 from ceph_lab.loads.layout import PoolLayout, layout_of
 from ceph_lab.loads.pools import LoadPool, Tell, ignore_refusal, silent
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 from ceph_tuner.core.errors import CommandFailed, LoadFailed
 
 REPLICAS = 3
@@ -43,7 +43,7 @@ class ScrubLoad(BackgroundLoad):
     def __init__(
         self,
         lab: LabUnderLoad,
-        session: Session,
+        session: LabSession,
         kind: str = "periodic",
         objects: int = 1200,
         object_bytes: int = 1 << 20,
@@ -79,7 +79,7 @@ class ScrubLoad(BackgroundLoad):
         self._finished, self._most, self._stamps, self._old, self._turn = 0.0, 0.0, {}, {}, 0
         super().start()
 
-    def read(self) -> Reading:
+    def read(self) -> WorkReading:
         """PGs that finished count whole, the running ones by `objects_scrubbed`; a finished PG is scheduled again."""
         running, finished = 0.0, []
         for pg in self.pool.pgs():
@@ -100,7 +100,7 @@ class ScrubLoad(BackgroundLoad):
             self._schedule(finished)
         # a PG that the last reading saw halfway may be between two states now
         self._most = max(self._most, self._finished + running)
-        return Reading({"objects": self._most, "bytes": self._bytes_read()}, None)
+        return WorkReading({"objects": self._most, "bytes": self._bytes_read()}, None)
 
     def release(self) -> None:
         """Allow scrubs, also where an operator forbade them (`halt` forbids them again), and schedule every PG."""

@@ -21,7 +21,7 @@ from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, LoadFailed
 _AGENT = Path(__file__).with_name("agent.py")
 
 
-class Session:
+class LabSession:
     """Asks monitors, the mgr, OSDs and PGs, and writes objects. A context manager."""
 
     def __init__(self, lab: LabUnderLoad, timeout: float = 60.0) -> None:
@@ -31,7 +31,7 @@ class Session:
         self._process: Optional[subprocess.Popen[bytes]] = None
         self._buffer = b""
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> LabSession:
         return self
 
     def __exit__(self, *_: object) -> None:

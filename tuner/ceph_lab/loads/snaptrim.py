@@ -12,11 +12,11 @@ import time
 from typing import ClassVar, Dict, List, Optional
 
 from ceph_lab.loads import LabUnderLoad
-from ceph_lab.loads.background import BackgroundLoad, Reading, wait_for
+from ceph_lab.loads.background import BackgroundLoad, WorkReading, wait_for
 from ceph_lab.loads.drive_speed import slowest_drive
 from ceph_lab.loads.layout import PoolLayout, layout_of
 from ceph_lab.loads.pools import LoadPool, Tell, silent, total, write_in_batches
-from ceph_lab.loads.session import Session
+from ceph_lab.loads.session import LabSession
 
 REPLICAS = 3
 PGS = 32
@@ -33,7 +33,7 @@ class SnaptrimLoad(BackgroundLoad):
     def __init__(
         self,
         lab: LabUnderLoad,
-        session: Session,
+        session: LabSession,
         objects: int = 2000,
         object_bytes: int = 1 << 18,
         overwritten_bytes: int = 1 << 12,
@@ -78,10 +78,10 @@ class SnaptrimLoad(BackgroundLoad):
         drive = slowest_drive(self.session, self.osds)
         return self.clones / drive.trimmed_clones_s(self.pool.layout, len(self.osds))
 
-    def read(self) -> Reading:
+    def read(self) -> WorkReading:
         """Clones that are gone, from the primaries' statistics: `objects_trimmed` starts again at each trim."""
         clones = self._clones()
-        return Reading({"objects": -clones, "bytes": -clones * self.object_bytes}, clones)
+        return WorkReading({"objects": -clones, "bytes": -clones * self.object_bytes}, clones)
 
     def release(self) -> None:
         """Clear nosnaptrim."""

@@ -76,7 +76,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Found:
+class QueryAnswer:
     """What a query found, and what the server warns of: such an answer may be a part of the whole."""
 
     series: Tuple[Series, ...]
@@ -123,19 +123,19 @@ class Prometheus:
         self._deadline = math.inf if deadline is None else deadline
         self._transport = Transport(name, "Prometheus server", "its address", clock, ca, verify, timeout)
 
-    def query(self, expression: str, at_s: float) -> Found:
+    def query(self, expression: str, at_s: float) -> QueryAnswer:
         """The values at a moment. Raises ClusterNotFound, ClusterTimeout, PermissionRefused, CommandFailed."""
         moment = Span.of(at_s, at_s, 1)
         return self._found("query", {"query": expression, "time": _seconds(moment.start)}, moment)
 
-    def samples(self, selector: str, at_s: float, over_s: float) -> Found:
+    def samples(self, selector: str, at_s: float, over_s: float) -> QueryAnswer:
         """The samples themselves of the series that a selector chooses, from `over_s` before a moment up to it."""
         span = Span.of(at_s - over_s, at_s, 0.001)
         return self._found(
             "query", {"query": f"{selector}[{duration(over_s)}]", "time": _seconds(span.end)}, span, steps=False
         )
 
-    def query_range(self, expression: str, span: Span, points: int = MOST_POINTS) -> Found:
+    def query_range(self, expression: str, span: Span, points: int = MOST_POINTS) -> QueryAnswer:
         """The values at every moment of a span, each once, asked for in pages. Raises as `query` does."""
         joined: Dict[Tuple[Tuple[str, str], ...], List[Point]] = {}
         warnings: Dict[str, None] = {}
@@ -144,13 +144,13 @@ class Prometheus:
             warnings.update(dict.fromkeys(found.warnings))
             for series in found.series:
                 joined.setdefault(tuple(sorted(series.labels.items())), []).extend(series.points)
-        return Found(tuple(Series(dict(labels), tuple(kept)) for labels, kept in joined.items()), tuple(warnings))
+        return QueryAnswer(tuple(Series(dict(labels), tuple(kept)) for labels, kept in joined.items()), tuple(warnings))
 
     def close(self) -> None:
         """End the connection."""
         self._transport.close()
 
-    def _page(self, expression: str, page: Span) -> Found:
+    def _page(self, expression: str, page: Span) -> QueryAnswer:
         parameters = {
             "query": expression,
             "start": _seconds(page.start),
@@ -164,10 +164,10 @@ class Prometheus:
                 raise
         return self.query_range(expression, page, (page.count + 1) // 2)
 
-    def _found(self, path: str, parameters: Mapping[str, str], span: Span, steps: bool = True) -> Found:
+    def _found(self, path: str, parameters: Mapping[str, str], span: Span, steps: bool = True) -> QueryAnswer:
         data, warnings = self._data(path, parameters)
         try:
-            return Found(tuple(_series(entry, span, steps) for entry in _entries(data)), warnings)
+            return QueryAnswer(tuple(_series(entry, span, steps) for entry in _entries(data)), warnings)
         except MISREAD as error:
             words = self._clean(f"answered what is no series ({type(error).__name__}: {error})")[:200]
             raise CommandFailed(f"GET /api/v1/{path}", -errno.EIO, words) from None

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, RetryLater, TunerError
-from ceph_tuner.core.measure.counters import Report
+from ceph_tuner.core.measure.counters import DaemonReport
 from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.metrics import Scope
 from ceph_tuner.core.measure.reading import (
@@ -119,7 +119,7 @@ class ClusterSampler:
 
     def _osds(
         self, born: Dict[int, int]
-    ) -> Tuple[Dict[int, Report], Dict[int, Dict[str, Histogram]], Dict[int, Dict[str, float]], List[str]]:
+    ) -> Tuple[Dict[int, DaemonReport], Dict[int, Dict[str, Histogram]], Dict[int, Dict[str, float]], List[str]]:
         reports, latency, queues, silent = {}, {}, {}, []
         for osd, since in born.items():
             try:
@@ -130,7 +130,7 @@ class ClusterSampler:
                 # it went away since the map was read
                 silent.append(f"osd.{osd}")
                 continue
-            reports[osd] = Report(at, osd_values(counters.get("osd", {})), since)
+            reports[osd] = DaemonReport(at, osd_values(counters.get("osd", {})), since)
             latency[osd] = osd_latency(histograms)
             waiting = osd_queues(counters)
             if waiting:

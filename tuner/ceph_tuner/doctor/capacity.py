@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Dict, List, Optional
 
 from ceph_tuner.core.autopilot.capacity import BELIEVED, Stored
-from ceph_tuner.core.autopilot.capacity import Finding as Doubt
+from ceph_tuner.core.autopilot.capacity import CapacityDoubt as Doubt
 from ceph_tuner.core.autopilot.capacity import findings as doubts
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.doctor.facts import Facts, OsdFacts, decider

@@ -25,7 +25,7 @@ FEWER = 2.0
 
 
 @dataclass(frozen=True)
-class Spread:
+class PoolSpread:
     """A pool's PGs over its OSDs, each held against its CRUSH weight."""
 
     osds: int
@@ -187,7 +187,7 @@ def shares(facts: Facts) -> Dict[int, Tuple[float, float]]:
     return {pool.number: (share(pool, nbytes), share(pool, operations)) for pool in facts.pools}
 
 
-def spread_of(pgs: Sequence[PgFacts], weights: Mapping[int, float]) -> Optional[Spread]:
+def spread_of(pgs: Sequence[PgFacts], weights: Mapping[int, float]) -> Optional[PoolSpread]:
     """How a pool's PGs lie on the OSDs that have any; None where it has none on OSDs of known weight.
 
     An OSD of the pool's CRUSH rule that got no PG at all is not seen, so few PGs look more even than they are.
@@ -195,13 +195,13 @@ def spread_of(pgs: Sequence[PgFacts], weights: Mapping[int, float]) -> Optional[
     return _spread(Counter(osd for pg in pgs for osd in pg.acting if weights.get(osd, 0) > 0), weights)
 
 
-def _spread(counts: Mapping[int, int], weights: Mapping[int, float]) -> Optional[Spread]:
+def _spread(counts: Mapping[int, int], weights: Mapping[int, float]) -> Optional[PoolSpread]:
     total, weight = sum(counts.values()), sum(weights[osd] for osd in counts)
     if not total:
         return None
     due = {osd: total * weights[osd] / weight for osd in counts}
     busiest = max(counts, key=lambda osd: (counts[osd] / due[osd], -osd))
-    return Spread(len(counts), total / len(counts), busiest, max(0.0, counts[busiest] / due[busiest] - 1))
+    return PoolSpread(len(counts), total / len(counts), busiest, max(0.0, counts[busiest] / due[busiest] - 1))
 
 
 def ideal_pgs(pool: PoolFacts, target: float, osds: int, share: float) -> float:

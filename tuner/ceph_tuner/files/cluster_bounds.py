@@ -13,7 +13,7 @@ from ceph_tuner.core.errors import InputError
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
-class Bound(NamedTuple):
+class QuantityBound(NamedTuple):
     """Of one quantity."""
 
     low: float
@@ -22,35 +22,35 @@ class Bound(NamedTuple):
     likely: Optional[Tuple[float, float]] = None
 
 
-def _each(names: str, bound: Bound) -> Iterator[Tuple[str, Bound]]:
+def _each(names: str, bound: QuantityBound) -> Iterator[Tuple[str, QuantityBound]]:
     return ((name, bound) for name in names.split())
 
 
 _LATENCY = "what takes longer than a minute is an outage"
 
-BOUNDS: Dict[str, Bound] = dict(
+BOUNDS: Dict[str, QuantityBound] = dict(
     [
-        ("osds", Bound(1, 100_000, "Ceph has been run with some ten thousand OSDs", (1, 20_000))),
-        ("hosts", Bound(0, 100_000, "failure domains hold an OSD each at least")),
-        ("simulate_osds", Bound(1, 1000, "some dozen stand for thousands, and each has queues of its own")),
-        *_each("shards threads_per_shard", Bound(1, 64, "an OSD has some, and each is a queue or a thread")),
-        ("pgs", Bound(1, 65_536, "mon_max_pool_pg_num is 65536")),
-        ("size", Bound(1, 10, "Ceph takes 1 to 10 copies")),
-        ("k", Bound(2, 128, "data and coding chunks each lie on an OSD of their own")),
-        ("m", Bound(1, 128, "data and coding chunks each lie on an OSD of their own")),
-        ("depth", Bound(1, 1_000_000, "operations under way at a time")),
-        *_each("iops read_iops", Bound(1, 1e7, "a drive's operations a second", (20, 5e6))),
-        ("capacity_iops", Bound(1, 1e7, "a drive's operations a second", (20, 5e6))),
-        *_each("bandwidth read_bandwidth", Bound(10_000, 1e12, "a drive's bytes a second", (5e6, 50e9))),
-        *_each("latency read_latency slice network", Bound(0, 60, _LATENCY, (0, 1))),
-        *_each("write_cpu read_cpu commit_latency", Bound(0, 60, _LATENCY, (0, 0.1))),
-        ("request", Bound(512, GIB, "a drive's block has 512 bytes at least", (4 * KIB, 16 * MIB))),
-        ("throttle", Bound(0, 1 << 40, "bytes that wait for a commit are held in memory", (0, 4 * GIB))),
-        ("rate", Bound(1e-6, 1e9, "operations a second of one stream of clients", (1e-3, 1e8))),
-        ("block", Bound(1, 128 * MIB, "an operation is not larger than an object (osd_max_object_size)")),
-        ("object_size", Bound(1, 4 * GIB, "the length of an object has 32 bits", (1, 128 * MIB))),
-        *_each("objects clones", Bound(1, 1e13, "more than any cluster holds")),
-        ("stored", Bound(0, 1e20, "more than any cluster holds", (0, 1e19))),
+        ("osds", QuantityBound(1, 100_000, "Ceph has been run with some ten thousand OSDs", (1, 20_000))),
+        ("hosts", QuantityBound(0, 100_000, "failure domains hold an OSD each at least")),
+        ("simulate_osds", QuantityBound(1, 1000, "some dozen stand for thousands, and each has queues of its own")),
+        *_each("shards threads_per_shard", QuantityBound(1, 64, "an OSD has some, and each is a queue or a thread")),
+        ("pgs", QuantityBound(1, 65_536, "mon_max_pool_pg_num is 65536")),
+        ("size", QuantityBound(1, 10, "Ceph takes 1 to 10 copies")),
+        ("k", QuantityBound(2, 128, "data and coding chunks each lie on an OSD of their own")),
+        ("m", QuantityBound(1, 128, "data and coding chunks each lie on an OSD of their own")),
+        ("depth", QuantityBound(1, 1_000_000, "operations under way at a time")),
+        *_each("iops read_iops", QuantityBound(1, 1e7, "a drive's operations a second", (20, 5e6))),
+        ("capacity_iops", QuantityBound(1, 1e7, "a drive's operations a second", (20, 5e6))),
+        *_each("bandwidth read_bandwidth", QuantityBound(10_000, 1e12, "a drive's bytes a second", (5e6, 50e9))),
+        *_each("latency read_latency slice network", QuantityBound(0, 60, _LATENCY, (0, 1))),
+        *_each("write_cpu read_cpu commit_latency", QuantityBound(0, 60, _LATENCY, (0, 0.1))),
+        ("request", QuantityBound(512, GIB, "a drive's block has 512 bytes at least", (4 * KIB, 16 * MIB))),
+        ("throttle", QuantityBound(0, 1 << 40, "bytes that wait for a commit are held in memory", (0, 4 * GIB))),
+        ("rate", QuantityBound(1e-6, 1e9, "operations a second of one stream of clients", (1e-3, 1e8))),
+        ("block", QuantityBound(1, 128 * MIB, "an operation is not larger than an object (osd_max_object_size)")),
+        ("object_size", QuantityBound(1, 4 * GIB, "the length of an object has 32 bits", (1, 128 * MIB))),
+        *_each("objects clones", QuantityBound(1, 1e13, "more than any cluster holds")),
+        ("stored", QuantityBound(0, 1e20, "more than any cluster holds", (0, 1e19))),
     ]
 )
 
@@ -58,7 +58,7 @@ MOST_ENTRIES = 1000
 """Pools, streams of clients, or works of one kind: the twin goes through them at every step."""
 
 
-class Bounds:
+class QuantityBounds:
     """Holds values against their bounds, and keeps what is unlikely."""
 
     def __init__(self) -> None:

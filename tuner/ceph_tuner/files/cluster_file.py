@@ -25,7 +25,7 @@ from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, Release, Settings, Version, parse_version, release_of
 from ceph_tuner.core.knobs.settings import check_settings
 from ceph_tuner.files import schema, yaml_document
-from ceph_tuner.files.cluster_bounds import Bounds
+from ceph_tuner.files.cluster_bounds import QuantityBounds
 from ceph_tuner.files.cluster_schema import CLUSTER
 from ceph_tuner.files.quantities import quantity
 from ceph_tuner.twin.model import (
@@ -80,7 +80,7 @@ def from_text(text: str, name: str = "cluster.yaml") -> ClusterFile:
     return _from(yaml_document.parse(text, name), Path(name))
 
 
-def _from(document: yaml_document.Document, path: Path) -> ClusterFile:
+def _from(document: yaml_document.YamlDocument, path: Path) -> ClusterFile:
     schema.check(document, CLUSTER, SCHEMA_VERSION)
     data, place = document.data, document.place
     release = release_of(data["release"], place("release"))
@@ -115,10 +115,10 @@ def _settings(given: Mapping[str, object], release: Release, place: Callable[...
 class _Reader:
     """Reads one document's parts; every fault is told with its place."""
 
-    def __init__(self, document: yaml_document.Document, release: Release, version: Optional[Version]) -> None:
+    def __init__(self, document: yaml_document.YamlDocument, release: Release, version: Optional[Version]) -> None:
         self._data: Mapping[str, Any] = document.data
         self._place, self._release, self._version = document.place, release, version
-        self.bounds = Bounds()
+        self.bounds = QuantityBounds()
 
     def stored(self) -> Dict[str, float]:
         """Bytes that clients stored in each pool, where the file says."""

@@ -52,7 +52,7 @@ def from_text(text: str, name: str = "fit.json") -> Fit:
     return _from(yaml_document.parse(text, name))
 
 
-def _from(document: yaml_document.Document) -> Fit:
+def _from(document: yaml_document.YamlDocument) -> Fit:
     schema.check(document, FIT)
     return Fit.from_dict(document.data, document.place)
 

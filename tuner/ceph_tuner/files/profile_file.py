@@ -23,7 +23,7 @@ def from_text(text: str, name: str) -> Profile:
     return _profile(yaml_document.parse(text, name))
 
 
-def _profile(document: yaml_document.Document) -> Profile:
+def _profile(document: yaml_document.YamlDocument) -> Profile:
     schema.check(document, schema.PROFILE)
     return Profile.from_dict(document.data, document.place)
 

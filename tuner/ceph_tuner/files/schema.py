@@ -9,7 +9,7 @@ from jsonschema import Draft7Validator
 from jsonschema.validators import extend
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.files.yaml_document import Document
+from ceph_tuner.files.yaml_document import YamlDocument
 
 MOST_FAULTS = 20
 """Finding the line of one takes longer the larger the file is."""
@@ -35,7 +35,7 @@ _extend: Any = extend
 _Validator = _extend(Draft7Validator, type_checker=Draft7Validator.TYPE_CHECKER.redefine("integer", _is_whole))
 
 
-def check(document: Document, schema: Mapping[str, Any], version: Optional[int] = None) -> None:
+def check(document: YamlDocument, schema: Mapping[str, Any], version: Optional[int] = None) -> None:
     """Raise InputError for the first fault of a document in the order of its lines, out of the first MOST_FAULTS.
 
     Where a version is given, another one under the key `schema` is said first: its keys may be others.
@@ -50,7 +50,7 @@ def check(document: Document, schema: Mapping[str, Any], version: Optional[int] 
         raise min(faults, key=lambda fault: fault[:2])[2]
 
 
-def _fault(document: Document, error: Any) -> Tuple[bool, int, InputError]:
+def _fault(document: YamlDocument, error: Any) -> Tuple[bool, int, InputError]:
     """Say a fault, and what orders it: a misspelled key comes before the one that is therefore missing."""
     keys: List[object] = list(error.absolute_path)
     found, expected = _words(error)

@@ -65,7 +65,7 @@ def from_text(text: str, name: str = "slo.yaml") -> SloFile:
     return _from(yaml_document.parse(text, name), Path(name).stem)
 
 
-def _from(document: yaml_document.Document, name: str) -> SloFile:
+def _from(document: yaml_document.YamlDocument, name: str) -> SloFile:
     schema.check(document, SLO_SCHEMA, SCHEMA_VERSION)
     data = document.data
     # a file's name need not be a name of ours: an SLO without one is called by what the file allows

@@ -33,7 +33,7 @@ _TAG = re.compile(r"\b(tag|tag handle) ['\"].*")
 
 
 @dataclass(frozen=True)
-class Document:
+class YamlDocument:
     """A file's data, and where each part of it stands."""
 
     name: str
@@ -57,12 +57,12 @@ class Document:
         return f"{self.name}:{self.line(*keys)} {dotted}".rstrip()
 
 
-def load(path: Union[str, Path]) -> Document:
+def load(path: Union[str, Path]) -> YamlDocument:
     """Read a file. Raises InputError: no file, unreadable, too big, not UTF-8, not YAML, a key twice, an alias."""
     return parse(decoded(read_file(path, "a YAML file", MAX_BYTES), str(path)), str(path))
 
 
-def parse(text: str, name: str) -> Document:
+def parse(text: str, name: str) -> YamlDocument:
     """Read a text that came from the named file."""
     composing: Any = YAML(typ="safe", pure=True)
     composing.Parser = _wary(name)
@@ -81,7 +81,7 @@ def parse(text: str, name: str) -> Document:
     except (ValueError, OverflowError) as error:
         # a date such as 2026-13-45, or a number of more digits than Python reads
         raise InputError(name, str(error)[:200], "YAML with plain values") from None
-    document = Document(name, data, root)
+    document = YamlDocument(name, data, root)
     _check_plain(document, data, ())
     return document
 
@@ -115,7 +115,7 @@ def _wary(name: str) -> type:
     return Wary
 
 
-def _check_plain(document: Document, data: Any, keys: Tuple[object, ...]) -> None:
+def _check_plain(document: YamlDocument, data: Any, keys: Tuple[object, ...]) -> None:
     """Refuse what JSON has no word for (dates, binary, keys that are no text), and numbers or depths beyond reason."""
     if isinstance(data, dict):
         for key, value in data.items():
@@ -137,7 +137,7 @@ def _check_plain(document: Document, data: Any, keys: Tuple[object, ...]) -> Non
         raise InputError(document.place(*keys), found, "text (in quotes), a number, true or false, a list or a mapping")
 
 
-def _check_text(document: Document, text: str, keys: Tuple[object, ...]) -> None:
+def _check_text(document: YamlDocument, text: str, keys: Tuple[object, ...]) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -12,7 +12,7 @@ from ceph_tuner import __version__
 from ceph_tuner.core.goals.slo import evaluate
 from ceph_tuner.core.knobs.releases import Release
 from ceph_tuner.core.profiles.profile import Profile
-from ceph_tuner.recommend import Effort, Prediction, Question
+from ceph_tuner.recommend import Prediction, Question, SearchEffort
 from ceph_tuner.recommend.answer import answer, profile
 from ceph_tuner.recommend.document import classes_of, document
 from ceph_tuner.recommend.limits import missed_objectives
@@ -27,13 +27,13 @@ _PASSING = ("evidence", "description")
 
 
 @dataclass(frozen=True)
-class Task:
+class SearchTask:
     """What a search is told."""
 
     name: str
     """The cluster's."""
     question: Question
-    effort: Effort
+    effort: SearchEffort
     elsewhere: Tuple[Profile, ...] = ()
     """Profiles of like clusters, to try first."""
     explain: bool = True
@@ -72,7 +72,7 @@ class Advice:
     """What is recommended; None where nothing is better than what is in force."""
 
 
-def advise(task: Task, tell: Tell) -> Advice:
+def advise(task: SearchTask, tell: Tell) -> Advice:
     """Search, in this process alone. Raises InputError for objectives that the twin has nothing to say about."""
     question = task.question
     found = search(question, task.effort, _Told(question, tell), 1, profiles_elsewhere=task.elsewhere)

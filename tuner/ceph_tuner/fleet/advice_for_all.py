@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Dict, Iterator, List, Mapping, Optional, Protocol, Union
 
 from ceph_tuner.core.errors import TunerError
-from ceph_tuner.fleet.advice import Advice, Task, advise
+from ceph_tuner.fleet.advice import Advice, SearchTask, advise
 from ceph_tuner.fleet.search_order import ordered
 from ceph_tuner.spreading import Ended, Event, GivenUp, Spread
 
 
-class Kept(Protocol):
+class KeptAnswers(Protocol):
     """Where answers of an earlier run are."""
 
-    def known(self, task: Task) -> Optional[Advice]:
+    def known(self, task: SearchTask) -> Optional[Advice]:
         """The answer to that question; None where there is none."""
 
-    def keep(self, task: Task, advice: Advice) -> None:
+    def keep(self, task: SearchTask, advice: Advice) -> None:
         """Keep it. Raises TunerError where it cannot be."""
 
 
@@ -37,10 +37,12 @@ class NotKept:
     reason: str
 
 
-def advise_all(tasks: Mapping[str, Task], spread: Spread, kept: Kept) -> Iterator[Union[Event, Known, NotKept]]:
+def advise_all(
+    tasks: Mapping[str, SearchTask], spread: Spread, kept: KeptAnswers
+) -> Iterator[Union[Event, Known, NotKept]]:
     """What happens, until each cluster has its answer (`Ended`, `Known`) or is given up. Raises as `spread` does."""
     order = ordered(tasks)
-    begun: Dict[str, Task] = {}
+    begun: Dict[str, SearchTask] = {}
 
     def begin(name: str, before: Optional[Advice]) -> List[Known]:
         """Start a search after its leader's; those that need none, and who followed them."""

@@ -18,7 +18,7 @@ from ceph_tuner.core.errors import InputError, PermissionRefused
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files.writing import write_text
 from ceph_tuner.fleet import portable_file
-from ceph_tuner.fleet.advice import Advice, Task
+from ceph_tuner.fleet.advice import Advice, SearchTask
 from ceph_tuner.fleet.portable import sealed
 
 _OWN = "fleet"
@@ -55,7 +55,7 @@ class AnswersFolder:
         """Where its profile is."""
         return self._path / f"{name}.yaml"
 
-    def known(self, task: Task) -> Optional[Advice]:
+    def known(self, task: SearchTask) -> Optional[Advice]:
         """The answer to that question; None where there is none, it is too old, or it cannot be read."""
         document = _read(self.answer(task.name))
         with suppress(InputError, KeyError, TypeError, AttributeError):
@@ -70,7 +70,7 @@ class AnswersFolder:
                 return found
         return None
 
-    def keep(self, task: Task, advice: Advice) -> None:
+    def keep(self, task: SearchTask, advice: Advice) -> None:
         """Write both files; the profile last, as an answer that has none beside it can give it back.
 
         Raises InputError where they cannot be written, or somebody has put a profile of his own there meanwhile.
@@ -110,11 +110,11 @@ class AnswersFolder:
 class Nowhere:
     """In place of a folder: nothing is known, nothing is kept."""
 
-    def known(self, task: Task) -> Optional[Advice]:
+    def known(self, task: SearchTask) -> Optional[Advice]:
         """None."""
         return None
 
-    def keep(self, task: Task, advice: Advice) -> None:
+    def keep(self, task: SearchTask, advice: Advice) -> None:
         """Forget it."""
 
 

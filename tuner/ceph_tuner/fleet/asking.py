@@ -20,7 +20,7 @@ AT_ONCE = 32
 
 
 @dataclass(frozen=True)
-class Answer(Generic[T]):
+class MemberAnswer(Generic[T]):
     """What one member answered, or why it did not."""
 
     member: Member
@@ -33,7 +33,7 @@ class Answer(Generic[T]):
 
 def ask_all(
     members: Sequence[Member], ask: Callable[[Member], T], within_s: float, at_once: int = AT_ONCE
-) -> Iterator[Answer[T]]:
+) -> Iterator[MemberAnswer[T]]:
     """Answers as they come, one for each member, none later than `within_s` after its member was asked.
 
     A thread cannot be stopped: one that is late goes on by itself, its place is free for the next, and what it brings
@@ -41,7 +41,7 @@ def ask_all(
     """
     waiting: Deque[Member] = deque(members)
     since: Dict[str, Tuple[Member, float]] = {}
-    answers: queue.SimpleQueue[Answer[T]] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[MemberAnswer[T]] = queue.SimpleQueue()
     while waiting or since:
         while waiting and len(since) < max(1, at_once):
             member = waiting.popleft()
@@ -56,13 +56,13 @@ def ask_all(
             for member, began in list(since.values()):
                 if time.monotonic() >= began + within_s:
                     del since[member.name]
-                    yield Answer(member, None, f"no answer within {within_s:g} s", "late", within_s)
+                    yield MemberAnswer(member, None, f"no answer within {within_s:g} s", "late", within_s)
             continue
         if since.pop(answer.member.name, None) is not None:
             yield answer
 
 
-def _answer(member: Member, ask: Callable[[Member], T]) -> Answer[T]:
+def _answer(member: Member, ask: Callable[[Member], T]) -> MemberAnswer[T]:
     began = time.monotonic()
     found, problem, kind = None, "", "ok"
     try:
@@ -79,4 +79,4 @@ def _answer(member: Member, ask: Callable[[Member], T]) -> Answer[T]:
     except Exception as error:  # whatever a cluster answers must not end the others' row
         words = " ".join(str(error).split())[:120]
         problem, kind = f"answered what cannot be read ({type(error).__name__}: {words})", "nonsense"
-    return Answer(member, found, problem, kind, time.monotonic() - began)
+    return MemberAnswer(member, found, problem, kind, time.monotonic() - began)

@@ -14,7 +14,7 @@ from ceph_tuner.core.knobs.settings import same_value
 
 
 @dataclass(frozen=True)
-class Change:
+class NewestChange:
     """The newest change of the journal."""
 
     number: int
@@ -29,7 +29,7 @@ class Change:
 
 def changes_of(
     cluster: Cluster, entries: Sequence[ConfigEntry], notes: List[str]
-) -> Tuple[Optional[Tuple[str, ...]], Optional[Change]]:
+) -> Tuple[Optional[Tuple[str, ...]], Optional[NewestChange]]:
     """Keys that drifted from the changes in force (`drifted`), and the newest change; None where nobody can tell.
 
     `entries`: the configuration database. What the journal has to be told of is added to `notes`.
@@ -56,7 +56,7 @@ def changes_of(
     last = max(journal, key=lambda entry: (entry.changed, entry.number), default=None)
     if last is None:
         return (), None
-    change = Change(last.number, last.changed, last.state, last.target, last.who, last.why, last.trial)
+    change = NewestChange(last.number, last.changed, last.state, last.target, last.who, last.why, last.trial)
     return tuple(drifted(entries, standing)), change
 
 

@@ -23,7 +23,7 @@ MIXED, NOWHERE = "differs between its OSDs", "no such option"
 
 
 @dataclass(frozen=True)
-class InForce:
+class KnobValues:
     """Of one cluster: knob -> value as Ceph writes it."""
 
     values: Mapping[str, str]
@@ -39,12 +39,12 @@ class Difference:
     values: Tuple[Tuple[str, Tuple[str, ...]], ...]
 
 
-def read_settings(member: Member, timeout: float = 30.0) -> InForce:
+def read_settings(member: Member, timeout: float = 30.0) -> KnobValues:
     """Read what a member's OSDs have. Raises TunerError."""
     with closing(open_member(member, timeout)) as cluster:
         entries, masks_hidden = entries_of(cluster)
         running = [place for place in cluster.config.places() if place.up]
-        return InForce(in_force(entries, running, cluster.release, cluster.version), not masks_hidden)
+        return KnobValues(in_force(entries, running, cluster.release, cluster.version), not masks_hidden)
 
 
 def in_force(
@@ -60,7 +60,7 @@ def in_force(
     return found
 
 
-def differences(clusters: Mapping[str, InForce]) -> List[Difference]:
+def differences(clusters: Mapping[str, KnobValues]) -> List[Difference]:
     """Knobs that are not the same on all of them, in the order in which people read knobs."""
     found = []
     for name in NAMES:

@@ -105,7 +105,7 @@ def from_text(text: str, name: str = "fleet.yaml") -> Fleet:
     return _from(yaml_document.parse(text, name), Path(name).parent)
 
 
-def _from(document: yaml_document.Document, directory: Path) -> Fleet:
+def _from(document: yaml_document.YamlDocument, directory: Path) -> Fleet:
     _refuse_written_passwords(document)
     schema.check(document, FLEET, SCHEMA_VERSION)
     clusters = document.data["clusters"]
@@ -118,7 +118,7 @@ def _from(document: yaml_document.Document, directory: Path) -> Fleet:
     return Fleet(members, document.name, _trust(document, directory) if "trust" in document.data else None)
 
 
-def _trust(document: yaml_document.Document, directory: Path) -> Trust:
+def _trust(document: yaml_document.YamlDocument, directory: Path) -> Trust:
     data = document.data["trust"]
     signers = _mapping({"keys": _mapping(dict.fromkeys(data["keys"], _SIGNER)), "revoked": {}})
     schema.check(document, {**FLEET, "properties": {**FLEET["properties"], "trust": signers}})
@@ -144,7 +144,7 @@ def _day(text: str, place: str) -> float:
         raise InputError(place, repr(text[:40]), 'a day such as "2027-06-30"') from None
 
 
-def _refuse_written_passwords(document: yaml_document.Document) -> None:
+def _refuse_written_passwords(document: yaml_document.YamlDocument) -> None:
     """Before anything that would show what it found."""
     clusters = document.data.get("clusters") if isinstance(document.data, dict) else None
     for name, member in clusters.items() if isinstance(clusters, dict) else ():
@@ -167,7 +167,7 @@ def _refuse_written_passwords(document: yaml_document.Document) -> None:
 class _Reader:
     """Reads one cluster; every fault is told with its place."""
 
-    def __init__(self, document: yaml_document.Document, directory: Path, name: str) -> None:
+    def __init__(self, document: yaml_document.YamlDocument, directory: Path, name: str) -> None:
         self._document, self._directory, self._name = document, directory, name
         self._data: Mapping[str, Any] = document.data["clusters"][name]
 

@@ -19,17 +19,17 @@ from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.core.profiles.translation import from_release_units
 from ceph_tuner.files.cluster_file import ClusterFile
-from ceph_tuner.recommend import IN_FORCE, Effort, Prediction, Question
+from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort
 from ceph_tuner.recommend.question import question_of
 from ceph_tuner.recommend.rebuild_plan import mean_and_reach
 from ceph_tuner.recommend.runs import Means, means_of, run_length_s
 from ceph_tuner.recommend.search import profiles_of
 from ceph_tuner.recommend.turns import told as told_turns
 from ceph_tuner.report.words import amount, scale_of
-from ceph_tuner.spreading import Ended, GivenUp, Lost, Spread, Tell, Told, WorkersGone
-from ceph_tuner.twin.prediction import Job
+from ceph_tuner.spreading import CallMessage, Ended, GivenUp, Lost, Spread, Tell, WorkersGone
+from ceph_tuner.twin.prediction import PredictionRun
 
-EFFORT = Effort(fresh=8, events=5e5, longest_s=30.0)
+EFFORT = SearchEffort(fresh=8, events=5e5, longest_s=30.0)
 """Of a prediction: seeds, and how long a run is. Some seconds for each cluster."""
 SURE = 0.95
 """Confidence with which something is worse, to be more than chance."""
@@ -43,7 +43,7 @@ Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Target:
+class ForecastCluster:
     """A cluster that settings are to be brought to."""
 
     name: str
@@ -96,10 +96,10 @@ class Foreseen:
 
 
 def foresee(
-    targets: Sequence[Target],
+    targets: Sequence[ForecastCluster],
     report: Optional[Report] = None,
     spread: Optional[Spread] = None,
-    effort: Effort = EFFORT,
+    effort: SearchEffort = EFFORT,
 ) -> List[Foreseen]:
     """Predict on each, in their order: side by side where `spread` carries it out, else in this process.
 
@@ -123,7 +123,7 @@ def foresee(
         spread.start(name, foreseen_by, task)
     try:
         for event in spread.events():
-            if isinstance(event, Told):
+            if isinstance(event, CallMessage):
                 tell(event.key, event.message)
             elif isinstance(event, Lost):
                 tell(event.key, 0)
@@ -144,9 +144,9 @@ _WITHOUT = "try again; --unpredicted goes without the twins"
 class _Task:
     """One cluster's prediction, to be carried out anywhere."""
 
-    target: Target
+    target: ForecastCluster
     question: Question
-    effort: Effort
+    effort: SearchEffort
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def foreseen_by(task: _Task, tell: Tell) -> Union[Foreseen, _Fault]:
         settle = seconds * effort.settle_share
         for settings, own in zip(_both(task.target, question), runs):
             for seed in range(effort.seed, effort.seed + effort.fresh):
-                own.append(means_of(Job(question.model, settings, seconds - settle, settle, seed)))
+                own.append(means_of(PredictionRun(question.model, settings, seconds - settle, settle, seed)))
                 tell(len(runs[0]) + len(runs[1]))
     except InputError as fault:
         return _Fault(f"the twin of {task.target.name}", fault.found, fault.expected)
@@ -184,7 +184,7 @@ def _found(answer: Union[Foreseen, _Fault]) -> Foreseen:
     return answer
 
 
-def _asked(target: Target) -> Question:
+def _asked(target: ForecastCluster) -> Question:
     """Raises InputError where no objective is about what the twin simulates."""
     question = question_of(target.described, target.slo)
     known = [objective for objective in target.slo.objectives if _kind(objective.metric) in question.work]
@@ -198,7 +198,7 @@ def _asked(target: Target) -> Question:
     return replace(question, slo=replace(target.slo, objectives=tuple(known)))
 
 
-def _both(target: Target, question: Question) -> Tuple[Settings, Settings]:
+def _both(target: ForecastCluster, question: Question) -> Tuple[Settings, Settings]:
     """What is in force, and the profile over what stays beside it."""
     before = next(iter(profiles_of(question).values()))
     model = question.model
@@ -212,7 +212,7 @@ def _both(target: Target, question: Question) -> Tuple[Settings, Settings]:
     return before, {**({} if MCLOCK_NINE[0] in own else scheduler), **question.kept, **own}
 
 
-def _judged(target: Target, question: Question, before: Sequence[Means], after: Sequence[Means]) -> Foreseen:
+def _judged(target: ForecastCluster, question: Question, before: Sequence[Means], after: Sequence[Means]) -> Foreseen:
     slo, notes = _told(target, question, [*before, *after])
     scale, off = _scale(target, before, [objective.metric for objective in slo.objectives])
     label = question.profile_in_force or IN_FORCE
@@ -229,7 +229,7 @@ def _judged(target: Target, question: Question, before: Sequence[Means], after: 
     return Foreseen(target.name, slo, one, other, refusal(slo, one, other, baseline), tuple(notes), baseline)
 
 
-def _told(target: Target, question: Question, runs: Sequence[Means]) -> Tuple[Slo, List[str]]:
+def _told(target: ForecastCluster, question: Question, runs: Sequence[Means]) -> Tuple[Slo, List[str]]:
     """Objectives that the runs say something about, and a note of each other one. Raises InputError where all are."""
     told = [o for o in question.slo.objectives if any(o.metric in run for run in runs)]
     notes = [f"not predicted: {o.text}" for o in target.slo.objectives if o not in question.slo.objectives]
@@ -283,7 +283,9 @@ def _beyond_chance(values: Sequence[float], least: float = 0.0) -> bool:
     return mean > max(least, reach)
 
 
-def _scale(target: Target, before: Sequence[Means], metrics: Sequence[str]) -> Tuple[Dict[str, float], List[str]]:
+def _scale(
+    target: ForecastCluster, before: Sequence[Means], metrics: Sequence[str]
+) -> Tuple[Dict[str, float], List[str]]:
     """Factors that bring the twin to what was measured under what is in force, and a word where they are large.
 
     Raises InputError where they are so large that the twin is of another cluster.

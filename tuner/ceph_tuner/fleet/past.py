@@ -90,7 +90,7 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Load:
+class PastLoad:
     """What clients asked a cluster for, over a stretch of time."""
 
     start: float
@@ -110,7 +110,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Past:
+class PastMetrics:
     """What a server knows of a cluster's metrics over a span."""
 
     cluster: str
@@ -130,7 +130,7 @@ class Past:
                 measures[metric] = Measure(statistics.fmean(values), deviation, len(values))
         return Window(start_s, end_s, measures) if measures else None
 
-    def busy_load(self) -> Optional[Load]:
+    def busy_load(self) -> Optional[PastLoad]:
         """The load of the hour in which clients were served most; None where operations or bytes were not seen."""
         busy = self.courses.get("client.iops")
         start = busy.busiest_hour() if busy is not None else 0.0
@@ -142,16 +142,16 @@ LOAD_METRICS = ("client.iops", "client.read_iops", "client.bytes_s")
 """What a load is made of."""
 
 
-def load_of(window: Window) -> Optional[Load]:
+def load_of(window: Window) -> Optional[PastLoad]:
     """The load of a window; None where it shows none."""
     means = [window.measures[name].mean for name in LOAD_METRICS if name in window.measures]
     if len(means) < len(LOAD_METRICS) or not means[0] > 0:
         return None
     iops, reads, size = means
-    return Load(window.start, window.seconds, iops, min(reads / iops, 1.0), size / iops)
+    return PastLoad(window.start, window.seconds, iops, min(reads / iops, 1.0), size / iops)
 
 
-def past_of(member: Member, metrics: Sequence[str], span: Span, timeout: float = 30.0) -> Past:
+def past_of(member: Member, metrics: Sequence[str], span: Span, timeout: float = 30.0) -> PastMetrics:
     """Ask a member's Prometheus server, which has `timeout` seconds for all of it.
 
     Raises InputError where it has none, and as `Prometheus` does.
@@ -162,7 +162,7 @@ def past_of(member: Member, metrics: Sequence[str], span: Span, timeout: float =
         return read_past(server, member.prometheus.selector, metrics, span)
 
 
-def busy_load(member: Member, now: float, timeout: float = 30.0) -> Optional[Load]:
+def busy_load(member: Member, now: float, timeout: float = 30.0) -> Optional[PastLoad]:
     """The load of a member's busiest hour in the week before; None where nobody knows. Raises as `past_of` does."""
     span = Span.of(now - WEEK_S, now, WEEK_STEP_S)
     return past_of(member, LOAD_METRICS, span, timeout).busy_load()
@@ -185,7 +185,7 @@ def open_server(name: str, server: PrometheusServer, timeout: float = 30.0) -> P
     )
 
 
-def read_past(server: Prometheus, selector: Mapping[str, str], metrics: Sequence[str], span: Span) -> Past:
+def read_past(server: Prometheus, selector: Mapping[str, str], metrics: Sequence[str], span: Span) -> PastMetrics:
     """The past of the one cluster that these labels choose. Raises InputError where they choose none, or several."""
     return _Reader(server, selector, span).past(metrics)
 
@@ -196,7 +196,7 @@ class _Reader:
         self._warnings: Dict[str, None] = {}
         self._chosen = matchers(selector)
 
-    def past(self, metrics: Sequence[str]) -> Past:
+    def past(self, metrics: Sequence[str]) -> PastMetrics:
         sources = self._sources()
         partial = self._partial(sources)
         courses: Dict[str, Course] = {}
@@ -213,7 +213,7 @@ class _Reader:
                 lacking = " or ".join(SOURCES[way.source] for way in ways)
                 scraped = any(way.source in sources for way in ways)
                 unknown[metric] = "not seen in that time" if scraped else f"only {lacking} would tell"
-        return Past(self._server.name, self._span, courses, unknown, tuple(self._warnings))
+        return PastMetrics(self._server.name, self._span, courses, unknown, tuple(self._warnings))
 
     def _sources(self) -> Dict[str, Dict[str, str]]:
         """Those that were scraped in that time, with what fills the gaps of their expressions."""

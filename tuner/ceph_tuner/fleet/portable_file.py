@@ -48,7 +48,7 @@ def from_text(text: str, name: str, trusted: Optional[Ed25519PublicKey] = None) 
     return _from(yaml_document.parse(text, name), trusted)
 
 
-def _from(document: yaml_document.Document, trusted: Optional[Ed25519PublicKey]) -> Portable:
+def _from(document: yaml_document.YamlDocument, trusted: Optional[Ed25519PublicKey]) -> Portable:
     schema.check(document, PORTABLE)
     return unsealed(document.data, document.place, trusted)
 

@@ -18,7 +18,7 @@ from ceph_tuner.recommend.question import question_of
 
 
 @dataclass(frozen=True)
-class Asked:
+class MemberQuestion:
     """A question, and where it comes from."""
 
     question: Question
@@ -28,16 +28,16 @@ class Asked:
     """What was guessed then."""
 
 
-def question_for(member: Member, within_s: float, otherwise: Optional[Path] = None) -> Asked:
+def question_for(member: Member, within_s: float, otherwise: Optional[Path] = None) -> MemberQuestion:
     """Ask the cluster what fleet.yaml does not say; `otherwise` is the SLO file of those that have none.
 
     Nothing is asked of a cluster that is described by a file, where one of the SLO files is there. Raises TunerError.
     """
     if member.description and (member.slo or otherwise is not None):
         slo = slo_file.read(member.slo or str(otherwise)).slo
-        return Asked(question_of(cluster_file.read(member.description), slo))
+        return MemberQuestion(question_of(cluster_file.read(member.description), slo))
     with closing(open_member(member, within_s)) as cluster:
         kept = None if isinstance(cluster.commander, Dashboard) or member.slo else stored_slo(cluster.store)
         slo = slo_file.read(otherwise).slo if otherwise and not (member.slo or kept) else wanted(member, cluster)
         found = described(member, cluster, slo, within_s=within_s)
-        return Asked(question_of(found, slo), not member.description, found.notes)
+        return MemberQuestion(question_of(found, slo), not member.description, found.notes)

@@ -49,7 +49,7 @@ class Site(Protocol):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RolloutOutcome:
     """What became of each cluster, by name."""
 
     kept: Tuple[str, ...] = ()
@@ -83,7 +83,7 @@ def roll_out(
     report: Callable[[str], None],
     blind: bool = False,
     alarm: Optional[Callable[[str], None]] = None,
-) -> Outcome:
+) -> RolloutOutcome:
     """Wave by wave: look, bring, watch for `watch_s`, keep. `blind`: also where objectives are not seen.
 
     `alarm` is told what is not as it was before (else `report`). Ctrl-C takes back what is not kept, and stops.
@@ -123,7 +123,7 @@ def roll_out(
             raise
         struck, back, stuck = _take_back(on_trial, clock, voice)
         touched = {*back, *stuck, *kept, *before}
-        return Outcome(
+        return RolloutOutcome(
             tuple(kept),
             tuple(before),
             tuple(site.name for site in on_trial if site.name in back),
@@ -133,7 +133,7 @@ def roll_out(
             tuple(voice.remarks),
             interrupted or struck,
         )
-    return Outcome(tuple(kept), tuple(before), remarks=tuple(voice.remarks))
+    return RolloutOutcome(tuple(kept), tuple(before), remarks=tuple(voice.remarks))
 
 
 def breach_of(standing: Standing, blind: bool = False, watched: bool = False) -> str:

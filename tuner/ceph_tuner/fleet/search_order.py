@@ -14,7 +14,7 @@ from typing import Dict, List, Mapping, Optional
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.describe.clients import described_load
-from ceph_tuner.fleet.advice import Task
+from ceph_tuner.fleet.advice import SearchTask
 from ceph_tuner.recommend import Question
 from ceph_tuner.search.transfer import Here, unlike
 
@@ -26,7 +26,7 @@ AT_MOST = 3
 class Order:
     """Tasks with what is in force at like clusters, and who leads them."""
 
-    tasks: Mapping[str, Task]
+    tasks: Mapping[str, SearchTask]
     leader: Mapping[str, Optional[str]]
     """Cluster -> whose winner it waits for; None: it goes at once."""
 
@@ -35,7 +35,7 @@ class Order:
         return [follower for follower, leader in self.leader.items() if leader == name]
 
 
-def ordered(tasks: Mapping[str, Task]) -> Order:
+def ordered(tasks: Mapping[str, SearchTask]) -> Order:
     """Find who leads whom."""
     leader: Dict[str, Optional[str]] = {}
     known = {name: _Known(task.question, name, task.seen) for name, task in tasks.items()}

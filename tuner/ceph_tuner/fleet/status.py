@@ -20,7 +20,7 @@ from ceph_tuner.core.measure.history import RECENT_S, History
 from ceph_tuner.core.measure.sample import at_work
 from ceph_tuner.core.profiles.in_force import kinds_of
 from ceph_tuner.files import slo_file
-from ceph_tuner.fleet.changes import Change, changes_of
+from ceph_tuner.fleet.changes import NewestChange, changes_of
 from ceph_tuner.fleet.configuration import entries_of, profile_words, stored_capacities
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.opening import open_member
@@ -52,7 +52,7 @@ class Standing:
     objectives: Optional[Objectives]
     """None where they cannot be known; none at all where no SLO is set."""
     drift: Optional[Tuple[str, ...]]
-    last_change: Optional[Change]
+    last_change: Optional[NewestChange]
     warnings: Tuple[str, ...]
     """Health checks that the tuner's plugin has raised."""
     notes: Tuple[str, ...]

@@ -13,10 +13,10 @@ from ceph_tuner.optimise.contract import (
     Prior,
     Proposal,
     Recommendation,
+    SearchVerdict,
     Settings,
     Space,
     Values,
-    Verdict,
 )
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ __all__ = [
     "Proposal",
     "Recommendation",
     "SafeOptimiser",
+    "SearchVerdict",
     "Settings",
     "Space",
     "Values",
-    "Verdict",
 ]
 
 _LATER = {"Explanation": "explanation", "MixedSpace": "space", "SafeOptimiser": "optimiser"}

@@ -139,7 +139,7 @@ STATES = ("searching", "satisfied", "nothing safe", "frozen", "infeasible", "bud
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SearchVerdict:
     """Whether to go on, in one word of STATES and one sentence."""
 
     state: str

@@ -19,7 +19,7 @@ from scipy.stats import qmc, sobol_indices
 
 from ceph_tuner.optimise.candidates import Region, rounded
 from ceph_tuner.optimise.contract import Array, Space
-from ceph_tuner.optimise.history import Trial
+from ceph_tuner.optimise.history import ToldTrial
 from ceph_tuner.optimise.model import Model
 
 COVERAGE = 0.9
@@ -70,7 +70,7 @@ class Dependence:
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrialProgress:
     """A trial as it is seen now, with all that was told since."""
 
     number: int
@@ -179,7 +179,7 @@ def partial_dependence(
     return Dependence(metric, name, tuple(values), tuple(mean.tolist()), tuple(low.tolist()), tuple(high.tolist()))
 
 
-def convergence(model: Model, objective: str, trials: Sequence[Trial], least: float = 0.5) -> List[Progress]:
+def convergence(model: Model, objective: str, trials: Sequence[ToldTrial], least: float = 0.5) -> List[TrialProgress]:
     """Follow a search; trials count as feasible from a probability of `least` on. `trials` are the model's first."""
     view = model.at_trials
     mean, deviation = view.metric(objective)
@@ -193,7 +193,7 @@ def convergence(model: Model, objective: str, trials: Sequence[Trial], least: fl
         if trial.failed is None and feasible >= least:
             best = centre if best is None else min(best, centre)
         kept = bool(safe[number - 1])
-        found.append(Progress(number, centre, low, high, feasible, kept, trial.failed, trial.old, best))
+        found.append(TrialProgress(number, centre, low, high, feasible, kept, trial.failed, trial.old, best))
     return found
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from ceph_tuner.optimise import explaining, feasibility
 from ceph_tuner.optimise.candidates import Region
 from ceph_tuner.optimise.contract import Constraint, Settings, Space
-from ceph_tuner.optimise.explaining import Dependence, Importance, Progress
+from ceph_tuner.optimise.explaining import Dependence, Importance, TrialProgress
 from ceph_tuner.optimise.feasibility import Limiting, Nearest, Reach
-from ceph_tuner.optimise.history import Trial
+from ceph_tuner.optimise.history import ToldTrial
 from ceph_tuner.optimise.model import Model
 
 
@@ -24,7 +24,7 @@ class Explanation:
     space: Space
     objective: str
     constraints: Tuple[Constraint, ...]
-    trials: Tuple[Trial, ...]
+    trials: Tuple[ToldTrial, ...]
     seed: int
 
     @property
@@ -46,7 +46,7 @@ class Explanation:
         """Follow a metric over one setting's values (None: some of all), averaged over the other settings."""
         return explaining.partial_dependence(self.model, self.space, metric, name, self._generator(), values)
 
-    def convergence(self) -> List[Progress]:
+    def convergence(self) -> List[TrialProgress]:
         """Follow the search, trial by trial."""
         return explaining.convergence(self.model, self.objective, self.trials)
 

@@ -20,9 +20,9 @@ from scipy.special import log_ndtr
 
 from ceph_tuner.optimise.candidates import Region, candidates, refined, rounded
 from ceph_tuner.optimise.contract import Array, Constraint, Settings, Space
-from ceph_tuner.optimise.model import Model, View
+from ceph_tuner.optimise.model import Model, ModelView
 
-Score = Callable[[View], Array]
+Score = Callable[[ModelView], Array]
 """Worth of points, shape (n,): larger is better."""
 
 _ANYWHERE, _ROUNDS, _ROUNDED = 2000, 8, 50
@@ -96,9 +96,9 @@ def reach(model: Model, space: Space, generator: np.random.Generator) -> Reach:
     functions are drawn from what is known, and it is counted in how many some point meets everything.
     """
     pool = _Pool(model, space, generator)
-    point, log_probability = pool.climb(View.log_feasible)
+    point, log_probability = pool.climb(ModelView.log_feasible)
     settings, probability = space.decode(list(point)), math.exp(log_probability)
-    view = model.at(np.vstack([point, pool.best(View.log_feasible, _LIKELY)]))
+    view = model.at(np.vstack([point, pool.best(ModelView.log_feasible, _LIKELY)]))
     most = min(1.0, float(np.sum(np.exp(view.log_feasible()))))
     if most - probability < _CLEAR:
         return Reach(settings, probability, most)
@@ -166,7 +166,7 @@ def nearest_feasible(
         raise ValueError(f"probability (={probability}) must be above 0 and below 1")
     pool = _Pool(model, space, generator)
 
-    def score(view: View) -> Array:
+    def score(view: ModelView) -> Array:
         price = _price(model, view, constraints, probability)[0]
         # among those that need no relaxation, the surest
         return np.where(price > _FREE, -price, np.exp(view.log_feasible()))
@@ -218,7 +218,7 @@ class _Pool:
         return points[np.argsort(-values, kind="stable")[:count]]
 
 
-def _all_of(model: Model, view: View, rows: Sequence[int]) -> Array:
+def _all_of(model: Model, view: ModelView, rows: Sequence[int]) -> Array:
     """Logarithm of the probability that these constraints are met, shape (n,)."""
     total: Array = model.log_no_failure(view.points) + view.log_meets()[list(rows)].sum(axis=0)
     return total
@@ -233,7 +233,7 @@ def _units(model: Model, constraints: Sequence[Constraint]) -> List[float]:
     return units
 
 
-def _price(model: Model, view: View, constraints: Sequence[Constraint], probability: float) -> Tuple[Array, Array]:
+def _price(model: Model, view: ModelView, constraints: Sequence[Constraint], probability: float) -> Tuple[Array, Array]:
     """Give the least total relaxation with which points meet all, and each bound's step, shapes (n,), (constraints, n).
 
     Least sum of steps / units with sum log Phi(z + step / deviation) >= log probability: where a bound gives way at

@@ -10,7 +10,7 @@ from ceph_tuner.optimise.contract import Measured, Settings, Values
 
 
 @dataclass(frozen=True)
-class Trial:
+class ToldTrial:
     """Settings with what they gave: complete, or stopped with a reason and what was seen until then.
 
     `old` trials come from an earlier search: they teach, but do not count as this one's.
@@ -34,7 +34,7 @@ class Trial:
         }
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Trial:
+    def from_dict(cls, document: Mapping[str, Any]) -> ToldTrial:
         """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for what is none."""
         values = {
             str(name): Measured(float(mean), math.nan if error is None else float(error))

@@ -13,7 +13,7 @@ import numpy as np
 
 from ceph_tuner.optimise.acquisition import log_feasibility
 from ceph_tuner.optimise.contract import Array, Constraint, Options, Prior, Space
-from ceph_tuner.optimise.history import Trial, logarithms
+from ceph_tuner.optimise.history import ToldTrial, logarithms
 from ceph_tuner.optimise.margins import inflation
 from ceph_tuner.optimise.surrogate import Data, Surrogate, scale_of
 
@@ -68,7 +68,7 @@ class Model:
         start: Array,
         options: Options,
         priors: Sequence[Prior],
-        trials: Sequence[Trial],
+        trials: Sequence[ToldTrial],
     ) -> None:
         self._options, self._priors, self._start, self._trials = options, priors, start, trials
         self.points = np.array([space.encode(trial.settings) for trial in trials], dtype=float).reshape(-1, space.size)
@@ -96,7 +96,7 @@ class Model:
             inputs = self._inputs(self.points[rows], [column[rows] for column in columns])
             self.surrogates[name] = Surrogate(Data(inputs, space.size, means, errors), scale)
             self._inflation[name] = inflation(self.surrogates[name].surprises)
-        self._at_trials: Optional[View] = None
+        self._at_trials: Optional[ModelView] = None
         at_start = self.at(start[None, :])
         self.bounds = [self._bounds(constraint, at_start) for constraint in constraints]
         self.broken = np.minimum(self.at_trials.log_safe(), self.at_trials.log_no_worse()) < math.log(BROKEN)
@@ -111,12 +111,12 @@ class Model:
         """Whether something was believed before anything was measured."""
         return bool(self._priors)
 
-    def at(self, points: Array) -> View:
+    def at(self, points: Array) -> ModelView:
         """Look at points of the cube, shape (n, size)."""
-        return View(self, points)
+        return ModelView(self, points)
 
     @property
-    def at_trials(self) -> View:
+    def at_trials(self) -> ModelView:
         """Look at what was tried."""
         if self._at_trials is None:
             self._at_trials = self.at(self.points)
@@ -171,7 +171,7 @@ class Model:
     def _unit(self, name: str, values: Array) -> Array:
         return np.log(np.maximum(values, 1e-12)) if self.is_log(name) else np.asarray(values, dtype=float)
 
-    def _bounds(self, constraint: Constraint, at_start: View) -> Bounds:
+    def _bounds(self, constraint: Constraint, at_start: ModelView) -> Bounds:
         sign = 1.0 if constraint.comparison == "<=" else -1.0
         logs = self.is_log(constraint.name)
         goal = constraint.bound
@@ -206,7 +206,7 @@ class Model:
         return 1.0 if self.is_log(name) else _MARGINS * max(abs(bounds[0] - first), 1e-9)
 
 
-class View:
+class ModelView:
     """The model at some points, each metric and each bound asked for once."""
 
     def __init__(self, model: Model, points: Array) -> None:

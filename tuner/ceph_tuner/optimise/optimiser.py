@@ -27,15 +27,15 @@ from ceph_tuner.optimise.contract import (
     Prior,
     Proposal,
     Recommendation,
+    SearchVerdict,
     Settings,
     Space,
     Values,
-    Verdict,
 )
 from ceph_tuner.optimise.explanation import Explanation
-from ceph_tuner.optimise.history import Trial, measured
+from ceph_tuner.optimise.history import ToldTrial, measured
 from ceph_tuner.optimise.model import FEASIBLE, Model
-from ceph_tuner.optimise.proposal import Step, next_step
+from ceph_tuner.optimise.proposal import SearchStep, next_step
 
 _RECOMMENDED = 0.98
 """Probability from which tried settings may be recommended."""
@@ -71,15 +71,15 @@ class SafeOptimiser:
         self._start_settings = dict(start)
         self._seed, self._options, self._priors = seed, options or Options(), tuple(priors)
         self._suggestions = {label: _point(space, settings) for label, settings in (suggestions or {}).items()}
-        self._trials: List[Trial] = []
+        self._trials: List[ToldTrial] = []
         self._pending: List[Proposal] = []
         self._model: Optional[Model] = None
         self._model_pending = 0
-        self._step: Optional[Step] = None
+        self._step: Optional[SearchStep] = None
         self._exists: Optional[float] = None
 
     @property
-    def trials(self) -> Tuple[Trial, ...]:
+    def trials(self) -> Tuple[ToldTrial, ...]:
         """What was told."""
         return tuple(self._trials)
 
@@ -90,7 +90,7 @@ class SafeOptimiser:
 
         Any settings are welcome, also repeats, and those that nobody asked for; `old` ones are of an earlier search.
         """
-        self._trials.append(Trial(dict(settings), measured(values), failed, old))
+        self._trials.append(ToldTrial(dict(settings), measured(values), failed, old))
         self._pending = [proposal for proposal in self._pending if proposal.settings != dict(settings)]
         self._model, self._step = None, None
 
@@ -113,19 +113,21 @@ class SafeOptimiser:
         """Let what was asked for and could not be measured be asked for again."""
         self._pending, self._model, self._step = [], None, None
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> SearchVerdict:
         """Say whether to go on."""
         options, own = self._options, self._own
         if not self._started:
-            return Verdict("searching", "what is in use is to be measured first")
+            return SearchVerdict("searching", "what is in use is to be measured first")
         if self._frozen:
             broken = sum(self._violated())
-            return Verdict("frozen", f"{broken} trials broke a constraint, {options.violation_budget} may")
+            return SearchVerdict("frozen", f"{broken} trials broke a constraint, {options.violation_budget} may")
         step = self._stepped()
         if step.met and step.gain < options.least_gain:
-            return Verdict("satisfied", f"every constraint holds; another trial would gain {100 * step.gain:.1f}%")
+            return SearchVerdict(
+                "satisfied", f"every constraint holds; another trial would gain {100 * step.gain:.1f}%"
+            )
         if options.trials is not None and len(own) > options.trials:
-            return Verdict("budget", f"all {options.trials} trials are made")
+            return SearchVerdict("budget", f"all {options.trials} trials are made")
         evidence = _EVIDENCE + (0 if self._priors else self._space.size)
         # where nothing is left to be tried there will be no more evidence than there is
         if not step.met and step.feasible < _UNLIKELY and (len(own) >= evidence or step.point is None):
@@ -134,10 +136,12 @@ class SafeOptimiser:
                     self._exists = self.explain().reach().exists
             if self._exists < (_HOPELESS if step.point is not None else _GIVEN_UP):
                 chance = f"{100 * self._exists:.1f}%"
-                return Verdict("infeasible", f"that any settings meet every constraint has {chance} probability")
+                return SearchVerdict("infeasible", f"that any settings meet every constraint has {chance} probability")
         if step.point is None:
-            return Verdict("nothing safe", f"no untried settings are safe with {100 * options.safe_probability:g}%")
-        return Verdict("searching", step.why)
+            return SearchVerdict(
+                "nothing safe", f"no untried settings are safe with {100 * options.safe_probability:g}%"
+            )
+        return SearchVerdict("searching", step.why)
 
     def best(self) -> Recommendation:
         """Give the best settings that were tried: by the models' upper bounds, among those that are surely feasible.
@@ -188,7 +192,7 @@ class SafeOptimiser:
         try:
             if document["version"] != 1:
                 raise ValueError(f"version (={document['version']!r}) must be 1")
-            trials = [Trial.from_dict(entry) for entry in document["trials"]]
+            trials = [ToldTrial.from_dict(entry) for entry in document["trials"]]
             pending = [Proposal(dict(p["settings"]), str(p["why"]), float(p["safe"])) for p in document["pending"]]
         except (KeyError, TypeError) as error:
             raise ValueError(f"no history of a search: {error!r}") from error
@@ -196,7 +200,7 @@ class SafeOptimiser:
         self._model, self._step = None, None
 
     @property
-    def _own(self) -> List[Trial]:
+    def _own(self) -> List[ToldTrial]:
         return [trial for trial in self._trials if not trial.old]
 
     @property
@@ -259,7 +263,7 @@ class SafeOptimiser:
             for proposal in self._pending:
                 view = self._model.at(np.array([self._space.encode(proposal.settings)]))
                 expected = {name: Measured(float(self._model.plain(name, view.metric(name)[0])[0])) for name in names}
-                trials.append(Trial(proposal.settings, expected))
+                trials.append(ToldTrial(proposal.settings, expected))
                 self._model = fitted()
             self._model_pending = len(self._pending)
         return self._model
@@ -272,7 +276,7 @@ class SafeOptimiser:
             if not trial.old and trial.settings != self._start_settings
         ]
 
-    def _stepped(self) -> Step:
+    def _stepped(self) -> SearchStep:
         if self._step is None:
             self._exists = None
             model = self._fitted()

@@ -12,7 +12,7 @@ from ceph_tuner.optimise.acquisition import log_expected_improvement
 from ceph_tuner.optimise.candidates import Region, candidates, refined, rounded
 from ceph_tuner.optimise.contract import Array, Expected, Options, Space
 from ceph_tuner.optimise.margins import risk
-from ceph_tuner.optimise.model import FEASIBLE, Model, View
+from ceph_tuner.optimise.model import FEASIBLE, Model, ModelView
 from ceph_tuner.optimise.trust_region import half_side
 
 _LARGEST = 0.5
@@ -28,7 +28,7 @@ _ROUNDS, _SHRINKS, _ROUNDED, _SAME = 6, 5, 50, 1e-6
 
 
 @dataclass(frozen=True)
-class Step:
+class SearchStep:
     """The next trial, and what there is to know before it."""
 
     point: Optional[Array]
@@ -52,13 +52,13 @@ class _Worth:
     objective: str
     incumbent: Optional[float]
 
-    def of(self, view: View) -> Array:
+    def of(self, view: ModelView) -> Array:
         """Logarithm of the worth of points, shape (n,)."""
         if self.incumbent is None:
             return view.log_feasible()
         return log_expected_improvement(*view.metric(self.objective), self.incumbent) + view.log_feasible()
 
-    def of_trials(self, view: View) -> Array:
+    def of_trials(self, view: ModelView) -> Array:
         """Order what was tried: larger is better."""
         if self.incumbent is None:
             return view.log_feasible()
@@ -69,7 +69,7 @@ class _Worth:
 class _Lesson:
     """What a trial teaches: it is worth most where the models know least."""
 
-    def of(self, view: View) -> Array:
+    def of(self, view: ModelView) -> Array:
         """Information about the metrics, shape (n,)."""
         return view.information()
 
@@ -82,7 +82,7 @@ def next_step(
     options: Options,
     suggestions: Mapping[str, Array],
     entropy: Sequence[int],
-) -> Step:
+) -> SearchStep:
     """Find the best safe settings to try.
 
     `violated` says of each trial whether it broke a constraint; `suggestions` are points to look at wherever the region
@@ -132,7 +132,7 @@ def next_step(
         why = f"{why} (feasible with {100 * feasible:.0f}%)"
     gain /= model.surrogates[objective].scale
     surely = bool(np.any(view.log_feasible() >= math.log(max(options.safe_probability, FEASIBLE))))
-    return Step(point, why, safe, surely, gain, feasible, expected)
+    return SearchStep(point, why, safe, surely, gain, feasible, expected)
 
 
 def _best_safe(
@@ -178,7 +178,7 @@ def _failures(tried: Array) -> int:
     return len(tried) - 1 - int(np.argmax(tried))
 
 
-def _score(view: View, worth: Union[_Worth, _Lesson], taken: Tuple[float, Options]) -> Array:
+def _score(view: ModelView, worth: Union[_Worth, _Lesson], taken: Tuple[float, Options]) -> Array:
     """Order points: what is not safe by how nearly it is, below all that is."""
     nearly = view.log_safe() + view.log_no_worse()
     return np.where(view.allowed(*taken), worth.of(view), -1e9 + np.maximum(nearly, -1e6))

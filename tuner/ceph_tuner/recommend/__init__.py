@@ -75,7 +75,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Effort:
+class SearchEffort:
     """How much is simulated. Nothing of it depends on the machine, so that a seed gives the same answer everywhere."""
 
     trials: int = 32
@@ -151,7 +151,7 @@ class Prediction:
         return (math.exp(low), math.exp(min(high, 700.0))) if positive else (max(0.0, low), high)
 
 
-class Report(Protocol):
+class SearchListener(Protocol):
     """Hears how it goes."""
 
     def phase(self, text: str, done: int, total: int) -> None:

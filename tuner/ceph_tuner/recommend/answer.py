@@ -15,7 +15,7 @@ from ceph_tuner.core.knobs.settings import check_settings, format_settings, note
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import to_release_units
 from ceph_tuner.recommend import Prediction, changed
-from ceph_tuner.recommend.search import Found
+from ceph_tuner.recommend.search import SearchedSettings
 from ceph_tuner.recommend.turns import told
 
 TARGET = "osd"
@@ -25,7 +25,7 @@ _LOAD = ("client.iops", "client.read_iops", "client.write_iops", "client.bytes_s
 
 
 @dataclass(frozen=True)
-class Answer:
+class Instructions:
     """How to act on a recommendation."""
 
     settings: Settings
@@ -35,12 +35,12 @@ class Answer:
     notes: Tuple[str, ...]
 
 
-def answer(found: Found) -> Answer:
+def answer(found: SearchedSettings) -> Instructions:
     """Decide the writes, as `ceph-tuner apply` would on a cluster with nothing but what the description says is set."""
     model, question = found.question.model, found.question
     release, hardware = model.release, model.osd.hardware
     if not found.choice.better:
-        return Answer({}, (), (), told(model))
+        return Instructions({}, (), (), told(model))
     settings = changed(found.winner.settings, question)
     own = to_release_units(settings, release, hardware)
     checked = check_settings(own, release)
@@ -49,7 +49,7 @@ def answer(found: Found) -> Answer:
     places = [Place(0, model.osd.device_class)]
     plan = plan_change(current, TARGET, checked, release, places)
     whole = {**_nine(found.winner.settings, release), **found.winner.settings}
-    return Answer(
+    return Instructions(
         checked,
         tuple(plan.commands),
         way_back(current, plan, places, release),
@@ -71,7 +71,7 @@ def way_back(
     return tuple(step.command for step in plan_restore(entries, plan.standing(), places, release).steps)
 
 
-def profile(found: Found, name: str) -> Profile:
+def profile(found: SearchedSettings, name: str) -> Profile:
     """Make a profile of the winner, with what was simulated as its evidence."""
     model, release = found.question.model, found.question.model.release
     winner = found.winner
@@ -93,7 +93,7 @@ def profile(found: Found, name: str) -> Profile:
     )
 
 
-def evidence(found: Found) -> Dict[str, Any]:
+def evidence(found: SearchedSettings) -> Dict[str, Any]:
     """What was simulated, and what it gave."""
     winner = found.winner
     verdicts = evaluate(found.question.slo, winner.candidate.means, found.baseline)
@@ -126,7 +126,7 @@ def _with_interval(prediction: Prediction, metric: str) -> Dict[str, Any]:
     return known
 
 
-def _rounded(prediction: Prediction, found: Found) -> Dict[str, float]:
+def _rounded(prediction: Prediction, found: SearchedSettings) -> Dict[str, float]:
     metrics: List[str] = [objective.metric for objective in found.question.slo.objectives]
     means = prediction.candidate.means
     return {metric: rounded(means[metric]) for metric in metrics if metric in means}

@@ -8,17 +8,17 @@ from typing import Any, Dict, List, Optional, Sequence
 from ceph_tuner.core.goals.slo import evaluate
 from ceph_tuner.recommend import Prediction
 from ceph_tuner.recommend.accounts import Account, accounts
-from ceph_tuner.recommend.answer import Answer, evidence, rounded
+from ceph_tuner.recommend.answer import Instructions, evidence, rounded
 from ceph_tuner.recommend.demand import demand
 from ceph_tuner.recommend.limits import Missed
-from ceph_tuner.recommend.search import Found
+from ceph_tuner.recommend.search import SearchedSettings
 from ceph_tuner.search.explanation import Explained
 from ceph_tuner.twin.knobs_in_force import completed
 
 
 def document(
-    found: Found,
-    chosen: Answer,
+    found: SearchedSettings,
+    chosen: Instructions,
     why: Sequence[Missed],
     classes: Sequence[Account],
     told: Optional[Explained],
@@ -52,21 +52,21 @@ def document(
     }
 
 
-def classes_of(found: Found) -> List[Account]:
+def classes_of(found: SearchedSettings) -> List[Account]:
     """What each class of mClock gets under the recommended settings."""
     question = found.question
     settings = completed(found.winner.settings, question.model.release)
     return accounts(question.slo, question.model, settings, found.winner.candidate.means, found.baseline)
 
 
-def _needed(found: Found) -> Dict[str, float]:
+def _needed(found: SearchedSettings) -> Dict[str, float]:
     """Without the scheduler there are no accounts, but there is work."""
     question, winner = found.question, found.winner
     settings = completed(winner.settings, question.model.release)
     return demand(question.slo, question.model, settings, winner.candidate.means, found.baseline)
 
 
-def _prediction(entry: Prediction, found: Found) -> Dict[str, Any]:
+def _prediction(entry: Prediction, found: SearchedSettings) -> Dict[str, Any]:
     means = entry.candidate.means
     return {
         "label": entry.label,
@@ -78,7 +78,7 @@ def _prediction(entry: Prediction, found: Found) -> Dict[str, Any]:
     }
 
 
-def _tried(entry: Prediction, found: Found) -> Dict[str, Any]:
+def _tried(entry: Prediction, found: SearchedSettings) -> Dict[str, Any]:
     """What the search saw, on its own seeds."""
     means, metrics = entry.candidate.means, [objective.metric for objective in found.question.slo.objectives]
     return {"label": entry.label, "means": {name: rounded(means[name]) for name in metrics if name in means}}

@@ -9,7 +9,7 @@ from ceph_tuner.core.goals.slo import Verdict, evaluate
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.recommend import Prediction
 from ceph_tuner.recommend.runs import Runs
-from ceph_tuner.recommend.search import Found
+from ceph_tuner.recommend.search import SearchedSettings
 from ceph_tuner.twin.model import ClusterModel
 
 
@@ -28,7 +28,7 @@ class Missed:
     """Hard objectives that those settings miss beside it."""
 
 
-def missed_objectives(found: Found, processes: Optional[int] = None) -> List[Missed]:
+def missed_objectives(found: SearchedSettings, processes: Optional[int] = None) -> List[Missed]:
     """Look into every objective that the winner misses; two more simulations for each kind of work."""
     verdicts = evaluate(found.question.slo, found.winner.candidate.means, found.baseline)
     missed = [verdict for verdict in verdicts if not verdict.met]
@@ -42,7 +42,7 @@ def missed_objectives(found: Found, processes: Optional[int] = None) -> List[Mis
     return [_look_into(verdict, found, undisturbed[kind_of(verdict)]) for verdict in missed]
 
 
-def _look_into(verdict: Verdict, found: Found, undisturbed: Mapping[str, float]) -> Missed:
+def _look_into(verdict: Verdict, found: SearchedSettings, undisturbed: Mapping[str, float]) -> Missed:
     objective = verdict.objective
     value = undisturbed.get(objective.metric)
     met = value is not None and verdict.bound is not None and objective.margin(value, verdict.bound) >= 0

@@ -33,7 +33,7 @@ THREADS_IN_ALL = (0.5, 2.0)
 
 
 @dataclass(frozen=True)
-class Step:
+class RebuildStep:
     """A command, for which of the cluster's parts it is given one after the other, and what to wait for then."""
 
     command: str
@@ -42,7 +42,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Change:
+class RebuildChange:
     """`model` is the cluster with it. Knobs of pools have the pool's name; those of OSDs have none."""
 
     kind: str
@@ -57,23 +57,23 @@ class Change:
         words = ", ".join(f"{name} {before} to {after}" for name, (before, after) in self.values.items())
         return f"{self.pool}: {words}" if self.pool else words
 
-    def steps(self, settings: Settings) -> Tuple[Step, ...]:
+    def steps(self, settings: Settings) -> Tuple[RebuildStep, ...]:
         """How to make it, with these live settings in force."""
         return self._steps(settings, {name: after for name, (_, after) in self.values.items()})
 
-    def undo(self, settings: Settings, model: ClusterModel) -> Tuple[Step, ...]:
+    def undo(self, settings: Settings, model: ClusterModel) -> Tuple[RebuildStep, ...]:
         """The way back to `model`: as long and as costly as the way there."""
         back = replace(self, model=model)
         return back._steps(settings, {name: before for name, (before, _) in self.values.items()})
 
-    def _steps(self, settings: Settings, values: Mapping[str, Value]) -> Tuple[Step, ...]:
+    def _steps(self, settings: Settings, values: Mapping[str, Value]) -> Tuple[RebuildStep, ...]:
         if self.pool is not None:
             (number,) = values.values()
             pool = shlex.quote(self.pool)
             return (
-                Step(f"ceph osd pool set {pool} pg_autoscale_mode off"),
+                RebuildStep(f"ceph osd pool set {pool} pg_autoscale_mode off"),
                 # from Nautilus on the mgr splits or merges, and pgp_num follows by itself
-                Step(
+                RebuildStep(
                     f"ceph osd pool set {pool} pg_num {number}",
                     until=f"`ceph osd pool get {pool} pgp_num` says {number} and nothing is misplaced",
                 ),
@@ -89,10 +89,10 @@ class Change:
         domain = "host" if model.hosts else "OSD"
         restart = "systemctl restart ceph-osd.target" if model.hosts else "systemctl restart ceph-osd@ID"
         return (
-            *(Step(command) for command in written),
-            Step("ceph osd set noout"),
-            Step(restart, domain, "`ceph pg stat` says that all PGs are active+clean"),
-            Step("ceph osd unset noout"),
+            *(RebuildStep(command) for command in written),
+            RebuildStep("ceph osd set noout"),
+            RebuildStep(restart, domain, "`ceph pg stat` says that all PGs are active+clean"),
+            RebuildStep("ceph osd unset noout"),
         )
 
 
@@ -101,12 +101,12 @@ def pgs_per_osd(model: ClusterModel) -> float:
     return sum(pool.pgs * pool.size for pool in model.pools) / model.osds
 
 
-def changes(model: ClusterModel, kind: str) -> List[Change]:
+def changes(model: ClusterModel, kind: str) -> List[RebuildChange]:
     """What a simulation can say something about: shards and threads (restart), pg_num (moves data)."""
     return _layouts(model) if kind == RESTART else _splits(model)
 
 
-def _layouts(model: ClusterModel) -> List[Change]:
+def _layouts(model: ClusterModel) -> List[RebuildChange]:
     """Queues and threads: halves and doubles, with about as many threads in all; and Ceph's own layouts."""
     osd, release = model.osd, model.release
     names = tuple(f"osd_op_num_{part}_{osd.device_class}" for part in ("shards", "threads_per_shard"))
@@ -124,11 +124,11 @@ def _layouts(model: ClusterModel) -> List[Change]:
         if within and low <= layout[0] * layout[1] <= high:
             values = {name: (old, new) for name, old, new in zip(names, now, layout) if old != new}
             other = replace(osd, shards=layout[0], threads_per_shard=layout[1])
-            found.append(Change(RESTART, replace(model, osd=other), values))
+            found.append(RebuildChange(RESTART, replace(model, osd=other), values))
     return found
 
 
-def _splits(model: ClusterModel) -> List[Change]:
+def _splits(model: ClusterModel) -> List[RebuildChange]:
     """Powers of two for the PGs of every pool that has work."""
     knob = KNOBS["pg_num"]
     works: Tuple[Work, ...] = (*model.clients, *model.recovery, *model.scrub, *model.snaptrim)
@@ -141,7 +141,7 @@ def _splits(model: ClusterModel) -> List[Change]:
             pools = tuple(replace(other, pgs=pgs) if other is pool else other for other in model.pools)
             other = replace(model, pools=pools)
             if PGS_PER_OSD[0] <= pgs_per_osd(other) <= PGS_PER_OSD[1] and knob.low <= pgs <= knob.high:
-                found.append(Change(MOVES_DATA, other, {knob.name: (pool.pgs, pgs)}, pool.name))
+                found.append(RebuildChange(MOVES_DATA, other, {knob.name: (pool.pgs, pgs)}, pool.name))
     return found
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.recommend import Prediction
-from ceph_tuner.recommend.rebuild import Change, by_pool, pgs_per_osd
+from ceph_tuner.recommend.rebuild import RebuildChange, by_pool, pgs_per_osd
 from ceph_tuner.recommend.runs import Runs
 from ceph_tuner.twin.model import MIB, ClusterModel, Pool, RecoveryWork, ScrubWork, SnaptrimWork
 from ceph_tuner.twin.placement import placed
@@ -84,7 +84,7 @@ class Cost:
 
 
 def cost_of(
-    change: Change,
+    change: RebuildChange,
     before: ClusterModel,
     settings: Settings,
     means: Mapping[str, float],

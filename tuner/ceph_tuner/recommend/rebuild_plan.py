@@ -17,11 +17,11 @@ from scipy.special import stdtrit
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.ranking import LEAST_GAIN, finalists, loss
 from ceph_tuner.core.goals.slo import Slo, all_met, evaluate
-from ceph_tuner.recommend import COVERAGE, Prediction, Report
-from ceph_tuner.recommend.rebuild import MOVES_DATA, RESTART, Change, changes
+from ceph_tuner.recommend import COVERAGE, Prediction, SearchListener
+from ceph_tuner.recommend.rebuild import MOVES_DATA, RESTART, RebuildChange, changes
 from ceph_tuner.recommend.rebuild_cost import Cost, cost_of
 from ceph_tuner.recommend.runs import Runs
-from ceph_tuner.recommend.search import Found, fresh_seeds
+from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
 from ceph_tuner.twin.model import ClusterModel
 
 WORTH = {RESTART: 1.0, MOVES_DATA: 2.0}
@@ -31,7 +31,7 @@ COST_SEEDS = 4
 
 
 @dataclass(frozen=True)
-class Effect:
+class RebuildEffect:
     """What a change does to one metric: means before and after, and the ratio of the two with its interval.
 
     The interval holds the true mean ratio of clusters like the described one in COVERAGE of the cases.
@@ -48,12 +48,12 @@ class Effect:
 class Planned:
     """One change, tried on fresh seeds. `before` and `after` are of the same seeds."""
 
-    change: Change
+    change: RebuildChange
     model: ClusterModel
     """The cluster before it."""
     before: Prediction
     after: Prediction
-    effects: Tuple[Effect, ...]
+    effects: Tuple[RebuildEffect, ...]
     gain: Tuple[float, float]
     """Fall of the loss, and where it lies at the least in 95% of the cases."""
     worth: bool
@@ -72,7 +72,9 @@ class Plan:
     runs: int
 
 
-def plan_rebuild(found: Found, stored: Mapping[str, float], report: Report, processes: Optional[int] = None) -> Plan:
+def plan_rebuild(
+    found: SearchedSettings, stored: Mapping[str, float], report: SearchListener, processes: Optional[int] = None
+) -> Plan:
     """Look for them. `found` must be confirmed on fresh seeds; `stored` holds bytes by pool, where known."""
     with Runs(found.effort, found.run_s, processes) as runs:
         planner = _Planner(found, report, runs)
@@ -99,7 +101,7 @@ def plan_rebuild(found: Found, stored: Mapping[str, float], report: Report, proc
 class _Planner:
     """Simulates changes of one kind, and judges the best."""
 
-    def __init__(self, found: Found, report: Report, runs: Runs) -> None:
+    def __init__(self, found: SearchedSettings, report: SearchListener, runs: Runs) -> None:
         self._found, self._report, self._runs = found, report, runs
         self._slo: Slo = found.question.slo
         self.tried = 0
@@ -110,7 +112,7 @@ class _Planner:
         seeds = range(effort.seed, effort.seed + effort.seeds)
         candidates = changes(model, kind)
         started = [(change, self._runs.start(change.model, settings, seeds)) for change in candidates]
-        seen: Dict[str, Tuple[Change, Prediction]] = {}
+        seen: Dict[str, Tuple[RebuildChange, Prediction]] = {}
         for number, (change, runs) in enumerate(started):
             self._report.phase(f"beyond live knobs: {change.label}", number, len(started))
             try:
@@ -131,7 +133,7 @@ class _Planner:
 
 
 def judged(
-    change: Change,
+    change: RebuildChange,
     model: ClusterModel,
     before: Prediction,
     after: Prediction,
@@ -153,17 +155,17 @@ def judged(
     return Planned(change, model, before, after, effects, (gain, gain - reach), enough and gain > reach)
 
 
-def _effect(metric: str, before: Prediction, after: Prediction) -> Optional[Effect]:
+def _effect(metric: str, before: Prediction, after: Prediction) -> Optional[RebuildEffect]:
     old, new = before.candidate.means.get(metric), after.candidate.means.get(metric)
     if old is None or new is None:
         return None
     pairs = [(one[metric], other[metric]) for one, other in zip(before.runs, after.runs)]
     if min(min(pair) for pair in pairs) <= 0 or len(pairs) < 2:
-        return Effect(metric, old, new, None)
+        return RebuildEffect(metric, old, new, None)
     logs = [math.log(other / one) for one, other in pairs]
     # both ends of the interval
     mean, reach = mean_and_reach(logs, (1 + COVERAGE) / 2)
-    return Effect(metric, old, new, (math.exp(mean), math.exp(mean - reach), math.exp(mean + reach)))
+    return RebuildEffect(metric, old, new, (math.exp(mean), math.exp(mean - reach), math.exp(mean + reach)))
 
 
 def mean_and_reach(values: Sequence[float], quantile: float) -> Tuple[float, float]:

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.recommend import Effort
+from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.recommend.turns import together, turns
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.prediction import Job, predict
+from ceph_tuner.twin.prediction import PredictionRun, predict
 from ceph_tuner.twin.simulation import Simulation
 from ceph_tuner.twin.workers import Workers
 
@@ -18,17 +18,17 @@ Means = Dict[str, float]
 _PROBE_S = 0.5
 
 
-def means_of(job: Job) -> Means:
+def means_of(job: PredictionRun) -> Means:
     """One run's metrics: of work that takes turns, each in its own run."""
     return together([means_at_once(replace(job, model=turn)) for turn in turns(job.model)])
 
 
-def means_at_once(job: Job) -> Means:
+def means_at_once(job: PredictionRun) -> Means:
     """One run's metrics, all work together: where scrubs wait for what recovers, OSD by OSD, that is in them."""
     return predict(job).means
 
 
-def run_length_s(model: ClusterModel, settings: Settings, effort: Effort) -> float:
+def run_length_s(model: ClusterModel, settings: Settings, effort: SearchEffort) -> float:
     """Simulated seconds in which about `effort.events` events happen; compiles the kernel where that is to be done."""
     simulation = Simulation(model, settings, effort.seed)
     simulation.advance(_PROBE_S)
@@ -39,7 +39,7 @@ def run_length_s(model: ClusterModel, settings: Settings, effort: Effort) -> flo
 class Runs:
     """A context manager: runs are started at once and collected later, in any order."""
 
-    def __init__(self, effort: Effort, seconds: float, processes: Optional[int] = None) -> None:
+    def __init__(self, effort: SearchEffort, seconds: float, processes: Optional[int] = None) -> None:
         """`processes` of None: one for each core; 1: in this process, when a run is collected."""
         self._effort, self.seconds = effort, seconds
         self._workers = Workers(processes)
@@ -51,15 +51,17 @@ class Runs:
     def __exit__(self, *_: object) -> None:
         self._workers.__exit__()
 
-    def start(self, model: ClusterModel, settings: Settings, seeds: Sequence[int], at_once: bool = False) -> Started:
+    def start(
+        self, model: ClusterModel, settings: Settings, seeds: Sequence[int], at_once: bool = False
+    ) -> StartedRuns:
         """Run settings on these seeds. `at_once`: what would take turns goes on together."""
         found = means_at_once if at_once else means_of
         settle = self.seconds * self._effort.settle_share
-        jobs = [Job(model, settings, self.seconds - settle, settle, seed) for seed in seeds]
-        return Started(self, [self._workers.start(found, job) for job in jobs])
+        jobs = [PredictionRun(model, settings, self.seconds - settle, settle, seed) for seed in seeds]
+        return StartedRuns(self, [self._workers.start(found, job) for job in jobs])
 
 
-class Started:
+class StartedRuns:
     """Runs under way."""
 
     def __init__(self, runs: Runs, waiting: List[Callable[[], Means]]) -> None:

@@ -19,12 +19,12 @@ from ceph_tuner.core.knobs.settings import fitting_reservations, moved_knobs
 from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.optimise import Options
-from ceph_tuner.recommend import IN_FORCE, Effort, Prediction, Question, Report
-from ceph_tuner.recommend.runs import Runs, Started, run_length_s
+from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort, SearchListener
+from ceph_tuner.recommend.runs import Runs, StartedRuns, run_length_s
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.knob_search import KnobSearch
-from ceph_tuner.search.optimiser import Optimiser, Proposal
-from ceph_tuner.search.space import Space, space_for
+from ceph_tuner.search.optimiser import Optimiser, SettingsProposal
+from ceph_tuner.search.space import KnobSpace, space_for
 from ceph_tuner.search.transfer import Elsewhere, Here
 
 SearchFor = Callable[[], Optimiser]
@@ -35,11 +35,11 @@ _FRESH = 1_000_000
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchedSettings:
     """What was simulated, and what came of it."""
 
     question: Question
-    effort: Effort
+    effort: SearchEffort
     run_s: float
     """Simulated seconds of a run, the settling included."""
     runs: int
@@ -84,12 +84,12 @@ class Found:
 
 def search(
     question: Question,
-    effort: Effort,
-    report: Report,
+    effort: SearchEffort,
+    report: SearchListener,
     processes: Optional[int] = None,
     search_for: Optional[SearchFor] = None,
     profiles_elsewhere: Sequence[Profile] = (),
-) -> Found:
+) -> SearchedSettings:
     """Search, and choose. An interrupt ends it early with what is known; before anything is known it is raised.
 
     `profiles_elsewhere` are of other clusters: tried first where these are alike.
@@ -115,7 +115,7 @@ def search(
             return race.end(space, interrupted=True)
 
 
-def fresh_seeds(effort: Effort) -> range:
+def fresh_seeds(effort: SearchEffort) -> range:
     """Seeds that the search never sees: those of the last round."""
     return range(_FRESH * effort.seed, _FRESH * effort.seed + effort.fresh)
 
@@ -132,7 +132,9 @@ def profiles_of(question: Question) -> Dict[str, Settings]:
 class _Race:
     """What is known so far."""
 
-    def __init__(self, question: Question, effort: Effort, report: Report, runs: Runs, total: int) -> None:
+    def __init__(
+        self, question: Question, effort: SearchEffort, report: SearchListener, runs: Runs, total: int
+    ) -> None:
         self._question, self._effort, self._report, self._runs, self._total = question, effort, report, runs, total
         self.tried: List[Prediction] = []
         self._last: List[Prediction] = []
@@ -157,7 +159,7 @@ class _Race:
             optimiser.tell(self._told(known.settings), _compared(known))
         trials = 0
         while trials < self._effort.trials:
-            batch: List[Tuple[Proposal, Started]] = []
+            batch: List[Tuple[SettingsProposal, StartedRuns]] = []
             for _ in range(min(self._effort.batch, self._effort.trials - trials)):
                 self._phase(f"search, settings {trials + len(batch) + 1} of {self._effort.trials}")
                 proposal = optimiser.ask()
@@ -173,7 +175,7 @@ class _Race:
                 optimiser.tell(proposal.settings, _compared(found))
                 self._phase(f"search, settings {trials} of {self._effort.trials}")
 
-    def end(self, space: Space, interrupted: bool) -> Found:
+    def end(self, space: KnobSpace, interrupted: bool) -> SearchedSettings:
         """Run the best again on fresh seeds, unless interrupted, and choose."""
         compared = [*self.tried[: self._compared], *self._order(self.tried[self._compared :])[: self._effort.finalists]]
         confirmed = False
@@ -186,7 +188,7 @@ class _Race:
         in_force = self._told(compared[0].settings)
         moved = {entry.label: moved_knobs(entry.settings, in_force) for entry in compared}
         choice = choose(self._question.slo, entries[0].means, entries[0], entries[1:], moved)
-        return Found(
+        return SearchedSettings(
             self._question,
             self._effort,
             self._runs.seconds,
@@ -210,7 +212,7 @@ class _Race:
             self._phase("the best again, on fresh seeds")
         return found
 
-    def _start(self, settings: Settings) -> Started:
+    def _start(self, settings: Settings) -> StartedRuns:
         # the same seeds for all: what differs between settings is then not the placement of the PGs
         seeds = range(self._effort.seed, self._effort.seed + self._effort.seeds)
         return self._runs.start(self._question.model, settings, seeds)
@@ -244,11 +246,11 @@ class _Race:
         self._report.phase(text, self._runs.done, self._total)
 
 
-def _search_for(question: Question, space: Space, effort: Effort, transfer: Elsewhere) -> SearchFor:
+def _search_for(question: Question, space: KnobSpace, effort: SearchEffort, transfer: Elsewhere) -> SearchFor:
     designs = informed_designs(space, question.work)
     # a third of the trials looks everywhere: on the twin a wild setting costs nothing
     points = np.random.default_rng(effort.seed).random((max(0, effort.trials // 2 - len(designs)), space.size))
-    designs += [Proposal(space.decode([float(u) for u in point]), "drawn at random") for point in points]
+    designs += [SettingsProposal(space.decode([float(u) for u in point]), "drawn at random") for point in points]
     free = Options(safe_probability=0.0, first_step=0.25)
     before = fitting_reservations(question.before)
     return lambda: KnobSearch(space, question.slo, before, effort.seed, free, opening=designs, elsewhere=transfer)
@@ -269,7 +271,7 @@ def _check(question: Question) -> None:
             raise InputError(objective.text, f"no {kind} in the description of the cluster", f"some {kind} there")
 
 
-def missed(found: Found, prediction: Prediction) -> List[str]:
+def missed(found: SearchedSettings, prediction: Prediction) -> List[str]:
     """Metrics of hard objectives that a prediction misses."""
     verdicts = evaluate(found.question.slo, prediction.candidate.means, found.baseline)
     return [verdict.objective.metric for verdict in verdicts if verdict.objective.hard and not verdict.met]

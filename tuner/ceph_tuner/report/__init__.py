@@ -18,7 +18,7 @@ from ceph_tuner.core.measure.sample import Window
 
 if TYPE_CHECKING:
     # they bring scipy and scikit-learn, and most pages of the program use no more than the words of this package
-    from ceph_tuner.optimise.explaining import Dependence, Importance, Progress
+    from ceph_tuner.optimise.explaining import Dependence, Importance, TrialProgress
     from ceph_tuner.recommend.accounts import Account
     from ceph_tuner.search.explanation import InTheWay
 
@@ -26,7 +26,7 @@ RECOMMENDATION, TUNING, HISTORY = "recommendation", "tuning run", "history"
 
 
 @dataclass(frozen=True)
-class Seen:
+class MetricEstimate:
     """A metric under some settings: its mean, and the interval that is known of it."""
 
     mean: float
@@ -38,7 +38,7 @@ class Option:
     """Settings that were predicted or measured, as often as `runs` says."""
 
     label: str
-    seen: Mapping[str, Seen]
+    seen: Mapping[str, MetricEstimate]
     runs: int
     in_force: bool = False
     built_in: bool = False
@@ -69,7 +69,7 @@ class Learnt:
     around: bool = False
     """Whether that is so around the best settings alone."""
     curves: Tuple[Dependence, ...] = ()
-    progress: Tuple[Progress, ...] = ()
+    progress: Tuple[TrialProgress, ...] = ()
     in_the_way: Optional[InTheWay] = None
 
 

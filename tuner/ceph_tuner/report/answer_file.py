@@ -14,7 +14,7 @@ from ceph_tuner.core.bounded import DOCUMENT, read_file, read_json
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.printable import printable_document
 from ceph_tuner.files import schema
-from ceph_tuner.files.yaml_document import Document
+from ceph_tuner.files.yaml_document import YamlDocument
 
 STDIN = "-"
 
@@ -210,14 +210,14 @@ TUNING: Dict[str, Any] = _object(
 )
 
 
-class _Answer(Document):
+class _Answer(YamlDocument):
     """A document of one line or of thousands, so that lines say nothing."""
 
     def place(self, *keys: object) -> str:
         return f"{self.name} {'.'.join(str(key) for key in keys)}".rstrip()
 
 
-def parse_learnt(data: Any, name: str) -> Document:
+def parse_learnt(data: Any, name: str) -> YamlDocument:
     """Check an answer's `explanation` and `capacity` alone, as a cluster keeps them. Raises InputError."""
     plain = json.dumps({key: data.get(key) for key in ("explanation", "capacity")})
     document = _Answer(name, printable_document(read_json(plain, name)))
@@ -225,12 +225,12 @@ def parse_learnt(data: Any, name: str) -> Document:
     return document
 
 
-def load(name: str) -> Document:
+def load(name: str) -> YamlDocument:
     """Read and check a file, or standard input for `-`. Raises InputError with the place and what was expected."""
     return parse(_content(name), "standard input" if name == STDIN else name)
 
 
-def parse(content: bytes, name: str) -> Document:
+def parse(content: bytes, name: str) -> YamlDocument:
     """Read and check an answer's bytes."""
     if not content.strip():
         raise InputError(name, "nothing", EXPECTED)

@@ -12,14 +12,14 @@ from ceph_tuner.core.goals.trial import Trial
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings, release_named
 from ceph_tuner.core.measure.metrics import METRICS
-from ceph_tuner.files.yaml_document import Document
-from ceph_tuner.optimise.explaining import Dependence, Importance, Influence, Progress
+from ceph_tuner.files.yaml_document import YamlDocument
+from ceph_tuner.optimise.explaining import Dependence, Importance, Influence, TrialProgress
 from ceph_tuner.recommend import COVERAGE
 from ceph_tuner.recommend.accounts import Account
-from ceph_tuner.report import RECOMMENDATION, TUNING, Findings, Learnt, Option, Seen, answer_file, unknown
+from ceph_tuner.report import RECOMMENDATION, TUNING, Findings, Learnt, MetricEstimate, Option, answer_file, unknown
 from ceph_tuner.report.commands import all_rewritten, rewritten
 from ceph_tuner.report.measured import custom, headline, measured_options
-from ceph_tuner.search.explanation import InTheWay, Kept
+from ceph_tuner.search.explanation import InTheWay, KeepableBound
 from ceph_tuner.twin.knobs_in_force import completed
 
 
@@ -28,7 +28,7 @@ def read_answer(name: str) -> Findings:
     return findings_of(answer_file.load(name))
 
 
-def findings_of(document: Document) -> Findings:
+def findings_of(document: YamlDocument) -> Findings:
     """Take a checked document apart. Raises InputError where its parts do not fit together."""
     try:
         return _recommended(document) if "recommended" in document.data else _tuned(document)
@@ -37,7 +37,7 @@ def findings_of(document: Document) -> Findings:
         raise InputError(document.place(), words[:200], answer_file.EXPECTED) from error
 
 
-def _recommended(document: Document) -> Findings:
+def _recommended(document: YamlDocument) -> Findings:
     data: Mapping[str, Any] = document.data
     slo = parse_slo(data["slo"], place=lambda *keys: document.place("slo", *keys))
     release = release_named(data["release"], document.place("release"))
@@ -85,7 +85,7 @@ def _recommended(document: Document) -> Findings:
     )
 
 
-def _tuned(document: Document) -> Findings:
+def _tuned(document: YamlDocument) -> Findings:
     data: Mapping[str, Any] = document.data
     slo = parse_slo(data["slo"], place=lambda *keys: document.place("slo", *keys))
     release = release_named(data["release"], document.place("release")) if "release" in data else None
@@ -120,12 +120,12 @@ def _tuned(document: Document) -> Findings:
     )
 
 
-def _predicted(entry: Mapping[str, Any]) -> Dict[str, Seen]:
+def _predicted(entry: Mapping[str, Any]) -> Dict[str, MetricEstimate]:
     intervals = entry.get("intervals", {})
     found = {}
     for name, mean in _known(entry["means"]).items():
         ends = intervals.get(name)
-        found[name] = Seen(mean, None if ends is None else (max(0.0, min(ends)), max(ends)))
+        found[name] = MetricEstimate(mean, None if ends is None else (max(0.0, min(ends)), max(ends)))
     return found
 
 
@@ -165,7 +165,7 @@ def _capacity(data: Mapping[str, Any]) -> Tuple[Account, ...]:
     return tuple(Account(**{name: entry[name] for name in names}) for entry in data.get("capacity", []))
 
 
-def _learnt(document: Document, slo: Slo) -> Learnt:
+def _learnt(document: YamlDocument, slo: Slo) -> Learnt:
     told = document.data.get("explanation")
     if told is None:
         return Learnt()
@@ -178,7 +178,7 @@ def _learnt(document: Document, slo: Slo) -> Learnt:
         _curve(document, entry) for entry in told.get("partial_dependence", []) if entry["metric"] in METRICS
     )
     progress = tuple(
-        Progress(
+        TrialProgress(
             int(entry["number"]),
             float(entry["mean"]),
             float(entry["low"]),
@@ -199,7 +199,7 @@ def _influence(entry: Mapping[str, Any]) -> Influence:
     return Influence(entry["name"], float(entry["first"]), float(entry["total"]), *ends)
 
 
-def _curve(document: Document, entry: Mapping[str, Any]) -> Dependence:
+def _curve(document: YamlDocument, entry: Mapping[str, Any]) -> Dependence:
     columns: List[Tuple[Any, ...]] = [tuple(entry[name]) for name in ("values", "mean", "low", "high")]
     if len({len(column) for column in columns}) != 1 or not columns[0]:
         found = f"{', '.join(str(len(column)) for column in columns)} values, means and ends for {entry['name']}"
@@ -215,17 +215,20 @@ def _in_the_way(told: Optional[Mapping[str, Any]], slo: Slo) -> Optional[InTheWa
         float(told["together"]),
         tuple(tuple(by_text[text] for text in conflict) for conflict in told["conflicts"]),
         tuple((by_text[text], float(probability)) for text, probability in told["without"].items()),
-        tuple(Kept(by_text[kept["objective"]], float(kept["bound"]), float(kept["share"])) for kept in told["nearest"]),
+        tuple(
+            KeepableBound(by_text[kept["objective"]], float(kept["bound"]), float(kept["share"]))
+            for kept in told["nearest"]
+        ),
         dict(told["settings"]),
         float(told["probability"]),
     )
 
 
-def _commands(document: Document, key: str) -> Tuple[str, ...]:
+def _commands(document: YamlDocument, key: str) -> Tuple[str, ...]:
     return all_rewritten(document.data.get(key, []), lambda number: document.place(key, number))
 
 
-def _plans(document: Document) -> Tuple[Mapping[str, Any], ...]:
+def _plans(document: YamlDocument) -> Tuple[Mapping[str, Any], ...]:
     changes: Sequence[Mapping[str, Any]] = (document.data.get("beyond_live_knobs") or {}).get("changes", [])
     return tuple(
         {**change, **{key: _steps(document, place, key, change[key]) for key in ("steps", "undo")}}
@@ -233,7 +236,9 @@ def _plans(document: Document) -> Tuple[Mapping[str, Any], ...]:
     )
 
 
-def _steps(document: Document, change: int, key: str, steps: Sequence[Mapping[str, Any]]) -> List[Mapping[str, Any]]:
+def _steps(
+    document: YamlDocument, change: int, key: str, steps: Sequence[Mapping[str, Any]]
+) -> List[Mapping[str, Any]]:
     place = ("beyond_live_knobs", "changes", change, key)
     return [
         {**step, "command": rewritten(step["command"], document.place(*place, number))}

@@ -12,7 +12,7 @@ from ceph_tuner.core.goals.trial import IN_FORCE, Trial, candidates_of
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings, Value
 from ceph_tuner.recommend import COVERAGE
-from ceph_tuner.report import Option, Seen
+from ceph_tuner.report import MetricEstimate, Option
 
 
 def measured_options(trials: Sequence[Trial], winner: Optional[str]) -> Tuple[Tuple[Option, ...], str]:
@@ -27,10 +27,10 @@ def measured_options(trials: Sequence[Trial], winner: Optional[str]) -> Tuple[Tu
     noise = window_noise(candidates)
     reach = float(ndtri((1 + COVERAGE) / 2))
 
-    def seen(entry: Candidate, name: str) -> Seen:
+    def seen(entry: Candidate, name: str) -> MetricEstimate:
         mean = entry.means[name]
         away = math.exp(reach * noise.get(name, WINDOW_NOISE) / math.sqrt(entry.repeats))
-        return Seen(mean, (mean / away, mean * away) if mean > 0 else None)
+        return MetricEstimate(mean, (mean / away, mean * away) if mean > 0 else None)
 
     options = tuple(
         Option(

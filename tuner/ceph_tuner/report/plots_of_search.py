@@ -8,7 +8,7 @@ from typing import Any, List, Sequence, Tuple
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
-from ceph_tuner.optimise.explaining import Dependence, Importance, Progress
+from ceph_tuner.optimise.explaining import Dependence, Importance, TrialProgress
 from ceph_tuner.report.axes import WIDE_RANGE, WIDTH, Axis, short
 from ceph_tuner.report.svg import BLUE, GREEN, INK, MUTED, drawing, figure, inline
 from ceph_tuner.report.words import shown, spoken
@@ -54,7 +54,7 @@ def dependence(curve: Dependence, number: int) -> str:
         return inline(drawn, f"curve{number}", f"{curve.metric} over {spoken(curve.name)}")
 
 
-def progress(entries: Sequence[Progress]) -> str:
+def progress(entries: Sequence[TrialProgress]) -> str:
     """Draw how the search went: the loss of each trial as it is seen now, and the least so far."""
     with drawing():
         drawn = figure(WIDTH, 214)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Dict, Iterable, List, Tuple
 
 from ceph_tuner.core.knobs.releases import nine
-from ceph_tuner.search.optimiser import Proposal
-from ceph_tuner.search.space import CHUNK, Space
+from ceph_tuner.search.optimiser import SettingsProposal
+from ceph_tuner.search.space import CHUNK, KnobSpace
 
 Shares = Tuple[float, int, float]
 Designs = Tuple[Tuple[str, Shares, Shares, Shares, Dict[str, int]], ...]
@@ -67,7 +67,7 @@ _BEST_EFFORT: Designs = (
 )
 
 
-def informed_designs(space: Space, work: Iterable[str]) -> List[Proposal]:
+def informed_designs(space: KnobSpace, work: Iterable[str]) -> List[SettingsProposal]:
     """Give the designs for the kinds of work, each as the nearest settings of the space, without doubles.
 
     Recovery is in its own class; scrub, snaptrim and backfill share best effort. For both, designs alternate.
@@ -79,9 +79,9 @@ def informed_designs(space: Space, work: Iterable[str]) -> List[Proposal]:
     for one, other in zip(_RECOVERY_ON_SHARDS if CHUNK in space.free else _RECOVERY, _BEST_EFFORT):
         chosen += [one] if recovery else []
         chosen += [other] if best_effort else []
-    proposals: List[Proposal] = []
+    proposals: List[SettingsProposal] = []
     for why, client, recover, effort, counts in chosen:
         settings = space.nearest({**nine(client, recover, effort), **counts})
         if all(settings != known.settings for known in proposals):
-            proposals.append(Proposal(settings, why))
+            proposals.append(SettingsProposal(settings, why))
     return proposals

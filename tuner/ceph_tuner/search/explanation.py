@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ceph_tuner.core.goals.slo import Bound, Objective, Slo
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.optimise.explaining import Dependence, Importance, Influence, Progress
+from ceph_tuner.optimise.explaining import Dependence, Importance, Influence, TrialProgress
 from ceph_tuner.optimise.explanation import Explanation
 from ceph_tuner.search.knob_search import KnobSearch
 
@@ -22,7 +22,7 @@ SURE = 0.9
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeepableBound:
     """A hard objective, and the bound that could be kept beside the others."""
 
     objective: Objective
@@ -50,7 +50,7 @@ class InTheWay:
     """Smallest sets that probably cannot be kept together; each part of one can."""
     without: Tuple[Tuple[Objective, float], ...]
     """Largest probability of keeping all the others, where leaving it out helps most first."""
-    nearest: Tuple[Kept, ...]
+    nearest: Tuple[KeepableBound, ...]
     """The set of bounds nearest to those asked for that some settings keep with SURE."""
     settings: Settings
     """These settings."""
@@ -66,7 +66,7 @@ class Explained:
     matters: Tuple[Importance, ...]
     """One for each metric of the objectives, in their order."""
     in_the_way: Optional[InTheWay]
-    progress: Tuple[Progress, ...]
+    progress: Tuple[TrialProgress, ...]
     """Of the preference (`winner.preference`): the smaller the better."""
     curves: Tuple[Dependence, ...] = ()
 
@@ -125,7 +125,7 @@ def _in_the_way(found: Explanation, slo: Slo) -> InTheWay:
         limiting.together,
         tuple(_in_order([hard[one.name] for one in conflict], slo) for conflict in limiting.conflicts),
         tuple((hard[constraint.name], probability) for constraint, probability in without),
-        tuple(Kept(hard[one.constraint.name], one.bound, one.share) for one in nearest.relaxed),
+        tuple(KeepableBound(hard[one.constraint.name], one.bound, one.share) for one in nearest.relaxed),
         nearest.settings,
         nearest.probability,
     )

@@ -17,10 +17,10 @@ from ceph_tuner.core.goals.ranking import preference, weighed
 from ceph_tuner.core.goals.slo import Slo, evaluate
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.metrics import METRICS
-from ceph_tuner.optimise import Constraint, Measured, Options, Prior, SafeOptimiser, Verdict
+from ceph_tuner.optimise import Constraint, Measured, Options, Prior, SafeOptimiser, SearchVerdict
 from ceph_tuner.optimise.contract import Array
-from ceph_tuner.search.optimiser import Failed, Proposal, Result
-from ceph_tuner.search.space import Space
+from ceph_tuner.search.optimiser import Failed, Result, SettingsProposal
+from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.search.transfer import Elsewhere, corrected, proposals
 
 PREFERENCE = "preference"
@@ -34,14 +34,14 @@ class KnobSearch:
 
     def __init__(
         self,
-        space: Space,
+        space: KnobSpace,
         slo: Slo,
         in_force: Settings,
         seed: int,
         options: Optional[Options] = None,
         priors: Sequence[Prior] = (),
-        suggestions: Sequence[Proposal] = (),
-        opening: Sequence[Proposal] = (),
+        suggestions: Sequence[SettingsProposal] = (),
+        opening: Sequence[SettingsProposal] = (),
         elsewhere: Optional[Elsewhere] = None,
     ) -> None:
         """Nothing is measured yet.
@@ -58,19 +58,19 @@ class KnobSearch:
         self._constraints: List[Constraint] = []
         self._baseline: Mapping[str, float] = {}
 
-    def ask(self) -> Optional[Proposal]:
+    def ask(self) -> Optional[SettingsProposal]:
         """Give settings to try next; None where no more are safe (`verdict` says why). Nothing is proposed twice."""
         return next(iter(self.ask_many(1)), None)
 
-    def ask_many(self, count: int) -> List[Proposal]:
+    def ask_many(self, count: int) -> List[SettingsProposal]:
         """Give settings to try side by side: `count`, or fewer where no more are safe."""
         if self._search is None:
-            return [Proposal(dict(self._in_force), "what is in force")][:count]
+            return [SettingsProposal(dict(self._in_force), "what is in force")][:count]
         if self._opening:
             given, self._opening = self._opening[:count], self._opening[count:]
             return given
         return [
-            Proposal(found.settings, found.why, {n: e for n, e in found.expected.items() if n != PREFERENCE})
+            SettingsProposal(found.settings, found.why, {n: e for n, e in found.expected.items() if n != PREFERENCE})
             for found in self._search.ask(count)
         ]
 
@@ -87,10 +87,10 @@ class KnobSearch:
         failed = result.reason if isinstance(result, Failed) else None
         search.tell(settings, told, failed, old)
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> SearchVerdict:
         """Say whether another trial is worth its cost."""
         if self._search is None:
-            return Verdict("searching", "nothing was tried yet")
+            return SearchVerdict("searching", "nothing was tried yet")
         return self._search.verdict()
 
     @property

@@ -10,7 +10,7 @@ from typing import Mapping, Optional, Protocol, Union
 
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.sample import Measure
-from ceph_tuner.optimise.contract import Expected, Verdict
+from ceph_tuner.optimise.contract import Expected, SearchVerdict
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ Result = Union[Mapping[str, Measure], Failed]
 
 
 @dataclass(frozen=True)
-class Proposal:
+class SettingsProposal:
     """Settings to try, and where they come from."""
 
     settings: Settings
@@ -37,7 +37,7 @@ class Proposal:
 class Optimiser(Protocol):
     """Any search. The same seed and the same tells give the same asks."""
 
-    def ask(self) -> Optional[Proposal]:
+    def ask(self) -> Optional[SettingsProposal]:
         """Give settings to try next; None where nothing more may be tried (`verdict` says why).
 
         What was asked for and not told yet is under way: it is not proposed again.
@@ -46,5 +46,5 @@ class Optimiser(Protocol):
     def tell(self, settings: Settings, result: Result) -> None:
         """Take what the settings gave; repeats of the same settings are welcome, in any order."""
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> SearchVerdict:
         """Say whether another trial is worth its cost."""

@@ -17,7 +17,7 @@ from ceph_tuner.core.knobs.releases import CLASSES
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.optimise.contract import Array
 from ceph_tuner.search.entitlements import entitlements
-from ceph_tuner.search.space import CHUNK, Space
+from ceph_tuner.search.space import CHUNK, KnobSpace
 
 CLIENT, RECOVERY, BEST_EFFORT = CLASSES
 
@@ -65,7 +65,7 @@ the chunk bounds the wait (limits of 0.9, 0.5 and 0.2 left the clients' latency 
 class SharesPrior:
     """Implements `ceph_tuner.optimise.Prior` for latencies, rates and times to finish."""
 
-    def __init__(self, space: Space, metrics: Iterable[str], work: Iterable[str]) -> None:
+    def __init__(self, space: KnobSpace, metrics: Iterable[str], work: Iterable[str]) -> None:
         """`work`: kinds that run: recovery, backfill, scrub, snaptrim."""
         self._space, self._work = space, frozenset(work)
         self._metrics = [name for name in metrics if METRICS[name].unit != "1"]

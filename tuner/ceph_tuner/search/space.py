@@ -78,7 +78,7 @@ OVERRIDE = "osd_mclock_override_recovery_settings"
 
 
 @dataclass(frozen=True)
-class Space:
+class KnobSpace:
     """The free knobs; what is not free keeps its value of `origin`, the settings in force."""
 
     free: Tuple[str, ...]
@@ -197,7 +197,7 @@ def space_for(
     in_force: Mapping[str, Value],
     chosen: Optional[Sequence[str]] = None,
     shards: int = 1,
-) -> Space:
+) -> KnobSpace:
     """Give the space for the kinds of work that the objectives are about, or of the `chosen` knobs.
 
     `in_force` holds at least the nine values; knobs that it lacks have the release's default. `shards`: of an OSD; of
@@ -223,7 +223,7 @@ def space_for(
         value = in_force.get(name, KNOBS[name].default(release))
         origin[name] = counts[name].low if value is None else _number(value)
     needs = {need: value for name in counts for need, value in KNOBS[name].effective(release).needs}
-    return Space(free, origin, counts, needs, shards)
+    return KnobSpace(free, origin, counts, needs, shards)
 
 
 def _shares(release: Release, kinds: Sequence[str]) -> Sequence[str]:

@@ -21,8 +21,8 @@ from ceph_tuner.core.knobs.releases import Release, Settings
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import from_release_units, translate
 from ceph_tuner.optimise.contract import Array, Prior
-from ceph_tuner.search.optimiser import Proposal
-from ceph_tuner.search.space import Space
+from ceph_tuner.search.optimiser import SettingsProposal
+from ceph_tuner.search.space import KnobSpace
 
 FACTOR = 2.0
 """How far capacity, bandwidth, shards of an OSD and its clients' load may be apart."""
@@ -68,7 +68,7 @@ class Judged:
 class Elsewhere:
     """Profiles of other clusters, for one search here."""
 
-    def __init__(self, profiles: Sequence[Profile], here: Here, space: Space) -> None:
+    def __init__(self, profiles: Sequence[Profile], here: Here, space: KnobSpace) -> None:
         self._profiles, self._here, self._space = tuple(profiles), here, space
         self.release = here.release
         self.judged: Tuple[Judged, ...] = ()
@@ -80,7 +80,7 @@ class Elsewhere:
         return [entry for entry in self.judged if entry.settings is not None]
 
 
-def judged(profile: Profile, here: Here, baseline: Mapping[str, float], space: Space) -> Judged:
+def judged(profile: Profile, here: Here, baseline: Mapping[str, float], space: KnobSpace) -> Judged:
     """Say whether a profile's settings are worth a suggestion."""
     reason = unlike(profile, here, baseline)
     if reason:
@@ -100,14 +100,16 @@ def unlike(profile: Profile, here: Here, baseline: Mapping[str, float]) -> str:
     return _unlike_hardware(profile, here) or _unlike_work(profile, here) or _unlike_load(profile, here, baseline)
 
 
-def proposals(entries: Sequence[Judged]) -> List[Proposal]:
+def proposals(entries: Sequence[Judged]) -> List[SettingsProposal]:
     """Give those to try as suggestions."""
     return [
-        Proposal(entry.settings, f"profile {entry.profile.name}") for entry in entries if entry.settings is not None
+        SettingsProposal(entry.settings, f"profile {entry.profile.name}")
+        for entry in entries
+        if entry.settings is not None
     ]
 
 
-def corrected(priors: Sequence[Prior], entries: Sequence[Judged], space: Space, here: Release) -> List[Prior]:
+def corrected(priors: Sequence[Prior], entries: Sequence[Judged], space: KnobSpace, here: Release) -> List[Prior]:
     """Correct the first prior, or none, by what was measured elsewhere; unchanged where nothing was."""
     effects = [effect for entry in entries for effect in _effects(entry, space, here)]
     if not effects:
@@ -153,7 +155,7 @@ class _Corrected:
         }
 
 
-def _effects(entry: Judged, space: Space, here: Release) -> List[_Effect]:
+def _effects(entry: Judged, space: KnobSpace, here: Release) -> List[_Effect]:
     there = entry.profile.release
     same_queue = (there.cost_model, there.shared_client_queue) == (here.cost_model, here.shared_client_queue)
     if entry.settings is None or not same_queue or there.service_classes != here.service_classes:
@@ -225,7 +227,7 @@ def _unlike_load(profile: Profile, here: Here, baseline: Mapping[str, float]) ->
 
 
 @dataclass(frozen=True)
-class Load:
+class ClientDemand:
     """What clients do."""
 
     busy: float
@@ -234,14 +236,14 @@ class Load:
     read_share: float
 
 
-def load_of(seen: Mapping[str, Any], capacity_iops: float) -> Optional[Load]:
+def load_of(seen: Mapping[str, Any], capacity_iops: float) -> Optional[ClientDemand]:
     """Read the load from metrics; None where they do not have it."""
     rate, written = _number(seen.get("client.iops")), _number(seen.get("client.write_iops"))
     moved = _number(seen.get("client.bytes_s"))
     read = _number(seen.get("client.read_iops")) or max(0.0, rate - written)
     if rate <= 0 or moved <= 0:
         return None
-    return Load(rate / capacity_iops, moved / rate, min(1.0, read / rate))
+    return ClientDemand(rate / capacity_iops, moved / rate, min(1.0, read / rate))
 
 
 def _seen(profile: Profile) -> Mapping[str, Any]:

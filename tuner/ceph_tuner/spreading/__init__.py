@@ -39,7 +39,7 @@ class Began:
 
 
 @dataclass(frozen=True)
-class Told:
+class CallMessage:
     """What the call says meanwhile."""
 
     key: str
@@ -70,7 +70,7 @@ class GivenUp:
     reason: str
 
 
-Event = Union[Began, Told, Lost, Ended, GivenUp]
+Event = Union[Began, CallMessage, Lost, Ended, GivenUp]
 
 
 class Spread(AbstractContextManager["Spread"], Protocol):

@@ -32,7 +32,7 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Condition:
+class WorkerCondition:
     """What a worker is like."""
 
     edition: str
@@ -56,10 +56,10 @@ def carried_out(call: Call[Given], given: Given, tell: Tell) -> Any:
 
 
 @lru_cache(maxsize=1)
-def condition() -> Condition:
+def condition() -> WorkerCondition:
     """What this process is like."""
     compiled = available()
-    return Condition(EDITION, compiled, compiled and functions().cached)
+    return WorkerCondition(EDITION, compiled, compiled and functions().cached)
 
 
 def _edition() -> str:

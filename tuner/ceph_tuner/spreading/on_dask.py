@@ -24,8 +24,8 @@ from distributed import get_worker
 from distributed.scheduler import KilledWorker
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.spreading import Began, Call, Ended, Event, Given, GivenUp, Lost, Told, WorkersGone, plain
-from ceph_tuner.spreading.carrying import EDITION, Condition, Refused, carried_out, condition
+from ceph_tuner.spreading import Began, Call, CallMessage, Ended, Event, Given, GivenUp, Lost, WorkersGone, plain
+from ceph_tuner.spreading.carrying import EDITION, Refused, WorkerCondition, carried_out, condition
 
 CONNECT_S = 10.0
 NO_WORKERS_S = 120.0
@@ -188,7 +188,7 @@ class OnDask:
 
     def _told(self, work: _Work, content: Mapping[str, Any]) -> Iterator[Event]:
         if "began" not in content:
-            yield Told(work.key, content["message"])
+            yield CallMessage(work.key, content["message"])
             return
         if work.where:
             yield Lost(work.key, f"{work.where} is gone")
@@ -277,7 +277,7 @@ class OnDask:
 
 def _fault(answer: Any) -> str:
     """What else is there than the ceph-tuner of here."""
-    if not isinstance(answer, Condition):
+    if not isinstance(answer, WorkerCondition):
         return f"no ceph-tuner that works ({type(answer).__name__}: {answer})"
     return f"ceph-tuner {answer.edition}" if answer.edition != EDITION else ""
 

@@ -13,7 +13,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequence
 
 from ceph_tuner.core.ceph.uninterrupted import uninterrupted
-from ceph_tuner.spreading import ATTEMPTS, Began, Call, Ended, Event, Given, GivenUp, Lost, Told
+from ceph_tuner.spreading import ATTEMPTS, Began, Call, CallMessage, Ended, Event, Given, GivenUp, Lost
 from ceph_tuner.spreading.carrying import Refused, carried_out, condition
 from ceph_tuner.twin.workers import begin_as_worker, cores, process_context
 
@@ -141,7 +141,7 @@ class Processes:
         except Exception as error:  # an answer that cannot be read concerns this call alone
             kind, content = _ANSWERS, Refused(f"answered what cannot be read ({type(error).__name__}: {error})")
         if kind == _TELLS:
-            return Told(work.key, content)
+            return CallMessage(work.key, content)
         worker.work = None
         return GivenUp(work.key, content.reason) if isinstance(content, Refused) else Ended(work.key, content)
 

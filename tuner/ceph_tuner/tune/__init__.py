@@ -9,11 +9,11 @@ from ceph_tuner.core.goals.guard import Sight
 from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.sample import Measure
-from ceph_tuner.optimise.contract import Verdict
-from ceph_tuner.search.optimiser import Proposal, Result
+from ceph_tuner.optimise.contract import SearchVerdict
+from ceph_tuner.search.optimiser import Result, SettingsProposal
 
 
-class Work(Protocol):
+class MeasuredWork(Protocol):
     """The work under which the cluster is measured: a lab's scenario, or whatever runs on a real cluster."""
 
     def prepare(self) -> None:
@@ -61,7 +61,7 @@ class Search(Protocol):
     def nearest(self, settings: Settings) -> Optional[Settings]:
         """Give the settings, as the search would write them, that stand for these; None where none do."""
 
-    def ask(self) -> Optional[Proposal]:
+    def ask(self) -> Optional[SettingsProposal]:
         """Give settings to try next; None where nothing more may be tried (`verdict` says why)."""
 
     def tell(self, settings: Settings, result: Result, old: bool = False) -> None:
@@ -70,7 +70,7 @@ class Search(Protocol):
     def forget_pending(self) -> None:
         """Let what was asked for and could not be measured be asked for again."""
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> SearchVerdict:
         """Say whether another trial is worth its cost."""
 
     def best(self) -> Settings:
@@ -80,7 +80,7 @@ class Search(Protocol):
         """Metric -> how far each model that was believed beforehand was right: 1 as predicted, 0 of no use."""
 
 
-class Report(Protocol):
+class TuneListener(Protocol):
     """Hears how it goes."""
 
     def phase(self, run: Run, number: int, total: int, phase: str, seconds: float) -> None:

@@ -19,38 +19,38 @@ from ceph_tuner.core.goals.trial import (
     standing,
 )
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.optimise.contract import Verdict
+from ceph_tuner.optimise.contract import SearchVerdict
 from ceph_tuner.search.optimiser import Failed
 from ceph_tuner.tune import Search
 from ceph_tuner.tune.measurement import Measuring
-from ceph_tuner.tune.outcome import Outcome, Task
-from ceph_tuner.tune.past import Lesson, Past, written_out
+from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
+from ceph_tuner.tune.past import Lesson, PastTrials, written_out
 
 Lessons = Callable[[Mapping[str, float]], Sequence[Lesson]]
 """Gives what earlier runs measured, once the baseline's means are known."""
 
 
 def tune(
-    task: Task,
+    task: TuneTask,
     measuring: Measuring,
     search: Search,
     record: Callable[[Trial], None],
     past: Sequence[Trial] = (),
     lessons: Lessons = lambda baseline: (),
-) -> Outcome:
+) -> TuneOutcome:
     """Tune. Every trial is undone before the next one; only the winner stays, and only where it is better.
 
     `record` keeps each trial's outcome; `past` is what an interrupted run has kept, and is not measured again.
     Raises RetryLater where the baseline itself cannot be measured.
     """
-    return _Tuning(task, measuring, search, record, Past(past)).run(lessons)
+    return _Tuning(task, measuring, search, record, PastTrials(past)).run(lessons)
 
 
 class _Tuning:
     """One tuning run."""
 
     def __init__(
-        self, task: Task, measuring: Measuring, search: Search, record: Callable[[Trial], None], past: Past
+        self, task: TuneTask, measuring: Measuring, search: Search, record: Callable[[Trial], None], past: PastTrials
     ) -> None:
         self._task, self._measuring, self._search = task, measuring, search
         self._record, self._past = record, past
@@ -59,7 +59,7 @@ class _Tuning:
         self._baseline: Mapping[str, float] = {}
         self._known: Dict[str, Run] = {}
 
-    def run(self, lessons: Lessons) -> Outcome:
+    def run(self, lessons: Lessons) -> TuneOutcome:
         task, search = self._task, self._search
         opening = task.opening
         first = self._carry_out(opening[0])
@@ -86,12 +86,12 @@ class _Tuning:
             raise RetryLater("a repeat of the settings in force was ended early", "run it again with --resume")
         built_in = best_built_in(task.slo, self._baseline, self._trials)
         settings = next((t.run.settings for t in self._trials if t.run.label == choice.winner.label), {})
-        outcome = Outcome(
+        outcome = TuneOutcome(
             task.slo, self._trials, self._baseline, choice, settings, built_in, False, verdict, trust, len(learnt)
         )
         return self._written_back(outcome) if choice.better and task.write_back else outcome
 
-    def _search_on(self) -> Verdict:
+    def _search_on(self) -> SearchVerdict:
         """Try settings until the search, the trials or the time are at an end; say which."""
         budget = self._task.budget
         for number in range(1, budget.trials + 1):
@@ -101,7 +101,7 @@ class _Tuning:
                 continue
             verdict = self._search.verdict()
             if verdict.go_on and budget.hours is not None and self._time_is_over(budget.hours):
-                return Verdict("budget", f"the {budget.hours:g} hours are over after {number - 1} trials")
+                return SearchVerdict("budget", f"the {budget.hours:g} hours are over after {number - 1} trials")
             proposal = self._search.ask() if verdict.go_on else None
             if proposal is None:
                 return self._search.verdict() if verdict.go_on else verdict
@@ -115,9 +115,9 @@ class _Tuning:
             )
             self._tell(proposal.settings, self._carry_out(run))
         verdict = self._search.verdict()
-        return Verdict("budget", f"all {budget.trials} trials are made") if verdict.go_on else verdict
+        return SearchVerdict("budget", f"all {budget.trials} trials are made") if verdict.go_on else verdict
 
-    def _written_back(self, outcome: Outcome) -> Outcome:
+    def _written_back(self, outcome: TuneOutcome) -> TuneOutcome:
         choice = outcome.choice
         check = self._carry_out(Run("check", choice.winner.label, outcome.settings, "written back"), keep=True)
         withdrawn = _withdrawn(outcome.slo, self._baseline, check, choice.in_force)

@@ -8,11 +8,11 @@ from typing import Dict, Mapping, Optional, Tuple
 
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.errors import LabFailed, RetryLater, TunerError
-from ceph_tuner.core.goals.guard import Breach, Guard, Limits, Sight
+from ceph_tuner.core.goals.guard import Breach, Guard, GuardLimits, Sight
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.measure.sample import Measure
-from ceph_tuner.tune import Interruptible, Lookout, Report, Work, Writer
+from ceph_tuner.tune import Interruptible, Lookout, MeasuredWork, TuneListener, Writer
 from ceph_tuner.tune.early_stop import STRETCH_S, Hopeless
 
 OBSERVE_S, LOOK_S = 1.0, 3.0
@@ -53,18 +53,18 @@ class Measuring:
     def __init__(
         self,
         slo: Slo,
-        work: Work,
+        work: MeasuredWork,
         lookout: Lookout,
         writer: Writer,
         clock: Clock,
-        report: Report,
+        report: TuneListener,
         interruptible: Interruptible,
         timing: Timing,
-        limits: Optional[Limits] = None,
+        limits: Optional[GuardLimits] = None,
     ) -> None:
         self._slo, self._work, self._lookout, self._writer = slo, work, lookout, writer
         self._clock, self._report, self._interruptible, self._timing = clock, report, interruptible, timing
-        self._limits = limits or Limits()
+        self._limits = limits or GuardLimits()
 
     def run(
         self,

@@ -10,11 +10,11 @@ from ceph_tuner.core.goals.ranking import Candidate, Choice
 from ceph_tuner.core.goals.slo import Slo, evaluate
 from ceph_tuner.core.goals.trial import Budget, Run, Trial, at_fault, opening_runs
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.optimise.contract import Verdict
+from ceph_tuner.optimise.contract import SearchVerdict
 
 
 @dataclass(frozen=True)
-class Task:
+class TuneTask:
     """What is to be tuned, and within which means."""
 
     slo: Slo
@@ -41,7 +41,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TuneOutcome:
     """What a tuning run came to."""
 
     slo: Slo
@@ -52,7 +52,7 @@ class Outcome:
     """Of the winner; empty where the settings in force won."""
     best_built_in: Optional[Candidate]
     written: bool
-    verdict: Verdict
+    verdict: SearchVerdict
     """Why the search ended."""
     trust: Mapping[str, Tuple[float, ...]] = field(default_factory=dict)
     """Metric -> how far each model that was believed beforehand was right."""

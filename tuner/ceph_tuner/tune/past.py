@@ -116,7 +116,7 @@ def to_resume(runs: Sequence[PastRun], heading: Heading) -> PastRun:
     return own[-1]
 
 
-class Past:
+class PastTrials:
     """Trials of the run that is gone on with, each to be used once in place of a measurement."""
 
     def __init__(self, trials: Sequence[Trial] = ()) -> None:

@@ -6,12 +6,12 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.optimise import Options, Prior, Verdict
+from ceph_tuner.optimise import Options, Prior, SearchVerdict
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.explanation import Explained, explained
 from ceph_tuner.search.knob_search import PREFERENCE, KnobSearch
-from ceph_tuner.search.optimiser import Proposal, Result
-from ceph_tuner.search.space import Space
+from ceph_tuner.search.optimiser import Result, SettingsProposal
+from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.search.transfer import Elsewhere
 
 
@@ -20,7 +20,7 @@ class TuningSearch:
 
     def __init__(
         self,
-        space: Space,
+        space: KnobSpace,
         slo: Slo,
         in_force: Settings,
         profiles: Mapping[str, Settings],
@@ -30,11 +30,11 @@ class TuningSearch:
         elsewhere: Optional[Elsewhere] = None,
     ) -> None:
         self._space, self._slo = space, slo
-        suggestions: List[Proposal] = []
+        suggestions: List[SettingsProposal] = []
         for name, profile in profiles.items():
             settings = self.nearest(profile)
             if settings is not None:
-                suggestions.append(Proposal(settings, f"built-in profile {name}"))
+                suggestions.append(SettingsProposal(settings, f"built-in profile {name}"))
         suggestions += informed_designs(space, slo.work)
         self._search = KnobSearch(
             space, slo, space.nearest(in_force), seed, options, priors, suggestions, elsewhere=elsewhere
@@ -45,7 +45,7 @@ class TuningSearch:
         of_space = {name: value for name, value in settings.items() if name in self._space.origin}
         return None if self._space.unsearched(of_space) else self._space.nearest(settings)
 
-    def ask(self) -> Optional[Proposal]:
+    def ask(self) -> Optional[SettingsProposal]:
         """Give settings to try next; None where no more are safe."""
         return self._search.ask()
 
@@ -57,7 +57,7 @@ class TuningSearch:
         """Let what was asked for and could not be measured be asked for again."""
         self._search.safe_optimiser.forget_pending()
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> SearchVerdict:
         """Say whether another trial is worth its cost."""
         return self._search.verdict()
 

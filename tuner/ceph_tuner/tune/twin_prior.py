@@ -20,14 +20,14 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from ceph_tuner.core.knobs.releases import CLASSES, Settings
 from ceph_tuner.core.measure.metrics import METRICS
-from ceph_tuner.recommend import Effort
+from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.recommend.runs import run_length_s
 from ceph_tuner.search.designs import informed_designs
-from ceph_tuner.search.space import Space
+from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.forecast import metrics_of
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.observations import Run, negligible
+from ceph_tuner.twin.observations import SimulatedRun, negligible
 from ceph_tuner.twin.parameters import Array
 
 SEEDS = 2
@@ -56,7 +56,7 @@ class TwinPrior:
     def __init__(
         self,
         model: ClusterModel,
-        space: Space,
+        space: KnobSpace,
         kept: Settings,
         metrics: Sequence[str],
         seed: int,
@@ -74,7 +74,7 @@ class TwinPrior:
         self.metrics = tuple(name for name in metrics if name.split(".")[0] in kinds and name not in _NOT_SEEN)
         self._model, self._space, self._kept, self._seed = model, space, dict(kept), seed
         shortest = SHORTEST_SCRUB_S if model.scrub else SHORTEST_S
-        self._effort = Effort(seed=seed, events=EVENTS, shortest_s=shortest, longest_s=LONGEST_S)
+        self._effort = SearchEffort(seed=seed, events=EVENTS, shortest_s=shortest, longest_s=LONGEST_S)
         self._seconds = run_length_s(model, {**self._kept, **space.decode(space.encode({}))}, self._effort)
         self._floors = np.asarray([negligible(name, model) for name in self.metrics])
         self.points: Array = _design(model, space, designs, seed, sorted(kinds))
@@ -103,7 +103,9 @@ class TwinPrior:
         """Give z, shape (n, metrics): the mean over the seeds."""
         settle = self._seconds * self._effort.settle_share
         jobs = [
-            Run(self._model, settings, self._seconds - settle, settle, self._seed * 1009 + number, self.metrics)
+            SimulatedRun(
+                self._model, settings, self._seconds - settle, settle, self._seed * 1009 + number, self.metrics
+            )
             for settings in ({**self._kept, **self._space.decode(point)} for point in points)
             for number in range(SEEDS)
         ]
@@ -120,7 +122,7 @@ class TwinPrior:
         return z
 
 
-def _design(model: ClusterModel, space: Space, count: int, seed: int, kinds: Sequence[str]) -> Array:
+def _design(model: ClusterModel, space: KnobSpace, count: int, seed: int, kinds: Sequence[str]) -> Array:
     """Points, shape (n, size): those that mean something first, then around the settings in force, then everywhere."""
     origin = np.asarray(space.encode({}))
     meant = [space.encode(nine) for nine in model.release.profiles.values()]

@@ -8,7 +8,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 from ceph_tuner.core.errors import RetryLater
 from ceph_tuner.core.measure.sample import Measure, Sample, window_of
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.samples import Look, look, ran_out, sample_between
+from ceph_tuner.twin.samples import CounterSnapshot, look, ran_out, sample_between
 from ceph_tuner.twin.simulation import Simulation
 from ceph_tuner.twin_cluster.cluster import TwinCluster
 
@@ -27,7 +27,7 @@ class TwinWork:
     def __init__(self, cluster: TwinCluster, model: ClusterModel, seed: int = 0) -> None:
         self._cluster, self._model, self._seed = cluster, model, seed
         self._runs = 0
-        self._last: Optional[Look] = None
+        self._last: Optional[CounterSnapshot] = None
         self._samples: List[Sample] = []
         self._idle: Dict[str, float] = {}
         self._remarks: List[str] = []

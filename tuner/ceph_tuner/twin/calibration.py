@@ -25,8 +25,8 @@ import numpy as np
 from ceph_tuner.twin.discrepancy import Discrepancy, by_metric
 from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.observations import RATES, Observation, Outputs, Run
-from ceph_tuner.twin.parameters import Array, Parameter, Prior, fittable, with_values
+from ceph_tuner.twin.observations import RATES, Observation, Outputs, SimulatedRun
+from ceph_tuner.twin.parameters import Array, Parameter, ParameterPrior, fittable, with_values
 
 Report = Callable[[str, float], None]
 """Takes what is being done, and the share that is over."""
@@ -47,7 +47,7 @@ LARGEST_STEP = 1.5
 
 
 @dataclass(frozen=True)
-class Effort:
+class FitEffort:
     """How much is simulated. `scouts`: places drawn from the whole prior, of which the best are starts."""
 
     scouts: int = 40
@@ -83,7 +83,7 @@ class Lines:
 class Calibration:
     """A fit: parameters with their posterior, and what remains unexplained."""
 
-    prior: Prior
+    prior: ParameterPrior
     x: Array
     covariance: Array
     """Of x, shape (p, p)."""
@@ -109,7 +109,9 @@ class Calibration:
         return draws(self.prior, self.x, self.covariance, count, random)
 
 
-def draws(prior: Prior, x: Array, covariance: Array, count: int, random: np.random.Generator) -> List[Dict[str, float]]:
+def draws(
+    prior: ParameterPrior, x: Array, covariance: Array, count: int, random: np.random.Generator
+) -> List[Dict[str, float]]:
     """Values drawn from a normal distribution of x, kept within the bounds."""
     places = random.multivariate_normal(x, covariance, size=count, method="eigh")
     return [prior.values(place) for place in places]
@@ -123,7 +125,7 @@ class Fitting:
         observations: Sequence[Observation],
         models: Mapping[str, ClusterModel],
         runner: Runner,
-        effort: Optional[Effort] = None,
+        effort: Optional[FitEffort] = None,
         known: Sequence[str] = (),
         parameters: Optional[Sequence[Parameter]] = None,
         report: Report = lambda text, share: None,
@@ -133,8 +135,8 @@ class Fitting:
         used = {entry.scenario: models[entry.scenario] for entry in observations}
         self.outputs = Outputs(observations, used)
         free = fittable(list(used.values()), known) if parameters is None else tuple(parameters)
-        self.prior = Prior(free, list(used.values()))
-        self._runner, self._effort, self._report = runner, effort or Effort(), report
+        self.prior = ParameterPrior(free, list(used.values()))
+        self._runner, self._effort, self._report = runner, effort or FitEffort(), report
         self._random = np.random.default_rng(seed)
         self._delta = np.asarray([FIRST_DELTA.get(name, LATENCY_DELTA) for name in self.outputs.metrics])
 
@@ -186,7 +188,7 @@ class Fitting:
 
     def _rows(self, places: Iterable[Array], seeds: Iterable[int]) -> Array:
         """Outputs in logarithms, shape (places, m)."""
-        runs: List[Run] = []
+        runs: List[SimulatedRun] = []
         count = 0
         for place, seed in zip(places, seeds):
             count += 1

@@ -30,7 +30,7 @@ _KEPT = (
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedParameter:
     """A parameter: its likeliest value, and the standard deviations of its logarithm before and after."""
 
     name: str
@@ -58,7 +58,7 @@ class Fit:
 
     models: Mapping[str, ClusterModel]
     """By scenario, as described: before the parameters."""
-    parameters: Tuple[Fitted, ...]
+    parameters: Tuple[FittedParameter, ...]
     covariance: Array
     """Of the logarithms of the values, shape (p, p)."""
     discrepancy: Discrepancy
@@ -78,7 +78,7 @@ class Fit:
         deviation = np.sqrt(np.diag(found.covariance)) * spread
         centre, low, high = (prior.values(x) for x in (0.0 * found.x, prior.low, prior.high))
         parameters = tuple(
-            Fitted(
+            FittedParameter(
                 p.name, p.unit, p.meaning, found.values[p.name], float(deviation[n]), centre[p.name], p.spread,
                 _verdict(p.name, judged), low[p.name], high[p.name],
             )
@@ -210,10 +210,10 @@ def _evidence(found: Calibration) -> List[Dict[str, Any]]:
     return entries
 
 
-def _fitted(entry: Mapping[str, Any], place: Place, number: int) -> Fitted:
+def _fitted(entry: Mapping[str, Any], place: Place, number: int) -> FittedParameter:
     (known,) = named([str(entry.get("name"))], place("parameters", number, "name"))
     try:
-        found = Fitted(**entry)
+        found = FittedParameter(**entry)
     except TypeError as error:
         raise InputError(place("parameters", number), str(error), "what `twin fit` writes") from None
     for key in ("value", "deviation", "low", "high"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import List, Optional, Sequence
 
-from ceph_tuner.twin.observations import Run, simulated
+from ceph_tuner.twin.observations import SimulatedRun, simulated
 from ceph_tuner.twin.parameters import Array
 from ceph_tuner.twin.workers import Workers
 
@@ -23,7 +23,7 @@ class Runner(AbstractContextManager["Runner"]):
     def __exit__(self, *_: object) -> None:
         self._workers.__exit__()
 
-    def __call__(self, runs: Sequence[Run]) -> List[Array]:
+    def __call__(self, runs: Sequence[SimulatedRun]) -> List[Array]:
         """Values of each run's metrics."""
         self.runs += len(runs)
         if len(runs) < 2 * self._workers.count:

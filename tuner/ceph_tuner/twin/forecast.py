@@ -17,7 +17,7 @@ from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.twin.discrepancy import Discrepancy, Unexplained, spread_and_freedom
 from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.observations import FITTED, RATES, REPEATABILITY, Run, negligible
+from ceph_tuner.twin.observations import FITTED, RATES, REPEATABILITY, SimulatedRun, negligible
 from ceph_tuner.twin.parameters import with_values
 
 LEVEL = 0.90
@@ -59,7 +59,7 @@ def forecast(
     """Predict one window; `drawn` are the parameters' values, one simulation for each."""
     metrics = metrics_of(model)
     runs = [
-        Run(with_values(model, values), settings, seconds, settle, seed * 1009 + number, metrics)
+        SimulatedRun(with_values(model, values), settings, seconds, settle, seed * 1009 + number, metrics)
         for number, values in enumerate(drawn)
     ]
     rows = np.asarray(runner(runs))

@@ -36,7 +36,7 @@ PUSH_COST_PER_OBJECT = 1000
 
 
 @dataclass(frozen=True)
-class Limits:
+class BackgroundLimits:
     """How much background work an OSD does at a time."""
 
     max_scrubs: int
@@ -61,14 +61,14 @@ def number(settings: Mapping[str, Value], name: str, release: Release) -> int:
     return 1 if value is None else int(value)
 
 
-def limits_of(settings: Mapping[str, Value], model: ClusterModel) -> Limits:
+def limits_of(settings: Mapping[str, Value], model: ClusterModel) -> BackgroundLimits:
     """Of settings as given; recovery's own limits count only with the override, as under mClock."""
     release = model.release
     overridden = model.scheduler == WPQ or bool(settings.get("osd_mclock_override_recovery_settings", False))
     recovery = settings if overridden else {}
     kind = "hdd" if model.osd.device_class == "hdd" else "ssd"
     chunk = max(number(settings, "osd_scrub_chunk_max", release), number(settings, "osd_scrub_chunk_min", release))
-    return Limits(
+    return BackgroundLimits(
         max_scrubs=number(settings, "osd_max_scrubs", release),
         chunk_max=chunk,
         shallow_chunk_max=number(settings, "osd_shallow_scrub_chunk_max", release),

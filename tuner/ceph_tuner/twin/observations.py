@@ -68,7 +68,7 @@ class Observation:
         return [name for name in FITTED if name in self.measures]
 
 
-class Run(NamedTuple):
+class SimulatedRun(NamedTuple):
     """One simulation of a window's work and settings."""
 
     model: ClusterModel
@@ -87,7 +87,7 @@ def negligible(metric: str, model: ClusterModel) -> float:
     return NEGLIGIBLE * model.osds * device.iops if metric in RATES else 0.0
 
 
-def simulated(run: Run) -> Array:
+def simulated(run: SimulatedRun) -> Array:
     """Values of the metrics, in their order."""
     simulation = Simulation(run.model, run.settings, run.seed)
     looks = looks_while_it_lasts(simulation, run.settle, run.seconds, 1)
@@ -134,13 +134,13 @@ class Outputs:
         """Inverse of `to_z`."""
         return np.asarray(np.maximum(np.exp(z) - self.floors, 0.0))
 
-    def runs(self, models: Mapping[str, ClusterModel], seed: int) -> List[Run]:
+    def runs(self, models: Mapping[str, ClusterModel], seed: int) -> List[SimulatedRun]:
         """Simulations whose values, one after the other, are the row; each has a seed of its own.
 
         With one seed for all, chance would bend all windows alike, and pass for what they have in common.
         """
         return [
-            Run(models[o.scenario], o.settings, o.seconds, o.settle, seed * 1009 + number, tuple(o.metrics))
+            SimulatedRun(models[o.scenario], o.settings, o.seconds, o.settle, seed * 1009 + number, tuple(o.metrics))
             for number, o in enumerate(self.observations)
         ]
 

@@ -144,7 +144,7 @@ def with_values(model: ClusterModel, values: Mapping[str, float]) -> ClusterMode
     return replace(model, osd=replace(osd, device=device), clients=clients, **whole)
 
 
-class Prior:
+class ParameterPrior:
     """Turns places into values. `x` has one number for each parameter, in the prior's standard deviations."""
 
     def __init__(self, parameters: Sequence[Parameter], models: Sequence[ClusterModel]) -> None:

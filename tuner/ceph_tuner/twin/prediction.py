@@ -17,7 +17,7 @@ SAMPLES = 5
 
 
 @dataclass(frozen=True)
-class Job:
+class PredictionRun:
     """One run: `settle` seconds that do not count, then a window of `seconds`."""
 
     model: ClusterModel
@@ -31,7 +31,7 @@ class Job:
             raise ValueError(f"seconds(={self.seconds}) must be above 0 and settle(={self.settle}) 0 or more")
 
 
-def predict(job: Job) -> Window:
+def predict(job: PredictionRun) -> Window:
     """The window of one run. Same job, same window."""
     simulation = Simulation(job.model, job.settings, job.seed)
     looks = looks_while_it_lasts(simulation, job.settle, job.seconds, SAMPLES)
@@ -43,7 +43,7 @@ def predict(job: Job) -> Window:
     return window
 
 
-def predict_all(jobs: Sequence[Job], processes: Optional[int] = None) -> Iterator[Window]:
+def predict_all(jobs: Sequence[PredictionRun], processes: Optional[int] = None) -> Iterator[Window]:
     """The windows of independent runs, in their order, spread over the cores (`processes`; None: all of them)."""
     with Workers(processes) as workers:
         yield from workers.map(predict, jobs)

@@ -12,7 +12,7 @@ from ceph_tuner.twin.kernel.layout import new
 IDLE_AGE_S, ERASE_AGE_S, CHECK_TIME_S = 300.0, 600.0, 60.0
 
 
-class Served(NamedTuple):
+class ServedRequest(NamedTuple):
     """A request left the queue, by `reservation` or by `weight`."""
 
     id: int
@@ -26,7 +26,7 @@ class Later(NamedTuple):
     future: float
 
 
-Answer = Union[Served, Later, None]
+Answer = Union[ServedRequest, Later, None]
 """None where the queue is empty, or holds only what can never be served."""
 
 
@@ -74,7 +74,7 @@ class DmClockQueue:
         request_id, _, cost = requests.popleft()
         following = requests[0] if requests else (0, 0.0, 0.0)
         dmclock.take(self._queue, kind, class_id, cost, following[1], following[2])
-        return Served(request_id, int(class_id), "reservation" if kind == dmclock.BY_RESERVATION else "weight")
+        return ServedRequest(request_id, int(class_id), "reservation" if kind == dmclock.BY_RESERVATION else "weight")
 
     def clean(self, now: float) -> None:
         """Every CHECK_TIME_S, as the library does: quiet classes lose their place in the proportions, old ones go."""

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Tuple, cast
 
 from ceph_tuner.core.bounded import decoded, open_file, read_json
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.twin.queue import DmClockQueue, Later, Served
+from ceph_tuner.twin.queue import DmClockQueue, Later, ServedRequest
 
 LONGEST_LINE, LARGEST = 64 << 10, 1 << 30
 """Bytes of an event, and of a trace when it is unpacked."""
@@ -54,7 +54,7 @@ def _lines(path: Path) -> Iterator[Tuple[int, str]]:
 
 def _answer(queue: DmClockQueue, now: float) -> Dict[str, Any]:
     answer = queue.pull(now)
-    if isinstance(answer, Served):
+    if isinstance(answer, ServedRequest):
         return {"id": answer.id, "class": answer.class_id, "phase": answer.phase}
     if isinstance(answer, Later):
         return {"future": answer.future}

@@ -32,16 +32,16 @@ _LOOKS = 40
 _QUEUES = ("queue.client", "queue.background_recovery", "queue.background_best_effort")
 
 
-class Look(NamedTuple):
+class CounterSnapshot(NamedTuple):
     """A simulation's counters at one moment."""
 
     counters: Counters
     clients: List[ClientCounts]
 
 
-def look(simulation: Simulation) -> Look:
+def look(simulation: Simulation) -> CounterSnapshot:
     """Take down where it is now."""
-    return Look(simulation.counters(), simulation.clients())
+    return CounterSnapshot(simulation.counters(), simulation.clients())
 
 
 def ran_out(before: Counters, after: Counters) -> List[str]:
@@ -49,7 +49,7 @@ def ran_out(before: Counters, after: Counters) -> List[str]:
     return [kind for kind, left in _RUNS_OUT.items() if getattr(before, left) > 0 and getattr(after, left) == 0]
 
 
-def looks_while_it_lasts(simulation: Simulation, settle: float, seconds: float, parts: int) -> List[Look]:
+def looks_while_it_lasts(simulation: Simulation, settle: float, seconds: float, parts: int) -> List[CounterSnapshot]:
     """Let `settle` seconds pass and then `seconds`; give where it was at the ends of so many parts, or of fewer.
 
     It ends where some work has run out, as a measurement does: what comes after says nothing of how quick the work is,
@@ -71,7 +71,7 @@ def looks_while_it_lasts(simulation: Simulation, settle: float, seconds: float, 
     return counted[::every]
 
 
-def sample_between(before: Look, after: Look, model: ClusterModel, at: float) -> Sample:
+def sample_between(before: CounterSnapshot, after: CounterSnapshot, model: ClusterModel, at: float) -> Sample:
     """The stretch between two looks at one simulation; `at` is when it ended. Of the whole cluster, as always.
 
     Metrics of work that the model does not have are absent. Raises ValueError where no time lies between.
@@ -91,7 +91,7 @@ def sample_between(before: Look, after: Look, model: ClusterModel, at: float) ->
     return Sample(at, seconds, values, latency)
 
 
-def _clients(before: Look, after: Look, model: ClusterModel, seconds: float) -> Dict[str, float]:
+def _clients(before: CounterSnapshot, after: CounterSnapshot, model: ClusterModel, seconds: float) -> Dict[str, float]:
     operations, amounts, busy = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]
     whole = 0.0
     for stream, old, new in zip(model.clients, before.clients, after.clients):
@@ -151,7 +151,7 @@ def _background(
     return values
 
 
-def _latency(before: Look, after: Look, row: int) -> Histogram:
+def _latency(before: CounterSnapshot, after: CounterSnapshot, row: int) -> Histogram:
     counts: Any = np.zeros(STREAM_BUCKETS, dtype=np.int64)
     for old, new in zip(before.clients, after.clients):
         counts = counts + (new.latency[row] - old.latency[row])

@@ -14,7 +14,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from ceph_tuner.twin import published as p
 from ceph_tuner.twin.model import OsdModel
-from ceph_tuner.twin.prediction import Job, mean_of, predict, predict_all
+from ceph_tuner.twin.prediction import PredictionRun, mean_of, predict, predict_all
 from ceph_tuner.twin.published_models import NODES, Case, cases, node
 from ceph_tuner.twin.simulation import Simulation
 from ceph_tuner.twin.workers import Workers
@@ -28,14 +28,14 @@ SCRUB_SETTLE_S, SCRUB_WINDOW_S = 6.0, 6.0
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedNode:
     """A node's OSD, fitted to its baseline row, and what the twin's clients get there alone."""
 
     osd: OsdModel
     baseline: p.Baseline
 
 
-class Run(NamedTuple):
+class PlacementRun(NamedTuple):
     """One row with one placement of the PGs."""
 
     case: Case
@@ -81,10 +81,10 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Report:
+class ValidationReport:
     """All that was compared."""
 
-    fitted: Mapping[str, Fitted]
+    fitted: Mapping[str, FittedNode]
     comparisons: Sequence[Comparison]
     checks: Sequence[Check]
 
@@ -104,7 +104,7 @@ class Report:
         return not self.missed and self.median_error <= TARGET_ERROR
 
 
-def fit_baseline(name: str, seeds: Sequence[int], rounds: int = 12) -> Fitted:
+def fit_baseline(name: str, seeds: Sequence[int], rounds: int = 12) -> FittedNode:
     """Bisect the commit thread's time for a transaction until the node's clients get the published baseline."""
     wanted = p.BASELINES[name].iops
     low, high = 1e-6, 1e-3
@@ -115,11 +115,11 @@ def fit_baseline(name: str, seeds: Sequence[int], rounds: int = 12) -> Fitted:
         else:
             high = middle
     osd = NODES[name](math.sqrt(low * high))
-    return Fitted(osd, _alone(osd, seeds))
+    return FittedNode(osd, _alone(osd, seeds))
 
 
 def _alone(osd: OsdModel, seeds: Sequence[int]) -> p.Baseline:
-    windows = list(predict_all([Job(node(osd), {}, 1.0, 0.3, seed) for seed in seeds], processes=1))
+    windows = list(predict_all([PredictionRun(node(osd), {}, 1.0, 0.3, seed) for seed in seeds], processes=1))
     iops, latency = mean_of(windows, "client.iops"), mean_of(windows, "client.mean_ms")
     if iops is None or latency is None:
         raise ValueError("the baseline has no clients")
@@ -127,12 +127,14 @@ def _alone(osd: OsdModel, seeds: Sequence[int]) -> p.Baseline:
 
 
 def runs_of(
-    tables: Sequence[str], fitted: Mapping[str, Fitted], seeds: Sequence[int], quick: bool = False
-) -> List[Run]:
+    tables: Sequence[str], fitted: Mapping[str, FittedNode], seeds: Sequence[int], quick: bool = False
+) -> List[PlacementRun]:
     """Every row of the tables with every seed."""
     osds = {name: found.osd for name, found in fitted.items()}
     baselines = {name: found.baseline for name, found in fitted.items()}
-    return [Run(case, seed) for table in tables for case in cases(table, osds, baselines, quick) for seed in seeds]
+    return [
+        PlacementRun(case, seed) for table in tables for case in cases(table, osds, baselines, quick) for seed in seeds
+    ]
 
 
 def nodes_of(tables: Sequence[str]) -> List[str]:
@@ -140,18 +142,18 @@ def nodes_of(tables: Sequence[str]) -> List[str]:
     return sorted({table[0] for table in tables} & set(NODES))
 
 
-def measure(run: Run) -> Values:
+def measure(run: PlacementRun) -> Values:
     """What the article would have reported of a run."""
     case = run.case
     if case.model.snaptrim or case.model.recovery:
         return _drained(case, run.seed)
     if case.model.scrub:
         return _scrubbed(case, run.seed)
-    window = predict(Job(case.model, case.settings, 0.15, 0.05, run.seed))
+    window = predict(PredictionRun(case.model, case.settings, 0.15, 0.05, run.seed))
     return {p.IOPS: window.measures["client.iops"].mean}
 
 
-def measure_all(runs: Sequence[Run], processes: Optional[int] = None) -> Iterator[Values]:
+def measure_all(runs: Sequence[PlacementRun], processes: Optional[int] = None) -> Iterator[Values]:
     """The values of independent runs, in their order, spread over the cores (None: all of them)."""
     with Workers(processes) as workers:
         yield from workers.map(measure, runs)
@@ -184,7 +186,7 @@ def _drained(case: Case, seed: int) -> Values:
 
 
 def _scrubbed(case: Case, seed: int) -> Values:
-    window = predict(Job(case.model, case.settings, SCRUB_WINDOW_S, SCRUB_SETTLE_S, seed))
+    window = predict(PredictionRun(case.model, case.settings, SCRUB_WINDOW_S, SCRUB_SETTLE_S, seed))
     seconds = case.model.scrub[0].objects / window.measures["scrub.objects_s"].mean
     iops, latency = window.measures["client.iops"].mean, window.measures["client.mean_ms"].mean
     return {**_averaged(case, seconds, iops, latency), p.SCRUB_S: seconds}
@@ -203,8 +205,8 @@ def _averaged(case: Case, busy_s: float, iops: float, latency_ms: float) -> Valu
 
 
 def compare(
-    tables: Sequence[str], runs: Sequence[Run], values: Sequence[Values], fitted: Mapping[str, Fitted]
-) -> Report:
+    tables: Sequence[str], runs: Sequence[PlacementRun], values: Sequence[Values], fitted: Mapping[str, FittedNode]
+) -> ValidationReport:
     """Set the runs beside what was published. Orderings of cases that did not run are left out."""
     found: Dict[Tuple[str, str], List[Values]] = {}
     for run, own in zip(runs, values):
@@ -226,7 +228,7 @@ def compare(
             falling = p.Ordering(ordering.table, ordering.metric, tuple(case for case, _ in ran))
             steps = tuple(_step(one, other) for one, other in zip(of_ran, of_ran[1:]))
             checks.append(Check(falling, tuple(value for _, value in ran), steps))
-    return Report(fitted, comparisons, checks)
+    return ValidationReport(fitted, comparisons, checks)
 
 
 def _step(one: Sequence[float], other: Sequence[float]) -> Tuple[float, float]:

@@ -21,7 +21,7 @@ OF_THE_MGR = ("pg ls",)
 """Commands that the mgr itself answers: a module cannot reach them by way of the monitor."""
 
 
-class Answer(Protocol):
+class CommandAnswer(Protocol):
     """A command's result, completed by whoever has the answer: Ceph's CommandResult."""
 
     def complete(self, r: int, outb: str, outs: str) -> None:
@@ -91,7 +91,7 @@ class TwinMgr:
         return {path: [self._reported_at, value]}
 
     def send_command(
-        self, result: Answer, svc_type: str, svc_id: str, command: str, tag: str, inbuf: Optional[str] = None
+        self, result: CommandAnswer, svc_type: str, svc_id: str, command: str, tag: str, inbuf: Optional[str] = None
     ) -> None:
         """Run a command of the monitors or of an OSD, and complete the result with its answer."""
         arguments = {name: str(value) for name, value in json.loads(command).items()}

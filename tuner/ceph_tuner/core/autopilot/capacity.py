@@ -65,7 +65,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Finding:
+class CapacityDoubt:
     """Why a capacity is not believed."""
 
     osd: int
@@ -75,14 +75,14 @@ class Finding:
     """IOPS to set instead, where it was measured."""
 
 
-def findings(stored: Iterable[Stored]) -> List[Finding]:
+def findings(stored: Iterable[Stored]) -> List[CapacityDoubt]:
     """Hold each capacity against its source, its work, its peers and its bench; OSD by OSD."""
     osds = sorted(stored, key=lambda entry: entry.osd)
     medians = _medians(osds)
     return [finding for entry in osds for finding in _of_one(entry, medians.get(_group(entry)))]
 
 
-def summary(found: Sequence[Finding], named: int = 5) -> List[str]:
+def summary(found: Sequence[CapacityDoubt], named: int = 5) -> List[str]:
     """One line for each rule, with the first OSDs by name."""
     lines = []
     for rule, words in RULES.items():
@@ -133,7 +133,7 @@ def reason_not_to_bench(
     return None
 
 
-def _of_one(entry: Stored, median: Optional[float]) -> List[Finding]:
+def _of_one(entry: Stored, median: Optional[float]) -> List[CapacityDoubt]:
     found = []
     name, has = f"osd.{entry.osd}", f"{entry.iops:.6g} IOPS{_outranking(entry.source)}"
     low, high = BELIEVED[entry.kind]
@@ -141,18 +141,18 @@ def _of_one(entry: Stored, median: Optional[float]) -> List[Finding]:
         why = f"its bench at boot was skipped, or not within {low:g} to {high:g}"
         where = "" if entry.source == "default" else f", set at {entry.source}"
         words = f"{name} has Ceph's default for {entry.kind}, {has}{where}: {why}"
-        found.append(Finding(entry.osd, "unmeasured", words, entry.bench))
+        found.append(CapacityDoubt(entry.osd, "unmeasured", words, entry.bench))
     if entry.served is not None and entry.served > entry.iops * SERVED_FACTOR:
         words = f"{name} has {has} and was seen to serve {entry.served:.6g} writes/s: it can do more than it says"
-        found.append(Finding(entry.osd, "served", words, entry.bench))
+        found.append(CapacityDoubt(entry.osd, "served", words, entry.bench))
     if entry.measured and median is not None and not 1 / PEERS_FACTOR <= entry.iops / median <= PEERS_FACTOR:
         words = f"{name} has {has}, its peers of class {_group(entry)} a median of {median:.6g}"
-        found.append(Finding(entry.osd, "peers", words, entry.bench))
+        found.append(CapacityDoubt(entry.osd, "peers", words, entry.bench))
     if entry.bench is not None and not 1 / BENCH_FACTOR <= entry.bench / entry.iops <= BENCH_FACTOR:
         words = f"{name} has {has}, its bench gave {entry.bench:.6g}"
         if not low <= entry.bench <= high:
             words += f", which Ceph itself would not believe ({low:g} to {high:g}): measure with fio"
-        found.append(Finding(entry.osd, "bench", words, entry.bench))
+        found.append(CapacityDoubt(entry.osd, "bench", words, entry.bench))
     return found
 
 

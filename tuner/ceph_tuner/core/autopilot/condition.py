@@ -161,18 +161,18 @@ def _beyond(old: float, new: float, factor: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Change:
+class ConditionChange:
     """For how many windows the cluster has not been what it was, and in what. Feed it every window."""
 
     windows: int = 0
     what: Tuple[str, ...] = ()
 
-    def after(self, before: Condition, now: Condition, policy: Policy) -> Change:
+    def after(self, before: Condition, now: Condition, policy: Policy) -> ConditionChange:
         """Take a window's condition."""
         what = changed(before, now, policy.changed_factor)
         if what:
-            return Change(self.windows + 1, tuple(what))
-        return self if changed(before, now, math.sqrt(policy.changed_factor)) else Change()
+            return ConditionChange(self.windows + 1, tuple(what))
+        return self if changed(before, now, math.sqrt(policy.changed_factor)) else ConditionChange()
 
     def lasting(self, policy: Policy) -> Tuple[str, ...]:
         """What changed, once it has lasted; nothing before."""

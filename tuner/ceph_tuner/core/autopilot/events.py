@@ -22,7 +22,7 @@ class Started:
 
 
 @dataclass(frozen=True)
-class Told:
+class OperatorCommand:
     """An operator's command: a mode of `state.MODES`, or `pause`, `resume`, `accept`, `reject`, `retry`.
 
     `approve` is the mode: the command of that name is `accept` here.
@@ -137,7 +137,7 @@ class Kept:
     number: int
 
 
-Event = Union[Started, Told, Seen, Answered, Wrote, WriteFailed, TookBack, TakeBackFailed, Kept]
+Event = Union[Started, OperatorCommand, Seen, Answered, Wrote, WriteFailed, TookBack, TakeBackFailed, Kept]
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,11 @@ from ceph_tuner.core.autopilot.events import (
     Kept,
     Learn,
     Note,
+    OperatorCommand,
     Seen,
     Started,
     TakeBack,
     TakeBackFailed,
-    Told,
     TookBack,
     Write,
     WriteFailed,
@@ -115,7 +115,7 @@ def _started(state: State, event: Started, policy: Policy) -> Decision:
     return Decision(replace(_idle(state, event.at, failed=state.on_cluster), tried=tried), acts)
 
 
-def _told(state: State, event: Told, policy: Policy) -> Decision:
+def _told(state: State, event: OperatorCommand, policy: Policy) -> Decision:
     if refusal(state, event.what) is not None:
         return Decision(state)
     why = event.why or f"by {event.by}"
@@ -480,7 +480,7 @@ _SIGHTS: Dict[str, Callable[[State, Seen, Policy], Decision]] = {
 
 _HANDLERS: Dict[type, Callable[[State, Any, Policy], Decision]] = {
     Started: _started,
-    Told: _told,
+    OperatorCommand: _told,
     Seen: _seen,
     Answered: _answered,
     Wrote: _wrote,

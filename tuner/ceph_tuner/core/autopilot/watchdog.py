@@ -16,7 +16,7 @@ from typing import Dict, Mapping, Optional, Sequence
 
 from ceph_tuner.core.autopilot.demand import LEFT, asked_for
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.goals.guard import WAITING, Breach, Guard, Limits, Sight, Streaks, beyond, must_hold
+from ceph_tuner.core.goals.guard import WAITING, Breach, Guard, GuardLimits, Sight, Streaks, beyond, must_hold
 from ceph_tuner.core.goals.slo import Objective, Slo
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.sample import clients_wait, finish_s
@@ -170,8 +170,8 @@ def _some(words: Sequence[str]) -> str:
     return "; ".join(words[:NAMED]) + more
 
 
-def _limits(policy: Policy) -> Limits:
-    return Limits(
+def _limits(policy: Policy) -> GuardLimits:
+    return GuardLimits(
         gross=policy.guard_gross,
         worse_than_baseline=policy.guard_gross,
         patience=policy.guard_patience,

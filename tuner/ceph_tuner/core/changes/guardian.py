@@ -46,7 +46,7 @@ AT_ONCE = 64
 DONE = "done"
 
 
-class NoLibradosError(Exception):
+class NoRadosError(Exception):
     """This Python has no python3-rados, or it cannot connect."""
 
 
@@ -58,7 +58,7 @@ class RadosCommander:
         try:
             import rados
         except ImportError as error:
-            raise NoLibradosError(str(error)) from error
+            raise NoRadosError(str(error)) from error
         conf = access.get("conf", "")
         options = {name: access[name] for name in ("mon_host", "keyring", "keyfile", "key") if access.get(name)}
         # the mgr's own: what ceph.conf says of them by name must not be taken from its successor
@@ -70,7 +70,7 @@ class RadosCommander:
             self._cluster: Any = rados.Rados(name=access["name"], conffile=readable, conf=options)
             self._cluster.connect(timeout=COMMAND_S)
         except rados.Error as error:
-            raise NoLibradosError(f"{access['name']}: {error}") from error
+            raise NoRadosError(f"{access['name']}: {error}") from error
 
     def mon(self, prefix: str, arguments: Mapping[str, Any], payload: str = "") -> str:
         """Answer of a monitor command. Raises CommandFailed, ClusterTimeout, PermissionRefused."""
@@ -183,7 +183,7 @@ def _withdraw_trial(task: Mapping[str, Any]) -> None:
     who = f"guardian of {task['who']}"
     left: Optional[int] = None
     while time.monotonic() < deadline:
-        with contextlib.suppress(TunerError, NoLibradosError):
+        with contextlib.suppress(TunerError, NoRadosError):
             commander = RadosCommander(task["access"])
             try:
                 if left is None:

@@ -89,7 +89,7 @@ class Streaks:
 
 
 @dataclass(frozen=True)
-class Limits:
+class GuardLimits:
     """How much is too much. `patience` is how many sights in a row must show it.
 
     PGs get more of it: the mgr's view of them is up to 5 s old, so that peering which ended before the trial (an OSD
@@ -140,12 +140,12 @@ class Guard:
         slo: Slo,
         baseline: Mapping[str, float],
         before: Sight,
-        limits: Optional[Limits] = None,
+        limits: Optional[GuardLimits] = None,
         streaks: Optional[Streaks] = None,
     ) -> None:
         self._slo, self._baseline, self._before = slo, baseline, before
         self._usual = {**before.values, **baseline}
-        self._limits = limits or Limits()
+        self._limits = limits or GuardLimits()
         self._streaks = streaks or Streaks()
 
     def watch(self, sight: Optional[Sight]) -> Optional[Breach]:

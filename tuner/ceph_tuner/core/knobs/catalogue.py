@@ -14,7 +14,7 @@ import difflib
 from typing import Dict, List, Mapping, Optional
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.knobs.knob import Effect, Knob, Since
+from ceph_tuner.core.knobs.knob import Knob, KnobEffect, Since
 from ceph_tuner.core.knobs.releases import CLASSES, MCLOCK_NINE, Release, Settings, Value
 from ceph_tuner.core.knobs.table import TABLE
 from ceph_tuner.core.knobs.table_unsearched import KNOWN
@@ -25,8 +25,8 @@ __all__ = [
     "MCLOCK_NINE",
     "NEVER_SET",
     "PROFILE",
-    "Effect",
     "Knob",
+    "KnobEffect",
     "Release",
     "Settings",
     "Since",

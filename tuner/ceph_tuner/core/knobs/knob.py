@@ -28,7 +28,7 @@ _BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 @dataclass(frozen=True)
-class Effect:
+class KnobEffect:
     """Whether a release honours a knob under mClock, why or why not, and what does its job instead."""
 
     works: bool
@@ -46,7 +46,7 @@ class Since:
     version: Version
     default: Optional[Value]
     """None where the option does not exist, or has no default that is a value."""
-    effect: Effect
+    effect: KnobEffect
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class Knob:
         """Ceph's own default; None where the option does not exist there."""
         return self.at(release, version).default
 
-    def effective(self, release: Release, version: Optional[Version] = None) -> Effect:
+    def effective(self, release: Release, version: Optional[Version] = None) -> KnobEffect:
         """Whether the release honours the knob under mClock."""
         return self.at(release, version).effect
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import List, Tuple
 
-from ceph_tuner.core.knobs.knob import Effect, Knob, Since
+from ceph_tuner.core.knobs.knob import Knob, KnobEffect, Since
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, Value, Version
 from ceph_tuner.core.knobs.table_background import (
     ABSENT,
@@ -35,7 +35,7 @@ def _shares() -> List[Knob]:
         "background_recovery": "recovery of degraded objects",
         "background_best_effort": "scrub, snaptrim, PG deletion and, from 17.2.7, backfill of misplaced objects",
     }
-    effect = Effect(True, "counts when osd_mclock_profile is custom, and only with all nine values set")
+    effect = KnobEffect(True, "counts when osd_mclock_profile is custom, and only with all nine values set")
     knobs = []
     for name in MCLOCK_NINE:
         service_class, part = name[len("osd_mclock_scheduler_") :].rsplit("_", 1)
@@ -111,7 +111,7 @@ QUEUE = [
         "",
         0,
         0,
-        always("mclock_scheduler", Effect(True, "the nine values count under mclock_scheduler alone")),
+        always("mclock_scheduler", KnobEffect(True, "the nine values count under mclock_scheduler alone")),
         change="restart",
         choices=("wpq", "mclock_scheduler", "debug_random"),
     ),
@@ -154,7 +154,7 @@ QUEUE = [
 
 
 def _capacity(name: str, meaning: str, kind: str, unit: str, default: Value, since: Version = QUINCY) -> Knob:
-    effect = Effect(True, "a measured fact of the device, not a wish: reservations and limits are parts of it")
+    effect = KnobEffect(True, "a measured fact of the device, not a wish: reservations and limits are parts of it")
     history = [Since(since, default, effect)]
     if since != QUINCY:
         history.insert(0, Since(QUINCY, None, ABSENT))
@@ -195,7 +195,7 @@ CAPACITY = [
     ),
 ]
 
-_THROTTLE = Effect(True, "mClock orders only what waits before BlueStore: a large throttle hides its effect")
+_THROTTLE = KnobEffect(True, "mClock orders only what waits before BlueStore: a large throttle hides its effect")
 
 DEVICE = [
     Knob(
@@ -232,7 +232,7 @@ POOL = [
         "PGs",
         1,
         65536,
-        always(32, Effect(True, "a change moves data for hours: planned, never tried in a loop")),
+        always(32, KnobEffect(True, "a change moves data for hours: planned, never tried in a loop")),
         scope="pool",
         change="moves data",
         log_scale=True,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional, Tuple
 
-from ceph_tuner.core.knobs.knob import Effect, Knob, Since
+from ceph_tuner.core.knobs.knob import Knob, KnobEffect, Since
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, Value, Version
 
 QUINCY: Version = (17, 2, 0)
@@ -26,8 +26,8 @@ TENTACLE: Version = (20, 2, 0)
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 
-WORKS = Effect(True, "honoured under mClock")
-ABSENT = Effect(False, "this release has no such option")
+WORKS = KnobEffect(True, "honoured under mClock")
+ABSENT = KnobEffect(False, "this release has no such option")
 
 RECOVERY_SHARE = tuple(name for name in MCLOCK_NINE if "recovery" in name)
 BEST_EFFORT_SHARE = tuple(name for name in MCLOCK_NINE if "best_effort" in name)
@@ -47,15 +47,17 @@ SNAPTRIM_SUBSTITUTES = (
 _OVERRIDE = "osd_mclock_override_recovery_settings"
 
 
-def always(default: Optional[Value], effect: Effect = WORKS) -> Tuple[Since, ...]:
+def always(default: Optional[Value], effect: KnobEffect = WORKS) -> Tuple[Since, ...]:
     """Make a history without a change."""
     return (Since(QUINCY, default, effect),)
 
 
-_CHUNK = Effect(True, "bounds how long one chunk of a scrub blocks writes to its objects; cost does not bound that")
-_EVENT_COST_TIMES_CHUNK = Effect(True, "a scrub item costs this x osd_shallow_scrub_chunk_max, deep or not")
-_EVENT_COST = Effect(True, "raises the cost of every scrub item; below the cost of one I/O it changes next to nothing")
-_BY_CLASS = Effect(False, "mClock schedules by class, not by priority", SCRUB_SUBSTITUTES)
+_CHUNK = KnobEffect(True, "bounds how long one chunk of a scrub blocks writes to its objects; cost does not bound that")
+_EVENT_COST_TIMES_CHUNK = KnobEffect(True, "a scrub item costs this x osd_shallow_scrub_chunk_max, deep or not")
+_EVENT_COST = KnobEffect(
+    True, "raises the cost of every scrub item; below the cost of one I/O it changes next to nothing"
+)
+_BY_CLASS = KnobEffect(False, "mClock schedules by class, not by priority", SCRUB_SUBSTITUTES)
 
 SCRUB = [
     Knob(
@@ -80,7 +82,7 @@ SCRUB = [
             Since(
                 FRACTIONS,
                 50 * MIB,
-                Effect(False, "read only when osd_op_queue is wpq; mClock takes its own cost", SCRUB_SUBSTITUTES),
+                KnobEffect(False, "read only when osd_op_queue is wpq; mClock takes its own cost", SCRUB_SUBSTITUTES),
             ),
         ),
         searched=True,
@@ -95,7 +97,7 @@ SCRUB = [
         4 * KIB,
         64 * MIB,
         (
-            Since(QUINCY, None, Effect(False, ABSENT.because, ("osd_scrub_cost",))),
+            Since(QUINCY, None, KnobEffect(False, ABSENT.because, ("osd_scrub_cost",))),
             Since(FRACTIONS, 4 * KIB, _EVENT_COST_TIMES_CHUNK),
             Since((18, 2, 5), 4 * KIB, _EVENT_COST),
         ),
@@ -111,7 +113,7 @@ SCRUB = [
         "objects",
         3,
         1000,
-        always(5, Effect(True, "osd_scrub_chunk_max cannot go below it")),
+        always(5, KnobEffect(True, "osd_scrub_chunk_max cannot go below it")),
     ),
     Knob(
         "osd_shallow_scrub_chunk_min",
@@ -120,7 +122,7 @@ SCRUB = [
         "objects",
         3,
         10_000,
-        always(50, Effect(True, "osd_shallow_scrub_chunk_max cannot go below it")),
+        always(50, KnobEffect(True, "osd_shallow_scrub_chunk_max cannot go below it")),
     ),
     Knob(
         "osd_scrub_chunk_max",
@@ -169,7 +171,7 @@ SCRUB = [
         "s",
         3600,
         365 * 86400,
-        always(604800.0, Effect(True, "the operator's policy: the mgr and the monitors warn by it as well")),
+        always(604800.0, KnobEffect(True, "the operator's policy: the mgr and the monitors warn by it as well")),
         scope="osd and mgr",
     ),
     Knob(
@@ -202,7 +204,7 @@ SNAPTRIM = [
             Since(
                 (18, 2, 4),
                 MIB,
-                Effect(
+                KnobEffect(
                     False,
                     "read only when osd_op_queue is wpq; mClock takes the mean object size x "
                     "osd_pg_max_concurrent_snap_trims",
@@ -248,7 +250,7 @@ DELETION = [
         "B",
         4 * KIB,
         GIB,
-        always(MIB, Effect(True, "an item of PG deletion costs this x the objects that it deletes")),
+        always(MIB, KnobEffect(True, "an item of PG deletion costs this x the objects that it deletes")),
         log_scale=True,
     )
 ]
@@ -265,9 +267,9 @@ def _recovery(name: str, meaning: str, default: int, early: int, zero_means: str
         1,
         100,
         (
-            Since(QUINCY, 1000, Effect(False, "mClock sets it to 1000 and drops changes", RECOVERY_SHARE)),
-            Since((17, 2, 6), early, Effect(True, refused, RECOVERY_SHARE, needs)),
-            Since(FRACTIONS, default, Effect(True, refused, RECOVERY_SHARE, needs)),
+            Since(QUINCY, 1000, KnobEffect(False, "mClock sets it to 1000 and drops changes", RECOVERY_SHARE)),
+            Since((17, 2, 6), early, KnobEffect(True, refused, RECOVERY_SHARE, needs)),
+            Since(FRACTIONS, default, KnobEffect(True, refused, RECOVERY_SHARE, needs)),
         ),
         searched=searched,
         log_scale=True,
@@ -285,7 +287,7 @@ RECOVERY = [
         "",
         0,
         1,
-        (Since(QUINCY, None, Effect(False, ABSENT.because, RECOVERY_SHARE)), Since((17, 2, 6), False, WORKS)),
+        (Since(QUINCY, None, KnobEffect(False, ABSENT.because, RECOVERY_SHARE)), Since((17, 2, 6), False, WORKS)),
         under_wpq="does nothing: the limits may be changed without it",
     ),
     _recovery("osd_max_backfills", "PGs that an OSD recovers or backfills at once, each way", 1, 10),
@@ -306,7 +308,9 @@ RECOVERY = [
         "B",
         64 * KIB,
         64 * MIB,
-        always(8 * MIB, Effect(True, "bounds how long one push makes others wait; from 17.2.7 a pull costs as much")),
+        always(
+            8 * MIB, KnobEffect(True, "bounds how long one push makes others wait; from 17.2.7 a pull costs as much")
+        ),
         searched=True,
         log_scale=True,
         search_low=256 * KIB,
@@ -331,7 +335,7 @@ def _sleep(name: str, default: float, instead: Tuple[str, ...]) -> Knob:
         "s",
         0,
         60,
-        always(default, Effect(False, "forced to 0 under mClock, whatever the profile", instead)),
+        always(default, KnobEffect(False, "forced to 0 under mClock, whatever the profile", instead)),
         under_wpq=_paused(name),
     )
 
@@ -350,7 +354,7 @@ def _sleep_degraded(name: str, default: float) -> Knob:
     """Make a sleep that counts for degraded PGs. Without it the one for all PGs counts for them as well."""
     entry = _sleep(name, default, RECOVERY_SHARE)
     (since,) = entry.history
-    absent = Effect(False, ABSENT.because, RECOVERY_SHARE)
+    absent = KnobEffect(False, ABSENT.because, RECOVERY_SHARE)
     steps = ((QUINCY, False), ((18, 2, 8), True), (SQUID, False), ((19, 2, 3), True))
     return replace(
         entry,

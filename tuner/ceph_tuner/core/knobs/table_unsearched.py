@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from ceph_tuner.core.knobs.knob import Effect, Knob, Since
+from ceph_tuner.core.knobs.knob import Knob, KnobEffect, Since
 from ceph_tuner.core.knobs.table_background import ABSENT, KIB, MIB, QUINCY, TENTACLE, always
 
 SAME = "the same: it does not depend on the queue"
 
-_WINDOW = Effect(True, "bounds when periodic scrubs start, before any queue; requested ones ignore it")
+_WINDOW = KnobEffect(True, "bounds when periodic scrubs start, before any queue; requested ones ignore it")
 _DAYS = "0 is Sunday"
 
 
@@ -55,7 +55,7 @@ SCHEDULE = [
         "",
         0,
         1,
-        always(False, Effect(True, "decides whether a scrub starts, before any queue; one under way goes on")),
+        always(False, KnobEffect(True, "decides whether a scrub starts, before any queue; one under way goes on")),
         under_wpq=SAME,
     ),
     Knob(
@@ -67,7 +67,7 @@ SCHEDULE = [
         0.4,
         (
             Since(QUINCY, None, ABSENT),
-            Since(TENTACLE, 0.2, Effect(True, "decides when a deep scrub is due, before any queue")),
+            Since(TENTACLE, 0.2, KnobEffect(True, "decides when a deep scrub is due, before any queue")),
         ),
         under_wpq=SAME,
     ),
@@ -81,7 +81,7 @@ READS = [
         "B",
         64 * KIB,
         64 * MIB,
-        always(512 * KIB, Effect(True, "one read of a deep scrub has this size; the next one is queued anew")),
+        always(512 * KIB, KnobEffect(True, "one read of a deep scrub has this size; the next one is queued anew")),
         log_scale=True,
         under_wpq="works: one read of a deep scrub has this size",
     )
@@ -96,7 +96,10 @@ STEPS = [
         1,
         100,
         always(
-            1, Effect(True, "osd_recovery_max_active bounds what is under way; this is what a PG starts of it at once")
+            1,
+            KnobEffect(
+                True, "osd_recovery_max_active bounds what is under way; this is what a PG starts of it at once"
+            ),
         ),
         under_wpq="works: it is how much of osd_recovery_max_active a PG starts at once",
     ),
@@ -108,7 +111,8 @@ STEPS = [
         1,
         1_000_000,
         always(
-            100, Effect(True, "decided at peering, before any queue: clients do not wait for an OSD outside of the set")
+            100,
+            KnobEffect(True, "decided at peering, before any queue: clients do not wait for an OSD outside of the set"),
         ),
         log_scale=True,
         under_wpq=SAME,
@@ -120,7 +124,7 @@ STEPS = [
         "objects",
         1,
         10_000,
-        always(64, Effect(True, "a scan of backfill lists at least this many objects")),
+        always(64, KnobEffect(True, "a scan of backfill lists at least this many objects")),
         log_scale=True,
         under_wpq="works: a scan of backfill lists at least this many objects",
     ),
@@ -131,13 +135,13 @@ STEPS = [
         "objects",
         1,
         10_000,
-        always(512, Effect(True, "a scan of backfill lists at most this many objects")),
+        always(512, KnobEffect(True, "a scan of backfill lists at most this many objects")),
         log_scale=True,
         under_wpq="works: a scan of backfill lists at most this many objects",
     ),
 ]
 
-_IO_PRICE = Effect(True, "how much of bluestore_throttle_bytes one I/O takes beside its bytes")
+_IO_PRICE = KnobEffect(True, "how much of bluestore_throttle_bytes one I/O takes beside its bytes")
 
 
 def _price(name: str, meaning: str, kind: str, default: int, zero_means: str = "") -> Knob:
@@ -185,7 +189,7 @@ BALANCING = [
         "1",
         0.001,
         1,
-        always(0.05, Effect(True, "an option of the mgr: it bounds how much backfill waits, not how fast it is")),
+        always(0.05, KnobEffect(True, "an option of the mgr: it bounds how much backfill waits, not how fast it is")),
         scope="mgr",
         under_wpq=SAME,
     )
@@ -193,7 +197,7 @@ BALANCING = [
 
 
 def _of_pool(name: str, meaning: str, decides: str) -> Knob:
-    effect = Effect(True, f"goes before {decides} for the PGs of the pool")
+    effect = KnobEffect(True, f"goes before {decides} for the PGs of the pool")
     zero = f"{decides} decides"
     high = 365 * 86400
     return Knob(
@@ -212,7 +216,7 @@ OF_POOLS = [
         "1",
         -10,
         10,
-        always(0, Effect(True, "orders the PGs that wait for a reservation; in the queue it counts for nothing")),
+        always(0, KnobEffect(True, "orders the PGs that wait for a reservation; in the queue it counts for nothing")),
         scope="pool",
         under_wpq="the same: recovery_op_priority of a pool is what orders the queue",
     ),

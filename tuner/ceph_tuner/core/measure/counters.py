@@ -13,7 +13,7 @@ from typing import Deque, Dict, Hashable, Iterable, List, Mapping, Optional, Seq
 
 
 @dataclass(frozen=True)
-class Report:
+class DaemonReport:
     """A daemon's counters at `at` (seconds, by the clock that stamps them); `born` changes when it is restarted."""
 
     at: float
@@ -58,13 +58,13 @@ class Meter:
         """Names of counters, once for all daemons that have the same."""
         self._rises: Dict[Hashable, Rise] = {}
 
-    def look(self, daemon: Hashable, report: Report, now: float, turn_s: float = 0.0) -> Optional[Rise]:
+    def look(self, daemon: Hashable, report: DaemonReport, now: float, turn_s: float = 0.0) -> Optional[Rise]:
         """Rise up to this report, or None where there is nothing to compare it with.
 
         `turn_s` is how long it may take until a daemon is looked at again; silence is counted beyond it.
         """
         kept = self._reports.get(daemon)
-        before = None if kept is None else Report(kept[0], dict(zip(kept[2], kept[3])), kept[1])
+        before = None if kept is None else DaemonReport(kept[0], dict(zip(kept[2], kept[3])), kept[1])
         if before is not None and before.born == report.born and report.at <= before.at:
             # not newer; a stamp that goes back is a clock that was set, and the baseline must follow it at once:
             # once the stamps have caught up, all that was done meanwhile would count as done in a moment
@@ -90,7 +90,7 @@ class Meter:
             del self._reports[daemon]
             self._rises.pop(daemon, None)
 
-    def _start(self, daemon: Hashable, report: Report) -> None:
+    def _start(self, daemon: Hashable, report: DaemonReport) -> None:
         names = tuple(report.values)
         names = self._names.setdefault(names, names)
         self._reports[daemon] = (report.at, report.born, names, tuple(report.values.values()))
@@ -98,14 +98,14 @@ class Meter:
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkRates:
     """What `daemons` did together: the sums of their rates."""
 
     daemons: int
     rates: Mapping[str, float]
 
     @classmethod
-    def of(cls, rises: Sequence[Rise]) -> Work:
+    def of(cls, rises: Sequence[Rise]) -> WorkRates:
         """Add up rises."""
         rates: Dict[str, float] = {}
         for rise in rises:
@@ -113,9 +113,9 @@ class Work:
                 rates[name] = rates.get(name, 0.0) + value / rise.seconds
         return cls(len(rises), rates)
 
-    def scaled(self, factor: float) -> Work:
+    def scaled(self, factor: float) -> WorkRates:
         """The same with other rates."""
-        return Work(self.daemons, {name: factor * rate for name, rate in self.rates.items()})
+        return WorkRates(self.daemons, {name: factor * rate for name, rate in self.rates.items()})
 
 
 class Turns:
@@ -123,9 +123,9 @@ class Turns:
 
     def __init__(self) -> None:
         self._count = 1
-        self._parts: Dict[int, Tuple[float, Work]] = {}
+        self._parts: Dict[int, Tuple[float, WorkRates]] = {}
 
-    def put(self, part: int, count: int, at: float, work: Work) -> None:
+    def put(self, part: int, count: int, at: float, work: WorkRates) -> None:
         """Take the work of part `part` of `count`; another count begins anew."""
         if count != self._count:
             self._count, self._parts = count, {}
@@ -133,14 +133,14 @@ class Turns:
         if work.daemons:
             self._parts[part] = (at, work)
 
-    def together(self, since: float) -> Tuple[Optional[Work], float]:
+    def together(self, since: float) -> Tuple[Optional[WorkRates], float]:
         """Work of the parts that were seen since then, and their share of all parts."""
         self._parts = {part: (at, work) for part, (at, work) in self._parts.items() if at >= since}
         if not self._parts:
             return None, 0.0
-        works: List[Work] = [work for _, work in self._parts.values()]
+        works: List[WorkRates] = [work for _, work in self._parts.values()]
         names = {name: None for work in works for name in work.rates}
-        total = Work(
+        total = WorkRates(
             sum(work.daemons for work in works),
             {name: sum(work.rates.get(name, 0.0) for work in works) for name in names},
         )
@@ -187,7 +187,7 @@ class Trend:
 
 
 @dataclass(frozen=True)
-class Progress:
+class EpisodeProgress:
     """A count that begins again at 0 with each episode (a PG's scrub, a PG's trim).
 
     `episode` changes when an episode ends; `running` says whether one was under way at this look.
@@ -200,7 +200,7 @@ class Progress:
 
 
 _Look = Tuple[float, int, bool, str]
-"""The fields of a `Progress`, as a tuple for the same reason as `_Kept`."""
+"""The fields of a `EpisodeProgress`, as a tuple for the same reason as `_Kept`."""
 
 
 class Episodes:
@@ -211,7 +211,7 @@ class Episodes:
         self._seen: Dict[str, _Look] = {}
         self._begun: Dict[str, float] = {}
 
-    def look(self, name: str, progress: Progress) -> Optional[float]:
+    def look(self, name: str, progress: EpisodeProgress) -> Optional[float]:
         """Done per second since the last look; None for the first look and after a long gap."""
         # at the end again: those that were looked at longest ago come first
         before = self._seen.pop(name, None)

@@ -26,7 +26,7 @@ from typing import (
 )
 
 from ceph_tuner.core.errors import RetryLater
-from ceph_tuner.core.measure.counters import Report
+from ceph_tuner.core.measure.counters import DaemonReport
 from ceph_tuner.core.measure.histogram import NS_PER_MS, Histogram, pooled
 from ceph_tuner.core.measure.sample import READ, WRITE
 
@@ -86,7 +86,7 @@ class PgDetail:
         return "deep" in self.state if "scrubbing" in self.state else self.deep_scrubbed == self.scrub_ended
 
 
-class Served(NamedTuple):
+class ServedOperations(NamedTuple):
     """What the OSDs did for clients of a pool since a query of theirs began, all of them together."""
 
     reads: int
@@ -108,7 +108,7 @@ class PoolReading:
     """Of its PGs."""
     snaptrim_queue: Optional[float] = None
     pgs_late: Optional[float] = None
-    served: Optional[Served] = None
+    served: Optional[ServedOperations] = None
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Reading:
     """A cluster at one moment. What a collector could not see is None or left out."""
 
     at: float
-    osds: Mapping[int, Report] = field(default_factory=dict)
+    osds: Mapping[int, DaemonReport] = field(default_factory=dict)
     turn: Turn = Turn()
     up: Optional[Collection[int]] = None
     """All OSDs that run; None: those in `osds`. Another object when it changes."""
@@ -244,7 +244,7 @@ _STAMP = "%Y-%m-%dT%H:%M:%S"
 
 
 def osd_values(section: Mapping[str, Any]) -> Dict[str, float]:
-    """Counters for a `Report` out of the section `osd` of `perf dump`."""
+    """Counters for a `DaemonReport` out of the section `osd` of `perf dump`."""
     values = {name: float(section[name]) for name in PLAIN_COUNTERS if name in section}
     for name in TIME_COUNTERS:
         if name in section:
@@ -327,7 +327,7 @@ def pool_readings(
     sums: Mapping[int, Mapping[str, Any]],
     chunks: Mapping[int, int],
     states: Optional[Mapping[int, Mapping[str, int]]],
-    served: Mapping[int, Served],
+    served: Mapping[int, ServedOperations],
 ) -> Dict[int, PoolReading]:
     """Each pool by its `stat_sum`; its queues and late PGs are for `with_progress`. `chunks` as of `data_chunks`."""
     return {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Collection, Dict, List, Mapping, Optional, Set, Tuple
 
-from ceph_tuner.core.measure.counters import Episodes, Meter, Progress, Rise, Trend, Turns, Work
+from ceph_tuner.core.measure.counters import EpisodeProgress, Episodes, Meter, Rise, Trend, Turns, WorkRates
 from ceph_tuner.core.measure.histogram import Histogram, pooled
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.reading import PLAIN_COUNTERS, QUEUE_CLASSES, SCRUB_COUNTERS, SCRUB_READS, Reading
@@ -72,7 +72,7 @@ class Sampling:
         known = {name: values[name] for name in METRICS if name in values}
         return Sample(reading.at, reading.at - before, known, latency, dict(reading.pg_states), tuple(notes))
 
-    def _work(self, reading: Reading, notes: List[str]) -> Optional[Work]:
+    def _work(self, reading: Reading, notes: List[str]) -> Optional[WorkRates]:
         """Work of all OSDs: of those read now, and the last known of those whose turn it is not."""
         turn = reading.turn
         up = reading.running
@@ -90,7 +90,7 @@ class Sampling:
                     rises.append(rise)
         if silent and rises:
             notes.append(f"no rates of {', '.join(silent[:5])}{' and more' if len(silent) > 5 else ''}")
-        self._turns.put(turn.part, turn.count, reading.at, Work.of(rises))
+        self._turns.put(turn.part, turn.count, reading.at, WorkRates.of(rises))
         work, share = self._turns.together(reading.at - 2 * turn.seconds)
         if work is None:
             return None
@@ -124,7 +124,7 @@ class Sampling:
         rates = {}
         for pgid, pg in reading.pgs.items():
             running = "scrubbing" in pg.state
-            rate = self._pgs.look(pgid, Progress(reading.at, pg.scrubbed, running, pg.scrub_ended))
+            rate = self._pgs.look(pgid, EpisodeProgress(reading.at, pg.scrubbed, running, pg.scrub_ended))
             if rate is not None:
                 rates[pgid] = rate
         self._pgs.forget_before(reading.at - 3600.0)
@@ -139,7 +139,7 @@ class Sampling:
         return None if reading.longest_scrub_s is None else reading.at - reading.longest_scrub_s
 
 
-def _client(work: Optional[Work]) -> Dict[str, float]:
+def _client(work: Optional[WorkRates]) -> Dict[str, float]:
     """Operations that the OSDs answered; read-modify-write operations count as writes, their answers as read bytes."""
     if work is None:
         return {}
@@ -165,7 +165,7 @@ def _client(work: Optional[Work]) -> Dict[str, float]:
 
 
 def _recovery(
-    work: Optional[Work],
+    work: Optional[WorkRates],
     reading: Reading,
     mended: Optional[float],
     backfill: Optional[float],
@@ -192,7 +192,7 @@ def _recovery(
     return values
 
 
-def _scrub(work: Optional[Work], scrub_rates: Mapping[str, float], reading: Reading) -> Dict[str, float]:
+def _scrub(work: Optional[WorkRates], scrub_rates: Mapping[str, float], reading: Reading) -> Dict[str, float]:
     """From the OSDs' own counters where they have them (Tentacle), else from the PGs' progress."""
     values = {}
     objects, copies = reading.totals.get("num_objects", 0.0), reading.totals.get("num_object_copies", 0.0)

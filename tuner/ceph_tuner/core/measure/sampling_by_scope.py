@@ -16,7 +16,7 @@ from typing import Collection, Dict, FrozenSet, Mapping, Optional, Union
 from ceph_tuner.core.measure.counters import Trend
 from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.metrics import CLASS, OF_POOLS, Scope, in_order, scoped
-from ceph_tuner.core.measure.reading import PoolReading, Reading, Served
+from ceph_tuner.core.measure.reading import PoolReading, Reading, ServedOperations
 from ceph_tuner.core.measure.sample import READ, WRITE, Sample, percentiles
 from ceph_tuner.core.measure.sampling import Coverage, Sampling
 from ceph_tuner.core.measure.scopes import Members
@@ -111,7 +111,7 @@ class _PoolSampling:
     def __init__(self) -> None:
         self._background = Sampling()
         self._rates = {name: Trend() for name in _RATES}
-        self._served = {name: Trend() for name in Served._fields}
+        self._served = {name: Trend() for name in ServedOperations._fields}
         # what its OSDs did for all pools, over the same stretch of time as what they did for this one
         self._done = dict.fromkeys((READ, WRITE), 0.0)
         self._of_osds = {kind: Trend() for kind in self._done}

@@ -24,7 +24,7 @@ _FOR_PROFILES = ("scrub", "snaptrim", "deletion", "recovery", "device")
 
 
 @dataclass(frozen=True)
-class Found:
+class ProfileInForce:
     """A profile of what is in force, and what it had to leave out."""
 
     profile: Profile
@@ -32,7 +32,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class InForce(Found):
+class InForce(ProfileInForce):
     """What the OSDs of a target have, all alike, and on which hardware."""
 
     built_in: Optional[str]
@@ -134,7 +134,7 @@ def profile_in_force(
     device_class: str = "ssd",
     kind: str = "",
     **origin: Any,
-) -> Found:
+) -> ProfileInForce:
     """Make a profile of an OSD's options: its nine values, and the other knobs that are not at their default.
 
     `kind` is its drive's (`kinds_of`). Raises InputError for an OSD whose queue is not mClock, or whose nine values no
@@ -164,7 +164,7 @@ def profile_in_force(
         hardware=hardware,
         **origin,
     )
-    return Found(made, tuple(notes))
+    return ProfileInForce(made, tuple(notes))
 
 
 def _kind(device_class: str) -> str:
