@@ -255,7 +255,7 @@ class Mgr:
         self.plugin.install(enable=False)
         library = self.plugin.path / LIBRARY
         (library / "lock_trace.py").write_text((HERE / "lock_trace.py").read_text())
-        with (library / "lock.py").open("a") as installed:
+        with (library / "core" / "changes" / "lock.py").open("a") as installed:
             installed.write(TRACED)
         self._cluster.commander.mon("mgr module enable", {"module": MODULE, "force": "--force"})
         self.await_answer()

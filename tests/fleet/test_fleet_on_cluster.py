@@ -68,7 +68,7 @@ class City:
 
     def set_up(self) -> None:
         self._plugin.install(enable=False)
-        with (self.lab.mgr_modules / LIBRARY / "history.py").open("a") as installed:
+        with (self.lab.mgr_modules / LIBRARY / "core" / "measure" / "history.py").open("a") as installed:
             installed.write(SHORT_MINUTES)
         # the mgrs have not told of the module's options yet
         self.lab.run(["ceph", "config", "set", "mgr", f"{OPTION_PREFIX}sample_interval", "1", "--force"])
