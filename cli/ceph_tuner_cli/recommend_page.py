@@ -27,7 +27,7 @@ from ceph_tuner_cli.tables import Columns, columns
 
 
 class RecommendProgress:
-    """`recommendation.Report` on the terminal: one moving line, and a line whenever something better is found."""
+    """`recommend.SearchListener` on the terminal: one moving line, and a line whenever something better is found."""
 
     def __init__(self, slo: Slo) -> None:
         self._slo, self._headed = slo, False

@@ -32,7 +32,7 @@ from ceph_tuner_cli.tables import Columns, columns
 
 
 class TuneProgress:
-    """`tuning.Report` on the terminal: one moving line, and a line for each run that ended."""
+    """`tune.TuneListener` on the terminal: one moving line, and a line for each run that ended."""
 
     def __init__(self, slo: Slo) -> None:
         self._slo = slo

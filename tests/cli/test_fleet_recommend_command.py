@@ -35,7 +35,7 @@ clients: [{{pool: rbd, rate: {rate}, depth: 256}}]
 background: {{recovery: [{{pool: rbd, objects: 400 k}}]}}
 """
 SLO = "schema: 1\nname: wanted\nobjectives:\n  - client.p95_ms <= {}\n  - recovery.finish_s <= {}\n"
-QUICK = "Effort(batch=3, seeds=1, finalists=1, fresh=2, events=5e4, shortest_s=1.0)"
+QUICK = "SearchEffort(batch=3, seeds=1, finalists=1, fresh=2, events=5e4, shortest_s=1.0)"
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_without_dask_it_says_what_to_install(run: Run, fleet: List[str], monkey
 
 
 def test_ctrl_c_shows_what_is_known_and_leaves_nothing_running(fleet: List[str], tmp_path: Path) -> None:
-    code = "from ceph_tuner.recommend import Effort; from ceph_tuner_cli import fleet_recommend as f, main\n"
+    code = "from ceph_tuner.recommend import SearchEffort; from ceph_tuner_cli import fleet_recommend as f, main\n"
     code += f"f.EFFORT = {QUICK}\nmain.main()"
     arguments = [*fleet[:2], "--trials", "400", "--processes", "3", "--output", str(tmp_path / "out")]
     running = subprocess.Popen(

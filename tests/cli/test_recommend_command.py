@@ -66,7 +66,7 @@ def few(arguments: List[str], trials: int = 6) -> List[str]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of what is said and not of how well it was found: short runs, and few of them."""
     monkeypatch.setattr(
-        "ceph_tuner_cli.recommend.Effort", lambda: SearchEffort(seeds=2, fresh=4, events=1e5, shortest_s=1.0)
+        "ceph_tuner_cli.recommend.SearchEffort", lambda: SearchEffort(seeds=2, fresh=4, events=1e5, shortest_s=1.0)
     )
 
 
@@ -317,7 +317,7 @@ def test_ctrl_c_shows_the_best_so_far_and_exits_130(files: Callable[..., List[st
     assert "balanced" in out
 
 
-@pytest.mark.parametrize("late", ["recommendation.limits.missed_objectives", "search.explaining.explained"])
+@pytest.mark.parametrize("late", ["recommend.limits.missed_objectives", "search.explanation.explained"])
 @pytest.mark.usefixtures("quick")
 def test_ctrl_c_after_the_search_still_shows_the_whole_answer_and_exits_130(
     files: Callable[..., List[str]], run: Run, monkeypatch: pytest.MonkeyPatch, late: str

@@ -85,7 +85,7 @@ def advise(task: SearchTask, tell: Tell) -> Advice:
 
 
 class _Told:
-    """`recommendation.Report` that tells it to whoever has asked for the search."""
+    """`recommend.SearchListener` that tells it to whoever has asked for the search."""
 
     def __init__(self, question: Question, tell: Tell) -> None:
         self._slo, self._tell = question.slo, tell

@@ -21,7 +21,7 @@ Request
     seed      an integer; the same request gives the same answer
     ask       how many proposals, to be tried side by side (0 to 16, default 1)
     safe_probability, step_limit
-              how bold it may be (`bayesian.Options`); absent: the defaults
+              how bold it may be (`optimise.Options`); absent: the defaults
     elsewhere {"hardware": {"capacity_iops", "bandwidth_bytes_s", "shards", "device_class"}, "osds": N,
               "profiles": [as `Profile.to_dict` gives them]}, or null: profiles of other clusters, suggested where
               these are like this one

@@ -13,7 +13,7 @@ SAMPLE_S = 5.0
 
 
 class LiveWork:
-    """`tuning.Work` for real clusters."""
+    """`tune.MeasuredWork` for real clusters."""
 
     def __init__(self, sampler: ClusterSampler, clock: Clock) -> None:
         self._sampler, self._clock = sampler, clock

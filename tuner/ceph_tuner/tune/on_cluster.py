@@ -20,7 +20,7 @@ _ANY: Settings = {PROFILE: "custom", **nine((0.4, 2, 0), (0.3, 1, 0), (0.1, 1, 0
 
 
 class JournalledWriter:
-    """`tuning.Writer` by the applier: each write is journalled as a trial, so that a killed run is taken back."""
+    """`tune.Writer` by the applier: each write is journalled as a trial, so that a killed run is taken back."""
 
     def __init__(self, applier: Applier, target: str, release: Release, hardware: Hardware, why: str) -> None:
         self._applier, self._target, self._why = applier, target, why
@@ -50,7 +50,7 @@ class JournalledWriter:
 
 
 class ClusterLookout:
-    """`tuning.Lookout` by one `status` command."""
+    """`tune.Lookout` by one `status` command."""
 
     def __init__(self, commander: Commander, clock: Clock) -> None:
         self._commander, self._clock = commander, clock

@@ -16,7 +16,7 @@ from ceph_tuner.search.transfer import Elsewhere
 
 
 class TuningSearch:
-    """`tuning.Search` by `KnobSearch`. Built-in profiles and informed designs are suggestions: tried where safe."""
+    """`tune.Search` by `KnobSearch`. Built-in profiles and informed designs are suggestions: tried where safe."""
 
     def __init__(
         self,

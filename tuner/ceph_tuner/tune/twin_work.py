@@ -22,7 +22,7 @@ _INSTANT_S = 1e-3
 
 
 class TwinWork:
-    """`tuning.Work` on a twin: the work of a model, which begins anew with each run, each with another seed."""
+    """`tune.MeasuredWork` on a twin: the work of a model, which begins anew with each run, each with another seed."""
 
     def __init__(self, cluster: TwinCluster, model: ClusterModel, seed: int = 0) -> None:
         self._cluster, self._model, self._seed = cluster, model, seed
