@@ -144,7 +144,7 @@ def test_a_disabled_module_leaves_nothing_on_the_cluster(automatic: AutomaticLab
     automatic.disable()
     automatic.until(lambda: automatic.config() == before, WITHIN_S)
     automatic.until(lambda: automatic.cluster.store.keys(LOCK) == [], 5)
-    automatic.until(lambda: automatic.processes("clusters.guardian") == [], 10)
+    automatic.until(lambda: automatic.processes("changes.guardian") == [], 10)
     automatic.enable()
     automatic.until(automatic.settled, WITHIN_S)
     assert automatic.config() == before
@@ -153,14 +153,14 @@ def test_a_disabled_module_leaves_nothing_on_the_cluster(automatic: AutomaticLab
 
 def test_a_guardian_that_was_killed_gets_a_successor_and_the_trial_goes_on(automatic: AutomaticLab) -> None:
     automatic.begin(TRYING)
-    (first,) = automatic.processes("clusters.guardian")
+    (first,) = automatic.processes("changes.guardian")
     assert resident_kb(first) < 40_000
     kept = automatic.state().kept
     os.kill(first, signal.SIGKILL)
-    automatic.until(lambda: automatic.processes("clusters.guardian") not in ([], [first]), 10)
+    automatic.until(lambda: automatic.processes("changes.guardian") not in ([], [first]), 10)
     automatic.until(automatic.settled, 60)
     assert automatic.state().kept not in (kept, None)
-    automatic.until(lambda: automatic.processes("clusters.guardian") == [], 10)
+    automatic.until(lambda: automatic.processes("changes.guardian") == [], 10)
 
 
 def test_switched_off_in_a_trial_it_takes_the_trial_back(automatic: AutomaticLab) -> None:

@@ -6,7 +6,7 @@ from typing import Any, List, Sequence
 
 import pytest
 
-from ceph_lab.cluster import Lab
+from ceph_lab.cluster import Lab, lab_of
 from ceph_tuner.cluster.cephcli import CephCli
 from ceph_tuner.cluster.dashboard import Dashboard
 from ceph_tuner.cluster.session import Session
@@ -49,7 +49,7 @@ def test_a_file_that_is_not_there_is_named_before_anything_is_asked(member: Memb
 
 def test_a_lab_is_opened_by_its_name(tentacle_lab: Lab) -> None:
     cluster = open_member(Member("practice", ByLab(tentacle_lab.name)))
-    assert cluster.lab is not None
+    assert lab_of(cluster) is not None
     cluster.close()
 
 
