@@ -81,7 +81,7 @@ os.environ["PYTHONPATH"] = sys.path[0] + "::."
 from tuner.guardian import Guardian
 guardian = Guardian(lambda: {"name": "mgr.x", "conf": "/nonexistent", "mon_host": "[v2:127.0.0.1:1/0]"}, "mgr.x")
 guardian.start()
-assert "NoLibradosError" in guardian.problem, guardian.problem
+assert "NoRadosError" in guardian.problem, guardian.problem
 """,
     "tuner/ceph_lab/chroot.py": """
 from ceph_lab.chroot import _pip
