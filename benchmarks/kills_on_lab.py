@@ -550,7 +550,7 @@ def main() -> int:
     # a shell starts what runs in its background with Ctrl-C ignored
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    parser = runs_file.parser(__doc__, "kills.jsonl")
+    parser = runs_file.lab_parser(__doc__, "kills.jsonl")
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--seed", type=int, default=None)
     given = parser.parse_args()

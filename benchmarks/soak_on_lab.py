@@ -237,7 +237,7 @@ def main() -> int:
     # a shell starts what runs in its background with Ctrl-C ignored, and the load that is ended by it inherits that
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    parser = runs_file.parser(__doc__, "soak.jsonl")
+    parser = runs_file.lab_parser(__doc__, "soak.jsonl")
     parser.add_argument("--hours", type=float, default=6.0, help="of all runs together")
     parser.add_argument("--interval", type=float, default=30.0, help="seconds between samples")
     parser.add_argument("--window", type=float, default=8.0)
