@@ -44,6 +44,8 @@ $(VENV)/.ready: $(VENV)/.runs requirements/development.txt
 $(VENV)/.runs: setup.py pyproject.toml requirements/program.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  PYTHONPATH=$(CURDIR)/tuner $(PYTHON) -m ceph_lab.host_packages python3-venv
+	@# metadata of an earlier way to install would be found before that of this one
+	@rm -rf ceph_tuner.egg-info
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/$(LOCKED) requirements/program.txt
 	$(BIN)/$(PROJECT)
