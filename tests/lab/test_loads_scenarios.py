@@ -167,14 +167,15 @@ class Drives:
 @pytest.mark.parametrize(
     ("options", "objects"),
     [
-        ({"device_class": "ssd"}, 60 * 30),
-        ({"device_class": "hdd"}, 20 * 30),
+        # 1/60 s for a MiB and 1/900 s for its place
+        ({"device_class": "ssd"}, 1688),
+        ({"device_class": "hdd"}, 500),
         # the OSD that misses objects keeps half of each
-        ({"device_class": "ssd", "pool": "ec:2+1"}, 2 * 60 * 30),
+        ({"device_class": "ssd", "pool": "ec:2+1"}, 3177),
         # on both, the slower one decides
-        ({}, 20 * 30),
-        # small objects are bound by the drive's operations
-        ({"device_class": "hdd", "object_bytes": 4096}, 100 * 30),
+        ({}, 500),
+        # small objects are bound by the drive's operations: 100 a second
+        ({"device_class": "hdd", "object_bytes": 4096}, 2943),
     ],
 )
 def test_recovery_has_work_for_the_seconds_at_the_full_speed_of_its_drives(
