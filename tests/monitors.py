@@ -26,7 +26,7 @@ from ceph_tuner.core.ceph.target import Place, covered
 from ceph_tuner.core.ceph.tell_each import outcome
 from ceph_tuner.core.changes.config_database import Database
 from ceph_tuner.core.changes.shard_rereading import BANDWIDTHS
-from ceph_tuner.core.errors import CommandFailed, InputError
+from ceph_tuner.core.errors import CommandFailed, InputError, UnknownOption
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import RELEASES, Release, format_version
 from ceph_tuner.core.knobs.settings import format_settings
@@ -148,6 +148,8 @@ class Monitors:
         self.before_write: Callable[[], None] = lambda: None
         self.after_write: Callable[[], None] = lambda: None
         self.writes: List[str] = []
+        self.retired: Collection[str] = ()
+        """Options that the release does not have: entries of them are kept, and no OSD shows them."""
         self.running = [format_version(release.newest)]
         """Versions that the OSDs run."""
         racks = ("r0", "r1")
@@ -177,11 +179,18 @@ class Monitors:
 
     def set(self, who: str, name: str, value: str) -> None:
         self.before_write()
+        if name in self.retired:
+            raise UnknownOption("config set", -errno.EINVAL, f"unrecognized config option '{name}'")
         try:
             text = KNOBS[name].format(KNOBS[name].read(value))
         except InputError as refusal:
             raise CommandFailed("config set", -errno.EINVAL, str(refusal)) from None
         self._commit(who, name, text)
+        self.after_write()
+
+    def set_unknown(self, who: str, name: str, value: str) -> None:
+        self.before_write()
+        self._commit(who, name, value)
         self.after_write()
 
     def remove(self, who: str, name: str) -> None:
@@ -204,7 +213,7 @@ class Monitors:
 
     def sources(self, osd: int) -> Dict[str, Dict[str, str]]:
         self.deliver()
-        found = {name: {"mon": value} for name, value in self.osd[osd].from_mon.items()}
+        found = {name: {"mon": value} for name, value in self.osd[osd].from_mon.items() if name not in self.retired}
         for name, value in self.osd[osd].local.items():
             found.setdefault(name, {})["file"] = value
         return found

@@ -13,7 +13,16 @@ from ceph_tuner.core.changes.journal import APPLIED, UNDONE
 from ceph_tuner.core.changes.lock import LEASE_S, Holder, Lock
 from ceph_tuner.core.changes.plan import plan_change
 from ceph_tuner.core.changes.shard_rereading import BANDWIDTHS
-from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, EffectNotSeen, InputError, Locked, RetryLater, Stopped
+from ceph_tuner.core.errors import (
+    ClusterTimeout,
+    CommandFailed,
+    EffectNotSeen,
+    InputError,
+    Locked,
+    RetryLater,
+    Stopped,
+    UnknownOption,
+)
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import REEF
 from ceph_tuner.core.knobs.settings import format_settings
@@ -215,6 +224,35 @@ def test_a_value_that_somebody_changed_is_left_and_reported() -> None:
     assert [str(drift) for drift in undone.drift] == ["osd osd_max_scrubs: found 4 instead of our 1, left as it is"]
     assert monitors.table == {**BEFORE, ("osd", "osd_max_scrubs"): "4"}
     assert "found 4" in applier(monitors).history()[0].note
+
+
+def test_an_option_that_an_upgrade_retired_comes_back_as_it_was() -> None:
+    monitors = Monitors(table=BEFORE)
+    apply(monitors, "osd", FULL)
+    monitors.retired = ("osd_max_scrubs",)
+    (undone,) = applier(monitors).undo()
+    assert monitors.table == BEFORE
+    words = "osd osd_max_scrubs: 2 as before; the release has no such option"
+    assert undone.remarks == (words,)
+    assert words in applier(monitors).history()[0].note
+
+
+def test_an_option_that_an_upgrade_retired_is_removed_where_there_was_none() -> None:
+    before = {key: value for key, value in BEFORE.items() if key[1] != "osd_max_scrubs"}
+    monitors = Monitors(table=before)
+    apply(monitors, "osd", FULL)
+    monitors.retired = ("osd_max_scrubs",)
+    (undone,) = applier(monitors).undo()
+    assert monitors.table == before
+    assert undone.remarks == ()
+
+
+def test_nothing_new_is_written_for_an_option_that_the_release_does_not_have() -> None:
+    monitors = Monitors(table=BEFORE)
+    monitors.retired = ("osd_max_scrubs",)
+    with pytest.raises(UnknownOption, match="unrecognized config option"):
+        apply(monitors, "osd", FULL)
+    assert monitors.table == BEFORE
 
 
 @pytest.mark.parametrize("at", [("osd", "high_recovery_ops"), ("osd/class:ssd", "balanced"), ("osd.1", "balanced")])

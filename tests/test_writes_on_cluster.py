@@ -15,9 +15,11 @@ import pytest
 from ceph_lab.cluster import Lab
 from ceph_tuner.cluster import Cluster, open_cluster
 from ceph_tuner.core.changes.config_database import winner
-from ceph_tuner.core.changes.journal import UNDONE
+from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry, Journal
 from ceph_tuner.core.changes.lock import Claim, Holder, break_lock, claims
-from ceph_tuner.core.errors import CommandFailed, InputError, JournalDamaged, Locked
+from ceph_tuner.core.changes.osd_poll import EFFECT_S
+from ceph_tuner.core.changes.plan import Restore, Step
+from ceph_tuner.core.errors import CommandFailed, InputError, JournalDamaged, Locked, UnknownOption
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Value, nine
 from ceph_tuner.core.knobs.settings import format_settings
@@ -466,6 +468,31 @@ def test_a_claim_in_the_cluster_is_seen_by_every_client_and_gone_after_use(any_l
         assert "lock/" in any_lab.run(["ceph", "config-key", "dump", "mgr/tuner/"])
         assert [claim.holder for claim in lock.others()] == []
     assert "lock/" not in any_lab.run(["ceph", "config-key", "dump", "mgr/tuner/"])
+
+
+def test_what_an_upgrade_has_retired_comes_back_as_it_was(any_lab: Lab, cluster: Cluster) -> None:
+    """The option that a newer release does not have any more is one that no release has."""
+    name, initial = "osd_retired_option", dump(any_lab)
+    cluster.config.set_unknown("osd", name, "1")
+    with pytest.raises(UnknownOption):
+        cluster.config.set("osd", name, "2")
+    before = dump(any_lab)
+    try:
+        cluster.config.set_unknown("osd", name, "2")
+        step, restore = Step("osd", name, "1", "2"), Restore("osd", name, "1", frozenset({"2"}))
+        journal = Journal(cluster.store)
+        number = journal.next_number()
+        now, release = time.time(), "reef"
+        journal.write(Entry(number, APPLIED, now, now, "an older version", "", release, "osd", (step,), (restore,)))
+        began = time.monotonic()
+        (undone,) = cluster.applier().undo()
+        # no OSD is waited for that can never show it
+        assert time.monotonic() - began < EFFECT_S
+        assert undone.remarks == (f"osd {name}: 1 as before; the release has no such option",)
+        assert dump(any_lab) == before
+    finally:
+        cluster.config.remove("osd", name)
+    assert dump(any_lab) == initial
 
 
 def test_what_somebody_puts_into_the_store_keeps_nobody_from_taking_back(

@@ -265,4 +265,4 @@ class Session:
 
 def _shown(request: Mapping[str, Any]) -> str:
     told = ["tell", request["daemon"]] if "daemon" in request else []
-    return " ".join(["ceph", *told, request["prefix"], *map(str, request["arguments"].values())])
+    return " ".join(["ceph", *told, request["prefix"], *request["arguments"].values()])

@@ -113,6 +113,10 @@ class CommandFailed(Stopped):
         self.command, self.code, self.message = command, code, message
 
 
+class UnknownOption(CommandFailed):
+    """The release has no option of that name: it came later, or was retired."""
+
+
 class JournalDamaged(Stopped):
     """An entry of the journal cannot be read back."""
 

@@ -14,7 +14,7 @@ from ceph_tuner.core.bounded import ANSWER, MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Commander, ConfigEntry, OsdOptions, OsdSources
 from ceph_tuner.core.ceph.target import Place, covered
 from ceph_tuner.core.ceph.tell_each import outcome, tell_each
-from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, Malformed, PermissionRefused
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, Malformed, PermissionRefused, UnknownOption
 
 STORE_PREFIX = "mgr/tuner/"
 """The config-key prefix of the plugin's own `set_store`, so that the CLI and the plugin share what is stored."""
@@ -40,8 +40,20 @@ class CommandConfig:
         return [ConfigEntry(_who(row), str(row["name"]), str(row["value"])) for row in rows]
 
     def set(self, who: str, name: str, value: str) -> None:
-        """Write one entry; the monitor answers after the commit. Raises CommandFailed for a value out of range."""
-        self._commander.mon("config set", {"who": who, "name": name, "value": value})
+        """Write one entry; the monitor answers after the commit.
+
+        Raises CommandFailed for a value out of range, UnknownOption (ConfigMonitor.cc, `prepare_command`).
+        """
+        try:
+            self._commander.mon("config set", {"who": who, "name": name, "value": value})
+        except CommandFailed as refusal:
+            if refusal.code == -errno.EINVAL and "unrecognized config option" in refusal.message:
+                raise UnknownOption(refusal.command, refusal.code, refusal.message) from refusal
+            raise
+
+    def set_unknown(self, who: str, name: str, value: str) -> None:
+        """Write one entry that the release has no option for; the monitor asks nothing then."""
+        self._commander.mon("config set", {"who": who, "name": name, "value": value, "force": "--force"})
 
     def remove(self, who: str, name: str) -> None:
         """Remove one entry; the monitor does not mind if there is none."""

@@ -78,7 +78,10 @@ class ConfigDatabase(Protocol):
         """Every entry."""
 
     def set(self, who: str, name: str, value: str) -> None:
-        """Raises CommandFailed where the monitor refuses the value."""
+        """Raises CommandFailed where the monitor refuses the value, UnknownOption where no option has that name."""
+
+    def set_unknown(self, who: str, name: str, value: str) -> None:
+        """Write an entry for an option that the release does not have: the monitors keep it, and no daemon heeds it."""
 
     def remove(self, who: str, name: str) -> None:
         """Removing what is not there is no error."""

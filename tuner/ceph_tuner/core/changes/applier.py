@@ -39,6 +39,7 @@ from ceph_tuner.core.errors import (
     RetryLater,
     Stopped,
     TunerError,
+    UnknownOption,
 )
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import Release, parse_version
@@ -70,7 +71,7 @@ class Undone:
     drift: Tuple[Drift, ...] = ()
     """What somebody else changed since, and was left."""
     unseen: Tuple[str, ...] = ()
-    """OSDs that do not show it yet."""
+    """OSDs that do not show it yet, and options that none can show: an upgrade has retired them."""
 
     @property
     def remarks(self) -> Tuple[str, ...]:
@@ -277,6 +278,7 @@ class Applier:
         """Steps back until the database is as before, then the OSDs are asked."""
         drift: Dict[Key, Drift] = {}
         late: Dict[str, None] = {}
+        retired: Dict[str, str] = {}
         doubtful, repair = set(doubtful), entry.state != APPLYING
         if entry.state == UNDOING:
             # who wrote the profile before may be gone: what makes shards read again must come after they have seen it
@@ -291,8 +293,9 @@ class Applier:
                 break
             for step in plan.steps:
                 # it goes on: to stop half-way would be worse, and it is told
-                late.update(dict.fromkeys(self._await_settled(step, plan.steps).words))
-                self._write(step)
+                shown = [item for item in plan.steps if item is step or item.name not in retired]
+                late.update(dict.fromkeys(self._await_settled(step, shown).words))
+                retired.update(self._write_back(step))
             doubtful, repair = set(), False
         left = plan_restore(self._config.dump(), entry.restores, self._config.places(), self._release)
         if left.steps:
@@ -302,10 +305,10 @@ class Applier:
                 "stop what writes it, then `ceph-tuner rollback`",
             )
         drift.update({(item.who, item.name): item for item in left.drift})
-        keys = {restore.key for restore in entry.restores} | set(drift)
+        keys = {key for key in {restore.key for restore in entry.restores} | set(drift) if key[1] not in retired}
         late.update(dict.fromkeys(self._await_sources(keys, last=True).words))
-        unseen = tuple(late)
-        told = "; ".join([part for part in (note or entry.note, *map(str, drift.values())) if part])
+        unseen = (*retired.values(), *late)
+        told = "; ".join([part for part in (note or entry.note, *retired.values(), *map(str, drift.values())) if part])
         entry = self._moved(replace(entry, trial=False, note=told[:_NOTE_MAX]), UNDONE)
         self._trials.discard(entry.number)
         return Undone(entry, tuple(drift.values()), unseen)
@@ -338,6 +341,21 @@ class Applier:
             self._config.remove(step.who, step.name)
         else:
             self._config.set(step.who, step.name, step.new)
+
+    def _write_back(self, step: Step) -> Dict[str, str]:
+        """Write one step of the way back; give options that the release does not have, with words about each.
+
+        An upgrade may have retired one since. Its entry comes back all the same, for a release that has it again.
+        """
+        try:
+            self._write(step)
+        except UnknownOption:
+            if step.new is None:
+                raise
+            self._lock.check()
+            self._config.set_unknown(step.who, step.name, step.new)
+            return {step.name: f"{step.who} {step.name}: {step.new} as before; the release has no such option"}
+        return {}
 
     def _refuse_stale(self, plan: ChangePlan) -> None:
         now = {(row.who, row.name): row.value for row in self._config.dump()}
