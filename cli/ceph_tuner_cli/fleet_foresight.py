@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.errors import ClusterTimeout, InputError, Stopped, TunerError
-from ceph_tuner.core.goals.slo import Verdict
+from ceph_tuner.core.goals.judge import Verdict
 from ceph_tuner.core.goals.stored_slo import stored_baseline
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.profiles.translation import Translation

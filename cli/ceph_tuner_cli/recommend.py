@@ -54,7 +54,7 @@ def recommend(
     from ceph_tuner.recommend.limits import missed_objectives
     from ceph_tuner.recommend.question import question_of
     from ceph_tuner.recommend.rebuild_plan import plan_rebuild
-    from ceph_tuner.recommend.search import missed, search
+    from ceph_tuner.recommend.search import search
     from ceph_tuner.search.explanation import explained
     from ceph_tuner.tune.interrupts import Interrupts
     from ceph_tuner.twin.compiled import available
@@ -87,7 +87,7 @@ def recommend(
                 )
             cut_short = found.interrupted
     whole = explain or form is not Format.table
-    unmet = bool(missed(found, found.winner))
+    unmet = not found.judge.keeps_hard(found.winner.candidate.means)
     why, told = [], None
     # not again what took long, where somebody does not want to wait
     if not cut_short:

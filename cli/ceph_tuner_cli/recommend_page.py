@@ -8,7 +8,8 @@ from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from ceph_tuner.core.goals.slo import Slo, Verdict, evaluate
+from ceph_tuner.core.goals.judge import Verdict
+from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction
 from ceph_tuner.recommend.accounts import Account
@@ -115,8 +116,7 @@ def _headline(found: SearchedSettings) -> str:
     lead = "Interrupted; not yet run on fresh seeds. " if not found.confirmed else ""
     if not choice.better:
         return f"{lead}Nothing better found: {choice.reason}. What is in force stays ({found.before.label})."
-    verdicts = evaluate(found.question.slo, found.winner.candidate.means, found.baseline)
-    if any(verdict.objective.hard and not verdict.met for verdict in verdicts):
+    if not found.judge.keeps_hard(found.winner.candidate.means):
         return f"{lead}No settings meet every hard objective. The least bad, {found.winner.label}: {choice.reason}."
     return f"{lead}Recommended, {found.winner.label}: {choice.reason}."
 
@@ -136,7 +136,7 @@ def _objectives(found: SearchedSettings) -> Columns:
             heading += "\n(in force)"
         headings.append(heading)
     table = columns("objective", *headings, keep=headings)
-    verdicts = [evaluate(found.question.slo, entry.candidate.means, found.baseline) for entry in compared]
+    verdicts = [found.judge.verdicts(entry.candidate.means) for entry in compared]
     for index, objective in enumerate(found.question.slo.objectives):
         kind = "" if objective.hard else "\n(soft)"
         cells = [_cell(own[index], entry) for own, entry in zip(verdicts, compared)]

@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from ceph_tuner.core.goals.guard import TOLERANCE
+from ceph_tuner.core.goals.judge import TOLERANCE, Verdict
 from ceph_tuner.core.goals.ranking import Choice
-from ceph_tuner.core.goals.slo import Slo, Verdict, evaluate
+from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.cost import allocation
@@ -195,8 +195,8 @@ def _objectives(outcome: TuneOutcome) -> Columns:
     built_in = outcome.best_built_in
     best_of = [f"best built-in ({built_in.label})"] if built_in else []
     table = columns("objective", "before", *best_of, "winner", keep=("objective",))
-    before = evaluate(outcome.slo, outcome.choice.in_force.means, outcome.baseline)
-    best = evaluate(outcome.slo, built_in.means, outcome.baseline) if built_in else []
+    before = outcome.judge.verdicts(outcome.choice.in_force.means)
+    best = outcome.judge.verdicts(built_in.means) if built_in else []
     for index, verdict in enumerate(outcome.choice.verdicts):
         kind = "" if verdict.objective.hard else " (soft)"
         cells = [_seen(cell) for cell in [before[index], *([best[index]] if built_in else []), verdict]]

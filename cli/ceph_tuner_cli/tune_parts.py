@@ -89,7 +89,7 @@ def classes_of(outcome: TuneOutcome, now: InForce, known: Believed) -> List[Acco
     believed_of = {name: getattr(now.hardware, name) for name in ("capacity_iops", "bandwidth_bytes_s", "shards")}
     # what mClock divides is what it believes here, whatever the description says
     model = replace(known.model, osd=replace(known.model.osd, **believed_of))
-    return accounts(outcome.slo, model, settings, outcome.choice.winner.means, outcome.baseline)
+    return accounts(outcome.judge, model, settings, outcome.choice.winner.means)
 
 
 def commands_of(

@@ -17,8 +17,9 @@ from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Entry, Journal
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, RetryLater, TunerError
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
-from ceph_tuner.core.goals.stored_slo import stored_baseline, stored_slo
+from ceph_tuner.core.goals.stored_slo import stored_judge
 from ceph_tuner.core.measure.sample import Sample, window_of
 from ceph_tuner.core.moments import utc
 from ceph_tuner.files import slo_file
@@ -119,8 +120,8 @@ class ClusterView:
     def __init__(self, opened: Cluster, slo: Optional[Slo], window: float) -> None:
         """Take the first look, which has nothing to compare with."""
         self._opened, self._slo, self._window = opened, slo, window
-        wanted = slo or self._stored()
-        self._sampler = ClusterSampler(opened.commander, opened.clock.now, wanted.scopes if wanted is not None else ())
+        slo = self._judge().slo
+        self._sampler = ClusterSampler(opened.commander, opened.clock.now, slo.scopes if slo is not None else ())
         self._samples: Deque[Sample] = deque()
         self._seen_at: Optional[float] = None
         self.moment = Moment(opened.name, opened.version, opened.clock.now())
@@ -137,8 +138,7 @@ class ClusterView:
                 self._samples.append(sample)
             self.moment = replace(
                 self.moment,
-                slo=self._slo or self._stored(),
-                baseline=stored_baseline(self._opened.store),
+                judge=self._judge(),
                 trial=self._automatic(),
                 on_trial=self._on_trial(),
             )
@@ -158,11 +158,11 @@ class ClusterView:
             self.moment = replace(self.moment, means={}, newest={}, seconds=0.0, notes=(*notes, *last))
         return self.moment
 
-    def _stored(self) -> Optional[Slo]:
+    def _judge(self) -> Judge:
         try:
-            return stored_slo(self._opened.store)
+            return stored_judge(self._opened.store, self._slo)
         except InputError:
-            return None
+            return Judge(None)
 
     def _on_trial(self) -> Tuple[Entry, ...]:
         entries = Journal(self._opened.store).entries()

@@ -11,7 +11,8 @@ from ceph_tuner.core.autopilot.learning import absolute
 from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, osd_versions, parsed
 from ceph_tuner.core.errors import InputError, RetryLater
-from ceph_tuner.core.goals.slo import Slo, evaluate, parse_objective
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.goals.trial import Trial
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, parse_version, release_of
@@ -141,7 +142,8 @@ class Service:
         slo = self.slos.read()
         if slo is None:
             return []
-        return [verdict.to_dict() for verdict in evaluate(slo, at_work(_means(window)), self.reference())]
+        judge = Judge(slo, self.reference())
+        return [verdict.to_dict() for verdict in judge.verdicts_at_work(_means(window))]
 
     def in_force(self) -> Dict[str, Any]:
         """Profile and nine values that OSDs say they have, and whether those asked agree."""
@@ -239,12 +241,12 @@ class Service:
         if slo is None:
             raise self._no_slo(aim)
         trials, window = self._trials(aim.device_class), aim.window(BASELINE_WINDOW_S)
-        now, reference = at_work(_means(window)), aim.part_of(self.reference())
+        now, judge = at_work(_means(window)), Judge(slo, aim.part_of(self.reference()))
         baseline = aim.part_of(self.baseline() or {}) or now or None
         shown = self._shown(aim.device_class)
         in_force = _agreed(shown)["settings"]
         # relative bounds refer to what `status` holds them against
-        fixed = absolute(slo, reference)
+        fixed = absolute(slo, judge.reference)
         answer = self._ask(fixed, shown, baseline, trials, len(trials), explain=True)
         proposal = answer["proposals"][0] if answer["proposals"] else None
         return {
@@ -254,7 +256,7 @@ class Service:
             "best": answer.get("best"),
             "explanation": answer.get("explanation"),
             "elsewhere": answer.get("elsewhere", []),
-            "slo": [verdict.to_dict() for verdict in evaluate(slo, now, reference)],
+            "slo": [verdict.to_dict() for verdict in judge.verdicts(now)],
             "in_force": in_force,
             "trials": len(trials),
             "capacity": self._accounting(in_force, now, aim.device_class),

@@ -15,7 +15,6 @@ from typing import Any, Callable, Dict, List, Tuple
 import numpy as np
 import pytest
 
-from ceph_tuner.core.goals.slo import evaluate
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE
 from ceph_tuner.files import cluster_file, fit_file, profile_file, slo_file
@@ -280,7 +279,7 @@ def test_an_interrupt_before_the_first_trial_leaves_what_is_in_force() -> None:
 
 
 def all_met(found: SearchedSettings, entry: Prediction) -> bool:
-    return all(verdict.met for verdict in evaluate(found.question.slo, entry.candidate.means, found.baseline))
+    return all(verdict.met for verdict in found.judge.verdicts(entry.candidate.means))
 
 
 def test_an_interrupt_before_anything_is_known_ends_it() -> None:

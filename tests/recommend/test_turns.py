@@ -7,6 +7,7 @@ from typing import Any, Dict
 
 import pytest
 
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import Question, SearchEffort
@@ -57,8 +58,8 @@ def test_clients_that_starve_in_one_turn_are_promised_nothing() -> None:
 
 def test_the_capacity_is_that_of_one_turn() -> None:
     settings, means = completed({}, TENTACLE), {"client.iops": 300.0, "recovery.bytes_s": 5e7, "scrub.bytes_s": 5e7}
-    one, other = (accounts(SLO, turn, settings, means, means) for turn in turns(replace(BOTH, snaptrim=())))
-    both = accounts(SLO, replace(BOTH, snaptrim=()), settings, means, means)
+    one, other = (accounts(Judge(SLO, means), turn, settings, means) for turn in turns(replace(BOTH, snaptrim=())))
+    both = accounts(Judge(SLO, means), replace(BOTH, snaptrim=()), settings, means)
     assert both in (one, other)
     assert NOTHING in [entry.held_by for entry in both]
 

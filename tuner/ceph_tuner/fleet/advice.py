@@ -5,18 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from ceph_tuner import __version__
-from ceph_tuner.core.goals.slo import evaluate
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.knobs.releases import Release
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.recommend import Prediction, Question, SearchEffort
 from ceph_tuner.recommend.answer import answer, profile
 from ceph_tuner.recommend.document import classes_of, document
 from ceph_tuner.recommend.limits import missed_objectives
-from ceph_tuner.recommend.search import missed, search
+from ceph_tuner.recommend.search import search
 from ceph_tuner.search.explanation import explained
 from ceph_tuner.spreading import Tell
 
@@ -79,7 +79,8 @@ def advise(task: SearchTask, tell: Tell) -> Advice:
     why = missed_objectives(found, 1)
     told = None
     if task.explain and found.learnt is not None:
-        told = explained(found.learnt, question.slo, bool(missed(found, found.winner)), curves=True)
+        unmet = not found.judge.keeps_hard(found.winner.candidate.means)
+        told = explained(found.learnt, question.slo, unmet, curves=True)
     plain = document(found, answer(found), why, classes_of(found), told, task.name)
     return Advice(plain, profile(found, task.name) if found.choice.better else None)
 
@@ -88,8 +89,7 @@ class _Told:
     """`recommend.SearchListener` that tells it to whoever has asked for the search."""
 
     def __init__(self, question: Question, tell: Tell) -> None:
-        self._slo, self._tell = question.slo, tell
-        self._baseline: Mapping[str, float] = {}
+        self._judge, self._tell = Judge(question.slo), tell
         self._best = ""
 
     def phase(self, text: str, done: int, total: int) -> None:
@@ -100,10 +100,10 @@ class _Told:
         """Remember how many objectives the best so far keeps."""
         means = prediction.candidate.means
         # the first is what is in force
-        self._baseline = self._baseline or means
-        hard = [verdict for verdict in evaluate(self._slo, means, self._baseline) if verdict.objective.hard]
-        met = sum(1 for verdict in hard if verdict.met)
-        self._best = f"{prediction.label}: {met} of {len(hard)} met" if hard else prediction.label
+        if not self._judge.reference:
+            self._judge = replace(self._judge, reference=means)
+        hard, missed = sum(each.hard for each in self._judge.objectives), len(self._judge.missed_hard(means))
+        self._best = f"{prediction.label}: {hard - missed} of {hard} met" if hard else prediction.label
 
 
 def _pgs(question: Question) -> List[List[int]]:

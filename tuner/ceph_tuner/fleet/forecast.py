@@ -12,8 +12,9 @@ from types import MappingProxyType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ceph_tuner.core.errors import InputError, RetryLater
-from ceph_tuner.core.goals.ranking import LEAST_GAIN, loss
-from ceph_tuner.core.goals.slo import Slo, Verdict, all_met, evaluate
+from ceph_tuner.core.goals.judge import Judge, Verdict, all_met, loss
+from ceph_tuner.core.goals.ranking import LEAST_GAIN
+from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.sample import NEVER_S
@@ -73,9 +74,8 @@ class Foreseen:
     @property
     def verdicts(self) -> List[Tuple[Verdict, Verdict]]:
         """Each objective under what is in force, and under the profile."""
-        baseline = {**self.before.candidate.means, **self.baseline}
-        both = [evaluate(self.slo, entry.candidate.means, baseline) for entry in (self.before, self.after)]
-        return list(zip(*both))
+        judge = _judge(self.slo, self.before, self.baseline)
+        return list(zip(*(judge.verdicts(entry.candidate.means) for entry in (self.before, self.after))))
 
     def to_dict(self) -> Dict[str, Any]:
         """Plain values, for programs."""
@@ -253,11 +253,9 @@ def refusal(
     A hard objective that is kept would be missed, or the loss is larger, each by more than chance and by enough to
     matter. Relative bounds refer to `baseline`, and to what is in force where it has nothing.
     """
-    baseline = {**before.candidate.means, **baseline}
-    now, then = (evaluate(slo, entry.candidate.means, baseline) for entry in (before, after))
-    seeds = [
-        (evaluate(slo, one, baseline), evaluate(slo, other, baseline)) for one, other in zip(before.runs, after.runs)
-    ]
+    judge = _judge(slo, before, baseline)
+    now, then = (judge.verdicts(entry.candidate.means) for entry in (before, after))
+    seeds = [(judge.verdicts(one), judge.verdicts(other)) for one, other in zip(before.runs, after.runs)]
     rises = [loss(other) - loss(one) for one, other in seeds]
     for place, (old, new) in enumerate(zip(now, then)):
         if not new.objective.hard or old.margin is None or new.margin is None or not old.met or new.met:
@@ -274,6 +272,11 @@ def refusal(
             f"worse than what is in force, most of all {new.objective.metric}: {written(new)} instead of {written(old)}"
         )
     return ""
+
+
+def _judge(slo: Slo, before: Prediction, baseline: Mapping[str, float]) -> Judge:
+    """Relative bounds refer to `baseline`, and to what is in force where it has nothing."""
+    return Judge(slo, {**before.candidate.means, **baseline})
 
 
 def _beyond_chance(values: Sequence[float], least: float = 0.0) -> bool:

@@ -7,10 +7,10 @@ or below that belief shows in the sum of what the classes got.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional
 
-from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.knobs.releases import CLASSES, Settings
 from ceph_tuner.core.knobs.settings import shares
 from ceph_tuner.recommend.demand import demand
@@ -54,29 +54,25 @@ class Account:
         return not self.enough and self.held_by != LOAD
 
 
-def accounts(
-    slo: Slo, model: ClusterModel, settings: Settings, seen: Mapping[str, float], baseline: Mapping[str, float]
-) -> List[Account]:
+def accounts(judge: Judge, model: ClusterModel, settings: Settings, seen: Mapping[str, float]) -> List[Account]:
     """One for each class, by all nine values of `settings` and the metrics `seen` under them; none under WPQ.
 
     Of work that takes turns: those of the turn in which a class lacks something, else of the one that needs more.
     """
     if model.scheduler == WPQ:
         return []
-    told = [_of_turn(slo, turn, settings, seen, baseline) for turn in turns(model)]
+    told = [_of_turn(judge, turn, settings, seen) for turn in turns(model)]
     return max(told, key=lambda found: (any(entry.starved for entry in found), sum(entry.needed for entry in found)))
 
 
-def _of_turn(
-    slo: Slo, model: ClusterModel, settings: Settings, seen: Mapping[str, float], baseline: Mapping[str, float]
-) -> List[Account]:
-    needed = demand(slo, model, settings, seen, baseline)
+def _of_turn(judge: Judge, model: ClusterModel, settings: Settings, seen: Mapping[str, float]) -> List[Account]:
+    needed = demand(judge, model, settings, seen)
     # without hard bounds all work counts as it was seen to go
-    unbound = replace(slo, objectives=(replace(slo.objectives[0], hard=False),))
-    got = demand(unbound, model, settings, seen, {})
+    unbound = Judge(None)
+    got = demand(unbound, model, settings, seen)
     streams = model.clients
     rates = [stream.rate for stream in streams if stream.rate is not None]
-    offered = demand(unbound, model, settings, {**seen, "client.iops": sum(rates)}, {})
+    offered = demand(unbound, model, settings, {**seen, "client.iops": sum(rates)})
     asked: Dict[str, Optional[float]] = dict.fromkeys(CLASSES, 0.0)
     for kind in _kinds(model):
         number = class_of(kind, model)

@@ -8,7 +8,6 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.plan import ChangePlan, plan_change, plan_restore
-from ceph_tuner.core.goals.slo import evaluate
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings, format_version
 from ceph_tuner.core.knobs.settings import check_settings, format_settings, notes_on
@@ -96,7 +95,7 @@ def profile(found: SearchedSettings, name: str) -> Profile:
 def evidence(found: SearchedSettings) -> Dict[str, Any]:
     """What was simulated, and what it gave."""
     winner = found.winner
-    verdicts = evaluate(found.question.slo, winner.candidate.means, found.baseline)
+    verdicts = found.judge.verdicts(winner.candidate.means)
     return {
         "simulated": {
             "settings_tried": len(found.tried),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Dict, Mapping, Optional, Sequence
 
-from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.knobs.releases import CLASSES
 from ceph_tuner.core.knobs.settings import Settings
 from ceph_tuner.twin.knobs_in_force import (
@@ -23,15 +23,9 @@ from ceph_tuner.twin.knobs_in_force import (
 from ceph_tuner.twin.model import ClusterModel, RecoveryWork
 
 
-def demand(
-    slo: Slo, model: ClusterModel, settings: Settings, seen: Mapping[str, float], baseline: Mapping[str, float]
-) -> Dict[str, float]:
+def demand(judge: Judge, model: ClusterModel, settings: Settings, seen: Mapping[str, float]) -> Dict[str, float]:
     """Class -> share. Work that no objective bounds counts as it was `seen` to go; immediate work is left out."""
-    bounds = {
-        objective.metric: objective.bound.resolve(baseline.get(objective.metric))
-        for objective in slo.objectives
-        if objective.hard
-    }
+    bounds = {objective.metric: judge.bound(objective) for objective in judge.objectives if objective.hard}
     costs_s = [("client", _client(model, bounds, seen))]
     for kind, degraded in (("recovery", True), ("backfill", False)):
         works = [work for work in model.recovery if work.degraded == degraded]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Dict, List, Optional, Sequence
 
-from ceph_tuner.core.goals.slo import evaluate
 from ceph_tuner.recommend import Prediction
 from ceph_tuner.recommend.accounts import Account, accounts
 from ceph_tuner.recommend.answer import Instructions, evidence, rounded
@@ -56,14 +55,14 @@ def classes_of(found: SearchedSettings) -> List[Account]:
     """What each class of mClock gets under the recommended settings."""
     question = found.question
     settings = completed(found.winner.settings, question.model.release)
-    return accounts(question.slo, question.model, settings, found.winner.candidate.means, found.baseline)
+    return accounts(found.judge, question.model, settings, found.winner.candidate.means)
 
 
 def _needed(found: SearchedSettings) -> Dict[str, float]:
     """Without the scheduler there are no accounts, but there is work."""
     question, winner = found.question, found.winner
     settings = completed(winner.settings, question.model.release)
-    return demand(question.slo, question.model, settings, winner.candidate.means, found.baseline)
+    return demand(found.judge, question.model, settings, winner.candidate.means)
 
 
 def _prediction(entry: Prediction, found: SearchedSettings) -> Dict[str, Any]:
@@ -74,7 +73,7 @@ def _prediction(entry: Prediction, found: SearchedSettings) -> Dict[str, Any]:
         "runs": len(entry.runs),
         "means": {metric: rounded(value) for metric, value in means.items()},
         "intervals": {metric: entry.interval(metric) for metric in means},
-        "verdicts": [verdict.to_dict() for verdict in evaluate(found.question.slo, means, found.baseline)],
+        "verdicts": [verdict.to_dict() for verdict in found.judge.verdicts(means)],
     }
 
 

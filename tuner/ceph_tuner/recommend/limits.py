@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import List, Mapping, Optional, Tuple
 
-from ceph_tuner.core.goals.slo import Verdict, evaluate
+from ceph_tuner.core.goals.judge import Verdict
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.recommend import Prediction
 from ceph_tuner.recommend.runs import Runs
@@ -30,8 +30,7 @@ class Missed:
 
 def missed_objectives(found: SearchedSettings, processes: Optional[int] = None) -> List[Missed]:
     """Look into every objective that the winner misses; two more simulations for each kind of work."""
-    verdicts = evaluate(found.question.slo, found.winner.candidate.means, found.baseline)
-    missed = [verdict for verdict in verdicts if not verdict.met]
+    missed = [verdict for verdict in found.judge.verdicts(found.winner.candidate.means) if not verdict.met]
     if not missed:
         return []
     with Runs(found.effort, found.run_s, processes=1 if processes == 1 else None) as runs:
@@ -56,9 +55,7 @@ def _look_into(verdict: Verdict, found: SearchedSettings, undisturbed: Mapping[s
     sign = 1 if METRICS[objective.metric].lower_is_better else -1
     best, entry = min(seen, key=lambda pair: sign * pair[0])
     others = [
-        other.objective.metric
-        for other in evaluate(found.question.slo, entry.candidate.means, found.baseline)
-        if other.objective.hard and not other.met and other.objective.metric != objective.metric
+        other.metric for other in found.judge.missed_hard(entry.candidate.means) if other.metric != objective.metric
     ]
     return Missed(verdict, value, met, best, entry.label, tuple(others))
 

@@ -11,8 +11,8 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import Candidate, Choice, choose, finalists
-from ceph_tuner.core.goals.slo import evaluate
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import fitting_reservations, moved_knobs
@@ -71,9 +71,9 @@ class SearchedSettings:
         return self.closest if self.choice.better else self.before
 
     @property
-    def baseline(self) -> Mapping[str, float]:
-        """What relative bounds refer to."""
-        return self.before.candidate.means
+    def judge(self) -> Judge:
+        """By the question's SLO; relative bounds refer to what is in force."""
+        return Judge(self.question.slo, self.before.candidate.means)
 
     @property
     def built_in(self) -> List[Prediction]:
@@ -187,7 +187,7 @@ class _Race:
         entries = [entry.candidate for entry in compared]
         in_force = self._told(compared[0].settings)
         moved = {entry.label: moved_knobs(entry.settings, in_force) for entry in compared}
-        choice = choose(self._question.slo, entries[0].means, entries[0], entries[1:], moved)
+        choice = choose(Judge(self._question.slo, entries[0].means), entries[0], entries[1:], moved)
         return SearchedSettings(
             self._question,
             self._effort,
@@ -228,14 +228,8 @@ class _Race:
         """Best first."""
         by_label = {entry.label: entry for entry in predictions}
         candidates: List[Candidate] = [entry.candidate for entry in predictions]
-        return [
-            by_label[entry.label]
-            for entry in finalists(self._question.slo, self._baseline, candidates, len(candidates))
-        ]
-
-    @property
-    def _baseline(self) -> Mapping[str, float]:
-        return self.tried[0].candidate.means
+        judge = Judge(self._question.slo, self.tried[0].candidate.means)
+        return [by_label[entry.label] for entry in finalists(judge, candidates, len(candidates))]
 
     def _told(self, settings: Settings) -> Settings:
         """The nine values in place of a profile's name."""
@@ -269,9 +263,3 @@ def _check(question: Question) -> None:
             raise InputError(objective.text, "a metric that the twin does not predict", "it left out here")
         if kind not in question.work:
             raise InputError(objective.text, f"no {kind} in the description of the cluster", f"some {kind} there")
-
-
-def missed(found: SearchedSettings, prediction: Prediction) -> List[str]:
-    """Metrics of hard objectives that a prediction misses."""
-    verdicts = evaluate(found.question.slo, prediction.candidate.means, found.baseline)
-    return [verdict.objective.metric for verdict in verdicts if verdict.objective.hard and not verdict.met]

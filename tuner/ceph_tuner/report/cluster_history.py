@@ -10,14 +10,14 @@ from ceph_tuner.core.autopilot import audit_log as audit
 from ceph_tuner.core.autopilot.audit_log import Record, every_trail
 from ceph_tuner.core.ceph.ports import Store
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry
-from ceph_tuner.core.goals.slo import all_met, evaluate, parse_slo
-from ceph_tuner.core.goals.stored_slo import stored_baseline, stored_slo
+from ceph_tuner.core.goals.judge import Judge, all_met
+from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.goals.stored_slo import stored_judge
 from ceph_tuner.core.goals.trial import Trial, choice_among
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings
 from ceph_tuner.core.knobs.settings import same_value
 from ceph_tuner.core.measure.history import RECENT_S, History
-from ceph_tuner.core.measure.sample import at_work
 from ceph_tuner.core.printable import printable
 from ceph_tuner.report import HISTORY, TUNING, Findings, Mark, unknown
 from ceph_tuner.report.answers import kept_learnt
@@ -87,7 +87,7 @@ def _of_run(name: str, run: PastRun, release: Release) -> Findings:
     first = next((trial for trial in counted if trial.run.kind == "baseline"), None)
     if first is None:
         return Findings(HISTORY, name, "The last tuning run ended before anything was measured.", slo, release)
-    choice = choice_among(slo, first.means, counted, run.heading.in_force)
+    choice = choice_among(Judge(slo, first.means), counted, run.heading.in_force)
     if choice is None:
         return Findings(HISTORY, name, "The last tuning run could not measure what was in force.", slo, release)
     options, meaning = measured_options(run.trials, choice.winner.label)
@@ -126,16 +126,16 @@ def _with_learnt(found: Findings, record: Optional[Mapping[str, Any]]) -> Findin
 
 def _of_objectives(name: str, store: Store, release: Release, now: float) -> Findings:
     """Without a run, the objectives held against the last minute are all that there is."""
-    slo = stored_slo(store)
-    if slo is None:
-        return Findings(HISTORY, name, "No tuning run and no objectives are remembered.", slo, release)
+    judge = stored_judge(store)
+    if judge.slo is None:
+        return Findings(HISTORY, name, "No tuning run and no objectives are remembered.", None, release)
     newest = History(store).newest(now)
     if newest is None:
         words = f"No tuning run is remembered, and no window of the last {RECENT_S / 60:.0f} min is kept."
-        return Findings(HISTORY, name, words, slo, release)
-    verdicts = evaluate(slo, at_work(newest.means), stored_baseline(store))
-    words = "keeps all objectives" if all_met(verdicts) else "does not keep all objectives"
-    return Findings(HISTORY, name, f"No tuning run is remembered. The last minute {words}.", slo, release)
+        return Findings(HISTORY, name, words, judge.slo, release)
+    kept = all_met(judge.verdicts_at_work(newest.means))
+    words = "keeps all objectives" if kept else "does not keep all objectives"
+    return Findings(HISTORY, name, f"No tuning run is remembered. The last minute {words}.", judge.slo, release)
 
 
 def _what(record: Record, proposed: Mapping[str, Any]) -> str:

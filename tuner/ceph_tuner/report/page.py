@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ceph_tuner import __version__
-from ceph_tuner.core.goals.slo import Verdict
+from ceph_tuner.core.goals.judge import Verdict
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.core.knobs.releases import Value
 from ceph_tuner.core.measure.metrics import METRICS

@@ -67,7 +67,7 @@ class Explained:
     """One for each metric of the objectives, in their order."""
     in_the_way: Optional[InTheWay]
     progress: Tuple[TrialProgress, ...]
-    """Of the preference (`winner.preference`): the smaller the better."""
+    """Of the preference (`Judge.preference`): the smaller the better."""
     curves: Tuple[Dependence, ...] = ()
 
     def to_dict(self) -> Dict[str, Any]:

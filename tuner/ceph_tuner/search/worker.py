@@ -49,8 +49,8 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.bounded import DOCUMENT, read_json
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.goals.ranking import candidate, rank
-from ceph_tuner.core.goals.slo import Slo, evaluate
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.ranking import candidate
 from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.optimiser import Failed
@@ -65,7 +65,7 @@ def answer(data: object) -> Dict[str, Any]:
     """Answer a request that was read from JSON. Raises InputError."""
     request = parse_request(data)
     space = space_for(request.release, request.slo.work, request.in_force, request.knobs, request.shards)
-    best = _best(request.told, request.slo, request.baseline)
+    best = _best(request.told, Judge(request.slo, request.baseline or {}))
     return {
         "version": VERSION,
         "ok": True,
@@ -112,7 +112,7 @@ def _searched(space: KnobSpace, request: Request, best: Optional[Mapping[str, An
     }
 
 
-def _best(told: List[Told], slo: Slo, baseline: Optional[Mapping[str, float]]) -> Optional[Dict[str, Any]]:
+def _best(told: List[Told], judge: Judge) -> Optional[Dict[str, Any]]:
     """Give the best settings by the mean over their repeats; settings that failed once are out."""
     groups: Dict[str, List[Told]] = {}
     for settings, result in told:
@@ -122,17 +122,16 @@ def _best(told: List[Told], slo: Slo, baseline: Optional[Mapping[str, float]]) -
         results = [result for _, result in group if not isinstance(result, Failed)]
         if len(results) == len(group):
             entry = candidate(key, [{name: measure.mean for name, measure in result.items()} for result in results])
-            found.append((rank(evaluate(slo, entry.means, baseline)), key, entry, group[0][0]))
+            found.append((judge.rank(entry.means), key, entry, group[0][0]))
     if not found:
         return None
     (_, value), _, entry, settings = min(found, key=lambda item: item[:2])
-    verdicts = [verdict.to_dict() for verdict in evaluate(slo, entry.means, baseline)]
     return {
         "settings": settings,
         "values": dict(entry.means),
         "repeats": entry.repeats,
         "loss": value,
-        "verdicts": verdicts,
+        "verdicts": [verdict.to_dict() for verdict in judge.verdicts(entry.means)],
     }
 
 

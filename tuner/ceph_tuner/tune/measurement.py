@@ -9,6 +9,7 @@ from typing import Dict, Mapping, Optional, Tuple
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.errors import LabFailed, RetryLater, TunerError
 from ceph_tuner.core.goals.guard import Breach, Guard, GuardLimits, Sight
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.measure.sample import Measure
@@ -88,7 +89,8 @@ class Measuring:
         # the settings in force may be measured again as a trial: these are needed whole; and without a baseline
         # nothing is known that a trial could be held against
         may_end = run.kind == "trial" and bool(run.settings) and bool(baseline)
-        hopeless = Hopeless(self._slo, baseline, to_beat, self._timing.window) if may_end else None
+        judge = Judge(self._slo, baseline)
+        hopeless = Hopeless(judge, to_beat, self._timing.window) if may_end else None
         ended_early = False
         measures: Mapping[str, Measure] = {}
         with ExitStack() as cleanup:
@@ -97,7 +99,7 @@ class Measuring:
             with self._interruptible():
                 self._work.prepare()
             before = self._lookout.look() or Sight(self._clock.now(), "")
-            guard = Guard(self._slo, baseline, before, self._limits)
+            guard = Guard(judge, before, self._limits)
             if run.settings:
                 cleanup.callback(self._undo, run, number, total)
                 failed = self._write(run, number, total)
