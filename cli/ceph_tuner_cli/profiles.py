@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional
 
 from ceph_tuner.cluster.opening import Cluster
-from ceph_tuner.core.ceph.target import running
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import Release, release_of
 from ceph_tuner.core.profiles.in_force import hardware_on
@@ -75,8 +74,7 @@ def in_force(cluster: Cluster, target: str, name: str) -> Profile:
 
 def for_cluster(profile: Profile, cluster: Cluster, target: str) -> Translation:
     """Translate a profile for a target's OSDs."""
-    place = running(target, cluster.config.places())[0]
-    return translate(profile, cluster.release, hardware_on(cluster.commander, cluster.config, place))
+    return translate(profile, cluster.release, hardware_on(cluster.commander, cluster.config, target))
 
 
 def era_of(release: Optional[str]) -> Optional[Release]:

@@ -26,7 +26,7 @@ def here_and_now(
     `slo`: what is wanted, if not what the cluster itself keeps. `told`: whose clients stand for those of no window.
     """
     places = running(target, cluster.config.places())
-    hardware = hardware_on(cluster.commander, cluster.config, places[0])
+    hardware = hardware_on(cluster.commander, cluster.config, target)
     slo, seen = slo or _slo(cluster), _seen(cluster)
     if not seen and told is not None:
         seen = described_load(told.clients)

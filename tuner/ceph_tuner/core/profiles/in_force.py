@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.bounded import ANSWER, read_json
 from ceph_tuner.core.ceph.ports import Commander, ConfigDatabase
-from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.ceph.target import Place, running
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import BUILT_IN_PROFILES, Release, Settings, Version, parse_version
 from ceph_tuner.core.knobs.settings import settings_in_force
+from ceph_tuner.core.measure.reading import spread
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import from_release_units
 
@@ -52,11 +53,18 @@ def in_force(
     config: ConfigDatabase,
     release: Release,
     version: str,
-    places: Sequence[Place],
+    target: str,
     name: str = "in-force",
+    most_osds: Optional[int] = None,
 ) -> InForce:
-    """Ask OSDs. Raises InputError where they do not agree, TunerError where one does not answer."""
-    kinds, where = kinds_of(commander, places), {place.osd: place for place in places}
+    """Ask the running OSDs of a target, or `most_osds` of them, evenly over their ids, for a profile called `name`.
+
+    Raises InputError where there are none or they do not agree, TunerError where one does not answer.
+    """
+    places = running(target, config.places())
+    osds = set(spread((place.osd for place in places), len(places) if most_osds is None else most_osds))
+    where = {place.osd: place for place in places if place.osd in osds}
+    kinds = kinds_of(commander, where.values())
     first: Optional[Tuple[int, InForce]] = None
     for osd, options in config.effective_on(sorted(where)):
         if isinstance(options, (CommandFailed, ClusterTimeout)):
@@ -120,8 +128,9 @@ def hardware_of(options: Mapping[str, str], device_class: str = "ssd", place: st
     return Hardware(max(1.0, capacity), max(1.0, bandwidth), max(1, shards), device_class or media)
 
 
-def hardware_on(commander: Commander, config: ConfigDatabase, place: Place) -> Hardware:
-    """Give `hardware_of` one OSD by what it answers. Raises TunerError."""
+def hardware_on(commander: Commander, config: ConfigDatabase, target: str) -> Hardware:
+    """Give `hardware_of` a target's first running OSD by what it answers. Raises TunerError."""
+    place = running(target, config.places())[0]
     kind = kinds_of(commander, [place])[place.osd]
     return hardware_of(config.effective(place.osd), place.device_class, f"osd.{place.osd}", kind)
 
