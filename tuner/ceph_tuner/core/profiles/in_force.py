@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.bounded import ANSWER, read_json
-from ceph_tuner.core.ceph.ports import Commander, ConfigDatabase
+from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.ceph.target import Place, running
+from ceph_tuner.core.changes.applier import Configuration
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
 from ceph_tuner.core.knobs.cost import Hardware
@@ -50,7 +51,7 @@ class InForce(ProfileInForce):
 
 def in_force(
     commander: Commander,
-    config: ConfigDatabase,
+    config: Configuration,
     release: Release,
     version: str,
     target: str,
@@ -128,7 +129,7 @@ def hardware_of(options: Mapping[str, str], device_class: str = "ssd", place: st
     return Hardware(max(1.0, capacity), max(1.0, bandwidth), max(1, shards), device_class or media)
 
 
-def hardware_on(commander: Commander, config: ConfigDatabase, target: str) -> Hardware:
+def hardware_on(commander: Commander, config: Configuration, target: str) -> Hardware:
     """Give `hardware_of` a target's first running OSD by what it answers. Raises TunerError."""
     place = running(target, config.places())[0]
     kind = kinds_of(commander, [place])[place.osd]
