@@ -101,9 +101,8 @@ class Sampler:
         with self._lock:
             windows = self._windows
             newest = self._samples[-1][0].at if self._samples else 0.0
-            recent = [sample for sample, _ in self._samples if sample.at > newest - seconds]
         if seconds not in windows:
-            windows[seconds] = window_of(recent)
+            windows[seconds] = self.between(newest - seconds, newest)
         return windows[seconds]
 
     def between(self, start: float, end: float) -> Optional[Window]:

@@ -126,8 +126,7 @@ class PastMetrics:
         for metric, course in self.courses.items():
             values = [value for at, value in course.points if start_s < at <= end_s]
             if values:
-                deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-                measures[metric] = Measure(statistics.fmean(values), deviation, len(values))
+                measures[metric] = Measure.of(values)
         return Window(start_s, end_s, measures) if measures else None
 
     def busy_load(self) -> Optional[PastLoad]:

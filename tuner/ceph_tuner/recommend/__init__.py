@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Dict, List, Mapping, Optional, Protocol, Tuple
+from typing import List, Mapping, Optional, Protocol, Tuple
 
 from ceph_tuner.core.goals.ranking import Candidate, candidate
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.twin.model import ClusterModel
 
@@ -116,12 +115,6 @@ class Prediction:
     def candidate(self) -> Candidate:
         """As the choice of a winner takes it."""
         return candidate(self.label, self.runs)
-
-    @property
-    def measures(self) -> Dict[str, Measure]:
-        """As a search is told: mean and deviation over the seeds."""
-        means = self.candidate.means
-        return {name: Measure(mean, _deviation(self.values(name)), len(self.runs)) for name, mean in means.items()}
 
     def values(self, metric: str) -> List[float]:
         """The runs' means of a metric, where they have it."""

@@ -16,7 +16,7 @@ from ceph_tuner.core.goals.ranking import Candidate, Choice, choose, finalists
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import fitting_reservations, moved_knobs
-from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.core.measure.sample import Measure, measured_once
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.optimise import Options
 from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort, SearchListener
@@ -252,7 +252,7 @@ def _search_for(question: Question, space: KnobSpace, effort: SearchEffort, tran
 
 def _compared(prediction: Prediction) -> Dict[str, Measure]:
     """Means alone: all settings run on the same seeds, so that the spread over these is nothing that they differ by."""
-    return {name: Measure(mean, 0.0, 1) for name, mean in prediction.candidate.means.items()}
+    return measured_once(prediction.candidate.means)
 
 
 def _check(question: Question) -> None:

@@ -12,7 +12,7 @@ from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import Release, Settings, release_of
-from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.core.measure.sample import measured_once
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.search.optimiser import Failed, Result
 
@@ -119,7 +119,7 @@ def _told(data: object, release: Release) -> List[Told]:
         if entry.get("failed") is not None:
             told.append((settings, cast(Result, Failed(str(entry["failed"]), values))))
         else:
-            told.append((settings, {name: Measure(value, 0.0, 1) for name, value in values.items()}))
+            told.append((settings, measured_once(values)))
     return told
 
 

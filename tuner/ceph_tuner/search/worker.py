@@ -51,7 +51,7 @@ from ceph_tuner.core.bounded import DOCUMENT, read_json
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import candidate
-from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.core.measure.sample import measured_once
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.optimiser import Failed
 from ceph_tuner.search.request import VERSION, Request, Told, parse_request
@@ -97,7 +97,7 @@ def _searched(space: KnobSpace, request: Request, best: Optional[Mapping[str, An
         transfer = Elsewhere(profiles, Here(request.release, hardware, osds, slo.work), space)
     search = KnobSearch(space, slo, request.in_force, request.seed, options, [prior], suggestions, elsewhere=transfer)
     if request.baseline is not None:
-        search.tell(request.in_force, {name: Measure(value, 0.0, 1) for name, value in request.baseline.items()})
+        search.tell(request.in_force, measured_once(request.baseline))
         for settings, result in request.told[-TOLD_MAX:]:
             search.tell(settings, result)
     found = [{"settings": proposal.settings, "why": proposal.why} for proposal in search.ask_many(request.ask)]

@@ -12,7 +12,7 @@ from ceph_tuner.core.goals.guard import Breach, Guard, GuardLimits, Sight
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Run, Trial
-from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.core.measure.sample import Measure, measured_once
 from ceph_tuner.tune import Interruptible, Lookout, MeasuredWork, TuneListener, Writer
 from ceph_tuner.tune.early_stop import STRETCH_S, Hopeless
 
@@ -112,7 +112,7 @@ class Measuring:
                 failed, measures, ended_early = ended.reason, ended.measures, True
             except _StoppedError as stopped:
                 failed = stopped.breach.reason
-                measures = _once(seen)
+                measures = measured_once(seen)
             notes = tuple(self._work.remarks())
             if keep and failed is None:
                 cleanup.pop_all()
@@ -185,7 +185,7 @@ class Measuring:
         try:
             return self._work.measure(start, self._clock.now())
         except (RetryLater, LabFailed):
-            return _once(seen)
+            return measured_once(seen)
 
     def _ask(self, hopeless: Hopeless, start: float, stretch: float, now: float) -> None:
         try:
@@ -217,8 +217,3 @@ class Measuring:
     def _undo(self, run: Run, number: int, total: int) -> None:
         self._report.phase(run, number, total, "taking the settings back", 0)
         self._writer.undo()
-
-
-def _once(seen: Mapping[str, float]) -> Dict[str, Measure]:
-    """Values that were seen, as measures of one sample."""
-    return {name: Measure(value, 0.0, 1) for name, value in seen.items()}

@@ -78,7 +78,7 @@ class Trial:
             "expected": {name: list(interval) for name, interval in self.run.expected.items()},
             "at": self.at,
             "seconds": self.seconds,
-            "measures": {name: [m.mean, m.deviation, m.count] for name, m in self.measures.items()},
+            "measures": {name: measure.to_list() for name, measure in self.measures.items()},
             "failed": self.failed,
             "notes": list(self.notes),
             "hopeless": self.hopeless,
@@ -98,10 +98,7 @@ class Trial:
                 for name, (middle, low, high) in dict(document.get("expected", {})).items()
             },
         )
-        measures = {
-            str(name): Measure(float(mean), float(deviation), int(count))
-            for name, (mean, deviation, count) in dict(document["measures"]).items()
-        }
+        measures = {str(name): Measure.from_list(row) for name, row in dict(document["measures"]).items()}
         failed = document.get("failed")
         return cls(
             run,

@@ -6,6 +6,7 @@ Names come from `metrics.METRICS`. A metric that was not seen is absent, never 0
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import dataclass, field, replace
 from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
@@ -93,10 +94,25 @@ class Measure:
         if self.count < 1:
             raise ValueError(f"count must be >= 1, got {self.count}")
 
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Measure:
+        """Give it for values that count alike. Raises ValueError where there are none."""
+        return cls(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0, len(values))
+
     @property
     def error(self) -> float:
         """Standard error of the mean; NaN where there is one sample."""
         return self.deviation / math.sqrt(self.count) if self.count > 1 else math.nan
+
+    def to_list(self) -> List[float]:
+        """Plain numbers, ready for JSON: `[mean, deviation, count]`."""
+        return [self.mean, self.deviation, self.count]
+
+    @classmethod
+    def from_list(cls, numbers: Sequence[Any]) -> Measure:
+        """Inverse of `to_list`. Raises TypeError or ValueError for what is none."""
+        mean, deviation, count = numbers
+        return cls(float(mean), float(deviation), int(count))
 
 
 @dataclass(frozen=True)
@@ -128,17 +144,13 @@ class Window:
 
     def to_dict(self) -> Dict[str, Any]:
         """Plain numbers, ready for JSON: a measure is `[mean, deviation, count]`."""
-        measures = {name: [entry.mean, entry.deviation, entry.count] for name, entry in self.measures.items()}
+        measures = {name: measure.to_list() for name, measure in self.measures.items()}
         return {"start": self.start, "end": self.end, "measures": measures}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Window:
         """Inverse of `to_dict`; metrics that this version does not know are dropped."""
-        measures = {
-            name: Measure(float(mean), float(deviation), int(count))
-            for name, (mean, deviation, count) in document["measures"].items()
-            if name in METRICS
-        }
+        measures = {name: Measure.from_list(row) for name, row in document["measures"].items() if name in METRICS}
         return cls(float(document["start"]), float(document["end"]), measures)
 
 
@@ -170,6 +182,16 @@ def window_of(samples: Iterable[Sample]) -> Optional[Window]:
     _pool_percentiles(ordered, measures)
     _finish_times(ordered, measures)
     return Window(ordered[0].at - ordered[0].seconds, ordered[-1].at, measures)
+
+
+def window_within(samples: Iterable[Sample], start: float, end: float, slack_s: float) -> Optional[Window]:
+    """The samples that begin and end between two moments, to `slack_s`, as one window; None when there are none."""
+    return window_of(s for s in samples if s.at - s.seconds >= start - slack_s and s.at <= end + slack_s)
+
+
+def measured_once(values: Mapping[str, float]) -> Dict[str, Measure]:
+    """Values, by metric, as measures of one sample: nothing is known of their spread."""
+    return {name: Measure(value, 0.0, 1) for name, value in values.items()}
 
 
 def percentiles(latency: Mapping[str, Histogram]) -> Dict[str, float]:
