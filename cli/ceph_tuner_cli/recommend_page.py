@@ -15,11 +15,10 @@ from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction
 from ceph_tuner.recommend.accounts import Account
 from ceph_tuner.recommend.answer import Instructions
 from ceph_tuner.recommend.limits import Missed, kind_of
+from ceph_tuner.recommend.recommendation import Recommendation
 from ceph_tuner.recommend.search import SearchedSettings
 from ceph_tuner.report.words import amount as amount
 from ceph_tuner.report.words import shown
-from ceph_tuner.search.explanation import Explained
-from ceph_tuner.search.transfer import Elsewhere
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
@@ -69,30 +68,23 @@ class RecommendProgress:
         say(["interrupted: here is the best so far"])
 
 
-def page(
-    found: SearchedSettings,
-    chosen: Instructions,
-    why: Sequence[Missed],
-    classes: Sequence[Account] = (),
-    told: Optional[Explained] = None,
-    whole: bool = False,
-    transfer: Optional[Elsewhere] = None,
-) -> RenderableType:
+def page(recommendation: Recommendation, whole: bool = False) -> RenderableType:
     """Lay out a recommendation; `whole`: with everything that the search has learnt."""
+    found, classes = recommendation.searched, recommendation.accounts
     parts: List[RenderableType] = [Text(_headline(found)), Text(""), _objectives(found), Text(_interval_note(found))]
     if found.choice.better:
         parts += [Text(""), _settings(found)]
     parts += capacity(classes)
-    if why:
-        parts += [Text(""), *(Text(_explained(entry)) for entry in why)]
+    if recommendation.missed:
+        parts += [Text(""), *(Text(_explained(entry)) for entry in recommendation.missed)]
         parts += _too_much(classes)
-    parts += learnt(told, lambda metric, value: amount(metric, value)[0], whole)
-    parts += [Text(f"Note: {note}.") for note in chosen.notes]
-    parts += [Text(""), Text(_evidence(found)), *(Text(line) for line in said_of(transfer))]
+    parts += learnt(recommendation.explanation, lambda metric, value: amount(metric, value)[0], whole)
+    parts += [Text(f"Note: {note}.") for note in recommendation.instructions.notes]
+    parts += [Text(""), Text(_evidence(found)), *(Text(line) for line in said_of(recommendation.elsewhere))]
     return Group(*parts)
 
 
-def what_to_do(found: SearchedSettings, chosen: Instructions, saved: Optional[str]) -> List[str]:
+def what_to_do(chosen: Instructions, saved: Optional[str]) -> List[str]:
     """Give lines with commands, to be printed unwrapped: they are copied."""
     if not chosen.commands:
         return []

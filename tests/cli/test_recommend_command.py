@@ -316,7 +316,7 @@ def test_ctrl_c_shows_the_best_so_far_and_exits_130(files: Callable[..., List[st
     assert "balanced" in out
 
 
-@pytest.mark.parametrize("late", ["recommend.limits.missed_objectives", "search.explanation.explained"])
+@pytest.mark.parametrize("late", ["missed_objectives", "explained"])
 @pytest.mark.usefixtures("quick")
 def test_ctrl_c_after_the_search_still_shows_the_whole_answer_and_exits_130(
     files: Callable[..., List[str]], run: Run, monkeypatch: pytest.MonkeyPatch, late: str
@@ -324,7 +324,7 @@ def test_ctrl_c_after_the_search_still_shows_the_whole_answer_and_exits_130(
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"ceph_tuner.{late}", interrupted)
+    monkeypatch.setattr(f"ceph_tuner.recommend.recommendation.{late}", interrupted)
     code, out, _ = run(*few(files(), 2), "--format", "json")
     document = json.loads(out)
     assert code == 130

@@ -13,11 +13,8 @@ from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.knobs.releases import Release
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.recommend import Prediction, Question, SearchEffort
-from ceph_tuner.recommend.answer import answer, profile
-from ceph_tuner.recommend.document import classes_of, document
-from ceph_tuner.recommend.limits import missed_objectives
-from ceph_tuner.recommend.search import search
-from ceph_tuner.search.explanation import explained
+from ceph_tuner.recommend.document import document
+from ceph_tuner.recommend.recommendation import recommend
 from ceph_tuner.spreading import Tell
 
 _LASTING = ("release", "version", "osds", "hosts", "osd")
@@ -74,15 +71,9 @@ class Advice:
 
 def advise(task: SearchTask, tell: Tell) -> Advice:
     """Search, in this process alone. Raises InputError for objectives that the twin has nothing to say about."""
-    question = task.question
-    found = search(question, task.effort, _Told(question, tell), 1, profiles_elsewhere=task.elsewhere)
-    why = missed_objectives(found, 1)
-    told = None
-    if task.explain and found.learnt is not None:
-        unmet = not found.judge.keeps_hard(found.winner.candidate.means)
-        told = explained(found.learnt, question.slo, unmet, curves=True)
-    plain = document(found, answer(found), why, classes_of(found), told, task.name)
-    return Advice(plain, profile(found, task.name) if found.choice.better else None)
+    listener = _Told(task.question, tell)
+    answer = recommend(task.question, task.effort, listener, 1, task.elsewhere, explain=task.explain)
+    return Advice(document(answer, task.name), answer.profile(task.name))
 
 
 class _Told:

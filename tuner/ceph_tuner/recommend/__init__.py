@@ -4,7 +4,7 @@ Question        the described cluster, what is in force there, what is wanted
 Effort          how much is simulated
 Prediction      what settings would do: one window's means for each seed
 Report          hears how it goes
-recommend()     question in, recommendation out (`search.py`)
+recommend()     question in, recommendation out (`recommendation.py`)
 """
 
 from __future__ import annotations

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict
 
 from ceph_tuner.recommend import Prediction
-from ceph_tuner.recommend.accounts import Account, accounts
-from ceph_tuner.recommend.answer import Instructions, evidence, rounded
+from ceph_tuner.recommend.answer import evidence, rounded
 from ceph_tuner.recommend.demand import demand
 from ceph_tuner.recommend.limits import Missed
+from ceph_tuner.recommend.recommendation import Recommendation
 from ceph_tuner.recommend.search import SearchedSettings
-from ceph_tuner.search.explanation import Explained
 from ceph_tuner.twin.knobs_in_force import completed
 
 
-def document(
-    found: SearchedSettings,
-    chosen: Instructions,
-    why: Sequence[Missed],
-    classes: Sequence[Account],
-    told: Optional[Explained],
-    name: str,
-) -> Dict[str, Any]:
-    """Everything that is known of a recommendation, but for what lies beyond live knobs."""
+def document(recommendation: Recommendation, name: str) -> Dict[str, Any]:
+    """Everything that is known of a recommendation for the cluster `name`, but for what lies beyond live knobs."""
+    found, chosen, transfer = recommendation.searched, recommendation.instructions, recommendation.elsewhere
     slo, model = found.question.slo, found.question.model
-    transfer = found.learnt.elsewhere if found.learnt is not None else None
     return {
         "cluster": name,
         "release": model.release.name,
@@ -34,8 +26,8 @@ def document(
         "in_force": {"profile": found.question.profile_in_force, "settings": found.question.before},
         "predictions": [_prediction(entry, found) for entry in found.compared],
         "tried": [_tried(entry, found) for entry in found.tried],
-        "missed": [_missed(entry) for entry in why],
-        "needed": {entry.name: entry.needed for entry in classes} or _needed(found),
+        "missed": [_missed(entry) for entry in recommendation.missed],
+        "needed": {entry.name: entry.needed for entry in recommendation.accounts} or _needed(found),
         "evidence": evidence(found),
         "searched": list(found.space),
         "model_error_known_for": sorted(found.question.errors),
@@ -44,18 +36,11 @@ def document(
         "notes": list(chosen.notes),
         "commands": list(chosen.commands),
         "undo": list(chosen.undo),
-        "capacity": [asdict(entry) for entry in classes],
-        "explanation": None if told is None else told.to_dict(),
+        "capacity": [asdict(entry) for entry in recommendation.accounts],
+        "explanation": None if recommendation.explanation is None else recommendation.explanation.to_dict(),
         "elsewhere": [entry.to_dict() for entry in transfer.judged] if transfer is not None else [],
         "beyond_live_knobs": None,
     }
-
-
-def classes_of(found: SearchedSettings) -> List[Account]:
-    """What each class of mClock gets under the recommended settings."""
-    question = found.question
-    settings = completed(found.winner.settings, question.model.release)
-    return accounts(found.judge, question.model, settings, found.winner.candidate.means)
 
 
 def _needed(found: SearchedSettings) -> Dict[str, float]:
