@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ceph_tuner.files import cluster_file
-from ceph_tuner.files.cluster_file import ClusterFile
+from ceph_tuner.twin.described_cluster import ClusterFile
 from ceph_tuner_cli.render import warn
 
 

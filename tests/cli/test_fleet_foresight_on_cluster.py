@@ -19,9 +19,9 @@ from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.describe.live_cluster import describe
 from ceph_tuner.files import cluster_file, cluster_writing
-from ceph_tuner.files.cluster_file import ClusterFile
 from ceph_tuner.fleet import portable_file
 from ceph_tuner.fleet.portable import sealed
+from ceph_tuner.twin.described_cluster import ClusterFile
 from ceph_tuner.twin.model import KIB, Pool
 
 Run = Callable[..., Tuple[int, str, str]]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import REEF
 from ceph_tuner.files import cluster_file, cluster_writing
-from ceph_tuner.files.cluster_file import ClusterFile
+from ceph_tuner.twin.described_cluster import ClusterFile
 from ceph_tuner.twin.model import (
     ClientStream,
     ClusterModel,

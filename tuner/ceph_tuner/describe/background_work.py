@@ -10,7 +10,7 @@ from typing import AbstractSet, Dict, List, Mapping, Optional, Sequence
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.describe.pools import PoolSeen, PoolsSeen
-from ceph_tuner.files.cluster_file import SIMULATE_ALL
+from ceph_tuner.twin.described_cluster import SIMULATE_ALL
 from ceph_tuner.twin.model import RecoveryWork, ScrubWork, SnaptrimWork
 
 ONTO = 0.8

@@ -19,7 +19,7 @@ from ceph_tuner.describe.background_work import WorkSeen
 from ceph_tuner.describe.clients import client_load, clients, part_of, shares_of, told
 from ceph_tuner.describe.osds import OsdsSeen, failure_domains
 from ceph_tuner.describe.pools import pools_seen
-from ceph_tuner.files.cluster_file import SIMULATE_ALL, SIMULATED, ClusterFile
+from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, ClusterFile
 from ceph_tuner.twin.model import ClusterModel, Pool
 
 SAMPLE_S = 10.0

@@ -14,9 +14,9 @@ from ceph_tuner.core.goals.stored_slo import stored_slo
 from ceph_tuner.core.moments import utc_minute
 from ceph_tuner.describe.live_cluster import SAMPLE_S, describe
 from ceph_tuner.files import cluster_file, slo_file
-from ceph_tuner.files.cluster_file import ClusterFile
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.past import busy_load
+from ceph_tuner.twin.described_cluster import ClusterFile
 
 
 def described(

@@ -19,7 +19,6 @@ from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.core.profiles.translation import from_release_units
-from ceph_tuner.files.cluster_file import ClusterFile
 from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort
 from ceph_tuner.recommend.question import question_of
 from ceph_tuner.recommend.rebuild_plan import mean_and_reach
@@ -28,6 +27,7 @@ from ceph_tuner.recommend.search import profiles_of
 from ceph_tuner.recommend.turns import told as told_turns
 from ceph_tuner.report.words import amount, scale_of
 from ceph_tuner.spreading import CallMessage, Ended, GivenUp, Lost, Spread, Tell, WorkersGone
+from ceph_tuner.twin.described_cluster import ClusterFile
 from ceph_tuner.twin.prediction import PredictionRun
 
 EFFORT = SearchEffort(fresh=8, events=5e5, longest_s=30.0)

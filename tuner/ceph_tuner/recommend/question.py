@@ -9,8 +9,8 @@ from ceph_tuner.core.goals.slo import Slo, wanted_of
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE
 from ceph_tuner.core.profiles.translation import from_release_units
 from ceph_tuner.files import fit_file
-from ceph_tuner.files.cluster_file import ClusterFile
 from ceph_tuner.recommend import Question
+from ceph_tuner.twin.described_cluster import ClusterFile
 from ceph_tuner.twin.discrepancy import spread_and_freedom
 
 
