@@ -22,7 +22,7 @@ from ceph_tuner.core.measure.history import History
 from ceph_tuner.files import fit_file
 from ceph_tuner.files.writing import check_free
 from ceph_tuner.twin.calibration import FitEffort, Fitting
-from ceph_tuner.twin.described_cluster import ClusterFile
+from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.fit import Fit
 from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.model import ClusterModel
@@ -146,7 +146,7 @@ def _given(
     return _from_cluster(cluster, described, scenario)
 
 
-def _from_cluster(cluster: str, described: Optional[ClusterFile], scenario: Optional[str]) -> Given:
+def _from_cluster(cluster: str, described: Optional[DescribedCluster], scenario: Optional[str]) -> Given:
     with closing(open_cluster(cluster)) as opened:
         now = opened.in_force("osd")
         known: Tuple[str, ...] = ()

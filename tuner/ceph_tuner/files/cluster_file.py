@@ -27,7 +27,7 @@ from ceph_tuner.files import schema, yaml_document
 from ceph_tuner.files.cluster_bounds import QuantityBounds
 from ceph_tuner.files.cluster_schema import CLUSTER
 from ceph_tuner.files.quantities import quantity
-from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, ClusterFile
+from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
 from ceph_tuner.twin.model import (
     ClientStream,
     ClusterModel,
@@ -45,17 +45,17 @@ SCHEMA_VERSION = 1
 T = TypeVar("T")
 
 
-def read(path: Union[str, Path]) -> ClusterFile:
+def read(path: Union[str, Path]) -> DescribedCluster:
     """Read and check a description. Raises InputError with the file, the line and the key."""
     return _from(yaml_document.load(path), Path(path))
 
 
-def from_text(text: str, name: str = "cluster.yaml") -> ClusterFile:
+def from_text(text: str, name: str = "cluster.yaml") -> DescribedCluster:
     """Read a description from the text of the named file."""
     return _from(yaml_document.parse(text, name), Path(name))
 
 
-def _from(document: yaml_document.YamlDocument, path: Path) -> ClusterFile:
+def _from(document: yaml_document.YamlDocument, path: Path) -> DescribedCluster:
     schema.check(document, CLUSTER, SCHEMA_VERSION)
     data, place = document.data, document.place
     release = release_of(data["release"], place("release"))
@@ -63,7 +63,7 @@ def _from(document: yaml_document.YamlDocument, path: Path) -> ClusterFile:
     reader = _Reader(document, release, version)
     model = reader.model()
     calibration = path.parent / data["calibration"] if "calibration" in data else None
-    return ClusterFile(
+    return DescribedCluster(
         data.get("name", path.stem),
         model,
         _settings(data.get("settings", {}), release, place),

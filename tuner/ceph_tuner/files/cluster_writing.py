@@ -16,7 +16,7 @@ from ceph_tuner.files.cluster_file import SCHEMA_VERSION
 from ceph_tuner.files.profile_file import plain_to_text
 from ceph_tuner.files.quantities import UNITS, quantity
 from ceph_tuner.files.writing import write_text
-from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, ClusterFile
+from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
 from ceph_tuner.twin.model import ClientStream, ClusterModel, Device, OsdModel, Pool
 
 _WRITTEN = {
@@ -36,7 +36,7 @@ _USUAL: Dict[str, Any] = {
 """What is meant where the key is missing, and left out here."""
 
 
-def to_text(described: ClusterFile) -> str:
+def to_text(described: DescribedCluster) -> str:
     """Write a description, its notes as comments on top; `cluster_file.from_text` is the inverse."""
     # a note may quote what a cluster answered
     printable = ("".join(letter if letter.isprintable() else " " for letter in note) for note in described.notes)
@@ -44,12 +44,12 @@ def to_text(described: ClusterFile) -> str:
     return "".join(f"{line}\n" for line in lines) + plain_to_text(to_dict(described))
 
 
-def write(path: Union[str, Path], described: ClusterFile, force: bool = False) -> None:
+def write(path: Union[str, Path], described: DescribedCluster, force: bool = False) -> None:
     """Write it, whole or not at all. Raises InputError where the file exists and `force` is not given."""
     write_text(path, to_text(described), force)
 
 
-def to_dict(described: ClusterFile) -> Dict[str, Any]:
+def to_dict(described: DescribedCluster) -> Dict[str, Any]:
     """Give the file's content as plain data."""
     model = described.model
     work = _background(model)
@@ -157,7 +157,7 @@ def _objects(pool: str, count: int, size: int, name: str = "objects") -> Dict[st
     return {"pool": pool, name: count, "object_size": _amount(size, "size")}
 
 
-def _settings(described: ClusterFile) -> Dict[str, Any]:
+def _settings(described: DescribedCluster) -> Dict[str, Any]:
     return {name: described.settings[name] for name in KNOBS if name in described.settings}
 
 

@@ -16,12 +16,12 @@ from ceph_tuner.describe.live_cluster import SAMPLE_S, describe
 from ceph_tuner.files import cluster_file, slo_file
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.past import busy_load
-from ceph_tuner.twin.described_cluster import ClusterFile
+from ceph_tuner.twin.described_cluster import DescribedCluster
 
 
 def described(
     member: Member, cluster: Cluster, slo: Optional[Slo] = None, target: str = "osd", within_s: float = 30.0
-) -> ClusterFile:
+) -> DescribedCluster:
     """Describe it to its twin; settings are in Ceph's own units. Raises InputError with what to do, TunerError.
 
     Work that the SLO (its own, where none is given) is about is assumed where none is under way. Clients do what they

@@ -27,7 +27,7 @@ from ceph_tuner.recommend.search import profiles_of
 from ceph_tuner.recommend.turns import told as told_turns
 from ceph_tuner.report.words import amount, scale_of
 from ceph_tuner.spreading import CallMessage, Ended, GivenUp, Lost, Spread, Tell, WorkersGone
-from ceph_tuner.twin.described_cluster import ClusterFile
+from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.prediction import PredictionRun
 
 EFFORT = SearchEffort(fresh=8, events=5e5, longest_s=30.0)
@@ -48,7 +48,7 @@ class ForecastCluster:
     """A cluster that settings are to be brought to."""
 
     name: str
-    described: ClusterFile
+    described: DescribedCluster
     slo: Slo
     settings: Settings
     """What would be written, in Ceph's own units."""

@@ -1,4 +1,4 @@
-"""A cluster as it is described, by a file or by a look at a live one: the model of it, and what is known beside that."""
+"""A cluster as it is described, by a file or by a look at a live one: its model, and what is known beside that."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SIMULATE_ALL = 48
 
 
 @dataclass(frozen=True)
-class ClusterFile:
-    """What a file holds."""
+class DescribedCluster:
+    """A model of the cluster, what is in force there, and what else is known of it."""
 
     name: str
     model: ClusterModel
