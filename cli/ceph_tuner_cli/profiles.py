@@ -67,9 +67,9 @@ def differences(one: Profile, other: Profile) -> List[Dict[str, Any]]:
 
 def in_force(cluster: Cluster, target: str, name: str) -> Profile:
     """Make a profile of what a target's OSDs have, and say what it leaves out. Raises InputError."""
-    found = cluster.in_force(target, name)
-    say(notes(found.notes))
-    return found.profile
+    answer = cluster.in_force(target, name)
+    say(notes(answer.notes))
+    return answer.profile
 
 
 def for_cluster(profile: Profile, cluster: Cluster, target: str) -> Translation:
@@ -87,6 +87,6 @@ def can_translate(profile: Profile, release: Release) -> bool:
     return release.units == "fraction" or profile.hardware is not None or profile.built_in
 
 
-def notes(found: Iterable[str]) -> List[str]:
+def notes(texts: Iterable[str]) -> List[str]:
     """What a translation says beside its result."""
-    return [f"note: {note}" for note in found]
+    return [f"note: {note}" for note in texts]

@@ -57,12 +57,12 @@ def recommend(
     from ceph_tuner_cli.recommend_page import RecommendProgress, page, what_to_do
 
     described = read_description(cluster)
-    wanted = slo_file.read(slo).slo
+    objectives = slo_file.read(slo).slo
     if output is not None:
         check_free(output, force)
     if not available():
         say(["without numba the model runs uncompiled, many times slower"])
-    question = question_of(described, wanted, knobs_in_a_row(knobs))
+    question = question_of(described, objectives, knobs_in_a_row(knobs))
     others = gathered(profile_from or [])
     with RecommendProgress(question.slo) as progress, Interrupts(progress.interrupted) as interrupts:
         answer = recommended(

@@ -26,15 +26,15 @@ app = typer.Typer(help="Service-level objectives: check a file, or hold a cluste
 @app.command()
 def check(files: List[Path] = typer.Argument(help="SLO files."), form: Format = FormatOption) -> None:
     """Check files: structure, metrics, units, bounds."""
-    found = {str(path): slo_file.read(path) for path in files}
+    slo_files = {str(path): slo_file.read(path) for path in files}
     documents = [
         {"file": name, **entry.slo.to_dict(), "scenario": entry.scenario, "options": dict(entry.options)}
-        for name, entry in found.items()
+        for name, entry in slo_files.items()
     ]
     if form is not Format.table:
         emit(documents, form)
         return
-    for name, entry in found.items():
+    for name, entry in slo_files.items():
         count = len(entry.slo.objectives)
         show_lines([f"{name}: {entry.slo.name}, {count} objective{'s' * (count != 1)}"])
         for objective in entry.slo.objectives:

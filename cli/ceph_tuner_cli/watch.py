@@ -43,21 +43,21 @@ def watch(
     form: Format = FormatOption,
 ) -> int:
     """Show rates against objectives, queues, the trial under way, and when recovery, scrub and snaptrim are done."""
-    wanted = slo_file.read(slo).slo if slo else None
+    given_slo = slo_file.read(slo).slo if slo else None
     with closing(open_cluster(cluster)) as opened:
         if once or form is not Format.table:
-            view = _first_look(opened, wanted, window)
+            view = _first_look(opened, given_slo, window)
             with working(f"{cluster}: looking for {interval:g} s"):
                 opened.clock.sleep(interval)
                 moment = view.look()
             if not moment.seconds:
-                found = "; ".join([f"{cluster} gave no sample within {interval:g} s", *moment.notes])
-                raise RetryLater(found, "try again with a longer --interval")
+                problem = "; ".join([f"{cluster} gave no sample within {interval:g} s", *moment.notes])
+                raise RetryLater(problem, "try again with a longer --interval")
             emit(moment.to_dict(), form, lambda: page(moment, height=200))
             return 0
         # Ctrl-C is how one leaves it
         with suppress(KeyboardInterrupt):
-            _follow(_first_look(opened, wanted, window), opened, interval)
+            _follow(_first_look(opened, given_slo, window), opened, interval)
     return 0
 
 
@@ -66,24 +66,24 @@ def _first_look(opened: Cluster, slo: Optional[Slo], window: float) -> ClusterVi
     end, said = opened.clock.monotonic() + PATIENCE_S, ""
     with working(f"{opened.name}: first look") as tell:
         while True:
-            found = _tried(opened, slo, window)
-            if isinstance(found, ClusterView):
-                return found
+            view = _tried(opened, slo, window)
+            if isinstance(view, ClusterView):
+                return view
             left = end - opened.clock.monotonic()
             if left <= 0:
                 break
             tell(f"{opened.name}: waiting until it can be looked at")
-            if str(found) != said:
-                said = str(found)
+            if str(view) != said:
+                said = str(view)
                 say([f"{opened.name} cannot be looked at yet: {said}; waiting for {left:.0f} s more at most"])
             opened.clock.sleep(min(AGAIN_S, left))
-    if isinstance(found, CommandFailed):
+    if isinstance(view, CommandFailed):
         # it answers, and refuses
-        raise found
+        raise view
     raise RetryLater(
-        f"{opened.name} could not be looked at for {PATIENCE_S:g} s: {found}",
+        f"{opened.name} could not be looked at for {PATIENCE_S:g} s: {view}",
         "see by `ceph -s` whether the monitors answer and a mgr is active, then try again",
-    ) from found
+    ) from view
 
 
 def _tried(opened: Cluster, slo: Optional[Slo], window: float) -> Union[ClusterView, TunerError]:
@@ -147,11 +147,11 @@ class ClusterView:
         return self._measured()
 
     def _measured(self) -> Moment:
-        found, notes = window_of(list(self._samples)), self.moment.notes
-        if found is not None:
+        measured, notes = window_of(list(self._samples)), self.moment.notes
+        if measured is not None:
             newest, seconds = self._samples[-1], sum(sample.seconds for sample in self._samples)
             self._seen_at = newest.at
-            self.moment = replace(self.moment, means=found.means, newest=dict(newest.values), seconds=seconds)
+            self.moment = replace(self.moment, means=measured.means, newest=dict(newest.values), seconds=seconds)
             self.moment = replace(self.moment, notes=(*notes, *newest.notes))
         else:
             last = () if self._seen_at is None else (f"last seen at {utc(self._seen_at)}",)

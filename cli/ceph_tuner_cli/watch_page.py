@@ -157,11 +157,11 @@ def _queues(means: Mapping[str, float]) -> str:
 
 
 def _trouble(newest: Mapping[str, float]) -> str:
-    known = {words: newest[metric] for metric, words in _TROUBLES.items() if metric in newest}
-    if not known:
+    counts = {words: newest[metric] for metric, words in _TROUBLES.items() if metric in newest}
+    if not counts:
         return "trouble: not seen"
-    found = [f"{count:g} {words.format('s' * (count != 1))}" for words, count in known.items() if count > 0]
-    return f"TROUBLE: {', '.join(found)}" if found else f"no {', no '.join(known)}".format(*"s" * len(known))
+    troubles = [f"{count:g} {words.format('s' * (count != 1))}" for words, count in counts.items() if count > 0]
+    return f"TROUBLE: {', '.join(troubles)}" if troubles else f"no {', no '.join(counts)}".format(*"s" * len(counts))
 
 
 def _objectives(verdicts: Sequence[Verdict], more: int) -> Table:
@@ -170,9 +170,9 @@ def _objectives(verdicts: Sequence[Verdict], more: int) -> Table:
         margin = "" if verdict.margin is None else f"{100 * max(-9.99, min(9.99, verdict.margin)):+.0f}%"
         met = {True: "met", False: "MISSED", None: "unknown"}[verdict.met]
         style = {True: "green", False: "bold red", None: "dim"}[verdict.met]
-        seen = amount(verdict.objective.metric, verdict.seen)[0]
+        value = amount(verdict.objective.metric, verdict.seen)[0]
         kind = "hard" if verdict.objective.hard else "soft"
-        table.add_row(verdict.objective.text, kind, seen, margin, Text(met, style))
+        table.add_row(verdict.objective.text, kind, value, margin, Text(met, style))
     return table
 
 

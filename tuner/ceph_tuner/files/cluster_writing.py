@@ -94,7 +94,7 @@ def _osd(osd: OsdModel) -> Dict[str, Any]:
 
 
 def _drive(device: Device) -> Dict[str, Any]:
-    found: Dict[str, Any] = {
+    keys: Dict[str, Any] = {
         "iops": _amount(device.iops, "rate"),
         "bandwidth": _amount(device.bandwidth_bytes_s, "bandwidth"),
         "latency": _amount(device.latency_s, "time"),
@@ -105,11 +105,11 @@ def _drive(device: Device) -> Dict[str, Any]:
         "request": _amount(device.request_bytes, "size"),
     }
     if device.read_iops is not None:
-        found["read_iops"] = _amount(device.read_iops, "rate")
+        keys["read_iops"] = _amount(device.read_iops, "rate")
     if device.read_bandwidth_bytes_s is not None:
-        found["read_bandwidth"] = _amount(device.read_bandwidth_bytes_s, "bandwidth")
+        keys["read_bandwidth"] = _amount(device.read_bandwidth_bytes_s, "bandwidth")
     # of a drive, 0 is not what is meant where the latency is missing
-    return {**_unusual(found), "latency": found["latency"]}
+    return {**_unusual(keys), "latency": keys["latency"]}
 
 
 def _pool(pool: Pool, stored: Mapping[str, float]) -> Dict[str, Any]:
@@ -120,7 +120,7 @@ def _pool(pool: Pool, stored: Mapping[str, float]) -> Dict[str, Any]:
 
 def _client(stream: ClientStream) -> Dict[str, Any]:
     rate = {} if stream.rate is None else {"rate": _amount(stream.rate, "rate")}
-    found = {
+    keys = {
         "pool": stream.pool,
         **rate,
         "depth": stream.depth,
@@ -130,7 +130,7 @@ def _client(stream: ClientStream) -> Dict[str, Any]:
         "full_stripes": not stream.partial_stripe,
         "drains": stream.drains,
     }
-    return _unusual(found)
+    return _unusual(keys)
 
 
 def _background(model: ClusterModel) -> Dict[str, List[Dict[str, Any]]]:

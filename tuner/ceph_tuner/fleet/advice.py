@@ -99,10 +99,10 @@ class _Told:
 
 def _pgs(question: Question) -> List[List[int]]:
     """Placement groups of each kind of pool: which ones are told of as one depends on what they do at the time."""
-    found: Counter[Tuple[int, int]] = Counter()
+    counts: Counter[Tuple[int, int]] = Counter()
     for pool in question.model.pools:
-        found[pool.size, pool.k] += pool.pgs
-    return [[*kind, count] for kind, count in sorted(found.items())]
+        counts[pool.size, pool.k] += pool.pgs
+    return [[*kind, count] for kind, count in sorted(counts.items())]
 
 
 def _plain(value: Any) -> Any:
@@ -112,8 +112,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Profile):
         return value.to_dict()
     if is_dataclass(value):
-        found: Dict[str, Any] = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-        return found
+        mapping: Dict[str, Any] = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return mapping
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -114,11 +114,11 @@ def foresee(
         if report is not None:
             report(name, sum(done.values()), total)
 
-    found: Dict[str, Foreseen] = {}
+    forecasts: Dict[str, Foreseen] = {}
     if spread is None:
         for name, task in tasks.items():
-            found[name] = _found(foreseen_by(task, partial(tell, name)))
-        return list(found.values())
+            forecasts[name] = _found(foreseen_by(task, partial(tell, name)))
+        return list(forecasts.values())
     for name, task in tasks.items():
         spread.start(name, foreseen_by, task)
     try:
@@ -130,11 +130,11 @@ def foresee(
             elif isinstance(event, GivenUp):
                 raise RetryLater(f"the twin of {event.key}: {event.reason}", _WITHOUT)
             elif isinstance(event, Ended):
-                found[event.key] = _found(event.result)
+                forecasts[event.key] = _found(event.result)
     except WorkersGone as gone:
         # nothing is kept of what was done
         raise RetryLater(str(gone), _WITHOUT) from gone
-    return [found[name] for name in tasks]
+    return [forecasts[name] for name in tasks]
 
 
 _WITHOUT = "try again; --unpredicted goes without the twins"
@@ -187,15 +187,15 @@ def _found(answer: Union[Foreseen, _Fault]) -> Foreseen:
 def _asked(target: ForecastCluster) -> Question:
     """Raises InputError where no objective is about what the twin simulates."""
     question = question_of(target.described, target.slo)
-    known = [objective for objective in target.slo.objectives if _kind(objective.metric) in question.work]
-    known = [objective for objective in known if objective.metric != "scrub.pgs_late"]
-    if not known:
+    objectives = [objective for objective in target.slo.objectives if _kind(objective.metric) in question.work]
+    objectives = [objective for objective in objectives if objective.metric != "scrub.pgs_late"]
+    if not objectives:
         raise InputError(
             f"cluster {target.name}",
             f"no objective about the work that its twin knows of ({', '.join(question.work) or 'none'})",
             "one about it, or work of the kinds in `description:`",
         )
-    return replace(question, slo=replace(target.slo, objectives=tuple(known)))
+    return replace(question, slo=replace(target.slo, objectives=tuple(objectives)))
 
 
 def _both(target: ForecastCluster, question: Question) -> Tuple[Settings, Settings]:
@@ -231,18 +231,18 @@ def _judged(target: ForecastCluster, question: Question, before: Sequence[Means]
 
 def _told(target: ForecastCluster, question: Question, runs: Sequence[Means]) -> Tuple[Slo, List[str]]:
     """Objectives that the runs say something about, and a note of each other one. Raises InputError where all are."""
-    told = [o for o in question.slo.objectives if any(o.metric in run for run in runs)]
+    objectives = [o for o in question.slo.objectives if any(o.metric in run for run in runs)]
     notes = [f"not predicted: {o.text}" for o in target.slo.objectives if o not in question.slo.objectives]
     notes += [
         f"not predicted: {objective.text}, as no {_kind(objective.metric)} got on in the runs"
         for objective in question.slo.objectives
-        if objective not in told
+        if objective not in objectives
     ]
-    if not told:
+    if not objectives:
         raise InputError(
             f"the twin of {target.name}", notes[0], "work in `description:` that gets on, other objectives"
         )
-    return replace(question.slo, objectives=tuple(told)), notes
+    return replace(question.slo, objectives=tuple(objectives)), notes
 
 
 def refusal(

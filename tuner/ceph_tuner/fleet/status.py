@@ -59,8 +59,8 @@ class Standing:
     @property
     def missing_hard(self) -> bool:
         """Whether a hard objective is known to be missed."""
-        told = any(warning.startswith("TUNER_SLO_MISSED") for warning in self.warnings)
-        return told or (self.objectives is not None and bool(self.objectives.missed_hard))
+        warned = any(warning.startswith("TUNER_SLO_MISSED") for warning in self.warnings)
+        return warned or (self.objectives is not None and bool(self.objectives.missed_hard))
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class Question:
             "scrub": model.scrub,
             "snaptrim": model.snaptrim,
         }
-        return [kind for kind, found in kinds.items() if found]
+        return [kind for kind, parts in kinds.items() if parts]
 
 
 @dataclass(frozen=True)
@@ -160,14 +160,14 @@ def changed(settings: Settings, question: Question) -> Settings:
         return {} if settings[PROFILE] == question.profile_in_force else {PROFILE: settings[PROFILE]}
     before, release = question.before, question.model.release
     nine = any(settings.get(name) != before[name] for name in MCLOCK_NINE if name in settings)
-    found: Settings = {PROFILE: "custom"} if nine else {}
+    changes: Settings = {PROFILE: "custom"} if nine else {}
     for name in KNOBS:
         if name in MCLOCK_NINE and nine:
-            found[name] = settings[name]
+            changes[name] = settings[name]
         elif name in settings and name != PROFILE and name not in MCLOCK_NINE:
-            known = before.get(name, KNOBS[name].default(release))
-            found.update({name: settings[name]} if settings[name] != known else {})
-    return found
+            value_before = before.get(name, KNOBS[name].default(release))
+            changes.update({name: settings[name]} if settings[name] != value_before else {})
+    return changes
 
 
 def _deviation(values: List[float]) -> float:

@@ -73,12 +73,12 @@ class Plan:
 
 
 def plan_rebuild(
-    found: SearchedSettings, stored: Mapping[str, float], report: SearchListener, processes: Optional[int] = None
+    searched: SearchedSettings, stored: Mapping[str, float], report: SearchListener, processes: Optional[int] = None
 ) -> Plan:
-    """Look for them. `found` must be confirmed on fresh seeds; `stored` holds bytes by pool, where known."""
-    with Runs(found.effort, found.run_s, processes) as runs:
-        planner = _Planner(found, report, runs)
-        model, before = found.question.model, found.winner
+    """Look for them. `searched` must be confirmed on fresh seeds; `stored` holds bytes by pool, where known."""
+    with Runs(searched.effort, searched.run_s, processes) as runs:
+        planner = _Planner(searched, report, runs)
+        model, before = searched.question.model, searched.winner
         worth: List[Planned] = []
         rejected: List[Planned] = []
         for kind in (RESTART, MOVES_DATA):
@@ -86,7 +86,7 @@ def plan_rebuild(
             if best is None:
                 continue
             if best.worth:
-                seeds = range(found.effort.seed, found.effort.seed + min(COST_SEEDS, found.effort.fresh))
+                seeds = range(searched.effort.seed, searched.effort.seed + min(COST_SEEDS, searched.effort.fresh))
                 # with what moves beside all that is described, there may be more than the twin has room for
                 with suppress(InputError):
                     means = before.candidate.means
@@ -101,8 +101,8 @@ def plan_rebuild(
 class _Planner:
     """Simulates changes of one kind, and judges the best."""
 
-    def __init__(self, found: SearchedSettings, report: SearchListener, runs: Runs) -> None:
-        self._found, self._report, self._runs = found, report, runs
+    def __init__(self, searched: SearchedSettings, report: SearchListener, runs: Runs) -> None:
+        self._found, self._report, self._runs = searched, report, runs
         self.tried = 0
 
     def best(self, kind: str, model: ClusterModel, before: Prediction) -> Optional[Planned]:
@@ -111,20 +111,20 @@ class _Planner:
         seeds = range(effort.seed, effort.seed + effort.seeds)
         candidates = changes(model, kind)
         started = [(change, self._runs.start(change.model, settings, seeds)) for change in candidates]
-        seen: Dict[str, Tuple[RebuildChange, Prediction]] = {}
+        predictions: Dict[str, Tuple[RebuildChange, Prediction]] = {}
         for number, (change, runs) in enumerate(started):
             self._report.phase(f"beyond live knobs: {change.label}", number, len(started))
             try:
-                seen[change.label] = change, Prediction(change.label, settings, runs.collect())
+                predictions[change.label] = change, Prediction(change.label, settings, runs.collect())
             except InputError:
                 # more PGs at work than the twin has room for
                 continue
-        self.tried += len(seen)
-        if not seen:
+        self.tried += len(predictions)
+        if not predictions:
             return None
-        tried = [prediction.candidate for _, prediction in seen.values()]
+        tried = [prediction.candidate for _, prediction in predictions.values()]
         label = finalists(self._found.judge, tried, 1)[0].label
-        change = seen[label][0]
+        change = predictions[label][0]
         errors = self._found.question.errors
         fresh = self._runs.start(change.model, settings, fresh_seeds(effort)).collect()
         after = Prediction(label, settings, fresh, errors=errors)

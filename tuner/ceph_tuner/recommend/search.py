@@ -99,8 +99,8 @@ def search(
     profiles, model = profiles_of(question), question.model
     before, shards = fitting_reservations(question.before), model.osd.hardware.shards
     space = space_for(model.release, question.work, before, question.knobs, shards)
-    here = Here(model.release, model.osd.hardware, model.osds, question.slo.work)
-    transfer = Elsewhere(profiles_elsewhere, here, space)
+    site = Here(model.release, model.osd.hardware, model.osds, question.slo.work)
+    transfer = Elsewhere(profiles_elsewhere, site, space)
     total = effort.seeds * (len(profiles) + effort.trials) + effort.fresh * (len(profiles) + effort.finalists)
     report.phase("preparing: compiles the model on its first use", 0, total)
     with Runs(effort, run_length_s(question.model, question.in_force, effort), processes) as runs:
@@ -155,8 +155,8 @@ class _Race:
         optimiser = search_for()
         self._learnt = optimiser if isinstance(optimiser, KnobSearch) else None
         # the first of what is known is what is in force: relative bounds refer to it
-        for known in self.tried:
-            optimiser.tell(self._told(known.settings), _compared(known))
+        for prediction in self.tried:
+            optimiser.tell(self._told(prediction.settings), _compared(prediction))
         trials = 0
         while trials < self._effort.trials:
             batch: List[Tuple[SettingsProposal, StartedRuns]] = []
@@ -170,9 +170,9 @@ class _Race:
             for proposal, started in batch:
                 trials += 1
                 settings = {**self._question.kept, **proposal.settings}
-                found = Prediction(f"trial {trials}", settings, started.collect(), proposal.why, self._question.errors)
-                self._take(found)
-                optimiser.tell(proposal.settings, _compared(found))
+                trial = Prediction(f"trial {trials}", settings, started.collect(), proposal.why, self._question.errors)
+                self._take(trial)
+                optimiser.tell(proposal.settings, _compared(trial))
                 self._phase(f"search, settings {trials} of {self._effort.trials}")
 
     def end(self, space: KnobSpace, interrupted: bool) -> SearchedSettings:
@@ -206,11 +206,11 @@ class _Race:
         self._phase("the best again, on fresh seeds")
         seeds, model = fresh_seeds(self._effort), self._question.model
         started = [(entry, self._runs.start(model, entry.settings, seeds)) for entry in compared]
-        found = []
+        predictions = []
         for entry, runs in started:
-            found.append(replace(entry, runs=runs.collect()))
+            predictions.append(replace(entry, runs=runs.collect()))
             self._phase("the best again, on fresh seeds")
-        return found
+        return predictions
 
     def _start(self, settings: Settings) -> StartedRuns:
         # the same seeds for all: what differs between settings is then not the placement of the PGs

@@ -105,11 +105,11 @@ class _Tuning:
             proposal = self._search.ask() if verdict.go_on else None
             if proposal is None:
                 return self._search.verdict() if verdict.go_on else verdict
-            known = self._known.get(_key(proposal.settings))
+            earlier_run = self._known.get(_key(proposal.settings))
             run = Run(
                 "trial",
-                f"trial {number}" if known is None else known.label,
-                proposal.settings if known is None else known.settings,
+                f"trial {number}" if earlier_run is None else earlier_run.label,
+                proposal.settings if earlier_run is None else earlier_run.settings,
                 proposal.why,
                 proposal.expected,
             )

@@ -151,23 +151,23 @@ class Guard:
         for objective in self._judge.objectives:
             if not objective.hard or not objective.metric.startswith("client."):
                 continue
-            seen = sight.values.get(objective.metric)
+            value = sight.values.get(objective.metric)
             baseline, bound = self._judge.reference.get(objective.metric), self._judge.bound(objective)
-            if bound is None or (seen is None and not (waiting and objective.metric in self._usual)):
+            if bound is None or (value is None and not (waiting and objective.metric in self._usual)):
                 continue
-            beyond = seen is None or self._beyond(objective.comparison, seen, bound, baseline)
+            beyond = value is None or self._beyond(objective.comparison, value, bound, baseline)
             if self._streaks.count(objective.text, beyond) >= self._limits.patience_clients:
-                if seen is None:
+                if value is None:
                     return Breach("slo", f"{objective.metric} is not seen: {WAITING}")
                 unit = METRICS[objective.metric].unit
                 return Breach(
                     "slo",
-                    f"{objective.metric} at {seen:.4g} {unit}, more than {self._limits.gross:g} times off {bound:.4g}",
+                    f"{objective.metric} at {value:.4g} {unit}, more than {self._limits.gross:g} times off {bound:.4g}",
                 )
         return None
 
-    def _beyond(self, comparison: str, seen: float, bound: float, baseline: Optional[float]) -> bool:
+    def _beyond(self, comparison: str, value: float, bound: float, baseline: Optional[float]) -> bool:
         gross, worse = self._limits.gross, self._limits.worse_than_baseline
         if comparison == "<=":
-            return seen > bound * gross and (baseline is None or seen > baseline * worse)
-        return seen < bound / gross and (baseline is None or seen < baseline / worse)
+            return value > bound * gross and (baseline is None or value > baseline * worse)
+        return value < bound / gross and (baseline is None or value < baseline / worse)

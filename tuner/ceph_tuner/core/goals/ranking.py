@@ -54,18 +54,18 @@ class Candidate:
 
     def worst(self, judge: Judge) -> Dict[str, float]:
         """Give the worst that a window showed of each objective's metric, the deviation inside of it included."""
-        found = dict(self.means)
+        means = dict(self.means)
         for objective in judge.objectives:
             name, sign = objective.metric, 1.0 if objective.comparison == "<=" else -1.0
             spreads = self.spreads or ({},) * len(self.windows)
-            seen = [
+            worst_first = [
                 sign * window[name] + spread.get(name, 0.0)
                 for window, spread in zip(self.windows, spreads)
                 if name in window
             ]
-            if seen:
-                found[name] = max(0.0, sign * max(seen))
-        return found
+            if worst_first:
+                means[name] = max(0.0, sign * max(worst_first))
+        return means
 
 
 def candidate(
@@ -176,12 +176,12 @@ def window_noise(candidates: Sequence[Candidate]) -> Dict[str, float]:
     freedom = (len(repeated) - 1) * (rounds - 1)
     if rounds < 2 or freedom < 1:
         return {}
-    found = {}
+    deviations = {}
     for name in sorted(set.intersection(*(set(window) for windows in repeated for window in windows))):
         if all(window[name] > 0 for windows in repeated for window in windows):
             squares = _squares([[math.log(window[name]) for window in windows] for windows in repeated])
-            found[name] = math.sqrt((NOISE_FREEDOM * WINDOW_NOISE**2 + squares) / (NOISE_FREEDOM + freedom))
-    return found
+            deviations[name] = math.sqrt((NOISE_FREEDOM * WINDOW_NOISE**2 + squares) / (NOISE_FREEDOM + freedom))
+    return deviations
 
 
 def _squares(table: List[List[float]]) -> float:
@@ -199,12 +199,12 @@ def _squares(table: List[List[float]]) -> float:
 def _bounds(judge: Judge, entry: Candidate, noise: Mapping[str, float], others: int) -> Dict[str, float]:
     """Objectives' metrics, moved against the entry by what chance may have added to it and to what it is up against."""
     reach = CHANCE * math.sqrt(1.0 / entry.repeats + 1.0 / others)
-    found = {}
+    bounds = {}
     for objective in judge.objectives:
         if objective.metric in entry.means:
             away = reach * noise.get(objective.metric, WINDOW_NOISE) * (1.0 if objective.comparison == "<=" else -1.0)
-            found[objective.metric] = entry.means[objective.metric] * math.exp(away)
-    return found
+            bounds[objective.metric] = entry.means[objective.metric] * math.exp(away)
+    return bounds
 
 
 def _as_good(judge: Judge, entry: Candidate, other: Candidate, noise: Mapping[str, float]) -> bool:

@@ -121,12 +121,12 @@ class Objective:
         """The objective as its author would write it; parses back to the same."""
         return f"{self.metric} {self.comparison} {_format_bound(self.bound, METRICS[self.metric].unit)}"
 
-    def margin(self, seen: float, bound: float) -> float:
+    def margin(self, value: float, bound: float) -> float:
         """How far inside (positive) or outside (negative) the bound, as a share of the bound.
 
         At most 1 for an upper bound; a bound of 0 (no slow operation) counts in the metric's own unit.
         """
-        inside = bound - seen if self.comparison == "<=" else seen - bound
+        inside = bound - value if self.comparison == "<=" else value - bound
         return inside / bound if bound > 0 else inside
 
     @property

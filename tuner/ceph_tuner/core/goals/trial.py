@@ -190,8 +190,8 @@ def repeat_runs(judge: Judge, trials: Sequence[Trial], budget: Budget, recommend
     chosen += [entry.label for entry in best if entry.label not in chosen][: budget.finalists - len(chosen)]
     if not chosen:
         return []
-    known = best_of(judge, candidates_of(trials, ("profile",)))
-    chosen += [IN_FORCE, *([known.label] if known else [])]
+    best_profile = best_of(judge, candidates_of(trials, ("profile",)))
+    chosen += [IN_FORCE, *([best_profile.label] if best_profile else [])]
     first = {trial.run.label: trial.run for trial in reversed(trials)}
     runs = [replace(first[label], kind="repeat") for label in chosen]
     turns = [number % len(runs) for number in range(budget.repeats)]
@@ -216,8 +216,8 @@ def at_fault(judge: Judge, trials: Sequence[Trial]) -> List[str]:
         return []
     alone = []
     for place, objective in enumerate(judge.objectives):
-        seen = [(table[place].margin, label) for label, table in tables.items()]
-        margin, label = max(((known, label) for known, label in seen if known is not None), default=(0.0, ""))
+        margins = [(table[place].margin, label) for label, table in tables.items()]
+        margin, label = max(((own, label) for own, label in margins if own is not None), default=(0.0, ""))
         if objective.hard and margin < 0:
             alone.append(f"{objective.text} was met by nothing: {label} came nearest, {-100 * margin:.0f}% off")
     hard = [verdict for verdict in tables[nearest.label] if verdict.objective.hard]

@@ -71,15 +71,15 @@ def in_force(
         if isinstance(options, (CommandFailed, ClusterTimeout)):
             raise options
         device_class, kind = where[osd].device_class, kinds[osd]
-        found = profile_in_force(name, options, release, version, device_class, kind, osds=len(places))
+        own = profile_in_force(name, options, release, version, device_class, kind, osds=len(places))
         stated = settings_in_force(options)[PROFILE]
         built_in = str(stated) if stated in release.profiles else None
         if first is None:
             hardware = hardware_of(options, device_class, f"osd.{osd}", kind)
-            first = osd, InForce(found.profile, found.notes, built_in, hardware, len(places))
+            first = osd, InForce(own.profile, own.notes, built_in, hardware, len(places))
             continue
         ours = {PROFILE: first[1].built_in, **first[1].settings}
-        theirs = {PROFILE: built_in, **found.profile.settings}
+        theirs = {PROFILE: built_in, **own.profile.settings}
         differing = sorted(knob for knob in {*ours, *theirs} if ours.get(knob) != theirs.get(knob))
         if differing:
             which = " and ".join(f"osd.{number}" for number in sorted((first[0], osd)))
@@ -182,18 +182,18 @@ def _kind(device_class: str) -> str:
 
 
 def _others(options: Mapping[str, str], release: Release, version: Version, notes: List[str]) -> Settings:
-    found: Settings = {}
+    settings: Settings = {}
     for entry in KNOBS.values():
         if entry.work in _FOR_PROFILES and entry.scope == "osd" and entry.name in options:
             value = _unusual(entry, options[entry.name], release, version, notes)
             if value is not None:
-                found[entry.name] = value
-    for name in list(found):
+                settings[entry.name] = value
+    for name in list(settings):
         # a limit that the OSD has dropped is not in force, whatever stands there
-        if unmet_needs(KNOBS[name], release, found):
+        if unmet_needs(KNOBS[name], release, settings):
             notes.append(f"{name} left out: {KNOBS[name].effective(release).because}")
-            del found[name]
-    return found
+            del settings[name]
+    return settings
 
 
 def _unusual(entry: Knob, text: str, release: Release, version: Version, notes: List[str]) -> Optional[Any]:
