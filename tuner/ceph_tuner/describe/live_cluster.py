@@ -59,10 +59,10 @@ class _Description:
     def file(self, also: AbstractSet[str]) -> DescribedCluster:
         """The whole."""
         cluster, everywhere = self._cluster, self._seen.pools
-        here = [pool for pool in everywhere if pool.rule.device_class in ("", self._osds.device_class)]
-        pools = [pool for pool in here if pool.tellable]
+        of_class = [pool for pool in everywhere if pool.rule.device_class in ("", self._osds.device_class)]
+        pools = [pool for pool in of_class if pool.tellable]
         if not pools:
-            left_out = f" but what is left out: {', '.join(pool.name for pool in here)}" if here else ""
+            left_out = f" but what is left out: {', '.join(pool.name for pool in of_class)}" if of_class else ""
             raise InputError(f"cluster {cluster.name}", f"no pool on these OSDs{left_out}", "one to describe work in")
         shares = shares_of(everywhere)
         share = sum(shares[pool.name] for pool in pools) if len(pools) < len(everywhere) else 1.0

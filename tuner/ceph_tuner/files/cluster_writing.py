@@ -134,7 +134,7 @@ def _client(stream: ClientStream) -> Dict[str, Any]:
 
 
 def _background(model: ClusterModel) -> Dict[str, List[Dict[str, Any]]]:
-    found: Dict[str, List[Dict[str, Any]]] = {
+    kinds: Dict[str, List[Dict[str, Any]]] = {
         kind: [
             {
                 **_objects(work.pool, work.objects, work.object_bytes),
@@ -145,12 +145,12 @@ def _background(model: ClusterModel) -> Dict[str, List[Dict[str, Any]]]:
         ]
         for kind, degraded in (("recovery", True), ("backfill", False))
     }
-    found["scrub"] = [
+    kinds["scrub"] = [
         _unusual({**_objects(work.pool, work.objects, work.object_bytes), "deep": work.deep}) for work in model.scrub
     ]
-    found["snaptrim"] = [_objects(work.pool, work.clones, work.object_bytes, "clones") for work in model.snaptrim]
-    found["deletion"] = [{"pool": work.pool, "objects": work.objects} for work in model.deletion]
-    return {kind: listed for kind, listed in found.items() if listed}
+    kinds["snaptrim"] = [_objects(work.pool, work.clones, work.object_bytes, "clones") for work in model.snaptrim]
+    kinds["deletion"] = [{"pool": work.pool, "objects": work.objects} for work in model.deletion]
+    return {kind: listed for kind, listed in kinds.items() if listed}
 
 
 def _objects(pool: str, count: int, size: int, name: str = "objects") -> Dict[str, Any]:

@@ -46,32 +46,32 @@ def remembered(
     windows, hours = history.windows(since), history.hours(since)
     runs = past_runs(history)
     if runs:
-        found = _with_learnt(_of_run(name, runs[-1], release), learnt_of(history, runs[-1].began))
+        findings = _with_learnt(_of_run(name, runs[-1], release), learnt_of(history, runs[-1].began))
     else:
-        found = _of_objectives(name, store, release, now)
+        findings = _of_objectives(name, store, release, now)
     in_force = [entry for entry in entries if entry.state == APPLIED and not entry.trial]
     return replace(
-        found,
+        findings,
         windows=tuple(windows),
         hours=tuple(hours),
         marks=_marks(store, entries, [trial for run in runs for trial in run.trials], since),
         commands=tuple(step.command for step in in_force[-1].steps) if in_force else (),
         undo=(shlex.join(["ceph-tuner", "rollback", "--cluster", name]),) if in_force else (),
         written=bool(in_force),
-        unknown=(*found.unknown, *unknown.of_history(windows, hours)),
+        unknown=(*findings.unknown, *unknown.of_history(windows, hours)),
     )
 
 
-def with_history(found: Findings, kept: Findings) -> Findings:
+def with_history(findings: Findings, kept: Findings) -> Findings:
     """Put what a cluster remembers of its past beside an answer."""
     return replace(
-        found,
+        findings,
         windows=kept.windows,
         hours=kept.hours,
         marks=kept.marks,
         # an answer that was written says so, and the cluster knows by which commands, if nobody changed more since
-        commands=kept.commands if found.written and _bring(kept.commands, found.after) else found.commands,
-        unknown=(*found.unknown, *unknown.of_history(kept.windows, kept.hours)),
+        commands=kept.commands if findings.written and _bring(kept.commands, findings.after) else findings.commands,
+        unknown=(*findings.unknown, *unknown.of_history(kept.windows, kept.hours)),
     )
 
 
@@ -113,15 +113,15 @@ def _of_run(name: str, run: PastRun, release: Release) -> Findings:
     )
 
 
-def _with_learnt(found: Findings, record: Optional[Mapping[str, Any]]) -> Findings:
-    if found.kind != TUNING or found.slo is None:
-        return found
-    kept = kept_learnt(record, found.slo)
+def _with_learnt(findings: Findings, record: Optional[Mapping[str, Any]]) -> Findings:
+    if findings.kind != TUNING or findings.slo is None:
+        return findings
+    kept = kept_learnt(record, findings.slo)
     if kept is None:
         words = "The cluster keeps nothing of what the search had learnt: the run was broken off, or is an older one."
-        return replace(found, unknown=(*found.unknown, words))
+        return replace(findings, unknown=(*findings.unknown, words))
     learnt, capacity = kept
-    return replace(found, learnt=learnt, capacity=capacity)
+    return replace(findings, learnt=learnt, capacity=capacity)
 
 
 def _of_objectives(name: str, store: Store, release: Release, now: float) -> Findings:
@@ -155,7 +155,7 @@ def _marks(store: Store, entries: Sequence[Entry], trials: Sequence[Trial], sinc
     """
     trail = every_trail(store)
     outcomes = {record.refers: record.outcome for record in trail if record.refers}
-    found: List[Mark] = []
+    marks: List[Mark] = []
     proposed: Mapping[str, Any] = {}
     for record in trail:
         if record.what == audit.PROPOSAL:
@@ -163,15 +163,15 @@ def _marks(store: Store, entries: Sequence[Entry], trials: Sequence[Trial], sinc
             proposed = settings if isinstance(settings, dict) else {}
         if record.what in _TOLD and not record.refers:
             outcome = outcomes.get(record.number, record.outcome)
-            found.append(Mark(record.at, _what(record, proposed), record.why, record.who, outcome))
-    told = [mark.at for mark in found]
+            marks.append(Mark(record.at, _what(record, proposed), record.why, record.who, outcome))
+    times = [mark.at for mark in marks]
     spans = [(trial.at, trial.at + trial.seconds) for trial in trials]
     for entry in entries:
         tried = entry.trial or (entry.state == UNDONE and any(start <= entry.at <= end for start, end in spans))
-        if not tried and all(abs(entry.at - at) > _SAME_S for at in told):
+        if not tried and all(abs(entry.at - at) > _SAME_S for at in times):
             words = f"{len(entry.steps)} write{'s' * (len(entry.steps) != 1)} for {entry.target}"
-            found.append(Mark(entry.at, words, entry.why, entry.who, f"{entry.state}. {entry.note}".rstrip(". ")))
-    kept = sorted((mark for mark in found if mark.at >= since), key=lambda mark: mark.at)[-MOST_MARKS:]
+            marks.append(Mark(entry.at, words, entry.why, entry.who, f"{entry.state}. {entry.note}".rstrip(". ")))
+    kept = sorted((mark for mark in marks if mark.at >= since), key=lambda mark: mark.at)[-MOST_MARKS:]
     return tuple(
         Mark(mark.at, *(printable(text) for text in (mark.what, mark.why, mark.who, mark.outcome))) for mark in kept
     )

@@ -70,8 +70,10 @@ class KnobSearch:
             given, self._opening = self._opening[:count], self._opening[count:]
             return given
         return [
-            SettingsProposal(found.settings, found.why, {n: e for n, e in found.expected.items() if n != PREFERENCE})
-            for found in self._search.ask(count)
+            SettingsProposal(
+                proposal.settings, proposal.why, {n: e for n, e in proposal.expected.items() if n != PREFERENCE}
+            )
+            for proposal in self._search.ask(count)
         ]
 
     def tell(self, settings: Settings, result: Result, old: bool = False) -> None:
@@ -79,13 +81,13 @@ class KnobSearch:
         values = result.seen if isinstance(result, Failed) else {name: m.mean for name, m in result.items()}
         search = self._search or self._begin(values)
         errors = {} if isinstance(result, Failed) else {name: m.error for name, m in result.items()}
-        told: Dict[str, Measured] = {
+        measured: Dict[str, Measured] = {
             name: Measured(self._bounded(name, value), errors.get(name, math.nan)) for name, value in values.items()
         }
         if not isinstance(result, Failed):
-            told[PREFERENCE] = Measured(self._judge.preference(values))
+            measured[PREFERENCE] = Measured(self._judge.preference(values))
         failed = result.reason if isinstance(result, Failed) else None
-        search.tell(settings, told, failed, old)
+        search.tell(settings, measured, failed, old)
 
     def verdict(self) -> SearchVerdict:
         """Say whether another trial is worth its cost."""
@@ -169,11 +171,11 @@ class _WithPreference:
 
     def predict(self, points: Array) -> Mapping[str, Array]:
         """Give metrics at points, shape (n, size) -> metric -> shape (n,)."""
-        found = dict(self._prior.predict(points))
+        predicted = dict(self._prior.predict(points))
         total = np.zeros(len(points))
         for objective, bound in self._bounds:
-            if objective.metric in found:
-                margin = objective.margin(found[objective.metric], bound)  # type: ignore[arg-type]
+            if objective.metric in predicted:
+                margin = objective.margin(predicted[objective.metric], bound)  # type: ignore[arg-type]
                 total += weighed(objective, margin, 0.0, np.log1p, np.maximum)
-        found[PREFERENCE] = total
-        return found
+        predicted[PREFERENCE] = total
+        return predicted

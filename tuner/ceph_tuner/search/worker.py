@@ -100,32 +100,32 @@ def _searched(space: KnobSpace, request: Request, best: Optional[Mapping[str, An
         search.tell(request.in_force, measured_once(request.baseline))
         for settings, result in request.told[-TOLD_MAX:]:
             search.tell(settings, result)
-    found = [{"settings": proposal.settings, "why": proposal.why} for proposal in search.ask_many(request.ask)]
+    proposals = [{"settings": proposal.settings, "why": proposal.why} for proposal in search.ask_many(request.ask)]
     verdict = search.verdict()
     missed = best is None or any(entry["hard"] and not entry["met"] for entry in best["verdicts"])
     learnt = explained(search, slo, missed) if request.explain else None
     return {
-        "proposals": found,
+        "proposals": proposals,
         "verdict": {"state": verdict.state, "reason": verdict.reason},
         "elsewhere": [entry.to_dict() for entry in transfer.judged] if transfer is not None else [],
         "explanation": None if learnt is None else learnt.brief(),
     }
 
 
-def _best(told: List[Told], judge: Judge) -> Optional[Dict[str, Any]]:
+def _best(trials: List[Told], judge: Judge) -> Optional[Dict[str, Any]]:
     """Give the best settings by the mean over their repeats; settings that failed once are out."""
     groups: Dict[str, List[Told]] = {}
-    for settings, result in told:
+    for settings, result in trials:
         groups.setdefault(json.dumps(settings, sort_keys=True), []).append((settings, result))
-    found = []
+    ranked = []
     for key, group in sorted(groups.items()):
         results = [result for _, result in group if not isinstance(result, Failed)]
         if len(results) == len(group):
             entry = candidate(key, [{name: measure.mean for name, measure in result.items()} for result in results])
-            found.append((judge.rank(entry.means), key, entry, group[0][0]))
-    if not found:
+            ranked.append((judge.rank(entry.means), key, entry, group[0][0]))
+    if not ranked:
         return None
-    (_, value), _, entry, settings = min(found, key=lambda item: item[:2])
+    (_, value), _, entry, settings = min(ranked, key=lambda item: item[:2])
     return {
         "settings": settings,
         "values": dict(entry.means),
