@@ -34,7 +34,8 @@ from ceph_tuner.cluster.plugin import OPTION_PREFIX, Plugin
 from ceph_tuner.core.autopilot.audit_log import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Record, every_trail
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import InputError, TunerError
-from ceph_tuner.core.goals.slo import evaluate, parse_slo
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.slo import parse_slo
 
 OBJECTIVES = ("client.p99_ms <= 60 ms", "scrub.bytes_s >= 30 MB/s")
 NOISE_S, NOISE_TURNS = 20.0, 5
@@ -177,7 +178,7 @@ def run(arguments: argparse.Namespace, cluster: Cluster) -> Dict[str, Any]:
             time.sleep(LOOK_S)
             after = mode.means()
             records = mode.records()
-    verdicts = evaluate(parse_slo(slo), after, before)
+    verdicts = Judge(parse_slo(slo), before).verdicts(after)
     return {
         "objectives": slo["objectives"],
         "load": [arguments.load, *arguments.load_option],

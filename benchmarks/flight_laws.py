@@ -16,7 +16,7 @@ from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import APPROVE, AUTO, HOLDING, RETURNING, TRYING, WRITING
 from ceph_tuner.core.ceph.commands import STORE_PREFIX
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, KEEP, UNDOING, Entry
-from ceph_tuner.core.goals.guard import must_hold
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo, parse_slo
 
 P95 = "client.p95_ms"
@@ -223,7 +223,7 @@ class Laws:
         slo = self._slo()
         if seen is None or slo is None:
             return
-        held = must_hold(slo, state.baseline, self._policy.guard_tolerance)
+        held = Judge(slo, state.baseline).must_hold(self._policy.guard_tolerance)
         bounds = [bound for objective, bound in held.items() if objective.metric == P95]
         beyond = bool(bounds) and seen > CLEARLY * min(bounds)
         self.counts["windows on trial"] += 1

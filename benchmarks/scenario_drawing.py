@@ -24,8 +24,8 @@ from scenario_problem import (
     worst_ratio,
 )
 
-from ceph_tuner.core.goals.ranking import loss
-from ceph_tuner.core.goals.slo import Slo, evaluate
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.search.designs import informed_designs
@@ -78,7 +78,7 @@ class Drawing:
         return self._asked[-1]
 
     def _made(self, start: Settings, slo: Slo, hidden: Optional[Settings]) -> Scenario:
-        truths = [{**t, LOSS: loss(evaluate(slo, t))} for t in map(self._truth, self._drawn)]
+        truths = [{**t, LOSS: Judge(slo).loss(t)} for t in map(self._truth, self._drawn)]
         spread = {name: max(float(np.std([t[name] for t in truths])), 1e-6) for name in truths[0]}
         reached = min(worst_ratio(slo, truth) for truth in self._asked)
         return Scenario(self._cluster, start, slo, self._share(slo), reached, spread, hidden)

@@ -14,8 +14,8 @@ import numpy as np
 from scenario_clusters import drawn_cluster, mistaken, pick
 from search_problem import Problem
 
-from ceph_tuner.core.goals.ranking import HARD_WEIGHT, HEADROOM_WEIGHT, LOSS_CEILING, loss
-from ceph_tuner.core.goals.slo import Bound, Objective, Slo, evaluate
+from ceph_tuner.core.goals.judge import HARD_WEIGHT, HEADROOM_WEIGHT, LOSS_CEILING, Judge
+from ceph_tuner.core.goals.slo import Bound, Objective, Slo
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.optimise.contract import Array, Constraint, Measured
@@ -146,7 +146,7 @@ class Scenario:
     def truth(self, settings: Mapping[str, Any]) -> Dict[str, float]:
         """Every metric, and the loss."""
         found = self.cluster.truth(settings)
-        return {**found, LOSS: loss(evaluate(self.slo, found))}
+        return {**found, LOSS: Judge(self.slo).loss(found)}
 
     def measure(self, settings: Mapping[str, Any], random: np.random.Generator) -> Dict[str, Measured]:
         """One noisy window of the cluster that the truth is about: its PGs lie where they lie."""
@@ -155,7 +155,7 @@ class Scenario:
             deviation = random.uniform(*NOISE[METRICS[name].unit])
             mean = value * float(random.lognormal(0.0, deviation))
             seen[name] = Measured(mean, deviation * mean)
-        return {**seen, LOSS: Measured(loss(evaluate(self.slo, {name: entry.mean for name, entry in seen.items()})))}
+        return {**seen, LOSS: Measured(Judge(self.slo).loss({name: entry.mean for name, entry in seen.items()}))}
 
 
 @dataclass

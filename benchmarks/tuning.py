@@ -30,7 +30,7 @@ from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.lock_owner import may_live, this_process
 from ceph_tuner.core.goals.guard import GuardLimits
-from ceph_tuner.core.goals.slo import evaluate
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.trial import Run
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.files import profile_file, slo_file
@@ -106,7 +106,7 @@ def table(document: Dict[str, Any], slo_path: Path) -> str:
             cells.append(f"{shown(metric, mean)} ({', '.join(shown(metric, v).split()[0] for v in values)})")
         for place in range(len(objectives)):
             means = [{name: entry[0] for name, entry in window["measures"].items()} for window in own]
-            met = sum(evaluate(slo, mean)[place].met is True for mean in means)
+            met = sum(Judge(slo).verdicts(mean)[place].met is True for mean in means)
             cells.append(f"met in {met} of {len(own)}")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)

@@ -35,8 +35,8 @@ import runs_file
 from scipy.stats import t as student
 
 from ceph_lab.cluster import Lab
-from ceph_tuner.core.goals.guard import broken
-from ceph_tuner.core.goals.slo import Slo, all_met, evaluate, parse_slo
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.goals.trial import IN_FORCE, Trial
 from ceph_tuner.report.words import quantity
 from ceph_tuner_cli.lab_load import scenario_options
@@ -119,19 +119,18 @@ class Compared:
 
     def __init__(self, entry: Mapping[str, Any]) -> None:
         outcome = entry["outcome"]
-        self.slo: Slo = parse_slo(outcome["slo"])
-        self.baseline: Mapping[str, float] = outcome["baseline"]
+        self.judge = Judge(parse_slo(outcome["slo"]), outcome["baseline"])
         self.trials = [Trial.from_dict(trial) for trial in outcome["trials"]]
         self.tried = [trial for trial in self.trials if trial.run.kind == "trial"]
-        kept = [verdict.objective for verdict in evaluate(self.slo, self.baseline, self.baseline) if verdict.met]
+        kept = [verdict.objective for verdict in self.judge.verdicts(self.judge.reference) if verdict.met]
         # what is in force may be measured again as a trial, and is not unsafe then
         own = [trial for trial in self.tried if trial.run.settings]
         self.unsafe = sum(
-            any(v.objective in kept and not v.met for v in evaluate(self.slo, trial.means, self.baseline))
+            any(v.objective in kept and not v.met for v in self.judge.verdicts(trial.means))
             for trial in own
             if trial.means
         )
-        self.worse = sum(bool(broken(self.slo, self.baseline, trial.means)) for trial in own) - self.unsafe
+        self.worse = sum(bool(self.judge.broken(trial.means)) for trial in own) - self.unsafe
         self.state: str = outcome["search"]["state"]
         self.better: bool = outcome["winner"]["better"]
         self.winner: str = outcome["winner"]["winner"]
@@ -148,13 +147,13 @@ class Compared:
         return {name: statistics.fmean(trial.means[name] for trial in again) for name in names}
 
     def met(self, means: Mapping[str, float]) -> List[bool]:
-        return [verdict.met is True for verdict in evaluate(self.slo, means, self.baseline)]
+        return [verdict.met is True for verdict in self.judge.verdicts(means)]
 
     @property
     def until_met(self) -> Optional[int]:
         """Trials until one kept every objective; None where none did."""
         for number, trial in enumerate(self.tried, start=1):
-            if trial.failed is None and all_met(evaluate(self.slo, trial.means, self.baseline), hard_only=True):
+            if trial.failed is None and self.judge.keeps_hard(trial.means):
                 return number
         return None
 
@@ -179,7 +178,7 @@ def ratio(runs: Sequence[Compared], metric: str) -> str:
 
 
 def comparison(runs: Sequence[Compared]) -> List[str]:
-    slo = runs[0].slo
+    slo = runs[0].judge.slo
     metrics = list(dict.fromkeys([*(objective.metric for objective in slo.objectives), ALSO]))
     bounds = {objective.metric: f"`{objective.text}`" for objective in slo.objectives}
     lines = ["| | best built-in | tuned | tuned / built-in |", "| --- | --- | --- | --- |"]
@@ -220,7 +219,7 @@ def search_lines(entries: Sequence[Mapping[str, Any]], runs: Sequence[Compared])
 def expectation(runs: Sequence[Compared]) -> List[str]:
     """Say how what was measured of the trials compares with what the search had expected."""
     lines = []
-    for metric in dict.fromkeys(objective.metric for objective in runs[0].slo.objectives):
+    for metric in dict.fromkeys(objective.metric for objective in runs[0].judge.objectives):
         pairs = [
             (trial.means[metric], trial.run.expected[metric])
             for run in runs

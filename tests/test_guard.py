@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.goals.guard import TOLERANCE, Guard, GuardLimits, Sight, broken, must_hold
+from ceph_tuner.core.goals.guard import Guard, GuardLimits, Sight
+from ceph_tuner.core.goals.judge import TOLERANCE, Judge
 from ceph_tuner.core.goals.slo import parse_slo
 
 SLO = parse_slo({"objectives": ["client.p95_ms <= 80 ms", "client.iops >= 200", "recovery.bytes_s >= 10 MB/s"]})
@@ -20,7 +21,7 @@ def sight(health: str = "HEALTH_OK", **values: float) -> Sight:
 
 
 def guard(before: Sight = BEFORE, **limits: float) -> Guard:
-    return Guard(SLO, BASELINE, before, GuardLimits(**limits))
+    return Guard(Judge(SLO, BASELINE), before, GuardLimits(**limits))
 
 
 def test_a_quiet_cluster_is_left_alone() -> None:
@@ -69,7 +70,7 @@ def test_a_gross_breach_of_a_hard_client_objective_stops_the_trial() -> None:
 
 
 def test_a_breach_that_the_baseline_shows_as_well_stops_nothing() -> None:
-    bad = Guard(SLO, {"client.p95_ms": 200.0}, sight(), GuardLimits())
+    bad = Guard(Judge(SLO, {"client.p95_ms": 200.0}), sight(), GuardLimits())
     assert all(bad.watch(sight(client__p95_ms=240.0)) is None for _ in range(5))
     assert [bad.watch(sight(client__p95_ms=260.0)) is None for _ in range(3)] == [True, True, False]
 
@@ -78,7 +79,7 @@ def test_slow_background_work_and_soft_objectives_stop_nothing() -> None:
     watch = guard()
     assert all(watch.watch(sight(recovery__bytes_s=0.0)) is None for _ in range(10))
     soft = parse_slo({"objectives": [{"objective": "client.p95_ms <= 80 ms", "hard": False}]})
-    lenient = Guard(soft, BASELINE, sight(), GuardLimits())
+    lenient = Guard(Judge(soft, BASELINE), sight(), GuardLimits())
     assert all(lenient.watch(sight(client__p95_ms=1000.0)) is None for _ in range(10))
 
 
@@ -118,16 +119,16 @@ def test_limits_that_make_no_sense_are_refused(limit: str, wrong: object, right:
 
 
 def test_a_trial_must_hold_what_is_kept_now_and_make_no_worse_what_is_missed() -> None:
-    held = {objective.metric: bound for objective, bound in must_hold(SLO, BASELINE).items()}
+    held = {objective.metric: bound for objective, bound in Judge(SLO, BASELINE).must_hold().items()}
     assert held == {"client.p95_ms": 100.0 * (1 + TOLERANCE), "client.iops": 200.0, "recovery.bytes_s": 10e6}
     assert [
-        objective.metric for objective in broken(SLO, BASELINE, {"client.p95_ms": 104.0, "client.iops": 190.0})
+        objective.metric for objective in Judge(SLO, BASELINE).broken({"client.p95_ms": 104.0, "client.iops": 190.0})
     ] == ["client.iops"]
-    assert broken(SLO, BASELINE, {**BASELINE, "client.p95_ms": 106.0})
+    assert Judge(SLO, BASELINE).broken({**BASELINE, "client.p95_ms": 106.0})
     # soft objectives are no promise, and what was not seen is not known to be broken
     soft = parse_slo({"objectives": [{"objective": "client.p95_ms <= 80 ms", "hard": False}]})
-    assert must_hold(soft, BASELINE) == {}
-    assert broken(SLO, {}, BASELINE) == []
+    assert Judge(soft, BASELINE).must_hold() == {}
+    assert Judge(SLO, {}).broken(BASELINE) == []
 
 
 def test_a_pool_that_became_nearly_full_stops_at_once_and_one_that_was_so_does_not() -> None:
@@ -172,7 +173,7 @@ def test_clients_whose_operations_wait_and_never_end_are_grossly_off() -> None:
 )
 def test_a_latency_that_is_not_seen_for_another_reason_stops_nothing_and_clears_nothing(others: dict) -> None:
     slo = parse_slo({"objectives": ["client.p95_ms <= 80 ms"]})
-    watch = Guard(slo, BASELINE, BEFORE, GuardLimits())
+    watch = Guard(Judge(slo, BASELINE), BEFORE, GuardLimits())
     assert all(watch.watch(sight(**others)) is None for _ in range(9))
     gross = [watch.watch(sight(client__p95_ms=170.0)), watch.watch(sight(**others))]
     gross += [watch.watch(sight(client__p95_ms=170.0)) for _ in range(2)]
@@ -181,12 +182,12 @@ def test_a_latency_that_is_not_seen_for_another_reason_stops_nothing_and_clears_
 
 def test_clients_that_nobody_saw_at_work_before_do_not_wait() -> None:
     slo = parse_slo({"objectives": ["client.p95_ms <= 80 ms"]})
-    watch = Guard(slo, {}, BEFORE, GuardLimits())
+    watch = Guard(Judge(slo, {}), BEFORE, GuardLimits())
     assert all(watch.watch(sight(**STARVING)) is None for _ in range(9))
 
 
 def test_a_window_of_clients_that_wait_breaks_what_it_does_not_show() -> None:
     kept = {"recovery.bytes_s": 20e6}
     starved = {**kept, "client.iops": 0.0, "queue.client": 3.0}
-    assert [objective.metric for objective in broken(SLO, BASELINE, starved)] == ["client.p95_ms", "client.iops"]
-    assert broken(SLO, BASELINE, kept) == []
+    assert [objective.metric for objective in Judge(SLO, BASELINE).broken(starved)] == ["client.p95_ms", "client.iops"]
+    assert Judge(SLO, BASELINE).broken(kept) == []

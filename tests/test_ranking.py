@@ -7,21 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ceph_tuner.core.goals.judge import LOSS_CEILING, Judge, weighed
 from ceph_tuner.core.goals.ranking import (
     CHANCE,
-    LOSS_CEILING,
     NOISE_FREEDOM,
     WINDOW_NOISE,
     Candidate,
     candidate,
     choose,
     finalists,
-    loss,
-    rank,
-    weighed,
     window_noise,
 )
-from ceph_tuner.core.goals.slo import Objective, evaluate, parse_slo
+from ceph_tuner.core.goals.slo import Objective, parse_slo
 
 SLO = parse_slo(
     {
@@ -37,7 +34,7 @@ rates = st.floats(0, 1e12)
 
 
 def loss_of(p95: float, rate: float, p99: float) -> float:
-    return loss(evaluate(SLO, {"client.p95_ms": p95, "recovery.bytes_s": rate, "client.p99_ms": p99}))
+    return Judge(SLO).loss({"client.p95_ms": p95, "recovery.bytes_s": rate, "client.p99_ms": p99})
 
 
 @given(latencies, latencies, rates, latencies)
@@ -69,8 +66,8 @@ def test_a_hard_violation_weighs_more_than_a_soft_one_of_the_same_size() -> None
 def test_what_was_not_seen_counts_as_missed() -> None:
     seen = {"client.p95_ms": 70.0, "recovery.bytes_s": 9e6, "client.p99_ms": 100.0}
     without = {name: value for name, value in seen.items() if name != "recovery.bytes_s"}
-    assert loss(evaluate(SLO, without)) > loss(evaluate(SLO, seen)) + 5
-    assert rank(evaluate(SLO, without))[0] is True
+    assert Judge(SLO).loss(without) > Judge(SLO).loss(seen) + 5
+    assert Judge(SLO).rank(without)[0] is True
 
 
 def entry(label: str, p95: float, rate: float = 9e6, repeats: int = 1) -> Candidate:
@@ -78,32 +75,32 @@ def entry(label: str, p95: float, rate: float = 9e6, repeats: int = 1) -> Candid
 
 
 def test_the_candidate_that_was_measured_again_beats_the_luckier_single_window() -> None:
-    choice = choose(SLO, {}, entry("now", 98), [entry("lucky", 40), entry("steady", 75, repeats=2)])
+    choice = choose(Judge(SLO), entry("now", 98), [entry("lucky", 40), entry("steady", 75, repeats=2)])
     assert choice.winner.label == "steady"
     assert choice.better
     assert "client.p95_ms" in choice.reason
 
 
 def test_a_difference_within_the_noise_changes_nothing() -> None:
-    assert not choose(SLO, {}, entry("now", 98), [entry("other", 95)]).better
-    assert choose(SLO, {}, entry("now", 98), [entry("other", 75)]).better
-    assert not choose(SLO, {}, entry("now", 60), [entry("other", 59)]).better
+    assert not choose(Judge(SLO), entry("now", 98), [entry("other", 95)]).better
+    assert choose(Judge(SLO), entry("now", 98), [entry("other", 75)]).better
+    assert not choose(Judge(SLO), entry("now", 60), [entry("other", 59)]).better
 
 
 def test_where_nothing_is_better_what_is_in_force_wins() -> None:
-    choice = choose(SLO, {}, entry("now", 60), [entry("other", 90)])
+    choice = choose(Judge(SLO), entry("now", 60), [entry("other", 90)])
     assert (choice.winner.label, choice.better) == ("now", False)
-    assert not choose(SLO, {}, entry("now", 60), []).better
+    assert not choose(Judge(SLO), entry("now", 60), []).better
 
 
 def test_a_winner_that_still_misses_an_objective_says_so() -> None:
-    choice = choose(SLO, {}, entry("now", 98, 5e6), [entry("other", 70, 6e6)])
+    choice = choose(Judge(SLO), entry("now", 98, 5e6), [entry("other", 70, 6e6)])
     assert choice.better
     assert "still misses recovery.bytes_s" in choice.reason
 
 
 def test_keeping_all_hard_objectives_comes_before_everything_else() -> None:
-    order = finalists(SLO, {}, [entry("fast", 10, 7.9e6), entry("kept", 79, 8.1e6)], 2)
+    order = finalists(Judge(SLO), [entry("fast", 10, 7.9e6), entry("kept", 79, 8.1e6)], 2)
     assert [found.label for found in order] == ["kept", "fast"]
 
 
@@ -122,15 +119,15 @@ def windows(label: str, *p95: float, spread: float = 0.0) -> Candidate:
 def test_an_upper_bound_that_is_no_better_than_what_is_in_force_changes_nothing() -> None:
     now = windows("now", 98, 97)
     # the same gain by the means: with windows that repeat well it is one, with others it may be chance
-    assert choose(SLO, {}, now, [windows("sure", 84, 85, spread=1), windows("other", 120, 121)]).better
-    wild = choose(SLO, {}, now, [windows("lucky", 55, 114), windows("other", 90, 120)])
+    assert choose(Judge(SLO), now, [windows("sure", 84, 85, spread=1), windows("other", 120, 121)]).better
+    wild = choose(Judge(SLO), now, [windows("lucky", 55, 114), windows("other", 90, 120)])
     assert wild.winner.label == "lucky"
     assert not wild.better
     assert wild.bounds["client.p95_ms"] > 98
 
 
 def test_the_upper_bound_is_the_mean_and_what_chance_adds_to_it() -> None:
-    choice = choose(SLO, {}, entry("now", 98), [entry("other", 60)])
+    choice = choose(Judge(SLO), entry("now", 98), [entry("other", 60)])
     assert choice.bounds["client.p95_ms"] == pytest.approx(60 * math.exp(CHANCE * WINDOW_NOISE * math.sqrt(2)))
     # of a rate the lower end is the bad one
     assert choice.bounds["recovery.bytes_s"] < 9e6
@@ -139,27 +136,27 @@ def test_the_upper_bound_is_the_mean_and_what_chance_adds_to_it() -> None:
 
 def test_of_those_that_are_alike_by_their_means_the_steadiest_wins_and_it_is_said() -> None:
     now = windows("now", 98, 97)
-    choice = choose(SLO, {}, now, [windows("shaky", 50, 68), windows("steady", 61, 61)])
+    choice = choose(Judge(SLO), now, [windows("shaky", 50, 68), windows("steady", 61, 61)])
     assert choice.winner.label == "steady"
     assert "steadier than shaky" in choice.reason
     assert "client.p95_ms at worst 61 against 68 ms" in choice.reason
     # the deviation inside of a window counts alike
-    inside = choose(SLO, {}, now, [windows("shaky", 59, 60, spread=30), windows("steady", 61, 61, spread=2)])
+    inside = choose(Judge(SLO), now, [windows("shaky", 59, 60, spread=30), windows("steady", 61, 61, spread=2)])
     assert inside.winner.label == "steady"
     # steadiness does not buy a clearly worse mean
-    assert choose(SLO, {}, now, [windows("shaky", 30, 42), windows("steady", 70, 70)]).winner.label == "shaky"
+    assert choose(Judge(SLO), now, [windows("shaky", 30, 42), windows("steady", 70, 70)]).winner.label == "shaky"
 
 
 def test_of_those_that_are_as_good_and_as_steady_the_one_that_moves_least_wins_and_it_is_said() -> None:
     now = windows("now", 98, 99)
     alike = [windows("many", 60, 61), windows("few", 61, 62)]
-    choice = choose(SLO, {}, now, alike, {"many": 11, "few": 2})
+    choice = choose(Judge(SLO), now, alike, {"many": 11, "few": 2})
     assert choice.winner.label == "few"
     assert "knobs moved: 2, by many, which is as good, 11" in choice.reason
-    assert choose(SLO, {}, now, alike, {"many": 2, "few": 11}).winner.label == "many"
+    assert choose(Judge(SLO), now, alike, {"many": 2, "few": 11}).winner.label == "many"
     # a gain that is worth a write is worth knobs as well
     unlike = [windows("much", 30, 31), windows("few", 61, 62)]
-    assert choose(SLO, {}, now, unlike, {"much": 11, "few": 2}).winner.label == "much"
+    assert choose(Judge(SLO), now, unlike, {"much": 11, "few": 2}).winner.label == "much"
 
 
 def test_a_rate_far_above_its_floor_does_not_make_settings_the_steadier_ones() -> None:
@@ -168,7 +165,7 @@ def test_a_rate_far_above_its_floor_does_not_make_settings_the_steadier_ones() -
 
     now = windows("now", 98, 97)
     # by their means these are alike, as 2% more latency weighs little against ten times the rate
-    choice = choose(SLO, {}, now, [entry_of("quick", 60.0, 50e6), entry_of("excessive", 61.5, 200e6)])
+    choice = choose(Judge(SLO), now, [entry_of("quick", 60.0, 50e6), entry_of("excessive", 61.5, 200e6)])
     assert choice.winner.label == "quick"
     assert choice.better
 
@@ -185,7 +182,7 @@ def test_what_all_settings_share_in_a_round_is_no_noise() -> None:
 @given(st.lists(st.lists(st.floats(1, 1e3), min_size=3, max_size=3), min_size=2, max_size=4))
 def test_whatever_was_measured_the_choice_is_among_it_and_never_worse_by_its_mean(table: list) -> None:
     now, *others = (windows(f"entry {number}", *row) for number, row in enumerate(table))
-    choice = choose(SLO, {}, now, others)
+    choice = choose(Judge(SLO), now, others)
     assert choice.winner in (now, *others)
     if choice.better:
-        assert rank(choice.verdicts) < rank(evaluate(SLO, now.means))
+        assert Judge(SLO).rank(choice.winner.means) < Judge(SLO).rank(now.means)

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.judge import Judge, all_met
 from ceph_tuner.core.goals.slo import (
     Bound,
     Objective,
     Slo,
-    all_met,
-    evaluate,
     objective_metrics,
     parse_objective,
     parse_slo,
@@ -64,7 +63,7 @@ def test_a_better_measurement_never_has_a_smaller_margin(metric: str, bound: flo
 @given(metrics, amounts)
 def test_a_measurement_on_the_bound_meets_it_with_no_margin(metric: str, bound: float) -> None:
     slo = Slo("one", (Objective(metric, right_side(metric), Bound(bound)),))
-    (verdict,) = evaluate(slo, {metric: bound})
+    (verdict,) = Judge(slo).verdicts({metric: bound})
     assert verdict.met is True
     assert verdict.margin == 0
 
@@ -156,7 +155,7 @@ def test_an_slo_reads_back_as_it_was_written(listed: list[Objective]) -> None:
 
 def test_a_hard_bound_and_a_tighter_soft_one_on_the_same_metric_go_together() -> None:
     slo = parse_slo({"objectives": ["client.p95_ms <= 90", {"objective": "client.p95_ms <= 60", "hard": False}]})
-    verdicts = evaluate(slo, {"client.p95_ms": 70.0})
+    verdicts = Judge(slo).verdicts({"client.p95_ms": 70.0})
     assert [verdict.met for verdict in verdicts] == [True, False]
     assert all_met(verdicts, hard_only=True)
     assert not all_met(verdicts)
@@ -164,10 +163,11 @@ def test_a_hard_bound_and_a_tighter_soft_one_on_the_same_metric_go_together() ->
 
 def test_what_was_not_seen_is_neither_met_nor_missed() -> None:
     slo = parse_slo({"objectives": ["client.p95_ms <= 1.2 * baseline", "recovery.bytes_s >= 1 MB/s"]})
-    assert [verdict.met for verdict in evaluate(slo, {"client.p95_ms": 5.0})] == [None, None]
-    assert [v.met for v in evaluate(slo, {"client.p95_ms": math.nan}, {"client.p95_ms": 5.0})] == [None, None]
-    assert [v.met for v in evaluate(slo, {"client.p95_ms": 6.0}, {"client.p95_ms": 5.0})] == [True, None]
-    assert not all_met(evaluate(slo, {"client.p95_ms": 6.0}, {"client.p95_ms": 5.0}))
+    assert [verdict.met for verdict in Judge(slo).verdicts({"client.p95_ms": 5.0})] == [None, None]
+    judge = Judge(slo, {"client.p95_ms": 5.0})
+    assert [v.met for v in judge.verdicts({"client.p95_ms": math.nan})] == [None, None]
+    assert [v.met for v in judge.verdicts({"client.p95_ms": 6.0})] == [True, None]
+    assert not all_met(judge.verdicts({"client.p95_ms": 6.0}))
 
 
 def test_an_slo_knows_the_kinds_of_work_it_is_about() -> None:
@@ -259,7 +259,7 @@ def test_what_is_wanted_of_a_class_is_an_slo_of_its_own() -> None:
 
 def test_each_scope_is_held_against_its_own_measurement() -> None:
     seen = {"client.p95_ms": 90.0, "client.p95_ms{class=nvme}": 1.0, "client.mean_ms{pool=cold}": 3.0}
-    verdicts = evaluate(MIXED, seen, {"client.mean_ms{pool=cold}": 2.0, "client.mean_ms": 9.0})
+    verdicts = Judge(MIXED, {"client.mean_ms{pool=cold}": 2.0, "client.mean_ms": 9.0}).verdicts(seen)
     assert [verdict.met for verdict in verdicts] == [False, True, None, None, False]
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.goals.trial import (
     IN_FORCE,
@@ -80,7 +81,7 @@ def test_the_best_two_are_measured_again_in_turns_with_what_exists_already() -> 
         trial("trial", "trial 3", 20, failed="an OSD went down"),
         trial("trial", "trial 4", 75, osd_max_scrubs=4),
     ]
-    runs = repeat_runs(SLO, {}, trials, Budget(trials=4, repeats=2))
+    runs = repeat_runs(Judge(SLO), trials, Budget(trials=4, repeats=2))
     assert [run.label for run in runs] == [
         *["trial 2", "trial 4", IN_FORCE, "high_client_ops"],
         *["trial 4", IN_FORCE, "high_client_ops", "trial 2"],
@@ -91,7 +92,7 @@ def test_the_best_two_are_measured_again_in_turns_with_what_exists_already() -> 
 
 def test_nothing_is_repeated_where_every_trial_failed() -> None:
     trials = [trial("baseline", IN_FORCE, 98), trial("trial", "trial 1", 20, failed="refused")]
-    assert repeat_runs(SLO, {}, trials, Budget()) == []
+    assert repeat_runs(Judge(SLO), trials, Budget()) == []
 
 
 def test_settings_that_failed_in_a_repeat_are_out() -> None:
@@ -106,7 +107,7 @@ def test_the_best_built_in_profile_may_be_the_one_in_force() -> None:
         trial("repeat", IN_FORCE, 80),
         trial("trial", "trial 1", 10),
     ]
-    best = best_built_in(SLO, {}, trials)
+    best = best_built_in(Judge(SLO), trials)
     assert best is not None
     assert (best.label, best.means["client.p95_ms"], best.repeats) == ("balanced", 85.0, 2)
 
@@ -124,17 +125,21 @@ def test_an_unknown_kind_of_run_is_refused() -> None:
 
 def test_what_did_no_better_than_what_is_in_force_is_not_measured_again() -> None:
     trials = [trial("baseline", IN_FORCE, 98), trial("trial", "trial 1", 99), trial("trial", "trial 2", 97)]
-    assert [run.label for run in repeat_runs(SLO, {}, trials, Budget())] == ["trial 2", IN_FORCE]
-    assert repeat_runs(SLO, {}, trials[:2], Budget()) == []
+    assert [run.label for run in repeat_runs(Judge(SLO), trials, Budget())] == ["trial 2", IN_FORCE]
+    assert repeat_runs(Judge(SLO), trials[:2], Budget()) == []
 
 
 def test_what_the_models_think_best_is_a_finalist() -> None:
     p95s = {"trial 1": 70, "trial 2": 71, "trial 3": 75}
     trials = [trial("baseline", IN_FORCE, 98), *(trial("trial", label, p95) for label, p95 in p95s.items())]
-    runs = repeat_runs(SLO, {}, trials, Budget(finalists=2), "trial 3")
+    runs = repeat_runs(Judge(SLO), trials, Budget(finalists=2), "trial 3")
     assert [run.label for run in runs] == ["trial 3", "trial 1", IN_FORCE]
     # where it is one that did better at all
-    assert [run.label for run in repeat_runs(SLO, {}, trials, Budget(), IN_FORCE)] == ["trial 1", "trial 2", IN_FORCE]
+    assert [run.label for run in repeat_runs(Judge(SLO), trials, Budget(), IN_FORCE)] == [
+        "trial 1",
+        "trial 2",
+        IN_FORCE,
+    ]
 
 
 def test_a_repeat_that_could_not_be_measured_does_not_count_against_its_settings() -> None:
@@ -145,11 +150,11 @@ def test_a_repeat_that_could_not_be_measured_does_not_count_against_its_settings
 
 def test_the_place_to_beat_is_known_once_so_many_were_measured() -> None:
     trials = [trial("baseline", IN_FORCE, 98), trial("trial", "trial 1", 70)]
-    assert standing(SLO, {}, trials, 3) is None
-    second = standing(SLO, {}, trials, 2)
+    assert standing(Judge(SLO), trials, 3) is None
+    second = standing(Judge(SLO), trials, 2)
     assert second is not None
     assert second[0] is True
-    first = standing(SLO, {}, trials, 1)
+    first = standing(Judge(SLO), trials, 1)
     assert first is not None
     assert first < second
 
@@ -162,10 +167,10 @@ def both(label: str, p95: float, rate: float) -> Trial:
 def test_what_stands_in_the_way_is_what_nothing_met_or_what_was_not_met_together() -> None:
     slo = parse_slo({"objectives": ["client.p95_ms <= 80 ms", "recovery.bytes_s >= 10 MB/s"]})
     apart = [both("fast", 60, 5e6), both("eager", 100, 20e6), both("between", 84, 10e6)]
-    assert at_fault(slo, {}, apart) == [
+    assert at_fault(Judge(slo), apart) == [
         "client.p95_ms <= 80 ms was not met together with recovery.bytes_s: between came nearest, 5% off"
     ]
-    (alone,) = at_fault(slo, {}, apart[1:])
+    (alone,) = at_fault(Judge(slo), apart[1:])
     assert alone == "client.p95_ms <= 80 ms was met by nothing: between came nearest, 5% off"
-    assert at_fault(slo, {}, [*apart, both("good", 79, 11e6)]) == []
-    assert at_fault(slo, {}, []) == []
+    assert at_fault(Judge(slo), [*apart, both("good", 79, 11e6)]) == []
+    assert at_fault(Judge(slo), []) == []

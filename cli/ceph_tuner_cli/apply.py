@@ -103,8 +103,8 @@ def apply(
         say(["nothing is changed: add --yes to write it"])
     elif number is not None:
         count = f"{len(plan.osds)} OSD{'s' if len(plan.osds) != 1 else ''}"
-        seen = "seen at the OSDs but for those that are named" if unchecked else f"seen at {count}"
-        say([f"written as change {number} and {seen}; `ceph-tuner rollback --cluster {cluster}` takes it back"])
+        where_seen = "seen at the OSDs but for those that are named" if unchecked else f"seen at {count}"
+        say([f"written as change {number} and {where_seen}; `ceph-tuner rollback --cluster {cluster}` takes it back"])
 
 
 def wanted(

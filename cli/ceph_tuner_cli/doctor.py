@@ -63,9 +63,9 @@ def doctor(
         notes += facts.notes
         document.update(cluster=cluster, release=facts.release.name, osds=len(facts.osds), asked=len(facts.looked_at))
     if host:
-        seen = read_host(tree)
-        findings += examine_host(seen)
-        notes += seen.notes
+        host_facts = read_host(tree)
+        findings += examine_host(host_facts)
+        notes += host_facts.notes
         document["host"] = str(tree)
     findings = by_cost(findings)
     checks = [*(CHECKS if cluster else ()), *(HOST_CHECKS if host else ())]

@@ -22,12 +22,12 @@ PREFIX = "profile/"
 
 def gathered(files: Sequence[Path], store: Optional[Store] = None) -> List[Profile]:
     """Read them, files first. Raises InputError for a file that is no profile; what is kept and broken is left out."""
-    found = [profile_file.read(path) for path in files]
+    profiles = [profile_file.read(path) for path in files]
     if store is not None:
         for text in map(store.get, store.keys(PREFIX)):
             with suppress(ValueError, InputError):
-                found.append(Profile.from_dict(read_json(text or "", PREFIX)))
-    return found + catalogue.tuned()
+                profiles.append(Profile.from_dict(read_json(text or "", PREFIX)))
+    return profiles + catalogue.tuned()
 
 
 def name_of(profiles: Sequence[Profile]) -> str:

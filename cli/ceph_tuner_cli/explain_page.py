@@ -20,16 +20,16 @@ _HARDLY = 0.02
 """Variation below which a metric is said to depend on nothing: of its logarithm about that share."""
 
 
-def learnt(found: Optional[Explained], written: Written, whole: bool = False) -> List[RenderableType]:
+def learnt(explanation: Optional[Explained], written: Written, whole: bool = False) -> List[RenderableType]:
     """Lay out which knobs matter for what, and which objectives are in the way; `whole`: with curves and progress."""
-    if found is None:
+    if explanation is None:
         return []
-    where = "over all settings" if found.around is None else "around the best settings"
-    parts: List[RenderableType] = [Text(""), _matters(found.matters, where)]
-    if found.in_the_way is not None:
-        parts += [Text(""), *(Text(line) for line in in_the_way(found.in_the_way, written))]
+    where = "over all settings" if explanation.around is None else "around the best settings"
+    parts: List[RenderableType] = [Text(""), _matters(explanation.matters, where)]
+    if explanation.in_the_way is not None:
+        parts += [Text(""), *(Text(line) for line in in_the_way(explanation.in_the_way, written))]
     if whole:
-        parts += [Text(""), *_curves(found, written), Text(""), *_progress(found)]
+        parts += [Text(""), *_curves(explanation, written), Text(""), *_progress(explanation)]
     return parts
 
 
@@ -57,11 +57,11 @@ def _matters(matters: Sequence[Importance], where: str) -> Columns:
     return table
 
 
-def _curves(found: Explained, written: Written) -> List[RenderableType]:
-    influences = {(entry.metric, one.name): one for entry in found.matters for one in entry.influences}
+def _curves(explanation: Explained, written: Written) -> List[RenderableType]:
+    influences = {(entry.metric, one.name): one for entry in explanation.matters for one in entry.influences}
     lines = ["On average over the other knobs, with each share's 90% interval:"]
     last = ""
-    for curve in found.curves:
+    for curve in explanation.curves:
         low, high = influences[curve.metric, curve.name].total_interval
         lines += [curve.metric] if curve.metric != last else []
         lines += [f"  {spoken(curve.name)} ({low:.0%} to {high:.0%})", f"    {_points(curve, written)}"]
@@ -81,9 +81,9 @@ def _points(curve: Dependence, written: Written) -> str:
     return ", ".join(texts)
 
 
-def _progress(found: Explained) -> List[RenderableType]:
+def _progress(explanation: Explained) -> List[RenderableType]:
     table = columns("told", ">loss", ">90% interval", ">all hard kept with", ">least so far")
-    for entry in found.progress:
+    for entry in explanation.progress:
         best = "-" if entry.best is None else f"{entry.best:.3f}"
         note = " (earlier run)" if entry.old else " (stopped)" if entry.failed else ""
         interval = f"{entry.low:.3f} to {entry.high:.3f}"

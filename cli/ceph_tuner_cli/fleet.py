@@ -57,26 +57,26 @@ def status(
 
 def asked(members: Sequence[Member], ask: Callable[[Member], T], within_s: float) -> List[MemberAnswer[T]]:
     """Every member's answer in the order of the file, with progress for people meanwhile."""
-    found: Dict[str, MemberAnswer[T]] = {}
+    answers: Dict[str, MemberAnswer[T]] = {}
     with working("asking the clusters") as tell:
 
         def report() -> None:
-            left = [member.name for member in members if member.name not in found]
+            left = [member.name for member in members if member.name not in answers]
             more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-            tell(f"waiting for {', '.join(left[:3])}{more}", len(found), len(members))
+            tell(f"waiting for {', '.join(left[:3])}{more}", len(answers), len(members))
 
         report()
         for answer in ask_all(members, ask, within_s):
-            found[answer.member.name] = answer
+            answers[answer.member.name] = answer
             report()
-    return [found[member.name] for member in members]
+    return [answers[member.name] for member in members]
 
 
 def _document(answer: MemberAnswer[Status]) -> Dict[str, Any]:
     member = answer.member
     head = {"cluster": member.name, "reached_by": member.access.kind, "labels": dict(member.labels)}
-    told = {"answer": answer.kind, "problem": answer.problem or None, "seconds": round(answer.seconds, 3)}
-    return {**head, **told, "status": None if answer.found is None else answer.found.to_dict()}
+    head_of_answer = {"answer": answer.kind, "problem": answer.problem or None, "seconds": round(answer.seconds, 3)}
+    return {**head, **head_of_answer, "status": None if answer.found is None else answer.found.to_dict()}
 
 
 def _table(answers: Sequence[MemberAnswer[Status]]) -> Columns:
@@ -87,35 +87,35 @@ def _table(answers: Sequence[MemberAnswer[Status]]) -> Columns:
 
 
 def _cells(answer: MemberAnswer[Status]) -> List[Cell]:
-    found = answer.found
-    if found is None:
+    status = answer.found
+    if status is None:
         return ["down" if answer.kind == "failed" else answer.kind, *["-"] * 6]
     return [
-        found.version if len(found.versions) < 2 else f"{found.version} (mixed)",
-        f"{found.up}/{found.osds}" if found.up != found.osds else str(found.osds),
-        f"{found.capacities_wrong} wrong" if found.capacities_wrong else "ok",
-        _slo(found),
-        found.profile + ("" if found.profile_certain else "?"),
-        "?" if found.drift is None else str(len(found.drift)),
-        _change(found),
+        status.version if len(status.versions) < 2 else f"{status.version} (mixed)",
+        f"{status.up}/{status.osds}" if status.up != status.osds else str(status.osds),
+        f"{status.capacities_wrong} wrong" if status.capacities_wrong else "ok",
+        _slo(status),
+        status.profile + ("" if status.profile_certain else "?"),
+        "?" if status.drift is None else str(len(status.drift)),
+        _change(status),
     ]
 
 
-def _slo(found: Status) -> Cell:
-    if found.objectives is None:
-        return "missed" if found.missing_hard else "?"
-    if not found.objectives.count and found.objectives.idle:
+def _slo(status: Status) -> Cell:
+    if status.objectives is None:
+        return "missed" if status.missing_hard else "?"
+    if not status.objectives.count and status.objectives.idle:
         return "idle"
-    if not found.objectives.count:
+    if not status.objectives.count:
         return "none"
-    cell = f"{len(found.objectives.met)}/{found.objectives.count}"
-    return Text(cell, "red") if found.missing_hard else cell
+    cell = f"{len(status.objectives.met)}/{status.objectives.count}"
+    return Text(cell, "red") if status.missing_hard else cell
 
 
-def _change(found: Status) -> str:
-    if found.last_change is None:
-        return "none" if found.drift is not None else "?"
-    return f"{found.last_change.number} {found.last_change.state}, {_ago(time.time() - found.last_change.at)}"
+def _change(status: Status) -> str:
+    if status.last_change is None:
+        return "none" if status.drift is not None else "?"
+    return f"{status.last_change.number} {status.last_change.state}, {_ago(time.time() - status.last_change.at)}"
 
 
 def _ago(seconds: float) -> str:
@@ -131,9 +131,12 @@ def _remarks(answer: MemberAnswer[Status]) -> List[str]:
         # most errors name the cluster themselves
         prefix = f"cluster {answer.member.name}: "
         return [f"{answer.member.name}: {answer.problem.removeprefix(prefix)}"]
-    found = answer.found
-    lines = [*found.capacity, *(f"missed: {text}" for text in (found.objectives.missed if found.objectives else ()))]
-    lines += [*(f"not seen: {text}" for text in (found.objectives.unseen if found.objectives else ())), *found.warnings]
-    if not found.profile_certain:
+    status = answer.found
+    lines = [*status.capacity, *(f"missed: {text}" for text in (status.objectives.missed if status.objectives else ()))]
+    lines += [
+        *(f"not seen: {text}" for text in (status.objectives.unseen if status.objectives else ())),
+        *status.warnings,
+    ]
+    if not status.profile_certain:
         lines.append("the profile may be for some of its OSDs only: the dashboard's REST API hides masks")
-    return [f"{answer.member.name}: {line}" for line in [*lines, *(found.drift or ()), *found.notes]]
+    return [f"{answer.member.name}: {line}" for line in [*lines, *(status.drift or ()), *status.notes]]

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.errors import ClusterTimeout, InputError, Stopped, TunerError
-from ceph_tuner.core.goals.slo import Verdict
+from ceph_tuner.core.goals.judge import Verdict
 from ceph_tuner.core.goals.stored_slo import stored_baseline
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.profiles.translation import Translation
@@ -75,7 +75,7 @@ class Fitter:
             except TunerError as fault:
                 return fault
 
-        found: Dict[str, ProfileForCluster] = {}
+        by_member: Dict[str, ProfileForCluster] = {}
         for answer in asked(members, ask, self.within):
             name = answer.member.name
             fault = answer.found
@@ -87,21 +87,21 @@ class Fitter:
                 say([f"{name} does not get it:"])
                 raise fault
             if fault is not _DONE:
-                found[name] = fault
-        return found
+                by_member[name] = fault
+        return by_member
 
     def settings(
-        self, member: Member, cluster: Cluster, asked: Optional[ForecastCluster] = None
+        self, member: Member, cluster: Cluster, forecast: Optional[ForecastCluster] = None
     ) -> Tuple[Settings, Tuple[str, ...]]:
         """What to write, and what to know of it. Raises InputError where the cluster is too unlike the origin.
 
-        `asked`: what its twin is asked, where that is known.
+        `forecast`: what its twin is asked, where that is known.
         """
-        slo, told = (None, None) if asked is None else (asked.slo, asked.described.model)
+        slo, model = (None, None) if forecast is None else (forecast.slo, forecast.described.model)
         if member.slo:
             slo = wanted(member, cluster)
-        here, seen = here_and_now(cluster, self.target, slo, told)
-        reason = unlike(self.portable.profile, here, seen)
+        site, means = here_and_now(cluster, self.target, slo, model)
+        reason = unlike(self.portable.profile, site, means)
         if reason and not self.although_unlike:
             said = f"an unlike cluster ({reason})"
             raise InputError(str(self.portable.profile.name), said, "one that is alike, or --although-unlike")
@@ -127,11 +127,11 @@ class Fitter:
         try:
             slo = wanted(member, cluster)
             twin = described(member, cluster, slo, self.target, self.within)
-            asked = ForecastCluster(member.name, twin, slo, {}, stored_baseline(cluster.store))
+            forecast = ForecastCluster(member.name, twin, slo, {}, stored_baseline(cluster.store))
         except InputError as fault:
             raise _or_unpredicted(fault) from fault
-        settings, notes = self.settings(member, cluster, asked)
-        return ProfileForCluster(settings, notes, replace(asked, settings=settings))
+        settings, notes = self.settings(member, cluster, forecast)
+        return ProfileForCluster(settings, notes, replace(forecast, settings=settings))
 
 
 _DONE = ProfileForCluster({})
@@ -168,18 +168,18 @@ def predict(
             def report(name: str, done: int, total: int) -> None:
                 tell(f"the twin of {name}", done, total)
 
-            found = {foreseen.name: foreseen for foreseen in foreseeing.foresee(targets, report, spread)}
+            forecasts = {foreseen.name: foreseen for foreseen in foreseeing.foresee(targets, report, spread)}
     except InputError as fault:
         raise _or_unpredicted(fault) from fault
     if shown:
-        console.print(_table(list(found.values())))
-        say(_notes(list(found.values())))
-    return found
+        console.print(_table(list(forecasts.values())))
+        say(_notes(list(forecasts.values())))
+    return forecasts
 
 
-def refuse(profile: str, found: Sequence[Foreseen]) -> None:
+def refuse(profile: str, forecasts: Sequence[Foreseen]) -> None:
     """Raise InputError where a twin advises against it: nothing is written anywhere then."""
-    refused = [foreseen for foreseen in found if foreseen.refusal]
+    refused = [foreseen for foreseen in forecasts if foreseen.refusal]
     if refused:
         more = f" ({', '.join(other.name for other in refused[1:])} as well)" if refused[1:] else ""
         first = refused[0]
@@ -189,21 +189,21 @@ def refuse(profile: str, found: Sequence[Foreseen]) -> None:
         )
 
 
-def document_of(found: Mapping[str, Foreseen], name: str) -> Dict[str, Any]:
+def document_of(forecasts: Mapping[str, Foreseen], name: str) -> Dict[str, Any]:
     """What programs are told of a cluster's prediction."""
-    return {"prediction": found[name].to_dict() if name in found else None}
+    return {"prediction": forecasts[name].to_dict() if name in forecasts else None}
 
 
 def _or_unpredicted(fault: InputError) -> InputError:
     return InputError(fault.place, fault.found, f"{fault.expected}; or --unpredicted, to go without its twin")
 
 
-def _table(found: Sequence[Foreseen]) -> Columns:
+def _table(forecasts: Sequence[Foreseen]) -> Columns:
     table = columns(
         "cluster", "objective", "in force", "with it",
         caption=f"By each cluster's own twin; below a value, where {COVERAGE:.0%} of clusters like it fall.",
     )  # fmt: skip
-    for foreseen in found:
+    for foreseen in forecasts:
         for place, (before, after) in enumerate(foreseen.verdicts):
             name = foreseen.name if place == 0 else ""
             kind = "" if after.objective.hard else "\n(soft)"
@@ -222,10 +222,10 @@ def _cell(verdict: Verdict, entry: Prediction) -> Text:
     return Text.assemble((f"{mark} {written(verdict)}", style), (f"\n  {ends}" if ends else "", "dim"))
 
 
-def _notes(found: Sequence[Foreseen]) -> List[str]:
+def _notes(forecasts: Sequence[Foreseen]) -> List[str]:
     """Each note once, with the clusters that it is about."""
     about: Dict[str, List[str]] = {}
-    for foreseen in found:
+    for foreseen in forecasts:
         for note in foreseen.notes:
             about.setdefault(note, []).append(foreseen.name)
     return [f"{', '.join(names)}: {note}" for note, names in about.items()]

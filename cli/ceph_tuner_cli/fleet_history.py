@@ -54,11 +54,11 @@ def history(
     Points are means of the step before them, of troubles the worst. JSON and YAML have the points.
     """
     members = fleet_file.read(fleet).chosen(names or (), labels)
-    span, wanted = _span(since, until, step), _metrics(metrics)
+    span, chosen = _span(since, until, step), _metrics(metrics)
     scraped = [member for member in members if member.prometheus is not None]
     if not scraped:
         raise InputError(str(fleet), "no `prometheus` of any of these clusters", "the server that scrapes them")
-    answers = asked(scraped, lambda member: past_of(member, wanted, span, within), within)
+    answers = asked(scraped, lambda member: past_of(member, chosen, span, within), within)
     emit([_document(answer) for answer in answers], form, lambda: _table(answers))
     if form is Format.table:
         say([line for answer in answers for line in _remarks(answer)])
@@ -90,13 +90,13 @@ def _metrics(patterns: Sequence[str]) -> List[str]:
 def _document(answer: MemberAnswer[PastMetrics]) -> Dict[str, Any]:
     past = answer.found
     head = {"cluster": answer.member.name, "labels": dict(answer.member.labels)}
-    told = {"answer": answer.kind, "problem": answer.problem or None, "seconds": round(answer.seconds, 3)}
+    head_of_answer = {"answer": answer.kind, "problem": answer.problem or None, "seconds": round(answer.seconds, 3)}
     if past is None:
-        return {**head, **told, "past": None}
+        return {**head, **head_of_answer, "past": None}
     load = past.busy_load()
     return {
         **head,
-        **told,
+        **head_of_answer,
         "past": {
             "from": past.span.start / 1000,
             "to": past.span.end / 1000,

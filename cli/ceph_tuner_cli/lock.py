@@ -43,7 +43,7 @@ def break_(
     say(["the lock is broken: whoever held it writes nothing more" if yes else "nothing is changed: --yes does it"])
 
 
-def _rows(opened: Cluster, found: Sequence[Claim]) -> List[Dict[str, Any]]:
+def _rows(opened: Cluster, claims: Sequence[Claim]) -> List[Dict[str, Any]]:
     now = opened.clock.now()
     return [
         {
@@ -56,7 +56,7 @@ def _rows(opened: Cluster, found: Sequence[Claim]) -> List[Dict[str, Any]]:
             "since": claim.since,
             "renewed_until": claim.expires,
         }
-        for claim in found
+        for claim in claims
     ]
 
 

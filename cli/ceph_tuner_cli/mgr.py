@@ -27,9 +27,9 @@ def install(
 ) -> None:
     """Copy the plugin and its library beside the mgr's modules, and load it."""
     with at_work(cluster, "copying the plugin, then waiting for the mgr") as opened:
-        found = Plugin(opened, SystemClock(), path).install(enable)
-    emit(found.to_dict(), form, lambda: _table(found.to_dict()))
-    _warn(found)
+        installed = Plugin(opened, SystemClock(), path).install(enable)
+    emit(installed.to_dict(), form, lambda: _table(installed.to_dict()))
+    _warn(installed)
 
 
 @app.command()
@@ -49,10 +49,10 @@ def uninstall(
 def status(cluster: str = ClusterOption, path: Optional[Path] = _PathOption, form: Format = FormatOption) -> None:
     """Say what is installed, and what runs. Exit code 1 where it does not run."""
     with at_work(cluster, "asking what is installed") as opened:
-        found = Plugin(opened, SystemClock(), path).status()
-    emit(found.to_dict(), form, lambda: _table(found.to_dict()))
-    _warn(found)
-    if found.running is None:
+        installed = Plugin(opened, SystemClock(), path).status()
+    emit(installed.to_dict(), form, lambda: _table(installed.to_dict()))
+    _warn(installed)
+    if installed.running is None:
         raise typer.Exit(1)
 
 
@@ -64,8 +64,8 @@ def _table(document: Dict[str, Any]) -> Columns:
     return made
 
 
-def _warn(found: Installed) -> None:
-    if found.build is not None and found.build != found.ours:
+def _warn(installed: Installed) -> None:
+    if installed.build is not None and installed.build != installed.ours:
         say(["note: the installed files are of another version: `ceph-tuner mgr install` renews them"])
-    if found.running is not None and found.build is not None and found.running != found.build:
+    if installed.running is not None and installed.build is not None and installed.running != installed.build:
         say(["note: the mgr runs another version than is installed here: `ceph-tuner mgr install` loads it"])

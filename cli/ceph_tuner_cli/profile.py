@@ -33,26 +33,26 @@ _Profile = typer.Argument(
 @app.command("ls")
 def list_profiles(release: Optional[str] = ReleaseOption, form: Format = FormatOption) -> None:
     """List the profiles that come with the program."""
-    found = [(name, catalogue.load(name)) for name in catalogue.names(era_of(release))]
+    profiles = [(name, catalogue.load(name)) for name in catalogue.names(era_of(release))]
 
     def table() -> Columns:
         headings = ("profile", *(name.replace("background_", "") for name in CLASSES))
         made = columns(*headings, caption="reservation-weight-limit as fractions of the capacity")
-        for name, profile in found:
+        for name, profile in profiles:
             made.add_row(name, *nine_as_text(profile))
         return made
 
-    emit([{"profile": name, **profile.to_dict()} for name, profile in found], form, table)
+    emit([{"profile": name, **profile.to_dict()} for name, profile in profiles], form, table)
 
 
 @app.command()
 def show(profile: str = _Profile, release: Optional[str] = ReleaseOption, form: Format = FormatOption) -> None:
     """Show a profile, and what it sets on a release (its own, unless another one is named)."""
-    found = read(profile, release)
-    era = era_of(release) or found.release
-    translation = translate(found, era, found.hardware) if can_translate(found, era) else None
-    document = {**found.to_dict(), "translation": None if translation is None else _plain(translation, era)}
-    emit(document, form, lambda: page(found))
+    content = read(profile, release)
+    era = era_of(release) or content.release
+    translation = translate(content, era, content.hardware) if can_translate(content, era) else None
+    document = {**content.to_dict(), "translation": None if translation is None else _plain(translation, era)}
+    emit(document, form, lambda: page(content))
     if form is Format.table and translation is not None:
         show_lines(_commands(translation.settings, era))
         say(notes(translation.notes))
@@ -67,12 +67,12 @@ def check(
     """Check files: structure, names, ranges; with --release also whether they carry over to it."""
     documents: List[Dict[str, Any]] = []
     for path in files:
-        found = profile_file.read(path)
-        era = era_of(release) or found.release
-        told = translate(found, era, found.hardware).notes if can_translate(found, era) else ()
-        documents.append({"file": str(path), "profile": found.name, "release": era.name, "notes": list(told)})
+        profile = profile_file.read(path)
+        era = era_of(release) or profile.release
+        remarks = translate(profile, era, profile.hardware).notes if can_translate(profile, era) else ()
+        documents.append({"file": str(path), "profile": profile.name, "release": era.name, "notes": list(remarks)})
         if form is Format.table:
-            say(notes(told))
+            say(notes(remarks))
             show_lines([f"{path}: sound, for {era.title}"])
     if form is not Format.table:
         emit(documents, form)
@@ -110,17 +110,17 @@ def export_profile(
     if output is not None:
         check_free(output, force)
     with at_work(cluster, f"reading what {target} has") as opened:
-        found = in_force(opened, target, name or _as_name(cluster))
+        profile = in_force(opened, target, name or _as_name(cluster))
     if output is None:
         # a profile is a YAML file, for people as well
         if form is Format.json:
-            emit(found.to_dict(), form)
+            emit(profile.to_dict(), form)
         else:
-            show_lines([profile_file.to_text(found).rstrip()])
+            show_lines([profile_file.to_text(profile).rstrip()])
         return
-    profile_file.write(output, found, force)
-    document = {"saved": str(output), "profile": found.name, "release": found.release.name}
-    emit(document, form, lambda: f"{output}: {found.name}, for {found.release.title}")
+    profile_file.write(output, profile, force)
+    document = {"saved": str(output), "profile": profile.name, "release": profile.release.name}
+    emit(document, form, lambda: f"{output}: {profile.name}, for {profile.release.title}")
 
 
 @app.command("import")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional
 
 from ceph_tuner.cluster.opening import Cluster
-from ceph_tuner.core.ceph.target import running
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import Release, release_of
 from ceph_tuner.core.profiles.in_force import hardware_on
@@ -68,15 +67,14 @@ def differences(one: Profile, other: Profile) -> List[Dict[str, Any]]:
 
 def in_force(cluster: Cluster, target: str, name: str) -> Profile:
     """Make a profile of what a target's OSDs have, and say what it leaves out. Raises InputError."""
-    found = cluster.in_force(target, name)
-    say(notes(found.notes))
-    return found.profile
+    answer = cluster.in_force(target, name)
+    say(notes(answer.notes))
+    return answer.profile
 
 
 def for_cluster(profile: Profile, cluster: Cluster, target: str) -> Translation:
     """Translate a profile for a target's OSDs."""
-    place = running(target, cluster.config.places())[0]
-    return translate(profile, cluster.release, hardware_on(cluster.commander, cluster.config, place))
+    return translate(profile, cluster.release, hardware_on(cluster.commander, cluster.config, target))
 
 
 def era_of(release: Optional[str]) -> Optional[Release]:
@@ -89,6 +87,6 @@ def can_translate(profile: Profile, release: Release) -> bool:
     return release.units == "fraction" or profile.hardware is not None or profile.built_in
 
 
-def notes(found: Iterable[str]) -> List[str]:
+def notes(texts: Iterable[str]) -> List[str]:
     """What a translation says beside its result."""
-    return [f"note: {note}" for note in found]
+    return [f"note: {note}" for note in texts]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import List, Optional
@@ -17,7 +16,7 @@ from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ForceOption, knobs_in_a_row
 from ceph_tuner_cli.description import read_description
 from ceph_tuner_cli.ending import INTERRUPTED
-from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines
 
 
 def recommend(
@@ -48,14 +47,9 @@ def recommend(
     Exit code 1 where nothing is better than what is in force, or a hard objective is still missed.
     """
     # a second of imports, which --help and completion do not wait for
-    from ceph_tuner.recommend.answer import answer, profile
-    from ceph_tuner.recommend.document import classes_of
     from ceph_tuner.recommend.document import document as plain
-    from ceph_tuner.recommend.limits import missed_objectives
     from ceph_tuner.recommend.question import question_of
-    from ceph_tuner.recommend.rebuild_plan import plan_rebuild
-    from ceph_tuner.recommend.search import missed, search
-    from ceph_tuner.search.explanation import explained
+    from ceph_tuner.recommend.recommendation import recommend as recommended
     from ceph_tuner.tune.interrupts import Interrupts
     from ceph_tuner.twin.compiled import available
     from ceph_tuner_cli import recommend_rebuild
@@ -63,56 +57,35 @@ def recommend(
     from ceph_tuner_cli.recommend_page import RecommendProgress, page, what_to_do
 
     described = read_description(cluster)
-    wanted = slo_file.read(slo).slo
+    objectives = slo_file.read(slo).slo
     if output is not None:
         check_free(output, force)
     if not available():
         say(["without numba the model runs uncompiled, many times slower"])
-    question = question_of(described, wanted, knobs_in_a_row(knobs))
-    wanted = question.slo
+    question = question_of(described, objectives, knobs_in_a_row(knobs))
     others = gathered(profile_from or [])
-    with RecommendProgress(wanted) as progress, Interrupts(progress.interrupted) as interrupts:
-        with interrupts():
-            effort = replace(SearchEffort(), trials=trials, seed=seed)
-            found = search(question, effort, progress, processes, profiles_elsewhere=others)
-        plan, cut_short = None, found.interrupted
-        # what is found is shown, whatever becomes of the plan
-        with suppress(KeyboardInterrupt):
-            cut_short = True
-            with interrupts():
-                plan = (
-                    None
-                    if live_only or not found.confirmed
-                    else plan_rebuild(found, described.stored, progress, processes)
-                )
-            cut_short = found.interrupted
-    whole = explain or form is not Format.table
-    unmet = bool(missed(found, found.winner))
-    why, told = [], None
-    # not again what took long, where somebody does not want to wait
-    if not cut_short:
-        with suppress(KeyboardInterrupt):
-            cut_short = True
-            with working("looking into what is missed"):
-                why = missed_objectives(found, processes)
-            if found.learnt is not None:
-                with working("working out what was learnt"):
-                    told = explained(found.learnt, wanted, unmet, curves=whole)
-            cut_short = False
-    classes, transfer = classes_of(found), found.learnt.elsewhere if found.learnt is not None else None
-    chosen = answer(found)
-    document = {
-        **plain(found, chosen, why, classes, told, described.name),
-        "beyond_live_knobs": recommend_rebuild.document(plan),
-    }
-    if output is not None and found.choice.better:
-        profile_file.write(output, profile(found, described.name), force)
+    with RecommendProgress(question.slo) as progress, Interrupts(progress.interrupted) as interrupts:
+        answer = recommended(
+            question,
+            replace(SearchEffort(), trials=trials, seed=seed),
+            progress,
+            processes,
+            others,
+            curves=explain or form is not Format.table,
+            stored=None if live_only else described.stored,
+            interruptible=interrupts,
+        )
+    plan = answer.plan
+    document = {**plain(answer, described.name), "beyond_live_knobs": recommend_rebuild.document(plan)}
+    profile = answer.profile(described.name)
+    if output is not None and profile is not None:
+        profile_file.write(output, profile, force)
         document["saved"] = str(output)
     beyond = [] if plan is None else recommend_rebuild.section(plan)
-    emit(document, form, lambda: Group(page(found, chosen, why, classes, told, explain, transfer), *beyond))
+    emit(document, form, lambda: Group(page(answer, explain), *beyond))
     if form is Format.table:
-        lines = what_to_do(found, chosen, document.get("saved"))
+        lines = what_to_do(answer.instructions, document.get("saved"))
         show_lines(lines if plan is None else [*lines, *recommend_rebuild.commands(plan)])
-    if cut_short:
+    if answer.interrupted:
         return INTERRUPTED
-    return 0 if found.choice.better and not unmet else 1
+    return 0 if answer.better and answer.keeps_hard else 1

@@ -8,17 +8,17 @@ from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from ceph_tuner.core.goals.slo import Slo, Verdict, evaluate
+from ceph_tuner.core.goals.judge import Verdict
+from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction
 from ceph_tuner.recommend.accounts import Account
 from ceph_tuner.recommend.answer import Instructions
 from ceph_tuner.recommend.limits import Missed, kind_of
+from ceph_tuner.recommend.recommendation import Recommendation
 from ceph_tuner.recommend.search import SearchedSettings
 from ceph_tuner.report.words import amount as amount
 from ceph_tuner.report.words import shown
-from ceph_tuner.search.explanation import Explained
-from ceph_tuner.search.transfer import Elsewhere
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
@@ -60,38 +60,36 @@ class RecommendProgress:
             self._headed = True
             heading = "  ".join(metric.ljust(width) for metric, width in zip(metrics, widths))
             say([f"{'best so far':17}  {heading}".rstrip()])
-        seen = [amount(metric, means.get(metric))[0].ljust(width) for metric, width in zip(metrics, widths)]
-        say([f"{prediction.label:17}  {'  '.join(seen)}".rstrip()])
+        cells = [amount(metric, means.get(metric))[0].ljust(width) for metric, width in zip(metrics, widths)]
+        say([f"{prediction.label:17}  {'  '.join(cells)}".rstrip()])
 
     def interrupted(self) -> None:
         """Answer Ctrl-C at once."""
         say(["interrupted: here is the best so far"])
 
 
-def page(
-    found: SearchedSettings,
-    chosen: Instructions,
-    why: Sequence[Missed],
-    classes: Sequence[Account] = (),
-    told: Optional[Explained] = None,
-    whole: bool = False,
-    transfer: Optional[Elsewhere] = None,
-) -> RenderableType:
+def page(recommendation: Recommendation, whole: bool = False) -> RenderableType:
     """Lay out a recommendation; `whole`: with everything that the search has learnt."""
-    parts: List[RenderableType] = [Text(_headline(found)), Text(""), _objectives(found), Text(_interval_note(found))]
-    if found.choice.better:
-        parts += [Text(""), _settings(found)]
+    searched, classes = recommendation.searched, recommendation.accounts
+    parts: List[RenderableType] = [
+        Text(_headline(searched)),
+        Text(""),
+        _objectives(searched),
+        Text(_interval_note(searched)),
+    ]
+    if searched.choice.better:
+        parts += [Text(""), _settings(searched)]
     parts += capacity(classes)
-    if why:
-        parts += [Text(""), *(Text(_explained(entry)) for entry in why)]
+    if recommendation.missed:
+        parts += [Text(""), *(Text(_explained(entry)) for entry in recommendation.missed)]
         parts += _too_much(classes)
-    parts += learnt(told, lambda metric, value: amount(metric, value)[0], whole)
-    parts += [Text(f"Note: {note}.") for note in chosen.notes]
-    parts += [Text(""), Text(_evidence(found)), *(Text(line) for line in said_of(transfer))]
+    parts += learnt(recommendation.explanation, lambda metric, value: amount(metric, value)[0], whole)
+    parts += [Text(f"Note: {note}.") for note in recommendation.instructions.notes]
+    parts += [Text(""), Text(_evidence(searched)), *(Text(line) for line in said_of(recommendation.elsewhere))]
     return Group(*parts)
 
 
-def what_to_do(found: SearchedSettings, chosen: Instructions, saved: Optional[str]) -> List[str]:
+def what_to_do(chosen: Instructions, saved: Optional[str]) -> List[str]:
     """Give lines with commands, to be printed unwrapped: they are copied."""
     if not chosen.commands:
         return []
@@ -110,34 +108,33 @@ def what_to_do(found: SearchedSettings, chosen: Instructions, saved: Optional[st
     return lines
 
 
-def _headline(found: SearchedSettings) -> str:
-    choice = found.choice
-    lead = "Interrupted; not yet run on fresh seeds. " if not found.confirmed else ""
+def _headline(searched: SearchedSettings) -> str:
+    choice = searched.choice
+    lead = "Interrupted; not yet run on fresh seeds. " if not searched.confirmed else ""
     if not choice.better:
-        return f"{lead}Nothing better found: {choice.reason}. What is in force stays ({found.before.label})."
-    verdicts = evaluate(found.question.slo, found.winner.candidate.means, found.baseline)
-    if any(verdict.objective.hard and not verdict.met for verdict in verdicts):
-        return f"{lead}No settings meet every hard objective. The least bad, {found.winner.label}: {choice.reason}."
-    return f"{lead}Recommended, {found.winner.label}: {choice.reason}."
+        return f"{lead}Nothing better found: {choice.reason}. What is in force stays ({searched.before.label})."
+    if not searched.judge.keeps_hard(searched.winner.candidate.means):
+        return f"{lead}No settings meet every hard objective. The least bad, {searched.winner.label}: {choice.reason}."
+    return f"{lead}Recommended, {searched.winner.label}: {choice.reason}."
 
 
-def _objectives(found: SearchedSettings) -> Columns:
-    compared = list(found.built_in)
-    if found.before.label == IN_FORCE:
-        compared.insert(0, found.before)
-    if found.closest not in compared:
-        compared.append(found.closest)
+def _objectives(searched: SearchedSettings) -> Columns:
+    compared = list(searched.built_in)
+    if searched.before.label == IN_FORCE:
+        compared.insert(0, searched.before)
+    if searched.closest not in compared:
+        compared.append(searched.closest)
     headings = []
     for entry in compared:
         heading = entry.label.replace("_", "_\n", 1) if len(entry.label) > 12 else entry.label
-        if entry is found.winner and found.choice.better:
-            heading = f"{heading}\n(recommended)" if entry in found.built_in else f"recommended\n({entry.label})"
-        elif entry is found.before:
+        if entry is searched.winner and searched.choice.better:
+            heading = f"{heading}\n(recommended)" if entry in searched.built_in else f"recommended\n({entry.label})"
+        elif entry is searched.before:
             heading += "\n(in force)"
         headings.append(heading)
     table = columns("objective", *headings, keep=headings)
-    verdicts = [evaluate(found.question.slo, entry.candidate.means, found.baseline) for entry in compared]
-    for index, objective in enumerate(found.question.slo.objectives):
+    verdicts = [searched.judge.verdicts(entry.candidate.means) for entry in compared]
+    for index, objective in enumerate(searched.question.slo.objectives):
         kind = "" if objective.hard else "\n(soft)"
         cells = [_cell(own[index], entry) for own, entry in zip(verdicts, compared)]
         table.add_row(objective.text + kind, *cells)
@@ -152,23 +149,23 @@ def _cell(verdict: Verdict, entry: Prediction) -> Text:
     return Text.assemble((f"{'✓' if verdict.met else '✗'} {value}", style), (f"\n  {ends}" if ends else "", "dim"))
 
 
-def _interval_note(found: SearchedSettings) -> str:
-    runs = len(found.winner.runs)
+def _interval_note(searched: SearchedSettings) -> str:
+    runs = len(searched.winner.runs)
     if runs < 2:
         return ""
-    error = "is in it as the fit found it" if found.question.errors else "is not in it"
+    error = "is in it as the fit found it" if searched.question.errors else "is not in it"
     return (
         f"Below each value: where {COVERAGE:.0%} of clusters like this fall, by {runs} runs with other PG placements. "
         f"How far the model itself is off {error}."
     )
 
 
-def _settings(found: SearchedSettings) -> Columns:
+def _settings(searched: SearchedSettings) -> Columns:
     table = columns("knob", ">in force", ">recommended")
-    release = found.question.model.release
-    before = found.question.before
-    after = completed(found.winner.settings, release)
-    old, new = found.question.profile_in_force or "custom", str(found.winner.settings.get(PROFILE, "custom"))
+    release = searched.question.model.release
+    before = searched.question.before
+    after = completed(searched.winner.settings, release)
+    old, new = searched.question.profile_in_force or "custom", str(searched.winner.settings.get(PROFILE, "custom"))
     if old != new:
         table.add_row(PROFILE, old, new)
     for name in KNOBS:
@@ -206,11 +203,11 @@ def _too_much(classes: Sequence[Account]) -> List[RenderableType]:
     ]
 
 
-def _evidence(found: SearchedSettings) -> str:
-    model = found.question.model
+def _evidence(searched: SearchedSettings) -> str:
+    model = searched.question.model
     osds = f"{model.simulated_osds} OSDs for all {model.osds}" if model.simulated_osds else f"{model.osds} OSDs"
-    tried = len(found.tried)
+    tried = len(searched.tried)
     return (
-        f"Evidence: {found.runs} simulations of {found.run_s:g} s with {osds}, {tried} settings of "
-        f"{len(found.space)} knobs, seed {found.effort.seed}. Predicted by the twin, not measured on a cluster."
+        f"Evidence: {searched.runs} simulations of {searched.run_s:g} s with {osds}, {tried} settings of "
+        f"{len(searched.space)} knobs, seed {searched.effort.seed}. Predicted by the twin, not measured on a cluster."
     )

@@ -32,8 +32,8 @@ def section(plan: Plan) -> List[RenderableType]:
         parts += [Text(f"{number}. {_named(entry)}"), _effects(entry)]
         parts += [Text(line) for line in _cost(entry)]
     for entry in plan.rejected:
-        seen = "; ".join(_change(effect) for effect in entry.effects)
-        parts.append(Text(f"Not worth it: {_named(entry)}, the best of its kind ({seen})."))
+        changes = "; ".join(_change(effect) for effect in entry.effects)
+        parts.append(Text(f"Not worth it: {_named(entry)}, the best of its kind ({changes})."))
     if any(entry.change.kind == RESTART for entry in plan.changes):
         parts.append(
             Text("Note: the twin knows no limit of the CPU. Restart one OSD with other threads first, and look.")
@@ -138,8 +138,8 @@ def _moved(cost: Cost) -> str:
 
 def _meanwhile(entry: Planned, cost: Cost) -> str:
     means: Mapping[str, float] = cost.meanwhile.candidate.means if cost.meanwhile else {}
-    wanted = [effect.metric for effect in entry.effects if effect.metric.split(".")[0] in ("client", "scrub")]
-    return ", ".join(f"{metric} {amount(metric, means[metric])[0]}" for metric in wanted if metric in means)
+    metrics = [effect.metric for effect in entry.effects if effect.metric.split(".")[0] in ("client", "scrub")]
+    return ", ".join(f"{metric} {amount(metric, means[metric])[0]}" for metric in metrics if metric in means)
 
 
 def _memory(cost: Cost) -> str:

@@ -50,18 +50,18 @@ def report(
     if slo is not None and source in (None, answer_file.STDIN):
         raise InputError("--slo", "no described cluster", "its file in front of it (docs/describing.md)")
     check_free(output, force)
-    code, found = 0, None
+    code, findings = 0, None
     if source is not None:
-        code, found = _answered(context, source, slo, trials)
+        code, findings = _answered(context, source, slo, trials)
     if cluster is not None:
         from ceph_tuner.report.cluster_history import with_history
 
         kept = _past(cluster, hours)
-        found = kept if found is None else with_history(found, kept)
+        findings = kept if findings is None else with_history(findings, kept)
     with working("drawing the page"):
         from ceph_tuner.report.page import page  # brings matplotlib
 
-        text = page(found or Findings("", "", ""), SystemClock().now(), _named(source, cluster))
+        text = page(findings or Findings("", "", ""), SystemClock().now(), _named(source, cluster))
     write_text(output, text, force)
     size = len(text.encode())
     shown = f"written: {output} ({size // 1024} KiB; open it in a browser)"

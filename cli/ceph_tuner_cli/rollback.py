@@ -50,13 +50,13 @@ def rollback(
         if dry_run:
             # before the journal is read: what ends meanwhile is not taken for left behind
             claim = holder_of(opened)
-            found = _previewed(applier, to, everything, claim)
+            previews = _previewed(applier, to, everything, claim)
         else:
             undone = applier.undo(to, everything)
         set_aside = applier.set_aside()
     warn(map(str, set_aside))
     if dry_run:
-        _show(found, form, claim)
+        _show(previews, form, claim)
         return 0
     emit(undone_documents(undone), form, lambda: undone_page(undone))
     warn_of(undone)
@@ -75,9 +75,9 @@ def _previewed(applier: Applier, to: Optional[int], everything: bool, claim: Opt
     return [(entry, *applier.preview_undo(entry)) for entry in entries]
 
 
-def _show(found: Sequence[Preview], form: Format, claim: Optional[Claim]) -> None:
+def _show(previews: Sequence[Preview], form: Format, claim: Optional[Claim]) -> None:
     if form is Format.table:
-        for entry, steps, _ in found:
+        for entry, steps, _ in previews:
             unless = " if whoever is at work on it were gone" if under_way(entry, claim) else ""
             why = entry.why or "no reason given"
             show_lines([f"change {entry.number} ({entry.target}, {why}) would be taken back{unless}"])
@@ -87,12 +87,12 @@ def _show(found: Sequence[Preview], form: Format, claim: Optional[Claim]) -> Non
         emit(
             [
                 {"change": entry.number, "steps": step_documents(steps), "drift": [asdict(item) for item in drift]}
-                for entry, steps, drift in found
+                for entry, steps, drift in previews
             ],
             form,
         )
-    warn([str(item) for _, _, drift in found for item in drift])
-    say(["each is shown against the database as it is now; the later ones go first"] if len(found) > 1 else [])
+    warn([str(item) for _, _, drift in previews for item in drift])
+    say(["each is shown against the database as it is now; the later ones go first"] if len(previews) > 1 else [])
     if claim is None:
         say(["nothing is changed: leave --dry-run out to do it"])
     else:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import AbstractSet, Any, Dict, List
+from typing import Any, Dict, List
 
 import typer
 
 from ceph_tuner.cluster.sampler import ClusterSampler, observe
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import RetryLater
-from ceph_tuner.core.goals.slo import Slo, Verdict, all_met, evaluate, objective_metrics, units_of
-from ceph_tuner.core.goals.stored_slo import stored_baseline
-from ceph_tuner.core.measure import sample
+from ceph_tuner.core.goals.judge import Verdict, all_met
+from ceph_tuner.core.goals.slo import Slo, objective_metrics, units_of
+from ceph_tuner.core.goals.stored_slo import stored_judge
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.files import slo_file
 from ceph_tuner.report.words import amount
@@ -26,15 +26,15 @@ app = typer.Typer(help="Service-level objectives: check a file, or hold a cluste
 @app.command()
 def check(files: List[Path] = typer.Argument(help="SLO files."), form: Format = FormatOption) -> None:
     """Check files: structure, metrics, units, bounds."""
-    found = {str(path): slo_file.read(path) for path in files}
+    slo_files = {str(path): slo_file.read(path) for path in files}
     documents = [
         {"file": name, **entry.slo.to_dict(), "scenario": entry.scenario, "options": dict(entry.options)}
-        for name, entry in found.items()
+        for name, entry in slo_files.items()
     ]
     if form is not Format.table:
         emit(documents, form)
         return
-    for name, entry in found.items():
+    for name, entry in slo_files.items():
         count = len(entry.slo.objectives)
         show_lines([f"{name}: {entry.slo.name}, {count} objective{'s' * (count != 1)}"])
         for objective in entry.slo.objectives:
@@ -80,30 +80,27 @@ def measure(
     with at_work(cluster, f"measuring for {seconds:g} s") as opened:
         clock = SystemClock()
         window, _ = observe(ClusterSampler(opened.commander, clock.now, slo.scopes), clock, seconds)
-        baseline = stored_baseline(opened.store)
+        judge = stored_judge(opened.store, slo)
     if window is None:
         raise RetryLater(f"{cluster} gave no sample within {seconds:g} s", "try again with more --seconds")
-    working = sample.at_work(window.means)
-    verdicts = evaluate(slo, working, baseline)
-    idle = {name for name in window.means if name not in working}
+    verdicts = judge.verdicts_at_work(window.means)
     document: Dict[str, Any] = {
         "cluster": cluster,
         "slo": slo.name,
         "window": window.to_dict(),
         "verdicts": [verdict.to_dict() for verdict in verdicts],
-        "idle": [verdict.objective.text for verdict in verdicts if verdict.objective.metric in idle],
+        "idle": [verdict.objective.text for verdict in verdicts if verdict.idle],
     }
-    emit(document, form, lambda: _table(slo, verdicts, idle))
-    judged = [verdict for verdict in verdicts if verdict.objective.metric not in idle]
-    return 0 if all_met(judged, hard_only=True) else 1
+    emit(document, form, lambda: _table(slo, verdicts))
+    return 0 if all_met([verdict for verdict in verdicts if not verdict.idle], hard_only=True) else 1
 
 
-def _table(slo: Slo, verdicts: List[Verdict], idle: AbstractSet[str]) -> Columns:
+def _table(slo: Slo, verdicts: List[Verdict]) -> Columns:
     made = columns("objective", "seen", ">margin", "", keep=("objective",))
     for verdict in verdicts:
         margin = "" if verdict.margin is None else f"{100 * verdict.margin:+.0f}%"
         met = {True: "met", False: "missed", None: "unknown"}[verdict.met]
-        met = "idle" if verdict.objective.metric in idle else met
+        met = "idle" if verdict.idle else met
         made.add_row(verdict.objective.text, amount(verdict.objective.metric, verdict.seen)[0], margin, met)
     if slo.needs_baseline:
         made.caption = "the baseline is what the plugin measured; without it relative bounds are unknown"

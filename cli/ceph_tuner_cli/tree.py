@@ -77,8 +77,8 @@ class Loaded(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in self._known:
             module, attribute = self._places[name]
-            found = getattr(import_module(f"ceph_tuner_cli.{module}"), attribute)
-            self._known[name] = _switched(_command(name, found))
+            target = getattr(import_module(f"ceph_tuner_cli.{module}"), attribute)
+            self._known[name] = _switched(_command(name, target))
         return self._known[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -88,14 +88,14 @@ class Loaded(Mapping[str, Any]):
         return len(self._places)
 
 
-def _command(name: str, found: Any) -> Any:
+def _command(name: str, target: Any) -> Any:
     """Make a command of a function, or of a group."""
     outer = typer.Typer(add_completion=False)
     outer.callback()(lambda: None)
-    if isinstance(found, typer.Typer):
-        outer.add_typer(found, name=name)
+    if isinstance(target, typer.Typer):
+        outer.add_typer(target, name=name)
     else:
-        outer.command(name)(found)
+        outer.command(name)(target)
     made: Any = typer.main.get_command(outer)
     return made.commands[name]
 
@@ -132,8 +132,8 @@ def group_of(table: Mapping[str, Tuple[str, str, str]]) -> type[TyperGroup]:
             return self._lines.get(cmd_name)
 
         def resolve_command(self, ctx: Any, args: List[str]) -> Tuple[Any, Any, List[str]]:
-            name, found, rest = super().resolve_command(ctx, args)
-            return name, found and self.commands[name], rest
+            name, command, rest = super().resolve_command(ctx, args)
+            return name, command and self.commands[name], rest
 
     return Later
 

@@ -86,12 +86,12 @@ def tune(
     from ceph_tuner_cli.tune_profile import tuned_profile
     from ceph_tuner_cli.tune_run import run_locked
 
-    wanted = slo_file.read(slo)
-    wanted = replace(wanted, slo=wanted_of(wanted.slo, Target.parse(target).device_class))
+    scenario_slo = slo_file.read(slo)
+    scenario_slo = replace(scenario_slo, slo=wanted_of(scenario_slo.slo, Target.parse(target).device_class))
     if save is not None:
         check_free(save, force)
-    asked = TuneRequest(
-        wanted=wanted if scenario is None else replace(wanted, scenario=scenario),
+    request = TuneRequest(
+        wanted=scenario_slo if scenario is None else replace(scenario_slo, scenario=scenario),
         target=target,
         knobs=knobs_in_a_row(knobs),
         budget=Budget(trials, repeats=repeats, hours=hours),
@@ -114,21 +114,21 @@ def tune(
         with working(f"{cluster}: reading what {target} has"):
             now = opened.in_force(target)
         # knobs that the release ignores are refused before anybody has to wait for the lock
-        space = asked.space(opened, now)
+        space = request.space(opened, now)
         if opened.run_here is None and not yes:
-            words = announcement(cluster, asked.task(opened, now), asked.timing, space, asked.options)
+            words = announcement(cluster, request.task(opened, now), request.timing, space, request.options)
             emit({"cluster": cluster, "target": target, "would": words.splitlines()}, form, lambda: words)
             return 0
-        ran = run_locked(opened, asked)
+        ran = run_locked(opened, request)
         now, outcome = ran.now, ran.outcome
-        classes, told = classes_of(outcome, now, ran.known), None
+        classes, explanation = classes_of(outcome, now, ran.known), None
         # the lock is free again: nobody waits for it meanwhile
         # an interrupt leaves out what was learnt, not what was found
         with suppress(KeyboardInterrupt), working("working out what was learnt"):
-            told = ran.search.explained(outcome.misses_hard, explain or form is not Format.table)
-            if told is not None:
+            explanation = ran.search.explained(outcome.misses_hard, explain or form is not Format.table)
+            if explanation is not None:
                 try:
-                    keep_learnt(ran.history, ran.began, told.to_dict(), [asdict(entry) for entry in classes])
+                    keep_learnt(ran.history, ran.began, explanation.to_dict(), [asdict(entry) for entry in classes])
                 except TunerError as fault:
                     warn([f"what was learnt is not kept in the cluster: {fault}"])
     document: Dict[str, Any] = {
@@ -140,13 +140,13 @@ def tune(
         "commands": ran.commands,
         "undo": ran.undo,
         "capacity": [asdict(entry) for entry in classes],
-        "explanation": None if told is None else told.to_dict(),
+        "explanation": None if explanation is None else explanation.to_dict(),
         "elsewhere": [entry.to_dict() for entry in ran.transfer.judged],
     }
     if save is not None and outcome.choice.better:
-        profile_file.write(save, tuned_profile(outcome, asked.wanted, opened, now), force)
+        profile_file.write(save, tuned_profile(outcome, request.wanted, opened, now), force)
         document["saved"] = str(save)
-    emit(document, form, lambda: page(outcome, opened.release, now, classes, told, explain, ran.transfer))
+    emit(document, form, lambda: page(outcome, opened.release, now, classes, explanation, explain, ran.transfer))
     if form is Format.table:
         show_lines(what_to_do(outcome, cluster, ran.commands, document.get("saved")))
     return 0 if outcome.choice.better and not outcome.withdrawn else 1

@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from ceph_tuner.core.goals.guard import TOLERANCE
+from ceph_tuner.core.goals.judge import TOLERANCE, Verdict
 from ceph_tuner.core.goals.ranking import Choice
-from ceph_tuner.core.goals.slo import Slo, Verdict, evaluate
+from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.cost import allocation
@@ -63,10 +63,10 @@ class TuneProgress:
 
     def live(self, values: Mapping[str, float]) -> None:
         """Show the objectives' metrics as they are now."""
-        seen = [
+        cells = [
             f"{o.metric} {quantity(o.metric, values[o.metric])}" for o in self._slo.objectives if o.metric in values
         ]
-        self._progress.update(self._task, live=", ".join(dict.fromkeys(seen)))
+        self._progress.update(self._task, live=", ".join(dict.fromkeys(cells)))
 
     def done(self, trial: Trial, number: int, total: int) -> None:
         """Leave a line behind."""
@@ -130,7 +130,7 @@ def page(
     release: Release,
     now: InForce,
     classes: Sequence[Account] = (),
-    told: Optional[Explained] = None,
+    explanation: Optional[Explained] = None,
     whole: bool = False,
     transfer: Optional[Elsewhere] = None,
 ) -> RenderableType:
@@ -140,7 +140,7 @@ def page(
     if outcome.choice.better:
         parts += [Text(""), _settings(outcome, release, now)]
         parts += [] if classes else _accounting(outcome, release, now)
-    parts += [*capacity(classes), *learnt(told, quantity, whole)]
+    parts += [*capacity(classes), *learnt(explanation, quantity, whole)]
     return Group(*parts)
 
 
@@ -195,17 +195,17 @@ def _objectives(outcome: TuneOutcome) -> Columns:
     built_in = outcome.best_built_in
     best_of = [f"best built-in ({built_in.label})"] if built_in else []
     table = columns("objective", "before", *best_of, "winner", keep=("objective",))
-    before = evaluate(outcome.slo, outcome.choice.in_force.means, outcome.baseline)
-    best = evaluate(outcome.slo, built_in.means, outcome.baseline) if built_in else []
+    before = outcome.judge.verdicts(outcome.choice.in_force.means)
+    best = outcome.judge.verdicts(built_in.means) if built_in else []
     for index, verdict in enumerate(outcome.choice.verdicts):
         kind = "" if verdict.objective.hard else " (soft)"
         cells = [_seen(cell) for cell in [before[index], *([best[index]] if built_in else []), verdict]]
         table.add_row(verdict.objective.text + kind, *cells[:-1], cells[-1] + _at_worst(outcome.choice, verdict))
     if outcome.check is not None and outcome.check.failed is None:
-        seen = outcome.check.means
+        means = outcome.check.means
         metrics = dict.fromkeys(objective.metric for objective in outcome.slo.objectives)
         table.caption = "checked after the write-back: " + ", ".join(
-            f"{metric} {quantity(metric, seen.get(metric))}" for metric in metrics
+            f"{metric} {quantity(metric, means.get(metric))}" for metric in metrics
         )
     return table
 

@@ -68,28 +68,28 @@ class TuneRequest:
 
 
 def work_of(
-    opened: Cluster, wanted: slo_file.SloFile, timing: Timing, device_class: str = ""
+    opened: Cluster, scenario_slo: slo_file.SloFile, timing: Timing, device_class: str = ""
 ) -> ContextManager[MeasuredWork]:
     """Start a lab's scenario, or take the own load of the cluster, or of one device class, as it is."""
     lab = lab_of(opened)
-    if lab is not None and wanted.scenario:
-        options = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
-        return make_scenario(wanted.scenario, lab, **options)
-    if wanted.scenario:
+    if lab is not None and scenario_slo.scenario:
+        options = options_for_window(scenario_slo.scenario, scenario_slo.options, timing.settle + timing.window)
+        return make_scenario(scenario_slo.scenario, lab, **options)
+    if scenario_slo.scenario:
         say([f"{opened.name} is no lab: its own load is measured, no scenario is started"])
     of = Scope(CLASS, device_class) if device_class else None
     return nullcontext(LiveWork(ClusterSampler(opened.commander, opened.clock.now, of=of), opened.clock))
 
 
-def classes_of(outcome: TuneOutcome, now: InForce, known: Believed) -> List[Account]:
+def classes_of(outcome: TuneOutcome, now: InForce, belief: Believed) -> List[Account]:
     """Account for each class's capacity, where a model of the cluster says what the work costs."""
-    if known.model is None:
+    if belief.model is None:
         return []
-    settings = completed(outcome.settings or now.settings, known.model.release)
+    settings = completed(outcome.settings or now.settings, belief.model.release)
     believed_of = {name: getattr(now.hardware, name) for name in ("capacity_iops", "bandwidth_bytes_s", "shards")}
     # what mClock divides is what it believes here, whatever the description says
-    model = replace(known.model, osd=replace(known.model.osd, **believed_of))
-    return accounts(outcome.slo, model, settings, outcome.choice.winner.means, outcome.baseline)
+    model = replace(belief.model, osd=replace(belief.model.osd, **believed_of))
+    return accounts(outcome.judge, model, settings, outcome.choice.winner.means)
 
 
 def commands_of(

@@ -79,5 +79,5 @@ def believed(
     if len(drives_under(options, work)) > 1:
         # the twin's OSDs are all alike
         return Believed(RULES)
-    known = lab_model(options, now.hardware, wanted.scenario, opened.release, version, work)
-    return Believed("lab", known)
+    of_lab = lab_model(options, now.hardware, wanted.scenario, opened.release, version, work)
+    return Believed("lab", of_lab)

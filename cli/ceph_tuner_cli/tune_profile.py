@@ -12,7 +12,7 @@ from ceph_tuner.files import slo_file
 from ceph_tuner.tune.outcome import TuneOutcome
 
 
-def tuned_profile(outcome: TuneOutcome, wanted: slo_file.SloFile, opened: Cluster, now: InForce) -> Profile:
+def tuned_profile(outcome: TuneOutcome, scenario_slo: slo_file.SloFile, opened: Cluster, now: InForce) -> Profile:
     """Make the profile."""
     named = outcome.settings.get(PROFILE)
     built_in = named in opened.release.profiles
@@ -27,7 +27,7 @@ def tuned_profile(outcome: TuneOutcome, wanted: slo_file.SloFile, opened: Cluste
     if best is not None:
         evidence["best_built_in"] = {"profile": best.label, "measured": _rounded(best.means)}
     return Profile.make(
-        str(named) if built_in else f"tuned-{wanted.slo.name}"[:64],
+        str(named) if built_in else f"tuned-{scenario_slo.slo.name}"[:64],
         opened.release,
         {name: value for name, value in settings.items() if name != PROFILE},
         version=opened.version,
@@ -35,8 +35,8 @@ def tuned_profile(outcome: TuneOutcome, wanted: slo_file.SloFile, opened: Cluste
         description=f"{outcome.choice.reason} ({outcome.choice.winner.label})",
         hardware=now.hardware,
         osds=now.osds,
-        workload=wanted.scenario or "the cluster's own",
-        slos=(wanted.slo.to_dict(),),
+        workload=scenario_slo.scenario or "the cluster's own",
+        slos=(scenario_slo.slo.to_dict(),),
         evidence=(evidence,),
     )
 

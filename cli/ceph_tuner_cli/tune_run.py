@@ -43,44 +43,44 @@ class Ran:
     undo: List[str]
 
 
-def run_locked(opened: Cluster, asked: TuneRequest) -> Ran:
+def run_locked(opened: Cluster, request: TuneRequest) -> Ran:
     """Tune under the lock: two tuners would measure each other's trials. It is given back however this ends."""
-    wanted, target, timing = asked.wanted, asked.target, asked.timing
+    scenario_slo, target, timing = request.wanted, request.target, request.timing
     with opened.lock() as lock:
         applier = opened.applier(lock, "ceph-tuner tune")
         for undone in applier.recover():
             say([f"taken back what an interrupted run left: change {undone.entry.number}"])
         # now that no trial of an interrupted run is in force any more
         now = opened.in_force(target)
-        writer = JournalledWriter(applier, target, opened.release, now.hardware, f"tune {wanted.slo.name}")
+        writer = JournalledWriter(applier, target, opened.release, now.hardware, f"tune {scenario_slo.slo.name}")
         writer.check()
-        space, task = asked.space(opened, now), asked.task(opened, now)
-        known = believed(opened, wanted, now, timing, asked.model) if asked.prior else Believed()
-        others = gathered(asked.profiles_from, opened.store) if asked.elsewhere else []
+        space, task = request.space(opened, now), request.task(opened, now)
+        belief = believed(opened, scenario_slo, now, timing, request.model) if request.prior else Believed()
+        others = gathered(request.profiles_from, opened.store) if request.elsewhere else []
         heading = Heading(
-            wanted.slo.to_dict(),
+            scenario_slo.slo.to_dict(),
             target,
-            wanted.scenario if opened.run_here is not None else "",
+            scenario_slo.scenario if opened.run_here is not None else "",
             space.free,
-            asked.seed,
+            request.seed,
             now.settings,
-            known.name + name_of(others),
+            belief.name + name_of(others),
         )
         history = History(opened.store)
         runs = past_runs(history)
-        resumed = to_resume(runs, heading) if asked.resume else None
+        resumed = to_resume(runs, heading) if request.resume else None
         began = opened.clock.now() if resumed is None else resumed.began
-        earlier = [run for run in runs if run.began < began] if asked.past else []
-        with TuneProgress(wanted.slo) as progress, Interrupts(progress.interrupted) as interrupts:
-            if known.model is not None:
+        earlier = [run for run in runs if run.began < began] if request.past else []
+        with TuneProgress(scenario_slo.slo) as progress, Interrupts(progress.interrupted) as interrupts:
+            if belief.model is not None:
                 say(["the twin is asked first: it simulates some hundred settings"])
                 progress.working("asking the twin")
             with interrupts():
-                priors = known.priors(space, wanted.slo, now, asked.seed)
-            transfer = Elsewhere(others, Here(opened.release, now.hardware, now.osds, wanted.slo.work), space)
+                priors = belief.priors(space, scenario_slo.slo, now, request.seed)
+            transfer = Elsewhere(others, Here(opened.release, now.hardware, now.osds, scenario_slo.slo.work), space)
             profiles = opened.release.profiles
             search = TuningSearch(
-                space, wanted.slo, task.in_force, profiles, asked.seed, asked.options, priors, transfer
+                space, scenario_slo.slo, task.in_force, profiles, request.seed, request.options, priors, transfer
             )
 
             def record(trial: Trial) -> None:
@@ -90,10 +90,10 @@ def run_locked(opened: Cluster, asked: TuneRequest) -> Ran:
                 return lessons(earlier, heading, baseline, began, search.nearest, opened.release)
 
             lookout = ClusterLookout(opened.commander, opened.clock)
-            with work_of(opened, wanted, timing, Target.parse(target).device_class) as work:
+            with work_of(opened, scenario_slo, timing, Target.parse(target).device_class) as work:
                 measuring = Measuring(
-                    wanted.slo, work, lookout, writer, opened.clock, progress, interrupts, timing, asked.limits
+                    scenario_slo.slo, work, lookout, writer, opened.clock, progress, interrupts, timing, request.limits
                 )
                 outcome = tune(task, measuring, search, record, resumed.trials if resumed else (), learn)
                 commands, undo = ([], []) if outcome.written else commands_of(applier, target, outcome, opened, now)
-    return Ran(now, known, transfer, search, history, began, outcome, commands, undo)
+    return Ran(now, belief, transfer, search, history, began, outcome, commands, undo)

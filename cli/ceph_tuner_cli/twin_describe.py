@@ -38,18 +38,22 @@ def described(
     if output is not None:
         check_free(output, force)
     with working(f"looking at {cluster}"), closing(open_cluster(cluster)) as opened:
-        found = describe(opened, target, _also(opened, slo), sample)
+        description = describe(opened, target, _also(opened, slo), sample)
     if output is None:
         # a description is a YAML file, for people as well
         if form is Format.json:
-            emit(cluster_writing.to_dict(found), form)
+            emit(cluster_writing.to_dict(description), form)
         else:
-            show_lines(cluster_writing.to_text(found).splitlines())
+            show_lines(cluster_writing.to_text(description).splitlines())
         return
-    cluster_writing.write(output, found, force)
-    say([f"note: {note}" for note in found.notes])
-    document = {"saved": str(output), "cluster": found.name, "notes": list(found.notes)}
-    emit(document, form, lambda: f"{output}: {found.name}; the next step is `ceph-tuner recommend {output} --slo FILE`")
+    cluster_writing.write(output, description, force)
+    say([f"note: {note}" for note in description.notes])
+    document = {"saved": str(output), "cluster": description.name, "notes": list(description.notes)}
+    emit(
+        document,
+        form,
+        lambda: f"{output}: {description.name}; the next step is `ceph-tuner recommend {output} --slo FILE`",
+    )
 
 
 def _also(cluster: Cluster, slo: Optional[Path]) -> FrozenSet[str]:

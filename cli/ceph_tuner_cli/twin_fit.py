@@ -19,9 +19,10 @@ from ceph_tuner.core.changes.journal import APPLIED
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import Settings, parse_version
 from ceph_tuner.core.measure.history import History
-from ceph_tuner.files import cluster_file, fit_file
+from ceph_tuner.files import fit_file
 from ceph_tuner.files.writing import check_free
 from ceph_tuner.twin.calibration import FitEffort, Fitting
+from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.fit import Fit
 from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.model import ClusterModel
@@ -89,8 +90,8 @@ def fit(
             report=lambda text, share: tell(text, share, 1.0),
             seed=seed,
         )
-        found = fitting.fit()
-    result = Fit.of(found, given.models, settings=given.settings, origin=_origin(given, found.runs, chosen))
+        calibration = fitting.fit()
+    result = Fit.of(calibration, given.models, settings=given.settings, origin=_origin(given, calibration.runs, chosen))
     document = result.to_dict()
     if save is not None:
         fit_file.write(save, result, force)
@@ -145,10 +146,10 @@ def _given(
     return _from_cluster(cluster, described, scenario)
 
 
-def _from_cluster(cluster: str, described: Optional[cluster_file.ClusterFile], scenario: Optional[str]) -> Given:
+def _from_cluster(cluster: str, described: Optional[DescribedCluster], scenario: Optional[str]) -> Given:
     with closing(open_cluster(cluster)) as opened:
         now = opened.in_force("osd")
-        known: Tuple[str, ...] = ()
+        fixed: Tuple[str, ...] = ()
         lab = lab_of(opened)
         if described is not None:
             name, model = scenario or described.name, described.model
@@ -156,33 +157,33 @@ def _from_cluster(cluster: str, described: Optional[cluster_file.ClusterFile], s
             if scenario is None:
                 raise InputError("--scenario", "nothing", "the lab's load when its history was measured")
             version, options = parse_version(opened.version), lab.state.options
-            name, model, known = scenario, lab_model(options, now.hardware, scenario, opened.release, version), KNOWN
+            name, model, fixed = scenario, lab_model(options, now.hardware, scenario, opened.release, version), KNOWN
         else:
             raise InputError(
                 "--cluster-file", "nothing", f"a description of {cluster}, of which only a lab knows itself"
             )
         entries = [entry for entry in opened.applier().history() if entry.state == APPLIED and not entry.trial]
         changed_at = max((entry.at for entry in entries), default=0.0)
-        found, skipped = past_of(History(opened.store), name, now.settings, changed_at, opened.release)
-    if not found:
+        observations, skipped = past_of(History(opened.store), name, now.settings, changed_at, opened.release)
+    if not observations:
         raise InputError(
             f"cluster {cluster}", "no windows in its history", "some: the plugin keeps them, `ceph-tuner tune` as well"
         )
     origin = {"ceph": opened.version, "hardware": asdict(now.hardware), "source": f"history of {cluster}"}
-    return Given(found, {name: model}, dict(now.settings), origin, known, skipped)
+    return Given(observations, {name: model}, dict(now.settings), origin, fixed, skipped)
 
 
 def _chosen(observations: Sequence[Observation], only: Optional[str]) -> List[Observation]:
     if only is None:
         return list(observations)
     labels = {entry.label for entry in observations}
-    wanted = _words(only)
-    for label in wanted:
+    names = _words(only)
+    for label in names:
         if label not in labels:
             raise InputError("--only", repr(label), f"one of {', '.join(sorted(labels))}")
-    if not wanted:
+    if not names:
         raise InputError("--only", repr(only), "labels of windows, with commas")
-    return [entry for entry in observations if entry.label in wanted]
+    return [entry for entry in observations if entry.label in names]
 
 
 def _origin(given: Given, runs: int, chosen: Sequence[Observation]) -> Dict[str, Any]:

@@ -48,34 +48,36 @@ def predict(
     form: Format = FormatOption,
 ) -> None:
     """Predict what settings would do: each metric with the interval that holds a measured window 9 times in 10."""
-    known, model = _known(fit, description, scenario)
-    name = next((name for name, own in known.models.items() if own is model), None)
-    chosen = _settings(settings, known.settings, model)
+    known_fit, model = _known(fit, description, scenario)
+    name = next((name for name, own in known_fit.models.items() if own is model), None)
+    chosen = _settings(settings, known_fit.settings, model)
     with working(f"simulating {draws} windows"), Runner(processes) as runner:
-        found = forecast(model, chosen, known.draws(draws, seed), known.discrepancy, runner, seconds, settle, seed)
+        forecasts = forecast(
+            model, chosen, known_fit.draws(draws, seed), known_fit.discrepancy, runner, seconds, settle, seed
+        )
     document: Dict[str, Any] = {
         "settings": dict(chosen),
         "scenario": name,
         "level": LEVEL,
-        "metrics": {entry.metric: entry.to_dict() for entry in found},
+        "metrics": {entry.metric: entry.to_dict() for entry in forecasts},
     }
-    emit(document, form, lambda: _table(found))
+    emit(document, form, lambda: _table(forecasts))
     if form is Format.table and fit is None:
         say(["without --fit the errors are guesses: `ceph-tuner twin fit` learns them from windows of the cluster"])
-    elif form is Format.table and any(entry.guessed for entry in found):
-        unseen = ", ".join(entry.metric for entry in found if entry.guessed)
+    elif form is Format.table and any(entry.guessed for entry in forecasts):
+        unseen = ", ".join(entry.metric for entry in forecasts if entry.guessed)
         say([f"the fit has seen no window with {unseen}: their errors are guesses"])
 
 
 def _known(fit: Optional[Path], description: Optional[Path], scenario: Optional[str]) -> Tuple[Fit, ClusterModel]:
     described = None if description is None else read_description(description)
     if fit is not None:
-        known = fit_file.read(fit)
-        return known, known.model(scenario) if described is None else described.model
+        described_by = fit_file.read(fit)
+        return described_by, described_by.model(scenario) if described is None else described.model
     if described is None:
         raise InputError("twin predict", "neither --fit nor --cluster-file", "one of them, or both")
-    known = described_fit({described.name: described.model}, described.settings)
-    return known, known.model(scenario)
+    described_by = described_fit({described.name: described.model}, described.settings)
+    return described_by, described_by.model(scenario)
 
 
 def _settings(words: List[str], in_force: Settings, model: ClusterModel) -> Settings:
@@ -105,9 +107,9 @@ def _settings(words: List[str], in_force: Settings, model: ClusterModel) -> Sett
 
 def _profile(word: str, release: Release, model: ClusterModel) -> Settings:
     read = profile_file.read(word) if Path(word).is_file() else catalogue.load(word, release, "--settings")
-    found = dict(translate(read, release, model.osd.hardware).settings)
-    named = release.profiles.get(str(found.pop(PROFILE, "")), {})
-    return {**named, **from_release_units(found, release, model.osd.hardware)}
+    settings = dict(translate(read, release, model.osd.hardware).settings)
+    named = release.profiles.get(str(settings.pop(PROFILE, "")), {})
+    return {**named, **from_release_units(settings, release, model.osd.hardware)}
 
 
 def _tried(settings: Settings) -> Settings:
@@ -115,9 +117,9 @@ def _tried(settings: Settings) -> Settings:
     return {name: value for name, value in settings.items() if not name.startswith("bluestore_throttle")}
 
 
-def _table(found: List[Forecast]) -> Columns:
+def _table(forecasts: List[Forecast]) -> Columns:
     table = columns("metric", ">prediction", f">{LEVEL:.0%} interval", "unit")
-    for entry in found:
+    for entry in forecasts:
         scale, unit = (1e6, "MB/s") if METRICS[entry.metric].unit == "B/s" else (1.0, METRICS[entry.metric].unit)
         value, low, high = (each / scale for each in (entry.value, entry.low, entry.high))
         table.add_row(entry.metric, f"{value:.3g}", f"{low:.3g} to {high:.3g}", unit + (" *" if entry.guessed else ""))

@@ -79,24 +79,24 @@ def _document(report: ValidationReport) -> Dict[str, Any]:
         "target_error": TARGET_ERROR,
         "fitted": {
             name: {
-                "commit_s_per_transaction": found.osd.kv_cpu_s,
-                "iops": found.baseline.iops,
-                "mean_ms": found.baseline.mean_ms,
+                "commit_s_per_transaction": row.osd.kv_cpu_s,
+                "iops": row.baseline.iops,
+                "mean_ms": row.baseline.mean_ms,
             }
-            for name, found in report.fitted.items()
+            for name, row in report.fitted.items()
         },
         "figures": [
             {
-                "table": found.figure.table,
-                "case": found.figure.case,
-                "metric": found.figure.metric,
-                "published": found.figure.value,
-                "derived": found.figure.derived,
-                "predicted": found.predicted,
-                "deviation": found.deviation,
-                "error": found.error,
+                "table": row.figure.table,
+                "case": row.figure.case,
+                "metric": row.figure.metric,
+                "published": row.figure.value,
+                "derived": row.figure.derived,
+                "predicted": row.predicted,
+                "deviation": row.deviation,
+                "error": row.error,
             }
-            for found in report.comparisons
+            for row in report.comparisons
         ],
         "orderings": [
             {
@@ -118,16 +118,16 @@ def _page(report: ValidationReport) -> RenderableType:
     figures = columns(
         "table", "case", "metric", ">published", ">predicted", ">±", ">error", title="Published and predicted"
     )
-    for found in report.comparisons:
-        figure = found.figure
+    for row in report.comparisons:
+        figure = row.figure
         figures.add_row(
             figure.table,
             figure.case,
             figure.metric,
             _number(figure.value),
-            _number(found.predicted),
-            _number(found.deviation),
-            f"{found.error:+.0%}",
+            _number(row.predicted),
+            _number(row.deviation),
+            f"{row.error:+.0%}",
         )
     orderings = columns("table", "metric", "from highest to lowest, as published", "holds", title="\nOrderings")
     for check in report.checks:

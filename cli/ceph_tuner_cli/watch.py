@@ -17,8 +17,9 @@ from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Entry, Journal
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, RetryLater, TunerError
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
-from ceph_tuner.core.goals.stored_slo import stored_baseline, stored_slo
+from ceph_tuner.core.goals.stored_slo import stored_judge
 from ceph_tuner.core.measure.sample import Sample, window_of
 from ceph_tuner.core.moments import utc
 from ceph_tuner.files import slo_file
@@ -42,21 +43,21 @@ def watch(
     form: Format = FormatOption,
 ) -> int:
     """Show rates against objectives, queues, the trial under way, and when recovery, scrub and snaptrim are done."""
-    wanted = slo_file.read(slo).slo if slo else None
+    given_slo = slo_file.read(slo).slo if slo else None
     with closing(open_cluster(cluster)) as opened:
         if once or form is not Format.table:
-            view = _first_look(opened, wanted, window)
+            view = _first_look(opened, given_slo, window)
             with working(f"{cluster}: looking for {interval:g} s"):
                 opened.clock.sleep(interval)
                 moment = view.look()
             if not moment.seconds:
-                found = "; ".join([f"{cluster} gave no sample within {interval:g} s", *moment.notes])
-                raise RetryLater(found, "try again with a longer --interval")
+                problem = "; ".join([f"{cluster} gave no sample within {interval:g} s", *moment.notes])
+                raise RetryLater(problem, "try again with a longer --interval")
             emit(moment.to_dict(), form, lambda: page(moment, height=200))
             return 0
         # Ctrl-C is how one leaves it
         with suppress(KeyboardInterrupt):
-            _follow(_first_look(opened, wanted, window), opened, interval)
+            _follow(_first_look(opened, given_slo, window), opened, interval)
     return 0
 
 
@@ -65,24 +66,24 @@ def _first_look(opened: Cluster, slo: Optional[Slo], window: float) -> ClusterVi
     end, said = opened.clock.monotonic() + PATIENCE_S, ""
     with working(f"{opened.name}: first look") as tell:
         while True:
-            found = _tried(opened, slo, window)
-            if isinstance(found, ClusterView):
-                return found
+            view = _tried(opened, slo, window)
+            if isinstance(view, ClusterView):
+                return view
             left = end - opened.clock.monotonic()
             if left <= 0:
                 break
             tell(f"{opened.name}: waiting until it can be looked at")
-            if str(found) != said:
-                said = str(found)
+            if str(view) != said:
+                said = str(view)
                 say([f"{opened.name} cannot be looked at yet: {said}; waiting for {left:.0f} s more at most"])
             opened.clock.sleep(min(AGAIN_S, left))
-    if isinstance(found, CommandFailed):
+    if isinstance(view, CommandFailed):
         # it answers, and refuses
-        raise found
+        raise view
     raise RetryLater(
-        f"{opened.name} could not be looked at for {PATIENCE_S:g} s: {found}",
+        f"{opened.name} could not be looked at for {PATIENCE_S:g} s: {view}",
         "see by `ceph -s` whether the monitors answer and a mgr is active, then try again",
-    ) from found
+    ) from view
 
 
 def _tried(opened: Cluster, slo: Optional[Slo], window: float) -> Union[ClusterView, TunerError]:
@@ -119,8 +120,8 @@ class ClusterView:
     def __init__(self, opened: Cluster, slo: Optional[Slo], window: float) -> None:
         """Take the first look, which has nothing to compare with."""
         self._opened, self._slo, self._window = opened, slo, window
-        wanted = slo or self._stored()
-        self._sampler = ClusterSampler(opened.commander, opened.clock.now, wanted.scopes if wanted is not None else ())
+        slo = self._judge().slo
+        self._sampler = ClusterSampler(opened.commander, opened.clock.now, slo.scopes if slo is not None else ())
         self._samples: Deque[Sample] = deque()
         self._seen_at: Optional[float] = None
         self.moment = Moment(opened.name, opened.version, opened.clock.now())
@@ -137,8 +138,7 @@ class ClusterView:
                 self._samples.append(sample)
             self.moment = replace(
                 self.moment,
-                slo=self._slo or self._stored(),
-                baseline=stored_baseline(self._opened.store),
+                judge=self._judge(),
                 trial=self._automatic(),
                 on_trial=self._on_trial(),
             )
@@ -147,22 +147,22 @@ class ClusterView:
         return self._measured()
 
     def _measured(self) -> Moment:
-        found, notes = window_of(list(self._samples)), self.moment.notes
-        if found is not None:
+        measured, notes = window_of(list(self._samples)), self.moment.notes
+        if measured is not None:
             newest, seconds = self._samples[-1], sum(sample.seconds for sample in self._samples)
             self._seen_at = newest.at
-            self.moment = replace(self.moment, means=found.means, newest=dict(newest.values), seconds=seconds)
+            self.moment = replace(self.moment, means=measured.means, newest=dict(newest.values), seconds=seconds)
             self.moment = replace(self.moment, notes=(*notes, *newest.notes))
         else:
             last = () if self._seen_at is None else (f"last seen at {utc(self._seen_at)}",)
             self.moment = replace(self.moment, means={}, newest={}, seconds=0.0, notes=(*notes, *last))
         return self.moment
 
-    def _stored(self) -> Optional[Slo]:
+    def _judge(self) -> Judge:
         try:
-            return stored_slo(self._opened.store)
+            return stored_judge(self._opened.store, self._slo)
         except InputError:
-            return None
+            return Judge(None)
 
     def _on_trial(self) -> Tuple[Entry, ...]:
         entries = Journal(self._opened.store).entries()

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ceph_tuner.core.changes.journal import Entry
-from ceph_tuner.core.goals.slo import Slo, Verdict, evaluate
-from ceph_tuner.core.measure.sample import NEVER_S, at_work
+from ceph_tuner.core.goals.judge import Judge, Verdict
+from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.core.moments import utc
 from ceph_tuner.report.words import amount
 
@@ -52,9 +52,7 @@ class Moment:
     means: Mapping[str, float] = field(default_factory=dict)
     newest: Mapping[str, float] = field(default_factory=dict)
     """Of the last look: what is left and what is wrong is told as of now, not as a mean."""
-    slo: Optional[Slo] = None
-    baseline: Mapping[str, float] = field(default_factory=dict)
-    """What relative bounds refer to."""
+    judge: Judge = field(default_factory=lambda: Judge(None))
     trial: Optional[Mapping[str, Any]] = None
     """`ceph tuner auto explain --format json`; None without the plugin."""
     on_trial: Tuple[Entry, ...] = ()
@@ -63,7 +61,7 @@ class Moment:
 
     def verdicts(self) -> List[Verdict]:
         """The objectives held against what was seen; the rate of work that is not there misses nothing."""
-        return evaluate(self.slo, at_work(self.means), self.baseline) if self.slo else []
+        return self.judge.verdicts_at_work(self.means)
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, for programs."""
@@ -159,11 +157,11 @@ def _queues(means: Mapping[str, float]) -> str:
 
 
 def _trouble(newest: Mapping[str, float]) -> str:
-    known = {words: newest[metric] for metric, words in _TROUBLES.items() if metric in newest}
-    if not known:
+    counts = {words: newest[metric] for metric, words in _TROUBLES.items() if metric in newest}
+    if not counts:
         return "trouble: not seen"
-    found = [f"{count:g} {words.format('s' * (count != 1))}" for words, count in known.items() if count > 0]
-    return f"TROUBLE: {', '.join(found)}" if found else f"no {', no '.join(known)}".format(*"s" * len(known))
+    troubles = [f"{count:g} {words.format('s' * (count != 1))}" for words, count in counts.items() if count > 0]
+    return f"TROUBLE: {', '.join(troubles)}" if troubles else f"no {', no '.join(counts)}".format(*"s" * len(counts))
 
 
 def _objectives(verdicts: Sequence[Verdict], more: int) -> Table:
@@ -172,9 +170,9 @@ def _objectives(verdicts: Sequence[Verdict], more: int) -> Table:
         margin = "" if verdict.margin is None else f"{100 * max(-9.99, min(9.99, verdict.margin)):+.0f}%"
         met = {True: "met", False: "MISSED", None: "unknown"}[verdict.met]
         style = {True: "green", False: "bold red", None: "dim"}[verdict.met]
-        seen = amount(verdict.objective.metric, verdict.seen)[0]
+        value = amount(verdict.objective.metric, verdict.seen)[0]
         kind = "hard" if verdict.objective.hard else "soft"
-        table.add_row(verdict.objective.text, kind, seen, margin, Text(met, style))
+        table.add_row(verdict.objective.text, kind, value, margin, Text(met, style))
     return table
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional
 
 from ceph_tuner.core.ceph.commands import CommandConfig
 from ceph_tuner.core.ceph.ports import Clock, Commander, Store
 from ceph_tuner.core.ceph.system_clock import SystemClock
-from ceph_tuner.core.ceph.target import running
 from ceph_tuner.core.changes.applier import Applier, Undone
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.lock_owner import may_live, this_process
@@ -68,14 +66,11 @@ class Changes:
 
     def translated(self, profile: Profile, target: str) -> Translation:
         """A profile's settings for this cluster. Raises InputError where it cannot be translated."""
-        place = running(target, self._config.places())[0]
-        return translate(profile, self._release, hardware_on(self._commander, self._config, place))
+        return translate(profile, self._release, hardware_on(self._commander, self._config, target))
 
     def in_force(self, target: str, name: str) -> Profile:
         """What a target's first OSD has in force, as a profile: to read all of a large cluster's would hold the mgr."""
-        places = running(target, self._config.places())
-        found = in_force(self._commander, self._config, self._release, self._version, places[:1], name)
-        return replace(found.profile, osds=len(places))
+        return in_force(self._commander, self._config, self._release, self._version, target, name, most_osds=1).profile
 
     def rollback(self, really: bool, to: Optional[int], everything: bool) -> Dict[str, Any]:
         """Take back the newest change, or more; without `really`, say what that would do."""

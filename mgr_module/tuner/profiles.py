@@ -50,9 +50,9 @@ class ProfileShelf:
         stored = json.dumps(profile.to_dict())
         if len(stored) > LARGEST:
             raise InputError("profile import", f"{len(stored)} characters", f"at most {LARGEST}: less evidence")
-        known = self._store.keys(PREFIX)
-        if PREFIX + profile.name not in known and len(known) >= MOST:
-            raise InputError("profile import", f"{len(known)} profiles in the cluster", f"at most {MOST}")
+        keys = self._store.keys(PREFIX)
+        if PREFIX + profile.name not in keys and len(keys) >= MOST:
+            raise InputError("profile import", f"{len(keys)} profiles in the cluster", f"at most {MOST}")
         self._store.set(PREFIX + profile.name, stored)
 
     def elsewhere(self, in_force: Callable[[], Profile]) -> Optional[Dict[str, Any]]:
@@ -61,10 +61,10 @@ class ProfileShelf:
         profiles = [document for document in kept if document is not None]
         if not profiles:
             return None
-        here = in_force()
-        if here.hardware is None or here.osds is None:
+        own = in_force()
+        if own.hardware is None or own.osds is None:
             return None
-        return {"profiles": profiles, "hardware": vars(here.hardware), "osds": here.osds}
+        return {"profiles": profiles, "hardware": vars(own.hardware), "osds": own.osds}
 
 
 def _read(text: Optional[str]) -> Optional[Dict[str, Any]]:
@@ -79,13 +79,13 @@ def _document(text: str, place: str) -> Dict[str, Any]:
     if not text.strip():
         raise InputError(place, "nothing", "a profile as JSON (`ceph-tuner profile` reads YAML)")
     try:
-        found = read_json(text, place)
+        document = read_json(text, place)
     except Malformed as fault:
         expected = "a profile as JSON (`ceph-tuner profile` reads YAML)"
         raise InputError(place, f"no JSON ({fault.found})", expected) from None
-    if not isinstance(found, dict):
-        raise InputError(place, type(found).__name__, "a profile as a JSON object")
-    return found
+    if not isinstance(document, dict):
+        raise InputError(place, type(document).__name__, "a profile as a JSON object")
+    return document
 
 
 def _placer(stem: str) -> Any:

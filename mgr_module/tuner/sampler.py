@@ -101,9 +101,8 @@ class Sampler:
         with self._lock:
             windows = self._windows
             newest = self._samples[-1][0].at if self._samples else 0.0
-            recent = [sample for sample, _ in self._samples if sample.at > newest - seconds]
         if seconds not in windows:
-            windows[seconds] = window_of(recent)
+            windows[seconds] = self.between(newest - seconds, newest)
         return windows[seconds]
 
     def between(self, start: float, end: float) -> Optional[Window]:
@@ -114,13 +113,13 @@ class Sampler:
 
     def group_between(self, name: str, start: float, end: float, of: str = "") -> Dict[str, float]:
         """Means of a group over that stretch of time, without percentiles of too few of its OSDs."""
-        found = self.groups.window_of_group(name, start, end, of)
-        if found is None:
+        window = self.groups.window_of_group(name, start, end, of)
+        if window is None:
             return {}
         return {
             name: mean
-            for name, mean in found.means.items()
-            if not (found.partial and name.endswith(tuple(PERCENTILES)))
+            for name, mean in window.means.items()
+            if not (window.partial and name.endswith(tuple(PERCENTILES)))
         }
 
     def scrubs_since(self, scope: Optional[Scope] = None) -> Optional[float]:

@@ -11,7 +11,8 @@ from ceph_tuner.core.autopilot.learning import absolute
 from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, osd_versions, parsed
 from ceph_tuner.core.errors import InputError, RetryLater
-from ceph_tuner.core.goals.slo import Slo, evaluate, parse_objective
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.goals.trial import Trial
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, parse_version, release_of
@@ -141,7 +142,8 @@ class Service:
         slo = self.slos.read()
         if slo is None:
             return []
-        return [verdict.to_dict() for verdict in evaluate(slo, at_work(_means(window)), self.reference())]
+        judge = Judge(slo, self.reference())
+        return [verdict.to_dict() for verdict in judge.verdicts_at_work(_means(window))]
 
     def in_force(self) -> Dict[str, Any]:
         """Profile and nine values that OSDs say they have, and whether those asked agree."""
@@ -154,19 +156,19 @@ class Service:
     def _shown(self, device_class: str = "") -> Dict[int, Dict[str, str]]:
         """Options of some OSDs, of those that answer in time."""
         osds = spread(self.running(device_class), 3)
-        asked: List[Tuple[str, str, Mapping[str, str]]] = [(f"osd.{osd}", "config show", {}) for osd in osds]
-        answers = self.commander.tell_many(asked, 2.0)
+        questions: List[Tuple[str, str, Mapping[str, str]]] = [(f"osd.{osd}", "config show", {}) for osd in osds]
+        answers = self.commander.tell_many(questions, 2.0)
         return {int(daemon[len("osd.") :]): parsed(text, "config show") for (daemon, _), text in answers.items()}
 
     def _shards(self, shown: Mapping[int, Mapping[str, str]]) -> int:
         """Shards of an OSD; of the one with the fewest of these, 1 where there is none."""
-        found = (hardware_of(options, kind=self.inventory.kind(osd)) for osd, options in shown.items())
-        return min((hardware.shards for hardware in found), default=1)
+        hardware_of_each = (hardware_of(options, kind=self.inventory.kind(osd)) for osd, options in shown.items())
+        return min((hardware.shards for hardware in hardware_of_each), default=1)
 
     def capacities(self, osds: Optional[Sequence[int]] = None, device_class: str = "") -> List[Capacity]:
         """Capacity in force and its source, for these OSDs, or for some of all or of a class."""
-        asked = spread(self.running(device_class), ASKED_OSDS) if osds is None else osds
-        chosen = {osd: self.inventory.kind(osd) for osd in asked}
+        ids = spread(self.running(device_class), ASKED_OSDS) if osds is None else osds
+        chosen = {osd: self.inventory.kind(osd) for osd in ids}
         defaults = {kind: self.inventory.default_capacity(kind) for kind in ("ssd", "hdd")}
         return read_capacities(self.commander, chosen, self.config.dump(), defaults)
 
@@ -239,12 +241,12 @@ class Service:
         if slo is None:
             raise self._no_slo(aim)
         trials, window = self._trials(aim.device_class), aim.window(BASELINE_WINDOW_S)
-        now, reference = at_work(_means(window)), aim.part_of(self.reference())
+        now, judge = at_work(_means(window)), Judge(slo, aim.part_of(self.reference()))
         baseline = aim.part_of(self.baseline() or {}) or now or None
         shown = self._shown(aim.device_class)
         in_force = _agreed(shown)["settings"]
         # relative bounds refer to what `status` holds them against
-        fixed = absolute(slo, reference)
+        fixed = absolute(slo, judge.reference)
         answer = self._ask(fixed, shown, baseline, trials, len(trials), explain=True)
         proposal = answer["proposals"][0] if answer["proposals"] else None
         return {
@@ -254,7 +256,7 @@ class Service:
             "best": answer.get("best"),
             "explanation": answer.get("explanation"),
             "elsewhere": answer.get("elsewhere", []),
-            "slo": [verdict.to_dict() for verdict in evaluate(slo, now, reference)],
+            "slo": [verdict.to_dict() for verdict in judge.verdicts(now)],
             "in_force": in_force,
             "trials": len(trials),
             "capacity": self._accounting(in_force, now, aim.device_class),
@@ -338,8 +340,8 @@ class Service:
 
     def baseline(self) -> Optional[Dict[str, float]]:
         """What the last tuning run measured under the settings that were in force."""
-        known = [trial.means for trial in self._trials() if trial.run.kind == "baseline" and trial.failed is None]
-        return known[-1] if known else None
+        baselines = [trial.means for trial in self._trials() if trial.run.kind == "baseline" and trial.failed is None]
+        return baselines[-1] if baselines else None
 
     def _commands(self, settings: Mapping[str, Any], target: str) -> List[str]:
         """What an operator would type; the worker's fractions become the release's units on the way."""
@@ -349,8 +351,8 @@ class Service:
 
     def _accounting(self, in_force: Mapping[str, Any], now: Mapping[str, float], device_class: str) -> Dict[str, Any]:
         """What the capacity is promised to, in IOPS of the whole cluster or class."""
-        running, asked = self.running(device_class), self.capacities(None, device_class)
-        total = sum(capacity.iops for capacity in asked) * (len(running) / len(asked)) if asked else 0.0
+        running, capacities = self.running(device_class), self.capacities(None, device_class)
+        total = sum(capacity.iops for capacity in capacities) * (len(running) / len(capacities)) if capacities else 0.0
         release = self.release()
         profile = release.profiles.get(str(in_force.get(PROFILE)), {})
         values = {name: in_force.get(name, profile.get(name)) for name in MCLOCK_NINE}
@@ -359,22 +361,22 @@ class Service:
             reservation = float(values[f"osd_mclock_scheduler_{name}_res"] or 0)
             limit = float(values[f"osd_mclock_scheduler_{name}_lim"] or 0)
             classes[name] = {"guaranteed_iops": reservation * total, "limit_iops": limit * total if limit else None}
-        sources = sorted({capacity.source for capacity in asked})
+        sources = sorted({capacity.source for capacity in capacities})
         return {"total_iops": total, "sources": sources, "classes": classes, "client_iops": now.get("client.iops")}
 
 
 def _agreed(shown: Mapping[int, Mapping[str, str]]) -> Dict[str, Any]:
     """What is in force by the options of some OSDs, and whether they agree; of the first where they do not."""
-    found = [settings_in_force(options) for options in shown.values()]
-    if not found:
+    settings = [settings_in_force(options) for options in shown.values()]
+    if not settings:
         return {"settings": {}, "osds": [], "agree": True}
     names = [f"osd.{osd}" for osd in shown]
-    return {"settings": found[0], "osds": names, "agree": all(other == found[0] for other in found)}
+    return {"settings": settings[0], "osds": names, "agree": all(other == settings[0] for other in settings)}
 
 
 def _told(trials: List[Trial]) -> List[Dict[str, Any]]:
     """Trials in the worker's words, without those whose settings are not known any more."""
-    told = []
+    entries = []
     for trial in trials:
         entry: Dict[str, Any] = {"values": trial.means}
         # a baseline has no settings of its own; its `why` is the built-in profile that was in force, if one was
@@ -388,8 +390,8 @@ def _told(trials: List[Trial]) -> List[Dict[str, Any]]:
         # what was ended early because it was hopeless was measured all the same
         if trial.failed is not None and not trial.hopeless:
             entry["failed"] = trial.failed
-        told.append(entry)
-    return told
+        entries.append(entry)
+    return entries
 
 
 def _means(window: Optional[Window]) -> Dict[str, float]:

@@ -88,14 +88,14 @@ class SloBook:
 
         With a scope, the names of `slo` and `means` are those of a whole cluster, which the scope stands for.
         """
-        known = self.baseline()
+        baseline = self.baseline()
         relative = [
             objective.metric for objective in slo.objectives if objective.bound.relative and objective.metric in means
         ]
         named = {name if parted(name)[1] is not None else scoped(name, scope): means[name] for name in relative}
-        new = {name: value for name, value in named.items() if name not in known}
+        new = {name: value for name, value in named.items() if name not in baseline}
         if new:
-            self._store.set(BASELINE, json.dumps({**known, **new}))
+            self._store.set(BASELINE, json.dumps({**baseline, **new}))
 
     def replace(self, document: Any) -> Slo:
         """Take a whole SLO; its relative bounds refer to what is seen from now on."""
@@ -107,34 +107,36 @@ class SloBook:
     def set(self, objective: Objective) -> Slo:
         """Add an objective, in place of the one about the same metric."""
         self._forget(objective.metric)
-        known = self.read()
-        kept = [other for other in known.objectives if other.metric != objective.metric] if known else []
-        slo = Slo(known.name if known else DEFAULT_NAME, (*kept, objective))
+        before = self.read()
+        kept = [other for other in before.objectives if other.metric != objective.metric] if before else []
+        slo = Slo(before.name if before else DEFAULT_NAME, (*kept, objective))
         self._write(slo)
         return slo
 
     def remove(self, metric: str) -> Optional[Slo]:
         """Remove a metric's objectives, or `all`."""
         self._forget(*(self.baseline() if metric == "all" else [metric]))
-        known = self.read() if metric != "all" else None
+        before = self.read() if metric != "all" else None
         if metric == "all":
             self._write(None)
             return None
-        kept = tuple(other for other in known.objectives if other.metric != metric) if known else ()
-        if known is None or len(kept) == len(known.objectives):
-            metrics = ", ".join(objective.metric for objective in known.objectives) if known else "no objective is set"
+        kept = tuple(other for other in before.objectives if other.metric != metric) if before else ()
+        if before is None or len(kept) == len(before.objectives):
+            metrics = (
+                ", ".join(objective.metric for objective in before.objectives) if before else "no objective is set"
+            )
             raise InputError("slo rm", metric, f"a metric with an objective ({metrics}), or all")
         if not kept:
             self._write(None)
             return None
-        slo = Slo(known.name, kept)
+        slo = Slo(before.name, kept)
         self._write(slo)
         return slo
 
     def _forget(self, *metrics: str) -> None:
-        known = self.baseline()
-        left = {name: value for name, value in known.items() if name not in metrics}
-        if left != known:
+        baseline = self.baseline()
+        left = {name: value for name, value in baseline.items() if name not in metrics}
+        if left != baseline:
             self._store.set(BASELINE, json.dumps(left))
 
     def _write(self, slo: Optional[Slo]) -> None:

@@ -23,8 +23,9 @@ from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.changes.plan import Restore
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
 from ceph_tuner.core.goals.guard import HEALTH_ERR, Breach, Sight
-from ceph_tuner.core.goals.slo import Slo, evaluate
-from ceph_tuner.core.measure.sample import Sample, Window, at_work
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.measure.sample import Sample, Window
 
 from .aim import Aim
 from .capacity import CAPACITY_OPTION, Capacity
@@ -165,10 +166,8 @@ class Surroundings:
 
     def verdicts(self, window: Optional[Window]) -> List[Dict[str, Any]]:
         """The SLO held against a window, without asking the cluster."""
-        if self._slo is None or window is None:
-            return []
-        means = at_work(window.means)
-        return [verdict.to_dict() for verdict in evaluate(self._slo, means)]
+        verdicts = Judge(self._slo).verdicts_at_work(window.means) if window is not None else ()
+        return [verdict.to_dict() for verdict in verdicts]
 
     def _wanted(self) -> Tuple[Optional[Slo], Mapping[str, float]]:
         # monitors that do not answer blind nobody: samples come from the mgr's memory

@@ -13,7 +13,8 @@ from ceph_tuner.core.autopilot.contract import BETTER, UNKNOWN, Effect
 from ceph_tuner.core.autopilot.events import Learn
 from ceph_tuner.core.autopilot.judgement import STAND_INS
 from ceph_tuner.core.autopilot.learning import absolute, estimated, trial_of
-from ceph_tuner.core.goals.slo import evaluate, objective_metrics, parse_slo
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.slo import objective_metrics, parse_slo
 from ceph_tuner.core.goals.trial import Trial
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.sample import finish_s
@@ -127,8 +128,8 @@ def test_bounds_as_numbers_give_the_verdicts_that_relative_ones_gave_and_follow_
     means, first = dict.fromkeys(metrics, seen), dict.fromkeys(metrics, reference)
     fixed = absolute(slo, first)
     assert not fixed.needs_baseline
-    assert [verdict.met for verdict in evaluate(fixed, means)] == [
-        verdict.met for verdict in evaluate(slo, means, first)
+    assert [verdict.met for verdict in Judge(fixed).verdicts(means)] == [
+        verdict.met for verdict in Judge(slo, first).verdicts(means)
     ]
     # another reference moves nothing any more
     assert absolute(fixed, dict.fromkeys(metrics, 2.0 * reference)) == fixed

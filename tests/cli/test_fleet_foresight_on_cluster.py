@@ -19,9 +19,9 @@ from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.describe.live_cluster import describe
 from ceph_tuner.files import cluster_file, cluster_writing
-from ceph_tuner.files.cluster_file import ClusterFile
 from ceph_tuner.fleet import portable_file
 from ceph_tuner.fleet.portable import sealed
+from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.model import KIB, Pool
 
 Run = Callable[..., Tuple[int, str, str]]
@@ -46,7 +46,7 @@ def cluster(any_lab: Lab) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def under_load(any_lab: Lab, cluster: Cluster) -> ClusterFile:
+def under_load(any_lab: Lab, cluster: Cluster) -> DescribedCluster:
     """What the cluster tells while clients write 64 KiB objects."""
     with subprocess.Popen(any_lab.argv(CLIENTS), stdout=subprocess.DEVNULL) as clients:
         try:
@@ -57,7 +57,7 @@ def under_load(any_lab: Lab, cluster: Cluster) -> ClusterFile:
 
 
 def test_a_profile_comes_to_a_cluster_only_where_its_own_twin_has_nothing_against_it(
-    any_lab: Lab, cluster: Cluster, under_load: ClusterFile, run: Run, tmp_path: Path
+    any_lab: Lab, cluster: Cluster, under_load: DescribedCluster, run: Run, tmp_path: Path
 ) -> None:
     before = cluster.config.dump()
     model = under_load.model

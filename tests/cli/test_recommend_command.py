@@ -15,7 +15,6 @@ from typing import Any, Callable, Dict, List, Tuple
 import numpy as np
 import pytest
 
-from ceph_tuner.core.goals.slo import evaluate
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE
 from ceph_tuner.files import cluster_file, fit_file, profile_file, slo_file
@@ -280,7 +279,7 @@ def test_an_interrupt_before_the_first_trial_leaves_what_is_in_force() -> None:
 
 
 def all_met(found: SearchedSettings, entry: Prediction) -> bool:
-    return all(verdict.met for verdict in evaluate(found.question.slo, entry.candidate.means, found.baseline))
+    return all(verdict.met for verdict in found.judge.verdicts(entry.candidate.means))
 
 
 def test_an_interrupt_before_anything_is_known_ends_it() -> None:
@@ -317,7 +316,7 @@ def test_ctrl_c_shows_the_best_so_far_and_exits_130(files: Callable[..., List[st
     assert "balanced" in out
 
 
-@pytest.mark.parametrize("late", ["recommend.limits.missed_objectives", "search.explanation.explained"])
+@pytest.mark.parametrize("late", ["missed_objectives", "explained"])
 @pytest.mark.usefixtures("quick")
 def test_ctrl_c_after_the_search_still_shows_the_whole_answer_and_exits_130(
     files: Callable[..., List[str]], run: Run, monkeypatch: pytest.MonkeyPatch, late: str
@@ -325,7 +324,7 @@ def test_ctrl_c_after_the_search_still_shows_the_whole_answer_and_exits_130(
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"ceph_tuner.{late}", interrupted)
+    monkeypatch.setattr(f"ceph_tuner.recommend.recommendation.{late}", interrupted)
     code, out, _ = run(*few(files(), 2), "--format", "json")
     document = json.loads(out)
     assert code == 130

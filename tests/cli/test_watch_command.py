@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, RetryLater, TunerError
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.reading import UNHEARD
@@ -39,7 +40,7 @@ def drawn(moment: Moment, height: int = 24, colour: bool = False) -> str:
 def moment(**given: Any) -> Moment:
     means = dict.fromkeys(METRICS, 1.0)
     known: Dict[str, Any] = {"seconds": 30.0, "means": {**means, "client.p95_ms": 91.0, "recovery.finish_s": 7200.0}}
-    known = {**known, "slo": SLO, "trial": TRIAL, **given}
+    known = {**known, "judge": Judge(SLO), "trial": TRIAL, **given}
     return Moment("lab", "20.2.4", 1.7e9, **{"newest": known["means"], **known})
 
 
@@ -59,7 +60,7 @@ def test_a_full_page_fits_a_terminal_of_80_columns_and_24_lines() -> None:
 def test_no_page_is_larger_than_its_terminal(
     height: int, means: Dict[str, float], slo: Optional[Slo], trial: Any, notes: Any
 ) -> None:
-    shown = drawn(moment(means=means, slo=slo, trial=trial, notes=tuple(notes)), height).splitlines()
+    shown = drawn(moment(means=means, judge=Judge(slo), trial=trial, notes=tuple(notes)), height).splitlines()
     assert len(shown) <= height
     assert all(len(line) <= 80 for line in shown)
 

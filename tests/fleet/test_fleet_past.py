@@ -13,12 +13,12 @@ from ceph_tuner.core.errors import ClusterNotFound, ClusterTimeout, CommandFaile
 from ceph_tuner.core.measure.exported_metrics import EXPORTED
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.sample import Measure, Window
-from ceph_tuner.files.cluster_file import ClusterFile
 from ceph_tuner.fleet.contract import ByLab, Member
 from ceph_tuner.fleet.contract import PrometheusServer as PrometheusServerOf
 from ceph_tuner.fleet.descriptions import described
 from ceph_tuner.fleet.past import HOUR_S, Course, PastMetrics, load_of, read_past
 from ceph_tuner.fleet.past_series import COUNTERS, PLUGIN, POOLS, SOURCES, expressions
+from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin_cluster.cluster import TwinCluster
 from known_past import AWAY, BUSY, DOWN, END, HOURS, RESTART, SILENCE, START, STEP_S, iops, served_past
 from prometheus_server import PrometheusServer, free_port
@@ -236,7 +236,7 @@ def later_twin(monkeypatch: pytest.MonkeyPatch) -> TwinCluster:
     return twin
 
 
-def of_clients(found: ClusterFile) -> List[float]:
+def of_clients(found: DescribedCluster) -> List[float]:
     return [sum(stream.rate for stream in found.model.clients), *sorted({s.block_bytes for s in found.model.clients})]
 
 

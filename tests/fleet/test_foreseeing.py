@@ -15,11 +15,11 @@ from ceph_tuner.core.errors import InputError, RetryLater
 from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, TENTACLE, Release
 from ceph_tuner.core.profiles.translation import to_release_units
-from ceph_tuner.files.cluster_file import ClusterFile
 from ceph_tuner.fleet import forecast as foreseeing
 from ceph_tuner.fleet.forecast import EFFORT, ForecastCluster, Foreseen, foresee, refusal
 from ceph_tuner.recommend import Prediction
 from ceph_tuner.spreading.processes import Processes
+from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.model import MIB, RecoveryWork, ScrubWork
 from ceph_tuner.twin.workers import warm
 from twins import OSD, small_model
@@ -38,7 +38,7 @@ def slo(*objectives: Any) -> Slo:
 def target(
     settings: Dict[str, Any], *objectives: Any, in_force: Any = (), seen: Any = (), **model: Any
 ) -> ForecastCluster:
-    described = ClusterFile("rome", small_model(**model), dict(in_force), seen=dict(seen))
+    described = DescribedCluster("rome", small_model(**model), dict(in_force), seen=dict(seen))
     return ForecastCluster("rome", described, slo(*objectives), settings)
 
 

@@ -7,7 +7,8 @@ from typing import Mapping, Sequence
 from ceph_tuner.core.autopilot.audit_log import KINDS
 from ceph_tuner.core.autopilot.contract import BETTER, Effect
 from ceph_tuner.core.autopilot.state import AUTO, TRYING
-from ceph_tuner.core.goals.slo import Slo, evaluate
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.slo import Slo
 from tuner.exposition import ModeDocument
 
 
@@ -17,7 +18,7 @@ def mode(
     """One that has settings on trial; `means` is what the objectives are held against, `effects` are metrics."""
     return {
         "device_class": device_class,
-        "slo": [verdict.to_dict() for verdict in evaluate(slo, means)],
+        "slo": [verdict.to_dict() for verdict in Judge(slo).verdicts(means)],
         "mode": AUTO,
         "phase": TRYING,
         "paused": False,

@@ -13,7 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ceph_tuner.core.autopilot.contract import UNKNOWN, Effect
 from ceph_tuner.core.autopilot.state import AUTO, MODES, PHASES, TRYING
-from ceph_tuner.core.goals.slo import Slo, evaluate, parse_objective
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.core.printable import printable
@@ -112,7 +113,7 @@ def test_objectives_are_shown_in_base_units() -> None:
 
 
 def test_an_objective_that_was_not_seen_is_neither_met_nor_missed() -> None:
-    found = series(exposition({"modes": [{"slo": [verdict.to_dict() for verdict in evaluate(SLO, {})]}]}))
+    found = series(exposition({"modes": [{"slo": [verdict.to_dict() for verdict in Judge(SLO).verdicts({})]}]}))
     assert {name for name, _ in found} == {"ceph_tuner_slo_bound"}
 
 

@@ -7,6 +7,7 @@ from typing import Any, Dict, Mapping, Tuple
 
 import pytest
 
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import Prediction, SearchEffort
@@ -41,7 +42,7 @@ def nine(client: Tuple[float, int, float], recovery: Tuple[float, int, float]) -
 def simulated(cluster: ClusterModel, settings: Mapping[str, Any]) -> Dict[str, Account]:
     with Runs(SearchEffort(), 30.0, processes=1) as runs:
         means = Prediction("one", dict(settings), runs.start(cluster, dict(settings), [1, 2]).collect()).candidate.means
-    return {account.name: account for account in accounts(SLO, cluster, settings, means, means)}
+    return {account.name: account for account in accounts(Judge(SLO, means), cluster, settings, means)}
 
 
 def test_a_light_load_is_held_by_itself_and_recovery_by_its_limit() -> None:
@@ -61,8 +62,8 @@ def test_what_is_moved_is_not_counted_among_what_is_recovered_again() -> None:
     seen = {"client.iops": 200.0, "recovery.objects_s": 150.0, "backfill.objects_s": 100.0}
     alone = {**seen, "recovery.objects_s": 50.0, "backfill.objects_s": 0.0}
     soft = replace(SLO, objectives=(replace(SLO.objectives[0], hard=False),))
-    both = accounts(soft, model(LIGHT, RECOVERY, moved), settings, seen, seen)[1]
-    one = accounts(soft, model(LIGHT, RECOVERY), settings, alone, alone)[1]
+    both = accounts(Judge(soft, seen), model(LIGHT, RECOVERY, moved), settings, seen)[1]
+    one = accounts(Judge(soft, alone), model(LIGHT, RECOVERY), settings, alone)[1]
     assert both.got == pytest.approx(one.got)
 
 
@@ -103,20 +104,20 @@ def test_recovery_that_does_too_little_at_a_time_is_not_held_by_mclock() -> None
 
 def test_what_is_needed_is_held_against_what_is_owed() -> None:
     cluster, seen = model(LIGHT, RECOVERY), {"client.iops": 200.0, "recovery.objects_s": 20.0}
-    starved = accounts(SLO, cluster, nine((0.5, 1, 0.0), (0.0, 1, 0.05)), seen, seen)[1]
+    starved = accounts(Judge(SLO, seen), cluster, nine((0.5, 1, 0.0), (0.0, 1, 0.05)), seen)[1]
     assert not starved.enough
-    fed = accounts(SLO, cluster, nine((0.1, 1, 0.0), (0.8, 1, 0.0)), seen, seen)[1]
+    fed = accounts(Judge(SLO, seen), cluster, nine((0.1, 1, 0.0), (0.8, 1, 0.0)), seen)[1]
     assert fed.enough
     assert fed.needed == starved.needed > fed.got
 
 
 def test_clients_that_are_a_closed_loop_take_what_they_get() -> None:
     seen = {"client.iops": 800.0}
-    assert accounts(SLO, model(HEAVY), nine((0.5, 1, 0.0), (0.5, 1, 0.0)), seen, seen)[0].asked is None
+    assert accounts(Judge(SLO, seen), model(HEAVY), nine((0.5, 1, 0.0), (0.5, 1, 0.0)), seen)[0].asked is None
     mixed = replace(model(LIGHT), clients=(LIGHT, HEAVY))
-    assert accounts(SLO, mixed, nine((0.5, 1, 0.0), (0.5, 1, 0.0)), seen, seen)[0].asked is None
+    assert accounts(Judge(SLO, seen), mixed, nine((0.5, 1, 0.0), (0.5, 1, 0.0)), seen)[0].asked is None
 
 
 def test_under_wpq_there_are_no_classes_to_account_for() -> None:
     settings = dict(TENTACLE.profiles["balanced"])
-    assert accounts(SLO, model(LIGHT, scheduler=WPQ), settings, {}, {}) == []
+    assert accounts(Judge(SLO, {}), model(LIGHT, scheduler=WPQ), settings, {}) == []

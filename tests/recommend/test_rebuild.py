@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import Choice
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, TENTACLE
@@ -197,7 +198,7 @@ def test_a_change_is_worth_it_by_more_than_chance_and_by_enough(
     before: List[float], after: List[float], worth: bool
 ) -> None:
     found = judged(
-        layout(MODEL, 1), MODEL, Prediction("a", {}, runs(before)), Prediction("b", {}, runs(after)), SLO, {}
+        layout(MODEL, 1), MODEL, Prediction("a", {}, runs(before)), Prediction("b", {}, runs(after)), Judge(SLO)
     )
     assert found.worth is worth
     (effect,) = found.effects
@@ -211,8 +212,8 @@ def test_a_change_is_worth_it_by_more_than_chance_and_by_enough(
 def test_what_costs_more_must_bring_more() -> None:
     split = changes(MODEL, MOVES_DATA)[0]
     old, new = Prediction("a", {}, runs([8.0] * 5)), Prediction("b", {}, runs([4.0] * 5))
-    assert judged(layout(MODEL, 1), MODEL, old, new, SLO, {}).worth
-    assert not judged(split, MODEL, old, new, SLO, {}).worth
+    assert judged(layout(MODEL, 1), MODEL, old, new, Judge(SLO)).worth
+    assert not judged(split, MODEL, old, new, Judge(SLO)).worth
 
 
 def test_a_pool_holds_what_the_file_says_or_what_is_scrubbed() -> None:

@@ -7,14 +7,14 @@ from typing import Any, Dict
 
 import pytest
 
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import Question, SearchEffort
 from ceph_tuner.recommend.accounts import NOTHING, accounts
-from ceph_tuner.recommend.answer import answer
-from ceph_tuner.recommend.document import classes_of, document
+from ceph_tuner.recommend.document import document
+from ceph_tuner.recommend.recommendation import recommend
 from ceph_tuner.recommend.runs import means_of
-from ceph_tuner.recommend.search import search
 from ceph_tuner.recommend.turns import together, turns
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.twin.model import MIB, ClusterModel, RecoveryWork, ScrubWork, SnaptrimWork
@@ -57,8 +57,8 @@ def test_clients_that_starve_in_one_turn_are_promised_nothing() -> None:
 
 def test_the_capacity_is_that_of_one_turn() -> None:
     settings, means = completed({}, TENTACLE), {"client.iops": 300.0, "recovery.bytes_s": 5e7, "scrub.bytes_s": 5e7}
-    one, other = (accounts(SLO, turn, settings, means, means) for turn in turns(replace(BOTH, snaptrim=())))
-    both = accounts(SLO, replace(BOTH, snaptrim=()), settings, means, means)
+    one, other = (accounts(Judge(SLO, means), turn, settings, means) for turn in turns(replace(BOTH, snaptrim=())))
+    both = accounts(Judge(SLO, means), replace(BOTH, snaptrim=()), settings, means)
     assert both in (one, other)
     assert NOTHING in [entry.held_by for entry in both]
 
@@ -73,7 +73,6 @@ def test_a_recommendation_says_so_and_keeps_objectives_about_both() -> None:
         def best(self, prediction: Any) -> None:
             pass
 
-    found = search(Question(BOTH, SLO), effort, Silent(), 1)
-    told = document(found, answer(found), (), classes_of(found), None, "night")
+    told = document(recommend(Question(BOTH, SLO), effort, Silent(), 1, explain=False), "night")
     assert any("one after the other" in note for note in told["notes"])
     assert {entry["met"] for each in told["predictions"] for entry in each["verdicts"]} == {True}

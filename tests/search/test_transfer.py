@@ -8,8 +8,8 @@ from typing import Any, Dict, List, Mapping, Optional
 import numpy as np
 import pytest
 
-from ceph_tuner.core.goals.ranking import rank
-from ceph_tuner.core.goals.slo import evaluate, parse_slo
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, QUINCY_EARLY, REEF, TENTACLE, Release, Settings, nine
 from ceph_tuner.core.measure.sample import Measure
@@ -156,7 +156,7 @@ def trials_until_met(*profiles: Profile) -> List[SettingsProposal]:
     while settings is not None and len(asked) < 12:
         seen = cluster(settings)
         search.tell(settings, {name: Measure(value, 0.01 * value, 20) for name, value in seen.items()})
-        if not rank(evaluate(SLO, seen))[0]:
+        if not Judge(SLO).rank(seen)[0]:
             break
         proposal = search.ask()
         settings = None if proposal is None else proposal.settings

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import WINDOW_NOISE
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.measure.sample import Measure
@@ -15,7 +16,7 @@ WINDOW_S = 60.0
 
 def watched(values: list, rate: float = 20e6, baseline: dict = KEPT, **options: object) -> list:
     """Answers after each stretch."""
-    hopeless = Hopeless(SLO, baseline, options.get("to_beat"), WINDOW_S)  # type: ignore[arg-type]
+    hopeless = Hopeless(Judge(SLO, baseline), options.get("to_beat"), WINDOW_S)  # type: ignore[arg-type]
     answers = []
     for count, value in enumerate(values, 1):
         seen = {"client.p95_ms": value, "recovery.bytes_s": rate}
@@ -57,7 +58,7 @@ def test_what_cannot_reach_the_best_any_more_goes_no_further() -> None:
 
 
 def test_metrics_that_are_not_seen_end_nothing() -> None:
-    hopeless = Hopeless(SLO, {**KEPT, "client.p95_ms": 200.0}, (False, -0.1), WINDOW_S)
+    hopeless = Hopeless(Judge(SLO, {**KEPT, "client.p95_ms": 200.0}), (False, -0.1), WINDOW_S)
     seen = {"client.p95_ms": Measure(190.0, 0.0, 1)}
     assert not any(hopeless.watch(seen, seen) for _ in range(6))
 

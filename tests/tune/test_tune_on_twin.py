@@ -11,7 +11,7 @@ from fake_cluster import no_interrupts
 
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.errors import RetryLater
-from ceph_tuner.core.goals.slo import Slo, evaluate, parse_slo
+from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.core.goals.trial import Budget, Run, Trial
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import REEF, TENTACLE, Release
@@ -155,7 +155,7 @@ def test_a_model_that_is_asked_first_leads_far_beyond_the_first_small_steps() ->
 def met(outcome: TuneOutcome) -> int:
     """Trials until one kept every hard objective; one more than there were where none did."""
     kept = [
-        all(verdict.met for verdict in evaluate(outcome.slo, trial.means, outcome.baseline))
+        all(verdict.met for verdict in outcome.judge.verdicts(trial.means))
         for trial in outcome.trials
         if trial.run.kind == "trial"
     ]

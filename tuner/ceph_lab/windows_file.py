@@ -176,8 +176,7 @@ class _Reader:
 
     def _measure(self, value: Any, *keys: object) -> Measure:
         try:
-            mean, deviation, count = value
-            found = Measure(float(mean), float(deviation), int(count))
+            found = Measure.from_list(value)
             if found.mean < 0:
                 raise ValueError(f"{found.mean:g}")
         except MISREAD as error:

@@ -93,9 +93,9 @@ class Dashboard:
         return {"fsid": str(self._osd_map()["fsid"]), "health": {"status": status}}
 
     def _health(self) -> Dict[str, Any]:
-        found = self._part("health", "health")
+        health = self._part("health", "health")
         # the dashboard made a list of them
-        return {**found, "checks": {str(check["type"]): _mapping(check) for check in found.get("checks", [])}}
+        return {**health, "checks": {str(check["type"]): _mapping(check) for check in health.get("checks", [])}}
 
     def _versions(self) -> Dict[str, Any]:
         counts: Dict[str, int] = {}
@@ -111,27 +111,27 @@ class Dashboard:
         return [{**node, "id": int(node["id"]), "name": str(node["name"]), "type": str(node["type"])} for node in nodes]
 
     def _metadata(self) -> List[Any]:
-        found = self._osd_map()["osd_metadata"].items()
-        return [{**{key: str(value) for key, value in _mapping(own).items()}, "id": int(osd)} for osd, own in found]
+        metadata = self._osd_map()["osd_metadata"].items()
+        return [{**{key: str(value) for key, value in _mapping(own).items()}, "id": int(osd)} for osd, own in metadata]
 
     def _osd_map(self) -> Dict[str, Any]:
         return self._part("osd_map", "osd")
 
     def _part(self, name: str, scope: str) -> Dict[str, Any]:
-        found = self._read("health/full", dict).get(name)
-        if found is None:
+        part = self._read("health/full", dict).get(name)
+        if part is None:
             # the parts that a role may not read are left out
             raise PermissionRefused(
                 f"cluster {self.name} GET /api/health/full", f"no {name}", f"a role that reads `{scope}`"
             )
-        return dict(found)
+        return dict(part)
 
     def _read(self, path: str, kind: type) -> Any:
         if path not in self._kept:
-            found = self._api.get(path)
-            if not isinstance(found, kind):
-                raise CommandFailed(f"GET /api/{path}", -errno.EIO, f"answered a {type(found).__name__}")
-            self._kept[path] = found
+            document = self._api.get(path)
+            if not isinstance(document, kind):
+                raise CommandFailed(f"GET /api/{path}", -errno.EIO, f"answered a {type(document).__name__}")
+            self._kept[path] = document
         return self._kept[path]
 
 

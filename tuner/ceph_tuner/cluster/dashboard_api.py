@@ -106,7 +106,7 @@ class DashboardApi:
         credentials = {"username": self._username, "password": self._password()}
         response = self._call("POST", f"{url}/api/auth", deadline, credentials)
         # of what stands there nothing is shown: it may be what was sent
-        found = self._json(response, "POST /api/auth", silent=True)
+        document = self._json(response, "POST /api/auth", silent=True)
         if response.status in (400, 401, 403):
             raise PermissionRefused(
                 f"cluster {self.name}",
@@ -115,10 +115,10 @@ class DashboardApi:
             )
         if response.status >= 400:
             raise CommandFailed("POST /api/auth", -errno.EIO, f"answered {response.status}")
-        token = found.get("token") if isinstance(found, dict) else None
+        token = document.get("token") if isinstance(document, dict) else None
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
             raise CommandFailed("POST /api/auth", -errno.EIO, "answered without a token")
-        if found.get("pwdUpdateRequired"):
+        if document.get("pwdUpdateRequired"):
             raise PermissionRefused(
                 f"cluster {self.name}", f"a password of {self._username} that must be changed first", "a lasting one"
             )
@@ -132,7 +132,7 @@ class DashboardApi:
         return response
 
     def _document(self, response: Response, command: str) -> Any:
-        found = self._json(response, command)
+        document = self._json(response, command)
         if response.status == 403:
             raise PermissionRefused(
                 f"cluster {self.name} {command}",
@@ -140,9 +140,9 @@ class DashboardApi:
                 "a role that reads `config-opt` and `osd`",
             )
         if response.status >= 400:
-            detail = self._clean(str(found.get("detail") or "")) if isinstance(found, dict) else ""
+            detail = self._clean(str(document.get("detail") or "")) if isinstance(document, dict) else ""
             raise CommandFailed(command, -errno.EIO, f"answered {response.status} {detail[:200]}")
-        return found
+        return document
 
     def _json(self, response: Response, command: str, silent: bool = False) -> Any:
         content = response.content

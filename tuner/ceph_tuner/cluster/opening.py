@@ -17,7 +17,6 @@ from ceph_tuner.cluster.session import NoLibradosError, Session
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, osd_versions
 from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.ceph.system_clock import SystemClock
-from ceph_tuner.core.ceph.target import running
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.lock_owner import may_live, this_process
@@ -83,8 +82,7 @@ class Cluster:
 
     def in_force(self, target: str, name: str = "in-force") -> InForce:
         """What a target's running OSDs have. Raises InputError where there are none, or they do not agree."""
-        places = running(target, self.config.places())
-        return in_force(self.commander, self.config, self.release, self.version, places, name)
+        return in_force(self.commander, self.config, self.release, self.version, target, name)
 
     def close(self) -> None:
         """End the connection."""

@@ -267,13 +267,13 @@ def sources() -> Dict[str, str]:
     plugin = next((place for place in places if (place / "module.py").is_file()), None)
     if plugin is None:
         raise InputError("plugin", f"no module.py in {' or '.join(map(str, places))}", "a whole installation")
-    found = {f"{MODULE}/{path.name}": path for path in sorted(plugin.glob("*.py"))}
+    paths = {f"{MODULE}/{path.name}": path for path in sorted(plugin.glob("*.py"))}
     library = [
         _ROOT_OF_LIBRARY / "__init__.py",
         *(path for part in _PARTS for path in (_ROOT_OF_LIBRARY / part).rglob("*.py")),
     ]
-    found.update({f"{LIBRARY}/{path.relative_to(_ROOT_OF_LIBRARY)}": path for path in sorted(library)})
-    return {inside: path.read_text(encoding="utf-8") for inside, path in found.items()}
+    paths.update({f"{LIBRARY}/{path.relative_to(_ROOT_OF_LIBRARY)}": path for path in sorted(library)})
+    return {inside: path.read_text(encoding="utf-8") for inside, path in paths.items()}
 
 
 def build_of(files: Dict[str, str]) -> str:

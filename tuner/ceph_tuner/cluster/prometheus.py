@@ -140,9 +140,9 @@ class Prometheus:
         joined: Dict[Tuple[Tuple[str, str], ...], List[Point]] = {}
         warnings: Dict[str, None] = {}
         for page in span.pages(points):
-            found = self._page(expression, page)
-            warnings.update(dict.fromkeys(found.warnings))
-            for series in found.series:
+            answer = self._page(expression, page)
+            warnings.update(dict.fromkeys(answer.warnings))
+            for series in answer.series:
                 joined.setdefault(tuple(sorted(series.labels.items())), []).extend(series.points)
         return QueryAnswer(tuple(Series(dict(labels), tuple(kept)) for labels, kept in joined.items()), tuple(warnings))
 
@@ -196,16 +196,16 @@ class Prometheus:
             if error.get("errorType") in ("timeout", "canceled"):
                 raise ClusterTimeout(f"cluster {self.name}: its Prometheus server gave a query up ({words})")
             raise CommandFailed(command, -errno.EIO, f"answered {response.status} {words}")
-        told = document.get("warnings")
-        warnings = tuple(self._clean(str(words))[:200] for words in told) if isinstance(told, list) else ()
+        texts = document.get("warnings")
+        warnings = tuple(self._clean(str(words))[:200] for words in texts) if isinstance(texts, list) else ()
         return document.get("data"), warnings
 
     def _check(self, response: Response) -> None:
         """Refuse what is no answer of Prometheus's own."""
         place, where = f"cluster {self.name}", host(self.url)
         if response.status in (401, 403):
-            found = f"a Prometheus server at {where} that refuses us ({response.status})"
-            raise PermissionRefused(place, found, "`token`, or `username` and `password`, that it takes")
+            server = f"a Prometheus server at {where} that refuses us ({response.status})"
+            raise PermissionRefused(place, server, "`token`, or `username` and `password`, that it takes")
         if response.redirects or response.status == 404:
             does = "redirects elsewhere" if response.redirects else "knows no /api/v1"
             raise ClusterNotFound(

@@ -168,8 +168,8 @@ class ClusterSampler:
         if self._of is not None and missing:
             raise InputError("cluster", missing[0], f"a class of it: {', '.join(layout.classes)}")
         notes += missing
-        found = {scope: layout.members(scope) for scope in self._scopes}
-        return {scope: members for scope, members in found.items() if members is not None}
+        members_of = {scope: layout.members(scope) for scope in self._scopes}
+        return {scope: members for scope, members in members_of.items() if members is not None}
 
     def _deep_scrub_interval(self) -> float:
         if self._interval is None:

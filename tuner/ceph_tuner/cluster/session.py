@@ -264,5 +264,5 @@ class Session:
 
 
 def _shown(request: Mapping[str, Any]) -> str:
-    told = ["tell", request["daemon"]] if "daemon" in request else []
-    return " ".join(["ceph", *told, request["prefix"], *request["arguments"].values()])
+    daemon = ["tell", request["daemon"]] if "daemon" in request else []
+    return " ".join(["ceph", *daemon, request["prefix"], *request["arguments"].values()])

@@ -35,13 +35,13 @@ def _answer(document: Dict[str, Any]) -> None:
 def _who(ceph_args: str) -> str:
     """Whose key to use: the ceph program heeds what CEPH_ARGS says of that, librados all of it but that."""
     words = [part for word in shlex.split(ceph_args) for part in word.split("=", 1)]
-    found = "client.admin"
+    entity = "client.admin"
     for option, value in zip(words, words[1:]):
         if option in ("--name", "-n"):
-            found = value
+            entity = value
         elif option in ("--id", "--user"):
-            found = f"client.{value}"
-    return found
+            entity = f"client.{value}"
+    return entity
 
 
 class _Connections:
@@ -112,8 +112,8 @@ class _Types:
         first = self._reading.acquire(timeout=_TURN_S)
         try:
             if family not in self._known:
-                asked = {"prefix": "get_command_descriptions", "format": "json"}
-                code, out, words = self._run(family[0], daemon, asked, b"", within)
+                command = {"prefix": "get_command_descriptions", "format": "json"}
+                code, out, words = self._run(family[0], daemon, command, b"", within)
                 if abs(code) == errno.ETIMEDOUT:
                     # it would not answer the command either
                     raise OSError(errno.ETIMEDOUT, words)
@@ -181,8 +181,8 @@ def _serve() -> None:
             code, out, words = run(kind, daemon, command, payload, within)
             if request.get("keep") and not code:
                 # to read and write the other thousands of options twice takes most of the time otherwise
-                found = json.loads(out)
-                out = json.dumps({key: found[key] for key in request["keep"] if key in found}).encode()
+                document = json.loads(out)
+                out = json.dumps({key: document[key] for key in request["keep"] if key in document}).encode()
             answer = {"code": code, "out": out.decode(errors="replace"), "words": words}
         except Exception as error:  # whatever librados raises becomes an answer: the process must not end
             answer = {"code": -abs(getattr(error, "errno", None) or 5), "out": "", "words": str(error)}

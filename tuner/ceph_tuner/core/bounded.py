@@ -63,8 +63,8 @@ def read_json(
             # half a character, which nothing can print or store
             json.dumps(data, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        found = f"{error.msg} at line {error.lineno}" if plain.strip() else "nothing"
-        raise Malformed(place, found, "JSON") from None
+        fault = f"{error.msg} at line {error.lineno}" if plain.strip() else "nothing"
+        raise Malformed(place, fault, "JSON") from None
     except RecursionError:
         raise Malformed(place, f"more than {MAX_DEPTH} levels", "less nesting") from None
     except UnicodeEncodeError:
@@ -101,8 +101,8 @@ def open_file(path: Union[str, os.PathLike[str]], expected: str) -> BinaryIO:
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
-        found = "a directory" if stat.S_ISDIR(mode) else "something that is no regular file"
-        raise InputError(name, found, expected)
+        kind = "a directory" if stat.S_ISDIR(mode) else "something that is no regular file"
+        raise InputError(name, kind, expected)
     return os.fdopen(descriptor, "rb")
 
 

@@ -19,15 +19,15 @@ def fitting(columns: Sequence[Sequence[str]], room: int = WIDTH, keep: Sequence[
     lines = [max((len(line) for cell in column for line in cell.splitlines()), default=0) for column in columns]
     words = [max((_words(line) for cell in column for line in cell.splitlines()), default=0) for column in columns]
     room -= GAP * (len(columns) - 1)
-    found = list(lines)
+    widths = list(lines)
     kept = [line if kept else word for line, word, kept in zip(lines, words, keep)] if keep else words
     for least in (kept, words):
-        while sum(found) > room:
-            loose = [at for at, width in enumerate(found) if width > least[at]]
+        while sum(widths) > room:
+            loose = [at for at, width in enumerate(widths) if width > least[at]]
             if not loose:
                 break
-            found[max(loose, key=found.__getitem__)] -= 1
-    return found if sum(found) <= room else None
+            widths[max(loose, key=widths.__getitem__)] -= 1
+    return widths if sum(widths) <= room else None
 
 
 def _words(line: str) -> int:

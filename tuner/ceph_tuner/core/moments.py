@@ -37,10 +37,10 @@ def _written(at: float, form: str) -> str:
 
 def duration_s(text: str, place: str) -> float:
     """Seconds of `90s`, `30min`, `12h`, `7d` or `2w`. Raises InputError."""
-    found = _AGE.match(text.strip())
-    if found is None or not float(found[1]) > 0:
+    match = _AGE.match(text.strip())
+    if match is None or not float(match[1]) > 0:
         raise InputError(place, repr(text), "a time such as 30min, 12h or 7d")
-    return float(found[1]) * _LENGTHS[found[2]]
+    return float(match[1]) * _LENGTHS[match[2]]
 
 
 def moment(text: str, now: float, place: str) -> float:
@@ -51,8 +51,8 @@ def moment(text: str, now: float, place: str) -> float:
         if _AGE.match(text.strip()):
             at = now - duration_s(text, place)
         else:
-            found = datetime.fromisoformat(text.strip())
-            at = (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
+            stamp = datetime.fromisoformat(text.strip())
+            at = (stamp if stamp.tzinfo else stamp.replace(tzinfo=timezone.utc)).timestamp()
     except (ValueError, OverflowError):
         raise InputError(
             place, repr(text), "an age such as 12h or 7d, or a time such as 2026-11-21 or 2026-11-21T18:00"

@@ -10,7 +10,7 @@ from typing import AbstractSet, Dict, List, Mapping, Optional, Sequence
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.describe.pools import PoolSeen, PoolsSeen
-from ceph_tuner.files.cluster_file import SIMULATE_ALL
+from ceph_tuner.twin.described_cluster import SIMULATE_ALL
 from ceph_tuner.twin.model import RecoveryWork, ScrubWork, SnaptrimWork
 
 ONTO = 0.8
@@ -44,7 +44,7 @@ class WorkSeen:
 
     def recovery(self, pools: Sequence[PoolSeen]) -> List[RecoveryWork]:
         """Degraded objects, then misplaced ones."""
-        found: List[RecoveryWork] = []
+        works: List[RecoveryWork] = []
         for kind, degraded in (("recovery", True), ("backfill", False)):
             counts = {pool.name: pool.degraded if degraded else pool.misplaced for pool in pools}
             if kind in self._also and not any(counts.values()):
@@ -52,7 +52,7 @@ class WorkSeen:
                 what = "the loss of an OSD" if degraded else "an OSD's objects on the move"
                 self._assume(kind, f"nothing is {'degraded' if degraded else 'misplaced'}: {what} is assumed")
             counts = self._lasting(kind, counts, pools)
-            found += [
+            works += [
                 RecoveryWork(
                     pool.name, round(counts.get(pool.name, 0)), pool.object_bytes, degraded,
                     self._onto(pool) if degraded else None,
@@ -60,9 +60,9 @@ class WorkSeen:
                 for pool in pools
                 if round(counts.get(pool.name, 0)) and pool.size > 1
             ]  # fmt: skip
-        if any(work.degraded and work.target is None for work in found):
+        if any(work.degraded and work.target is None for work in works):
             self._notes.append("recovery is taken to go to all OSDs alike")
-        return found
+        return works
 
     def _onto(self, pool: PoolSeen) -> Optional[int]:
         """The one OSD that lacks most of what is degraded, as the model counts OSDs; None: there is no such one."""
@@ -76,8 +76,8 @@ class WorkSeen:
     def scrub(self, pools: Sequence[PoolSeen]) -> List[ScrubWork]:
         """Of all pools, where anything is being scrubbed."""
         # states are of one moment, and scrubs of a small PG are short
-        seen = self._window.measures.get("scrub.objects_s") if self._window is not None else None
-        scrubbing = self._seen.scrubbing or (seen is not None and seen.mean > 0)
+        objects_s = self._window.measures.get("scrub.objects_s") if self._window is not None else None
+        scrubbing = self._seen.scrubbing or (objects_s is not None and objects_s.mean > 0)
         if not scrubbing and "scrub" not in self._also:
             return []
         if not scrubbing:

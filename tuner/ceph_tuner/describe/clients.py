@@ -45,10 +45,10 @@ def clients(
     fitting = min(moved, now, block) > 0 and 1 / ALIKE < moved / now / block < ALIKE
     parts = [(pool, shares.get(pool.name, 0.0) / total if total else 0.0) for pool in pools]
     busy = [(pool, share) for pool, share in parts if share >= LEAST_SHARE]
-    found = []
+    streams = []
     for pool, share in busy:
         own = pool.operations_s if fitting else 0.0
-        found.append(
+        streams.append(
             ClientStream(
                 pool.name,
                 rounded(rate * share),
@@ -62,7 +62,7 @@ def clients(
     notes.append(f"clients are taken to offer what was served{keep}: what they would do is not seen")
     if not now:
         notes.append("their load is shared out among pools by the operations that these have had since ever")
-    return found
+    return streams
 
 
 def rounded(value: float) -> float:
@@ -116,10 +116,10 @@ def told(pools: Sequence[PoolSeen], shares: Mapping[str, float]) -> List[PoolSee
         if pool.quiet and shares.get(pool.name, 0.0) < LEAST_SHARE:
             quiet.setdefault((pool.size, pool.k), []).append(pool)
     many = {pool.name: kind for kind, own in quiet.items() if len(own) > QUIET_POOLS for pool in own}
-    found = [pool for pool in pools if pool.name not in many]
+    described = [pool for pool in pools if pool.name not in many]
     for size, k in dict.fromkeys(many.values()):
         own = quiet[(size, k)]
         first = max(own, key=lambda pool: pool.stored_bytes)
         sums = {name: sum(getattr(pool, name) for pool in own) for name in ("pgs", "objects", "stored_bytes", "clones")}
-        found.append(replace(first, name=f"{first.name} and {len(own) - 1} quiet ones", **sums))
-    return found
+        described.append(replace(first, name=f"{first.name} and {len(own) - 1} quiet ones", **sums))
+    return described

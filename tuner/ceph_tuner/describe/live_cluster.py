@@ -19,7 +19,7 @@ from ceph_tuner.describe.background_work import WorkSeen
 from ceph_tuner.describe.clients import client_load, clients, part_of, shares_of, told
 from ceph_tuner.describe.osds import OsdsSeen, failure_domains
 from ceph_tuner.describe.pools import pools_seen
-from ceph_tuner.files.cluster_file import SIMULATE_ALL, SIMULATED, ClusterFile
+from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
 from ceph_tuner.twin.model import ClusterModel, Pool
 
 SAMPLE_S = 10.0
@@ -34,7 +34,7 @@ def describe(
     also: AbstractSet[str] = frozenset(),
     sample_s: float = SAMPLE_S,
     load: Optional[Mapping[str, float]] = None,
-) -> ClusterFile:
+) -> DescribedCluster:
     """Describe the target's OSDs of one device class, the pools on them, and the work there.
 
     `also` names kinds of work (as objectives do) that are assumed where none is under way. Where no window is kept
@@ -56,13 +56,13 @@ class _Description:
         self._places = self._osds.with_data(self._seen.osds_in)
         self._osd = self._osds.model()
 
-    def file(self, also: AbstractSet[str]) -> ClusterFile:
+    def file(self, also: AbstractSet[str]) -> DescribedCluster:
         """The whole."""
         cluster, everywhere = self._cluster, self._seen.pools
-        here = [pool for pool in everywhere if pool.rule.device_class in ("", self._osds.device_class)]
-        pools = [pool for pool in here if pool.tellable]
+        of_class = [pool for pool in everywhere if pool.rule.device_class in ("", self._osds.device_class)]
+        pools = [pool for pool in of_class if pool.tellable]
         if not pools:
-            left_out = f" but what is left out: {', '.join(pool.name for pool in here)}" if here else ""
+            left_out = f" but what is left out: {', '.join(pool.name for pool in of_class)}" if of_class else ""
             raise InputError(f"cluster {cluster.name}", f"no pool on these OSDs{left_out}", "one to describe work in")
         shares = shares_of(everywhere)
         share = sum(shares[pool.name] for pool in pools) if len(pools) < len(everywhere) else 1.0
@@ -96,7 +96,7 @@ class _Description:
             )
         except ValueError as fault:
             raise InputError(f"cluster {cluster.name}", str(fault), "a cluster that the twin can be told of") from fault
-        return ClusterFile(
+        return DescribedCluster(
             cluster.name,
             model,
             self._osds.settings(),

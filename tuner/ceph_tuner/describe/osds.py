@@ -61,23 +61,23 @@ class OsdsSeen:
     def with_data(self, osds_in: Sequence[int]) -> List[Place]:
         """All of the class that are in, whether the target covers them or not. Raises InputError where none is."""
         places = [self._places[osd] for osd in osds_in if osd in self._places]
-        found = [place for place in places if place.device_class == self.device_class]
-        if not found:
+        of_class = [place for place in places if place.device_class == self.device_class]
+        if not of_class:
             raise InputError(
                 "--target",
                 f"{self._target!r}, none of whose OSDs of the class {self.device_class} is in: they hold no data",
                 "one with OSDs that are in (`ceph osd in ID`, or --target osd/class:CLASS for those of another class)",
             )
-        return found
+        return of_class
 
     def model(self) -> OsdModel:
         """The OSD that stands for all, by the options of some."""
         own, kind = self._options[0], self.kind
         hardware = hardware_of(own, self.device_class, f"osd.{self._asked[0]}", kind)
-        found = [hardware_of(each, self.device_class, kind=kind).capacity_iops for each in self._options]
-        capacity = statistics.median(found)
-        if max(found) > 2 * min(found):
-            ends = f"{min(found):.0f} and {max(found):.0f} IOPS"
+        capacities = [hardware_of(each, self.device_class, kind=kind).capacity_iops for each in self._options]
+        capacity = statistics.median(capacities)
+        if max(capacities) > 2 * min(capacities):
+            ends = f"{min(capacities):.0f} and {max(capacities):.0f} IOPS"
             self._notes.append(f"capacities lie between {ends}: the median is taken")
         usual = KNOBS[f"osd_mclock_max_capacity_iops_{kind}"].default(self._cluster.release)
         unmeasured = usual is not None and capacity == float(usual)
@@ -102,10 +102,10 @@ class OsdsSeen:
 
     def settings(self) -> Settings:
         """What is in force on the first that was asked."""
-        found = [_in_force(each, self._cluster, self.device_class, self.kind) for each in self._options]
-        if any(each != found[0] for each in found):
+        by_osd = [_in_force(each, self._cluster, self.device_class, self.kind) for each in self._options]
+        if any(each != by_osd[0] for each in by_osd):
             self._notes.append(f"settings differ between OSDs: those of osd.{self._asked[0]} are taken for all")
-        return found[0]
+        return by_osd[0]
 
     def _tell_part(self, covered: Sequence[Place]) -> None:
         """What of the target is not told of, and what is told of beside it."""
@@ -147,11 +147,11 @@ def _in_force(options: Mapping[str, str], cluster: Cluster, device_class: str, k
     release = cluster.release
     profile = profile_in_force("here", options, release, cluster.version, device_class, kind).profile
     stated = settings_in_force(options)
-    found: Settings = {PROFILE: stated.get(PROFILE, "custom")}
-    if found[PROFILE] == "custom":
-        found.update({name: value for name, value in stated.items() if name in MCLOCK_NINE})
-    elif found[PROFILE] == release.default_profile:
-        del found[PROFILE]
+    settings: Settings = {PROFILE: stated.get(PROFILE, "custom")}
+    if settings[PROFILE] == "custom":
+        settings.update({name: value for name, value in stated.items() if name in MCLOCK_NINE})
+    elif settings[PROFILE] == release.default_profile:
+        del settings[PROFILE]
     others = {name: KNOBS[name] for name in profile.settings if name not in MCLOCK_NINE}
     live = [name for name, knob in others.items() if knob.work != "device" and knob.change == "live"]
-    return {**found, **{name: profile.settings[name] for name in live}}
+    return {**settings, **{name: profile.settings[name] for name in live}}

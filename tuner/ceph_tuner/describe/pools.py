@@ -123,14 +123,14 @@ def _rules(commander: Commander, notes: List[str]) -> Dict[int, Rule]:
     except CommandFailed as failure:
         notes.append(f"the CRUSH rules are not seen, so pools are taken to lie on all device classes ({failure})")
         return {}
-    found = {}
+    rules = {}
     for row in rows:
         chosen = [step for step in row.get("steps", []) if str(step.get("op", "")).startswith("choose")]
         # of several, the last is the nearest to the OSDs
         domain = str(chosen[-1].get("type", "")) if chosen else ""
         device_class = next((name for _, name in takes_of(row)[-1:]), "")
-        found[int(row["rule_id"])] = Rule(device_class, domain)
-    return found
+        rules[int(row["rule_id"])] = Rule(device_class, domain)
+    return rules
 
 
 def _data_chunks(commander: Commander, profile: str) -> Optional[int]:
@@ -148,10 +148,10 @@ def _with_rates(commander: Commander, pools: Dict[int, PoolSeen], notes: List[st
     except CommandFailed as failure:
         notes.append(f"what clients do in each pool is not seen ({failure})")
         return pools
-    found = {}
+    with_rates = {}
     for number, pool in pools.items():
         rates, left = rows.get(number, {}).get("client_io_rate", {}), rows.get(number, {}).get("recovery", {})
-        found[number] = replace(
+        with_rates[number] = replace(
             pool,
             # smoothed, and so below 0 at times
             reads_s=max(0.0, float(rates.get("read_op_per_sec", 0))),
@@ -160,7 +160,7 @@ def _with_rates(commander: Commander, pools: Dict[int, PoolSeen], notes: List[st
             degraded=float(left.get("degraded_objects", 0)),
             misplaced=float(left.get("misplaced_objects", 0)),
         )
-    return found
+    return with_rates
 
 
 def _with_pgs(commander: Commander, pools: Dict[int, PoolSeen]) -> Dict[int, PoolSeen]:
@@ -169,14 +169,14 @@ def _with_pgs(commander: Commander, pools: Dict[int, PoolSeen]) -> Dict[int, Poo
     by_pool: Dict[int, List[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         by_pool[int(str(row["pgid"]).split(".")[0])].append(row)
-    found = {}
+    with_pgs = {}
     for number, pool in pools.items():
 
         def total(name: str, own: Sequence[Mapping[str, Any]] = by_pool[number]) -> float:
             return float(sum(row["stat_sum"].get(name, 0) for row in own))
 
         trimming = [row for row in by_pool[number] if row.get("snaptrimq_len") or "snaptrim" in str(row["state"])]
-        found[number] = replace(
+        with_pgs[number] = replace(
             pool,
             objects=total("num_objects"),
             stored_bytes=total("num_bytes"),
@@ -187,11 +187,11 @@ def _with_pgs(commander: Commander, pools: Dict[int, PoolSeen]) -> Dict[int, Poo
             clones_to_trim=total("num_object_clones", trimming),
             operations=total("num_read") + total("num_write"),
         )
-    return found
+    return with_pgs
 
 
 def _lacking(rows: Sequence[Mapping[str, Any]]) -> Dict[int, float]:
-    found: Dict[int, float] = defaultdict(float)
+    by_osd: Dict[int, float] = defaultdict(float)
     for row in rows:
         degraded = float(row["stat_sum"].get("num_objects_degraded", 0))
         if degraded and "avail_no_missing" in row:
@@ -199,8 +199,8 @@ def _lacking(rows: Sequence[Mapping[str, Any]]) -> Dict[int, float]:
             whole = {int(str(shard).partition("(")[0]) for shard in row["avail_no_missing"]}
             for osd in row["acting"]:
                 if osd not in whole:
-                    found[int(osd)] += degraded
-    return dict(found)
+                    by_osd[int(osd)] += degraded
+    return dict(by_osd)
 
 
 def _with_sums(commander: Commander, pools: Dict[int, PoolSeen]) -> Dict[int, PoolSeen]:

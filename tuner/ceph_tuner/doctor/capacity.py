@@ -36,15 +36,15 @@ def capacity(facts: Facts) -> List[Finding]:
             if number in facts.benches:
                 tried = replace(stored[number], bench=facts.benches[number])
                 (stored if _credible(tried) else refused)[number] = tried
-    found = doubts(stored.values())
+    all_doubts = doubts(stored.values())
     vain = [doubt for doubt in doubts(refused.values()) if doubt.rule == "bench" and not _settled(stored[doubt.osd])]
     # what its own bench said tells more than that nobody believed it
-    benched = {doubt.osd for doubt in (*found, *vain) if doubt.rule == "bench"}
-    found = [doubt for doubt in found if doubt.rule != "unmeasured" or doubt.osd not in benched]
+    benched = {doubt.osd for doubt in (*all_doubts, *vain) if doubt.rule == "bench"}
+    all_doubts = [doubt for doubt in all_doubts if doubt.rule != "unmeasured" or doubt.osd not in benched]
     rules = [
-        _finding(rule, [doubt for doubt in found if doubt.rule == rule], stored)
+        _finding(rule, [doubt for doubt in all_doubts if doubt.rule == rule], stored)
         for rule in _TITLES
-        if any(doubt.rule == rule for doubt in found)
+        if any(doubt.rule == rule for doubt in all_doubts)
     ]
     return rules + ([_refused(vain, stored)] if vain else [])
 
@@ -93,9 +93,9 @@ def _source(facts: Facts, osd: OsdFacts) -> str:
     return decider(facts, osd, f"osd_mclock_max_capacity_iops_{osd.kind}")
 
 
-def _finding(rule: str, found: List[Doubt], stored: Dict[int, Stored]) -> Finding:
-    osds = [doubt.osd for doubt in found]
-    factors = [factor for factor in (_factor(stored[doubt.osd], doubt.better) for doubt in found) if factor]
+def _finding(rule: str, own: List[Doubt], stored: Dict[int, Stored]) -> Finding:
+    osds = [doubt.osd for doubt in own]
+    factors = [factor for factor in (_factor(stored[doubt.osd], doubt.better) for doubt in own) if factor]
     share = max((1 - 1 / factor for factor in factors), default=None)
     void = rule == "bench" and bool(factors) and max(factors) >= VOID_FACTOR
     if factors:
@@ -103,19 +103,19 @@ def _finding(rule: str, found: List[Doubt], stored: Dict[int, Stored]) -> Findin
         cost = (
             f"settings mean up to {most:.3g} times what they say: no limit above {1 / most:.2g} holds anything back, "
             "and reservations promise what is not there"
-            if any(stored[doubt.osd].iops > (doubt.better or 0) for doubt in found)
+            if any(stored[doubt.osd].iops > (doubt.better or 0) for doubt in own)
             else f"limits hold the OSD to as little as {1 / most:.0%} of what it can do"
         )
     else:
         cost = "reservations and limits are off by as much as the capacity is, in either direction"
     first = osds[0]
     option = f"osd_mclock_max_capacity_iops_{stored[first].kind}"
-    better = next((doubt.better for doubt in found if doubt.osd == first), None)
+    better = next((doubt.better for doubt in own if doubt.osd == first), None)
     return Finding(
         f"capacity-{rule}",
         POINTLESS if void else MISLEADING,
         _TITLES[rule],
-        some(doubt.words for doubt in found),
+        some(doubt.words for doubt in own),
         f"{named(osds)}: {cost}" if factors else cost,
         "Measure it on an idle OSD (the plugin: `ceph tuner capacity measure OSD`), and store what it gives.",
         share=share,
@@ -127,15 +127,15 @@ def _finding(rule: str, found: List[Doubt], stored: Dict[int, Stored]) -> Findin
     )
 
 
-def _refused(found: List[Doubt], stored: Dict[int, Stored]) -> Finding:
+def _refused(own: List[Doubt], stored: Dict[int, Stored]) -> Finding:
     """Benches that say nothing of the device, such as one that a hard disk's write cache answered."""
-    options = {stored[doubt.osd].kind: doubt.osd for doubt in reversed(found)}
+    options = {stored[doubt.osd].kind: doubt.osd for doubt in reversed(own)}
     return Finding(
         "capacity-bench-refused",
         MISLEADING,
         "The OSD's own bench gave what Ceph does not believe, and the capacity is no measured one",
-        some(doubt.words for doubt in found),
-        f"{named(doubt.osd for doubt in found)}: reservations and limits are off by as much as the capacity is, "
+        some(doubt.words for doubt in own),
+        f"{named(doubt.osd for doubt in own)}: reservations and limits are off by as much as the capacity is, "
         "in either direction",
         "Measure 4 KiB random writes with fio, on a device of the same model that holds no data, and store what it "
         "gives: what the bench gave would make limits void.",

@@ -192,9 +192,9 @@ class _Gathering:
 
     def _benches(self) -> Dict[int, float]:
         lines = self._mon("log last", num=LOG_LINES, level="warn", channel="cluster")
-        found = (_BENCH.search(str(line.get("message", ""))) for line in lines)
+        matches = (_BENCH.search(str(line.get("message", ""))) for line in lines)
         # the later line wins
-        return {int(match[2]): float(match[1]) for match in found if match}
+        return {int(match[2]): float(match[1]) for match in matches if match}
 
     def _on_trial(self) -> FrozenSet[Tuple[str, str]]:
         entries, set_aside = Journal(CommandStore(self._commander)).read()

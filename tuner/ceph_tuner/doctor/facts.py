@@ -166,7 +166,7 @@ def decider(facts: Facts, osd: OsdFacts, name: str) -> str:
 
 def grouped(pairs: List[Tuple[str, int]]) -> Dict[str, List[int]]:
     """OSDs by what is said of them, in the order in which it was said."""
-    found: Dict[str, List[int]] = {}
+    groups: Dict[str, List[int]] = {}
     for words, osd in pairs:
-        found.setdefault(words, []).append(osd)
-    return found
+        groups.setdefault(words, []).append(osd)
+    return groups

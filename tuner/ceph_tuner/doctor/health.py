@@ -39,12 +39,12 @@ def laggy(facts: Facts) -> List[Finding]:
 
 def metadata(facts: Facts) -> List[Finding]:
     """Metadata servers whose journal or metadata I/O falls behind."""
-    found = []
+    findings = []
     if "MDS_TRIM" in facts.health:
         summary, *details = facts.health["MDS_TRIM"]
         segments = [(int(match[1]), int(match[2])) for line in details for match in _SEGMENTS.finditer(line)]
         share = max((1 - most / now for now, most in segments if now), default=None)
-        found.append(
+        findings.append(
             Finding(
                 "mds-trimming",
                 MISLEADING,
@@ -57,7 +57,7 @@ def metadata(facts: Facts) -> List[Finding]:
             )
         )
     if "MDS_SLOW_METADATA_IO" in facts.health:
-        found.append(
+        findings.append(
             Finding(
                 "mds-slow-io",
                 MISLEADING,
@@ -68,7 +68,7 @@ def metadata(facts: Facts) -> List[Finding]:
                 commands=("ceph fs status",),
             )
         )
-    return found
+    return findings
 
 
 def _behind(details: List[str]) -> str:

@@ -76,10 +76,10 @@ def governor(host: HostFacts) -> List[Finding]:
 
 def allocator(host: HostFacts) -> List[Finding]:
     """OSDs without tcmalloc, or with too small a cache of it."""
-    found = []
+    findings = []
     other = {pid: name for pid, name in host.allocators.items() if name != "tcmalloc"}
     if other:
-        found.append(
+        findings.append(
             Finding(
                 "allocator",
                 COSTLY,
@@ -97,7 +97,7 @@ def allocator(host: HostFacts) -> List[Finding]:
     }
     if small:
         words = [f"process {pid}: {'not set' if cache is None else cache}" for pid, cache in small.items()]
-        found.append(
+        findings.append(
             Finding(
                 "thread-cache",
                 COSTLY,
@@ -108,4 +108,4 @@ def allocator(host: HostFacts) -> List[Finding]:
                 f"one by one: {RESTARTING}.",
             )
         )
-    return found
+    return findings

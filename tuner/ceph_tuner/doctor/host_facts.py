@@ -43,14 +43,14 @@ def read_host(root: Path = Path("/")) -> HostFacts:
 
 
 def _idle_states(cpus: List[Path]) -> Dict[str, float]:
-    found: Dict[str, float] = {}
+    latencies: Dict[str, float] = {}
     for cpu in cpus:
         for state in sorted((cpu / "cpuidle").glob("state[0-9]*")):
             latency = _text(state / "latency")
             if _text(state / "disable") != "1" and latency.isdigit():
                 name = _text(state / "name")
-                found[name] = max(float(latency), found.get(name, 0.0))
-    return found
+                latencies[name] = max(float(latency), latencies.get(name, 0.0))
+    return latencies
 
 
 def _governor(policy: Path) -> str:

@@ -43,38 +43,41 @@ def placement(facts: Facts) -> List[Finding]:
     evidence, commands, moved, planned, cramped = [], [], 0.0, [], []
     pg_nums = {pool.number: pool.pg_num for pool in facts.pools}
     for pool in facts.pools:
-        found = spread_of([pg for pg in facts.pgs if pg.pool == pool.number], facts.weights)
-        if found is None or max(carried[pool.number]) < MATTERS or pool.raw_bytes < LEAST_BYTES:
+        distribution = spread_of([pg for pg in facts.pgs if pg.pool == pool.number], facts.weights)
+        if distribution is None or max(carried[pool.number]) < MATTERS or pool.raw_bytes < LEAST_BYTES:
             continue
         share = max(carried[pool.number])
-        few = ideal_pgs(pool, facts.target_pgs, found.osds, share) >= FEWER * pool.pg_num
+        few = ideal_pgs(pool, facts.target_pgs, distribution.osds, share) >= FEWER * pool.pg_num
         # where the other pools carry the load, a pool's own unevenness costs next to nothing
-        uneven = min(found.excess, worst) >= UNEVEN
+        uneven = min(distribution.excess, worst) >= UNEVEN
         if not uneven and not few:
             continue
         nbytes, operations = carried[pool.number]
         words = f"{pool.name} ({nbytes:.0%} of the data and {operations:.0%} of the operations on its OSDs): "
-        words += f"{pool.pg_num} PGs x {pool.size} on {found.osds} OSDs, {found.mean:.3g} each"
+        words += f"{pool.pg_num} PGs x {pool.size} on {distribution.osds} OSDs, {distribution.mean:.3g} each"
         if uneven:
-            words += f"; osd.{found.busiest} has {found.excess:.0%} more than its part"
+            words += f"; osd.{distribution.busiest} has {distribution.excess:.0%} more than its part"
         if few:
-            ideal, most = planned_pgs(pool, facts.target_pgs, found.osds, share), permitted_pgs(facts, pool, pg_nums)
-            wanted = min(ideal, most)
-            if wanted < ideal:
+            ideal, most = (
+                planned_pgs(pool, facts.target_pgs, distribution.osds, share),
+                permitted_pgs(facts, pool, pg_nums),
+            )
+            pg_num = min(ideal, most)
+            if pg_num < ideal:
                 words += f". {ideal} would be more than the monitors take (mon_max_pg_per_osd is {facts.most_pgs:g})"
-        if few and wanted <= pool.pg_num:
+        if few and pg_num <= pool.pg_num:
             cramped.append(pool.name)
         elif few:
-            after = found.excess * math.sqrt(pool.pg_num / wanted)
-            moves = moved_bytes(pool, wanted, found.osds)
-            words += f". Planned: {wanted}, which moves {size(moves)} of {size(pool.raw_bytes)}"
+            after = distribution.excess * math.sqrt(pool.pg_num / pg_num)
+            moves = moved_bytes(pool, pg_num, distribution.osds)
+            words += f". Planned: {pg_num}, which moves {size(moves)} of {size(pool.raw_bytes)}"
             words += f" and leaves about {after:.0%}" if uneven else ""
             # without it the autoscaler would take a larger pg_num back
-            commands += [f"ceph osd pool set {pool.name} pg_num_min {wanted}"] if pool.autoscaled else []
-            commands.append(f"ceph osd pool set {pool.name} pg_num {wanted}")
+            commands += [f"ceph osd pool set {pool.name} pg_num_min {pg_num}"] if pool.autoscaled else []
+            commands.append(f"ceph osd pool set {pool.name} pg_num {pg_num}")
             moved += moves
             planned.append(pool.name)
-            pg_nums[pool.number] = wanted
+            pg_nums[pool.number] = pg_num
         evidence.append(words)
     if worst >= UNEVEN and len(facts.pools) > 1:
         evidence.insert(0, f"all pools together: osd.{fullest} has {worst:.0%} more load than its part")
@@ -128,9 +131,9 @@ def busiest_of_all(facts: Facts) -> Tuple[int, float]:
     By the bytes and by the operations of the pools, whichever is worse: the sum over the pools of an OSD of each one's
     part of them, times its PGs there over those due. A pool too small for a word counts as even.
     """
-    found = [_busiest(facts, {pool.number: pool.raw_bytes for pool in facts.pools})]
-    found.append(_busiest(facts, {pool.number: pool.operations for pool in facts.pools}))
-    return max(found, key=lambda pair: pair[1])
+    candidates = [_busiest(facts, {pool.number: pool.raw_bytes for pool in facts.pools})]
+    candidates.append(_busiest(facts, {pool.number: pool.operations for pool in facts.pools}))
+    return max(candidates, key=lambda pair: pair[1])
 
 
 def _busiest(facts: Facts, amounts: Mapping[int, float]) -> Tuple[int, float]:
@@ -154,14 +157,14 @@ def _busiest(facts: Facts, amounts: Mapping[int, float]) -> Tuple[int, float]:
 
 def _together(facts: Facts) -> List[Tuple[str, float]]:
     """Device classes whose PGs are uneven, in words and by how much."""
-    found = []
+    excesses = []
     for name in sorted({place.device_class for place in facts.places}):
         osds = [place.osd for place in facts.places if place.device_class == name and place.osd in facts.weights]
         spread = _spread({osd: facts.pg_copies.get(osd, 0) for osd in osds}, facts.weights)
         if spread is not None and spread.excess >= UNEVEN:
             words = f"class {name or 'none'}, all pools together: {spread.mean:.3g} PGs on each of {spread.osds} OSDs; "
-            found.append((f"{words}osd.{spread.busiest} has {spread.excess:.0%} more than its part", spread.excess))
-    return found
+            excesses.append((f"{words}osd.{spread.busiest} has {spread.excess:.0%} more than its part", spread.excess))
+    return excesses
 
 
 def shares(facts: Facts) -> Dict[int, Tuple[float, float]]:
@@ -233,13 +236,13 @@ def permitted_pgs(facts: Facts, pool: PoolFacts, pg_nums: Mapping[int, int]) -> 
     return 1 << int(room).bit_length() - 1 if room >= 1 else 0
 
 
-def moved_bytes(pool: PoolFacts, wanted: int, osds: int) -> float:
+def moved_bytes(pool: PoolFacts, pg_num: int, osds: int) -> float:
     """Bytes that a larger pg_num moves: of the new PGs' copies, those that CRUSH places elsewhere.
 
     Each doubling places one half of the data anew (`ceph_stable_mod`: a PG whose own place does not count yet lies with
     its parent, so from 8 to 32 PGs some data moves twice); a copy that is placed anew finds one there already with
     the probability size / OSDs. Of erasure-coded data it must be the same shard: 1 / OSDs.
     """
-    doublings = math.log2(max(1.0, wanted / pool.pg_num))
+    doublings = math.log2(max(1.0, pg_num / pool.pg_num))
     there = (1 if pool.erasure else pool.size) / osds
     return pool.raw_bytes * doublings / 2 * max(0.0, 1 - there)

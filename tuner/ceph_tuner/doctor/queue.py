@@ -33,10 +33,10 @@ def other_queue(facts: Facts) -> List[Finding]:
         for osd in looked
         if osd.queue != "mclock_scheduler" or (counted and not osd.mclock_queues)
     ]
-    found = []
+    findings = []
     if running:
         osds = [osd for _, osd in running]
-        found.append(
+        findings.append(
             Finding(
                 "other-queue",
                 POINTLESS,
@@ -55,7 +55,7 @@ def other_queue(facts: Facts) -> List[Finding]:
     ]
     if waiting:
         osds = [osd for _, osd in waiting]
-        found.append(
+        findings.append(
             Finding(
                 "other-queue-at-restart",
                 MISLEADING,
@@ -67,7 +67,7 @@ def other_queue(facts: Facts) -> List[Finding]:
                 commands=_removals(facts),
             )
         )
-    return found
+    return findings
 
 
 def throttle(facts: Facts) -> List[Finding]:

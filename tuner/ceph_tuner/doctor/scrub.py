@@ -23,7 +23,7 @@ _WORK_FLAGS = ("norecover", "nobackfill", "norebalance", "nosnaptrim")
 
 def flagged(facts: Facts) -> List[Finding]:
     """Flags, of all or of a pool, that keep background work from starting."""
-    found = []
+    findings = []
     everywhere = [flag for flag in _SCRUB_FLAGS if flag in facts.flags]
     pools = [
         (pool.name, flag)
@@ -36,7 +36,7 @@ def flagged(facts: Facts) -> List[Finding]:
         evidence += [f"flag of pool {name}: {flag}" for name, flag in pools]
         stored = sum(pool.raw_bytes for pool in facts.pools)
         unseen = sum(pool.raw_bytes for pool in facts.pools if (pool.name, "nodeep-scrub") in pools)
-        found.append(
+        findings.append(
             Finding(
                 "scrub-flags",
                 MISLEADING,
@@ -53,7 +53,7 @@ def flagged(facts: Facts) -> List[Finding]:
         )
     stopped = [flag for flag in _WORK_FLAGS if flag in facts.flags]
     if stopped:
-        found.append(
+        findings.append(
             Finding(
                 "work-flags",
                 MISLEADING,
@@ -64,19 +64,19 @@ def flagged(facts: Facts) -> List[Finding]:
                 commands=tuple(f"ceph osd unset {flag}" for flag in stopped),
             )
         )
-    return found
+    return findings
 
 
 def interval(facts: Facts) -> List[Finding]:
     """OSDs that cannot read what they store within the deep-scrub interval."""
-    seen, allowed = [], []
+    by_pace, allowed = [], []
     for osd in facts.looked_at:
         own = [pg for pg in facts.pgs if osd.place.osd in pg.acting]
         stored = _by_pool((pg.pool, pg.nbytes) for pg in own)
         took, available = _seconds_seen(own, osd), available_s(facts, osd, stored)
         if took is not None and took > available:
             words = f"osd.{osd.place.osd}: its PGs took {span(took)} by their last deep scrubs"
-            seen.append((f"{words}, {span(available)} are there", osd.place.osd, 1 - available / took))
+            by_pace.append((f"{words}, {span(available)} are there", osd.place.osd, 1 - available / took))
         rate, counted = rate_allowed(osd), counted_bytes(facts, osd)
         total, available = sum(counted.values()), available_s(facts, osd, counted)
         if rate and total / rate > available:
@@ -88,7 +88,7 @@ def interval(facts: Facts) -> List[Finding]:
     settings = _interval_settings(facts)
     return [
         *_finding("deep-scrub-allowed", "The rate that best effort may have", allowed, late, settings),
-        *_finding("deep-scrub-seen", "Deep scrub at the pace of the last ones", seen, late, settings),
+        *_finding("deep-scrub-seen", "Deep scrub at the pace of the last ones", by_pace, late, settings),
     ]
 
 
@@ -152,10 +152,10 @@ def _usual_s(osd: OsdFacts) -> float:
 
 
 def _by_pool(parts: Iterable[Tuple[int, float]]) -> Dict[int, float]:
-    found: Dict[int, float] = {}
+    sums: Dict[int, float] = {}
     for pool, part in parts:
-        found[pool] = found.get(pool, 0.0) + part
-    return found
+        sums[pool] = sums.get(pool, 0.0) + part
+    return sums
 
 
 def _stored(own: Sequence[PgFacts], osd: OsdFacts) -> str:
@@ -177,11 +177,11 @@ def _seconds_seen(own: Sequence[PgFacts], osd: OsdFacts) -> Optional[float]:
     As many go on at once as did then, or as may now, whichever is more: scrubs that were requested all together ran
     slowly side by side, and those that ran alone need not.
     """
-    known = [pg for pg in own if pg.deep_scrub_s is not None]
-    nbytes = sum(pg.nbytes for pg in known)
+    timed = [pg for pg in own if pg.deep_scrub_s is not None]
+    nbytes = sum(pg.nbytes for pg in timed)
     if not nbytes:
         return None
-    runs = [(pg.deep_scrubbed_at - (pg.deep_scrub_s or 0.0), pg.deep_scrubbed_at) for pg in known]
+    runs = [(pg.deep_scrubbed_at - (pg.deep_scrub_s or 0.0), pg.deep_scrubbed_at) for pg in timed]
     seconds = sum(end - start for start, end in runs)
     at_once = max(osd.number("osd_max_scrubs", 1.0), seconds / covered_s(runs))
     return seconds / at_once * sum(pg.nbytes for pg in own) / nbytes
@@ -197,12 +197,12 @@ def covered_s(runs: Iterable[Tuple[float, float]]) -> float:
 
 
 def _finding(
-    check: str, title: str, found: List[Tuple[str, int, float]], late: Tuple[str, ...], commands: Tuple[str, ...]
+    check: str, title: str, late_osds: List[Tuple[str, int, float]], late: Tuple[str, ...], commands: Tuple[str, ...]
 ) -> List[Finding]:
-    if not found:
+    if not late_osds:
         return []
-    osds: Dict[int, None] = {osd: None for _, osd, _ in found}
-    share = max(part for _, _, part in found)
+    osds: Dict[int, None] = {osd: None for _, osd, _ in late_osds}
+    share = max(part for _, _, part in late_osds)
     if check == "deep-scrub-allowed":
         cure = "Raise the limit of best effort, widen the hours, or scrub less often."
     else:
@@ -213,7 +213,7 @@ def _finding(
             check,
             MISLEADING,
             f"{title} cannot keep the deep-scrub interval",
-            (*some(words for words, _, _ in found), *late),
+            (*some(words for words, _, _ in late_osds), *late),
             f"{share:.0%} of the data of {named(osds)} is always late: an objective on the interval cannot be met",
             cure,
             share=share,

@@ -123,7 +123,7 @@ def leftovers(facts: Facts) -> List[Finding]:
 
 def asleep(facts: Facts) -> List[Finding]:
     """Some of the nine values set where a built-in profile is in force, or not all nine under custom."""
-    found = []
+    findings = []
     idle, missing = [], []
     # most entries of a large cluster are capacities, each at its OSD
     entries = [entry for entry in facts.entries if entry.name in _SCHEDULING]
@@ -138,7 +138,7 @@ def asleep(facts: Facts) -> List[Finding]:
             missing.append((_absent([name for name in MCLOCK_NINE if name not in present]), osd.place.osd))
     if idle:
         vain, needed = _of_no_use(facts, entries, settled, {osd for _, osd in idle})
-        found.append(
+        findings.append(
             Finding(
                 "nine-under-built-in",
                 MISLEADING,
@@ -153,7 +153,7 @@ def asleep(facts: Facts) -> List[Finding]:
             )
         )
     if missing:
-        found.append(
+        findings.append(
             Finding(
                 "nine-incomplete",
                 MISLEADING,
@@ -164,7 +164,7 @@ def asleep(facts: Facts) -> List[Finding]:
                 share=len(missing) / len(facts.osds),
             )
         )
-    return found
+    return findings
 
 
 def _of_no_use(
@@ -174,11 +174,11 @@ def _of_no_use(
 
     An OSD that is down goes by them again when it starts; one on a trial by the `settled` ones when that is over.
     """
-    asked = {osd.place.osd: osd for osd in facts.osds}
+    osds = {osd.place.osd: osd for osd in facts.osds}
     custom = [
         place
         for place in facts.places
-        if _profile(facts.release, entries, asked.get(place.osd, OsdFacts(place))) == "custom"
+        if _profile(facts.release, entries, osds.get(place.osd, OsdFacts(place))) == "custom"
     ]
     vain, needed = [], []
     for entry in settled:
@@ -187,7 +187,7 @@ def _of_no_use(
         going_by = [
             place.osd
             for place in custom
-            if any(winner(known, entry.name, place) is entry for known in (entries, settled))
+            if any(winner(listed, entry.name, place) is entry for listed in (entries, settled))
         ]
         if going_by:
             needed.append((entry.who, f"also set for {named(going_by)}, under custom"))
@@ -252,13 +252,13 @@ def _under_another_queue(facts: Facts) -> List[Place]:
     """OSDs that run another queue, by their own word, or by the entries where they were not asked."""
     queues = {osd.place.osd: osd.queue for osd in facts.looked_at}
     entries = [entry for entry in facts.entries if entry.name == _QUEUE]
-    found = []
+    places = []
     for place in facts.places:
         decides = winner(entries, _QUEUE, place)
         set_there = facts.release.default_queue if decides is None else decides.value
         if queues.get(place.osd, set_there) != "mclock_scheduler":
-            found.append(place)
-    return found
+            places.append(place)
+    return places
 
 
 def _instead(facts: Facts, knob: Knob) -> Iterable[str]:

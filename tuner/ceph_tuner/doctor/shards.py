@@ -32,15 +32,15 @@ Dump = Dict[Tuple[int, str, str], Tags]
 
 def read_tags(answer: Mapping[str, Any]) -> Dump:
     """Read `ceph tell osd.N dump_op_pq_state`."""
-    found: Dump = {}
+    dump: Dump = {}
     for name, shard in answer.items():
         text = str(shard.get("mClockClients", {}).get("clients", "")) if isinstance(shard, Mapping) else ""
         number = name.rpartition(":")[2]
         for record in _RECORD.finditer(text):
             service_class = _CLASSES.get(int(record[1]))
             if service_class is not None and number.isdigit():
-                found[int(number), service_class, record[2]] = Tags(*map(float, record.group(3, 4, 5)))
-    return found
+                dump[int(number), service_class, record[2]] = Tags(*map(float, record.group(3, 4, 5)))
+    return dump
 
 
 def served(before: Dump, after: Dump) -> Tuple[ServedClass, ...]:
@@ -73,7 +73,7 @@ def stale(facts: Facts) -> List[Finding]:
 
 
 def _differing(osd: OsdFacts) -> List[str]:
-    found = []
+    texts = []
     for item in osd.served:
         prefix = f"osd_mclock_scheduler_{item.service_class}"
         for part, there in (("res", item.by_reservation), ("lim", item.by_limit)):
@@ -81,5 +81,5 @@ def _differing(osd: OsdFacts) -> List[str]:
             word = "reservation" if part == "res" else "limit"
             if (shown > 0) != there:
                 how = f"without the {word} of {shown:g}" if shown > 0 else f"with a {word}, where the OSD shows none"
-                found.append(f"shard {item.shard} serves {item.service_class.replace('_', ' ')} {how}")
-    return list(dict.fromkeys(found))
+                texts.append(f"shard {item.shard} serves {item.service_class.replace('_', ' ')} {how}")
+    return list(dict.fromkeys(texts))

@@ -16,7 +16,6 @@ background:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar, Union
 
@@ -28,6 +27,7 @@ from ceph_tuner.files import schema, yaml_document
 from ceph_tuner.files.cluster_bounds import QuantityBounds
 from ceph_tuner.files.cluster_schema import CLUSTER
 from ceph_tuner.files.quantities import quantity
+from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
 from ceph_tuner.twin.model import (
     ClientStream,
     ClusterModel,
@@ -42,45 +42,20 @@ from ceph_tuner.twin.model import (
 
 SCHEMA_VERSION = 1
 
-SIMULATED = 24
-"""OSDs that stand for all in a cluster of more than SIMULATE_ALL, unless the file says otherwise."""
-SIMULATE_ALL = 48
-
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class ClusterFile:
-    """What a file holds."""
-
-    name: str
-    model: ClusterModel
-    settings: Settings = field(default_factory=dict)
-    """What is in force now, where that is not the release's default."""
-    description: str = ""
-    calibration: Optional[Path] = None
-    """The fit whose parameters replace those of the drive and the OSD."""
-    stored: Mapping[str, float] = field(default_factory=dict)
-    """Bytes that clients stored in each pool, where the file says."""
-    notes: Tuple[str, ...] = ()
-    """What of it is a guess, where it was made from a live cluster."""
-    unlikely: Tuple[str, ...] = ()
-    """What of it is possible, and most often a mistake."""
-    seen: Mapping[str, float] = field(default_factory=dict)
-    """Means of a window under this very work and these settings, where one is known; no file has them."""
-
-
-def read(path: Union[str, Path]) -> ClusterFile:
+def read(path: Union[str, Path]) -> DescribedCluster:
     """Read and check a description. Raises InputError with the file, the line and the key."""
     return _from(yaml_document.load(path), Path(path))
 
 
-def from_text(text: str, name: str = "cluster.yaml") -> ClusterFile:
+def from_text(text: str, name: str = "cluster.yaml") -> DescribedCluster:
     """Read a description from the text of the named file."""
     return _from(yaml_document.parse(text, name), Path(name))
 
 
-def _from(document: yaml_document.YamlDocument, path: Path) -> ClusterFile:
+def _from(document: yaml_document.YamlDocument, path: Path) -> DescribedCluster:
     schema.check(document, CLUSTER, SCHEMA_VERSION)
     data, place = document.data, document.place
     release = release_of(data["release"], place("release"))
@@ -88,7 +63,7 @@ def _from(document: yaml_document.YamlDocument, path: Path) -> ClusterFile:
     reader = _Reader(document, release, version)
     model = reader.model()
     calibration = path.parent / data["calibration"] if "calibration" in data else None
-    return ClusterFile(
+    return DescribedCluster(
         data.get("name", path.stem),
         model,
         _settings(data.get("settings", {}), release, place),

@@ -12,10 +12,11 @@ from typing import Any, Dict, List, Mapping, Union
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import format_version
-from ceph_tuner.files.cluster_file import SCHEMA_VERSION, SIMULATE_ALL, SIMULATED, ClusterFile
+from ceph_tuner.files.cluster_file import SCHEMA_VERSION
 from ceph_tuner.files.profile_file import plain_to_text
 from ceph_tuner.files.quantities import UNITS, quantity
 from ceph_tuner.files.writing import write_text
+from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
 from ceph_tuner.twin.model import ClientStream, ClusterModel, Device, OsdModel, Pool
 
 _WRITTEN = {
@@ -35,7 +36,7 @@ _USUAL: Dict[str, Any] = {
 """What is meant where the key is missing, and left out here."""
 
 
-def to_text(described: ClusterFile) -> str:
+def to_text(described: DescribedCluster) -> str:
     """Write a description, its notes as comments on top; `cluster_file.from_text` is the inverse."""
     # a note may quote what a cluster answered
     printable = ("".join(letter if letter.isprintable() else " " for letter in note) for note in described.notes)
@@ -43,12 +44,12 @@ def to_text(described: ClusterFile) -> str:
     return "".join(f"{line}\n" for line in lines) + plain_to_text(to_dict(described))
 
 
-def write(path: Union[str, Path], described: ClusterFile, force: bool = False) -> None:
+def write(path: Union[str, Path], described: DescribedCluster, force: bool = False) -> None:
     """Write it, whole or not at all. Raises InputError where the file exists and `force` is not given."""
     write_text(path, to_text(described), force)
 
 
-def to_dict(described: ClusterFile) -> Dict[str, Any]:
+def to_dict(described: DescribedCluster) -> Dict[str, Any]:
     """Give the file's content as plain data."""
     model = described.model
     work = _background(model)
@@ -93,7 +94,7 @@ def _osd(osd: OsdModel) -> Dict[str, Any]:
 
 
 def _drive(device: Device) -> Dict[str, Any]:
-    found: Dict[str, Any] = {
+    keys: Dict[str, Any] = {
         "iops": _amount(device.iops, "rate"),
         "bandwidth": _amount(device.bandwidth_bytes_s, "bandwidth"),
         "latency": _amount(device.latency_s, "time"),
@@ -104,11 +105,11 @@ def _drive(device: Device) -> Dict[str, Any]:
         "request": _amount(device.request_bytes, "size"),
     }
     if device.read_iops is not None:
-        found["read_iops"] = _amount(device.read_iops, "rate")
+        keys["read_iops"] = _amount(device.read_iops, "rate")
     if device.read_bandwidth_bytes_s is not None:
-        found["read_bandwidth"] = _amount(device.read_bandwidth_bytes_s, "bandwidth")
+        keys["read_bandwidth"] = _amount(device.read_bandwidth_bytes_s, "bandwidth")
     # of a drive, 0 is not what is meant where the latency is missing
-    return {**_unusual(found), "latency": found["latency"]}
+    return {**_unusual(keys), "latency": keys["latency"]}
 
 
 def _pool(pool: Pool, stored: Mapping[str, float]) -> Dict[str, Any]:
@@ -119,7 +120,7 @@ def _pool(pool: Pool, stored: Mapping[str, float]) -> Dict[str, Any]:
 
 def _client(stream: ClientStream) -> Dict[str, Any]:
     rate = {} if stream.rate is None else {"rate": _amount(stream.rate, "rate")}
-    found = {
+    keys = {
         "pool": stream.pool,
         **rate,
         "depth": stream.depth,
@@ -129,11 +130,11 @@ def _client(stream: ClientStream) -> Dict[str, Any]:
         "full_stripes": not stream.partial_stripe,
         "drains": stream.drains,
     }
-    return _unusual(found)
+    return _unusual(keys)
 
 
 def _background(model: ClusterModel) -> Dict[str, List[Dict[str, Any]]]:
-    found: Dict[str, List[Dict[str, Any]]] = {
+    kinds: Dict[str, List[Dict[str, Any]]] = {
         kind: [
             {
                 **_objects(work.pool, work.objects, work.object_bytes),
@@ -144,19 +145,19 @@ def _background(model: ClusterModel) -> Dict[str, List[Dict[str, Any]]]:
         ]
         for kind, degraded in (("recovery", True), ("backfill", False))
     }
-    found["scrub"] = [
+    kinds["scrub"] = [
         _unusual({**_objects(work.pool, work.objects, work.object_bytes), "deep": work.deep}) for work in model.scrub
     ]
-    found["snaptrim"] = [_objects(work.pool, work.clones, work.object_bytes, "clones") for work in model.snaptrim]
-    found["deletion"] = [{"pool": work.pool, "objects": work.objects} for work in model.deletion]
-    return {kind: listed for kind, listed in found.items() if listed}
+    kinds["snaptrim"] = [_objects(work.pool, work.clones, work.object_bytes, "clones") for work in model.snaptrim]
+    kinds["deletion"] = [{"pool": work.pool, "objects": work.objects} for work in model.deletion]
+    return {kind: listed for kind, listed in kinds.items() if listed}
 
 
 def _objects(pool: str, count: int, size: int, name: str = "objects") -> Dict[str, Any]:
     return {"pool": pool, name: count, "object_size": _amount(size, "size")}
 
 
-def _settings(described: ClusterFile) -> Dict[str, Any]:
+def _settings(described: DescribedCluster) -> Dict[str, Any]:
     return {name: described.settings[name] for name in KNOBS if name in described.settings}
 
 

@@ -36,17 +36,17 @@ def quantity(value: object, kind: str, place: str, zero: bool = False) -> float:
     """Read an amount of a kind of `UNITS`. Raises InputError: no amount, another unit, below 0, or 0 unless allowed."""
     units = UNITS[kind]
     expected = f"a {kind} {'of 0 or more' if zero else 'above 0'} such as {_EXAMPLES[kind]}"
-    found = math.nan
+    amount = math.nan
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        found = float(value)
+        amount = float(value)
     elif isinstance(value, str):
         parts = _AMOUNT.fullmatch(value.strip())
         if parts is not None and parts[2] in ("", *units):
             # 50 us are 5e-05 s, not 4.9999999999999996e-05
-            found = float(parts[1]) if units.get(parts[2], 1.0) == 1.0 else _decimal(float(parts[1]) * units[parts[2]])
-    if not (0 <= found < math.inf) or (found == 0 and not zero):
+            amount = float(parts[1]) if units.get(parts[2], 1.0) == 1.0 else _decimal(float(parts[1]) * units[parts[2]])
+    if not (0 <= amount < math.inf) or (amount == 0 and not zero):
         raise InputError(place, repr(value), expected)
-    return found
+    return amount
 
 
 def _decimal(value: float) -> float:

@@ -44,8 +44,8 @@ def check(document: YamlDocument, schema: Mapping[str, Any], version: Optional[i
         found_version = document.data.get("schema", version)
         if _is_whole(None, found_version) and found_version != version:
             raise InputError(document.place("schema"), repr(found_version), str(version))
-    found = islice(_Validator(schema).iter_errors(document.data), MOST_FAULTS)
-    faults = [_fault(document, error) for error in found]
+    errors = islice(_Validator(schema).iter_errors(document.data), MOST_FAULTS)
+    faults = [_fault(document, error) for error in errors]
     if faults:
         raise min(faults, key=lambda fault: fault[:2])[2]
 
@@ -53,16 +53,16 @@ def check(document: YamlDocument, schema: Mapping[str, Any], version: Optional[i
 def _fault(document: YamlDocument, error: Any) -> Tuple[bool, int, InputError]:
     """Say a fault, and what orders it: a misspelled key comes before the one that is therefore missing."""
     keys: List[object] = list(error.absolute_path)
-    found, expected = _words(error)
+    content, expected = _words(error)
     if not keys and not isinstance(document.data, (dict, list)):
         # a file of another kind: what is all there is of it may be a password
-        found = "nothing" if document.data is None else "one value"
+        content = "nothing" if document.data is None else "one value"
     if error.validator == "additionalProperties":
         extra = sorted(set(error.instance) - set(error.schema.get("properties", {})), key=str)[0]
         keys.append(extra)
-        found = f"unknown key {extra!r}"
+        content = f"unknown key {extra!r}"
         expected = f"one of {', '.join(error.schema['properties'])}"
-    return error.validator == "required", document.line(*keys), InputError(document.place(*keys), found, expected)
+    return error.validator == "required", document.line(*keys), InputError(document.place(*keys), content, expected)
 
 
 def _words(error: Any) -> Tuple[str, str]:

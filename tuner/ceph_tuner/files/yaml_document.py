@@ -45,10 +45,10 @@ class YamlDocument:
         """Line of the key, or of the nearest one above it that is in the file."""
         node, line = self.root, 1 if self.root is None else self.root.start_mark.line + 1
         for key in keys:
-            found = _below(node, key)
-            if found is None:
+            below = _below(node, key)
+            if below is None:
                 break
-            node, line = found
+            node, line = below
         return line
 
     def place(self, *keys: object) -> str:
@@ -105,8 +105,8 @@ def _wary(name: str) -> type:
                 # an older YAML would read `yes` and `1:30` as something else
                 raise InputError(f"{name}:{line}", "a directive (%)", "YAML without directives")
             if isinstance(event, ScalarEvent) and event.implicit[0] and _LONG_NUMBER.fullmatch(event.value):
-                found = f"a number of {len(event.value)} characters"
-                raise InputError(f"{name}:{line}", found, "numbers of at most 64 bits, texts of digits in quotes")
+                content = f"a number of {len(event.value)} characters"
+                raise InputError(f"{name}:{line}", content, "numbers of at most 64 bits, texts of digits in quotes")
             self.depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
             if self.depth > MAX_DEPTH:
                 raise InputError(f"{name}:{line}", f"more than {MAX_DEPTH} levels", "less nesting")
@@ -133,8 +133,10 @@ def _check_plain(document: YamlDocument, data: Any, keys: Tuple[object, ...]) ->
     elif isinstance(data, str):
         _check_text(document, data, keys)
     elif not (data is None or isinstance(data, (bool, int, float))):
-        found = f"a value of type {type(data).__name__}"
-        raise InputError(document.place(*keys), found, "text (in quotes), a number, true or false, a list or a mapping")
+        content = f"a value of type {type(data).__name__}"
+        raise InputError(
+            document.place(*keys), content, "text (in quotes), a number, true or false, a list or a mapping"
+        )
 
 
 def _check_text(document: YamlDocument, text: str, keys: Tuple[object, ...]) -> None:
@@ -142,8 +144,8 @@ def _check_text(document: YamlDocument, text: str, keys: Tuple[object, ...]) -> 
         text.encode()
     except UnicodeEncodeError:
         # nothing can print or store it
-        found = "half a character (a lone surrogate)"
-        raise InputError(document.place(*keys), found, "text in UTF-8") from None
+        content = "half a character (a lone surrogate)"
+        raise InputError(document.place(*keys), content, "text in UTF-8") from None
 
 
 def _below(node: Optional[Node], key: object) -> Optional[Any]:
@@ -172,5 +174,5 @@ def _problem(error: MarkedYAMLError) -> str:
 
 def _key_alone(error: DuplicateKeyError) -> str:
     """The key's name, without the two values that ruamel shows: they may be passwords."""
-    found = _TWICE.match(_problem(error))
-    return f" ({found[1]})" if found else ""
+    match = _TWICE.match(_problem(error))
+    return f" ({match[1]})" if match else ""

@@ -5,19 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from ceph_tuner import __version__
-from ceph_tuner.core.goals.slo import evaluate
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.knobs.releases import Release
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.recommend import Prediction, Question, SearchEffort
-from ceph_tuner.recommend.answer import answer, profile
-from ceph_tuner.recommend.document import classes_of, document
-from ceph_tuner.recommend.limits import missed_objectives
-from ceph_tuner.recommend.search import missed, search
-from ceph_tuner.search.explanation import explained
+from ceph_tuner.recommend.document import document
+from ceph_tuner.recommend.recommendation import recommend
 from ceph_tuner.spreading import Tell
 
 _LASTING = ("release", "version", "osds", "hosts", "osd")
@@ -74,22 +71,16 @@ class Advice:
 
 def advise(task: SearchTask, tell: Tell) -> Advice:
     """Search, in this process alone. Raises InputError for objectives that the twin has nothing to say about."""
-    question = task.question
-    found = search(question, task.effort, _Told(question, tell), 1, profiles_elsewhere=task.elsewhere)
-    why = missed_objectives(found, 1)
-    told = None
-    if task.explain and found.learnt is not None:
-        told = explained(found.learnt, question.slo, bool(missed(found, found.winner)), curves=True)
-    plain = document(found, answer(found), why, classes_of(found), told, task.name)
-    return Advice(plain, profile(found, task.name) if found.choice.better else None)
+    listener = _Told(task.question, tell)
+    answer = recommend(task.question, task.effort, listener, 1, task.elsewhere, explain=task.explain)
+    return Advice(document(answer, task.name), answer.profile(task.name))
 
 
 class _Told:
     """`recommend.SearchListener` that tells it to whoever has asked for the search."""
 
     def __init__(self, question: Question, tell: Tell) -> None:
-        self._slo, self._tell = question.slo, tell
-        self._baseline: Mapping[str, float] = {}
+        self._judge, self._tell = Judge(question.slo), tell
         self._best = ""
 
     def phase(self, text: str, done: int, total: int) -> None:
@@ -100,18 +91,18 @@ class _Told:
         """Remember how many objectives the best so far keeps."""
         means = prediction.candidate.means
         # the first is what is in force
-        self._baseline = self._baseline or means
-        hard = [verdict for verdict in evaluate(self._slo, means, self._baseline) if verdict.objective.hard]
-        met = sum(1 for verdict in hard if verdict.met)
-        self._best = f"{prediction.label}: {met} of {len(hard)} met" if hard else prediction.label
+        if not self._judge.reference:
+            self._judge = replace(self._judge, reference=means)
+        hard, missed = sum(each.hard for each in self._judge.objectives), len(self._judge.missed_hard(means))
+        self._best = f"{prediction.label}: {hard - missed} of {hard} met" if hard else prediction.label
 
 
 def _pgs(question: Question) -> List[List[int]]:
     """Placement groups of each kind of pool: which ones are told of as one depends on what they do at the time."""
-    found: Counter[Tuple[int, int]] = Counter()
+    counts: Counter[Tuple[int, int]] = Counter()
     for pool in question.model.pools:
-        found[pool.size, pool.k] += pool.pgs
-    return [[*kind, count] for kind, count in sorted(found.items())]
+        counts[pool.size, pool.k] += pool.pgs
+    return [[*kind, count] for kind, count in sorted(counts.items())]
 
 
 def _plain(value: Any) -> Any:
@@ -121,8 +112,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Profile):
         return value.to_dict()
     if is_dataclass(value):
-        found: Dict[str, Any] = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-        return found
+        mapping: Dict[str, Any] = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return mapping
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -52,11 +52,11 @@ def advise_all(
             looked_at = task.looked_at | {leader} if leader and tasks[leader].seen else task.looked_at
             task = replace(task, elsewhere=(before.profile, *task.elsewhere), looked_at=looked_at)
         begun[name] = task
-        found = kept.known(task)
-        if found is None:
+        advice = kept.known(task)
+        if advice is None:
             spread.start(name, advise, task)
             return []
-        return [Known(name, found), *(known for other in order.following(name) for known in begin(other, found))]
+        return [Known(name, advice), *(known for other in order.following(name) for known in begin(other, advice))]
 
     for name, leader in order.leader.items():
         if leader is None:

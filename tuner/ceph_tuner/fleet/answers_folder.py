@@ -62,12 +62,12 @@ class AnswersFolder:
             own = document.pop(_OWN)
             stale = task.seen and not 0 <= self._clock.now() - own["answered"] <= GOOD_FOR_S
             if own["question"] == task.digest and not stale:
-                found = Advice(document, None if own["profile"] is None else Profile.from_dict(own["profile"]))
-                if found.profile is not None and not self.profile(task.name).exists():
+                advice = Advice(document, None if own["profile"] is None else Profile.from_dict(own["profile"]))
+                if advice.profile is not None and not self.profile(task.name).exists():
                     # the answer is known, even where nothing can be written
                     with suppress(InputError):
-                        self._put_profile(task.name, found.profile)
-                return found
+                        self._put_profile(task.name, advice.profile)
+                return advice
         return None
 
     def keep(self, task: SearchTask, advice: Advice) -> None:
@@ -134,7 +134,7 @@ def _own(path: Path) -> bool:
 
 def _read(path: Path) -> Dict[str, Any]:
     try:
-        found = read_json(read_file(path, "an answer"), str(path), DOCUMENT)
+        document = read_json(read_file(path, "an answer"), str(path), DOCUMENT)
     except InputError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

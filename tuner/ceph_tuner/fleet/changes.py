@@ -34,11 +34,11 @@ def changes_of(
 
     `entries`: the configuration database. What the journal has to be told of is added to `notes`.
     """
-    found = Journal(cluster.store).read()
-    notes += map(str, found.set_aside)
-    if any(item.number for item in found.set_aside):
+    read = Journal(cluster.store).read()
+    notes += map(str, read.set_aside)
+    if any(item.number for item in read.set_aside):
         return None, None
-    journal = found.entries
+    journal = read.entries
     unfinished = [entry for entry in journal if entry.unfinished]
     claim = holder_of(cluster) if unfinished else None
     notes += [
@@ -69,9 +69,9 @@ def drifted(entries: Sequence[ConfigEntry], standing: Sequence[Entry]) -> List[s
         ours.update({step.key: step.new for step in entry.steps if step.key in kept})
     now = {(entry.who, entry.name): entry.value for entry in entries}
     return [
-        f"{who} {name}: {_shown(now.get((who, name)))} instead of {_shown(wanted)}"
-        for (who, name), wanted in ours.items()
-        if not _same(now.get((who, name)), wanted)
+        f"{who} {name}: {_shown(now.get((who, name)))} instead of {_shown(value)}"
+        for (who, name), value in ours.items()
+        if not _same(now.get((who, name)), value)
     ]
 
 

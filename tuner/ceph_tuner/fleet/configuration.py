@@ -44,15 +44,15 @@ def stored_capacities(
 
     `kinds`: of the OSDs' drives (`in_force.kinds_of`).
     """
-    database, found = Database(entries), []
+    database, capacities = Database(entries), []
     for place in running:
         kind = kinds[place.osd]
         entry = database.winner(f"osd_mclock_max_capacity_iops_{kind}", place)
         iops = DEFAULTS[kind] if entry is None else _iops(entry)
         source = "default" if entry is None else entry.who
         # mClock itself never takes less than 1
-        found.append(Stored(place.osd, kind, max(1.0, iops), source, place.device_class))
-    return found
+        capacities.append(Stored(place.osd, kind, max(1.0, iops), source, place.device_class))
+    return capacities
 
 
 def _iops(entry: ConfigEntry) -> float:

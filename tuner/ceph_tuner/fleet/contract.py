@@ -88,19 +88,19 @@ class Fleet:
 
     def chosen(self, names: Sequence[str] = (), labels: Sequence[str] = ()) -> Tuple[Member, ...]:
         """Those of these names (none: all) that carry all of these labels, `KEY=VALUE`. Raises InputError."""
-        known = {member.name: member for member in self.members}
+        by_name = {member.name: member for member in self.members}
         for name in names:
-            if name not in known:
-                raise InputError(self.place, f"no cluster {name!r}", f"one of {', '.join(known)}")
-        wanted = [_label(text) for text in labels]
-        found = tuple(
+            if name not in by_name:
+                raise InputError(self.place, f"no cluster {name!r}", f"one of {', '.join(by_name)}")
+        pairs = [_label(text) for text in labels]
+        members = tuple(
             member
             for member in self.members
-            if (not names or member.name in names) and all(member.labels.get(key) == value for key, value in wanted)
+            if (not names or member.name in names) and all(member.labels.get(key) == value for key, value in pairs)
         )
-        if not found:
+        if not members:
             raise InputError("--label", ", ".join(labels), "labels that some cluster carries")
-        return found
+        return members
 
 
 def _label(text: str) -> Tuple[str, str]:

@@ -14,14 +14,14 @@ from ceph_tuner.core.goals.stored_slo import stored_slo
 from ceph_tuner.core.moments import utc_minute
 from ceph_tuner.describe.live_cluster import SAMPLE_S, describe
 from ceph_tuner.files import cluster_file, slo_file
-from ceph_tuner.files.cluster_file import ClusterFile
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.past import busy_load
+from ceph_tuner.twin.described_cluster import DescribedCluster
 
 
 def described(
     member: Member, cluster: Cluster, slo: Optional[Slo] = None, target: str = "osd", within_s: float = 30.0
-) -> ClusterFile:
+) -> DescribedCluster:
     """Describe it to its twin; settings are in Ceph's own units. Raises InputError with what to do, TunerError.
 
     Work that the SLO (its own, where none is given) is about is assumed where none is under way. Clients do what they
@@ -40,8 +40,8 @@ def described(
         slo = slo or wanted(member, cluster)
     load, notes = _busiest(member, cluster.clock.now(), within_s / 3)
     also = frozenset() if slo is None else slo.work
-    found = describe(cluster, target, also, min(SAMPLE_S, within_s / 3), load)
-    return replace(found, notes=(*found.notes, *notes))
+    cluster_description = describe(cluster, target, also, min(SAMPLE_S, within_s / 3), load)
+    return replace(cluster_description, notes=(*cluster_description.notes, *notes))
 
 
 def _busiest(member: Member, now: float, timeout: float) -> Tuple[Optional[Mapping[str, float]], Tuple[str, ...]]:
@@ -62,11 +62,11 @@ def wanted(member: Member, cluster: Cluster) -> Slo:
     """Its SLO. Raises InputError where there is none or it cannot be read, TunerError."""
     if member.slo:
         return slo_file.read(member.slo).slo
-    found = None if isinstance(cluster.commander, Dashboard) else stored_slo(cluster.store)
-    if found is None:
+    slo = None if isinstance(cluster.commander, Dashboard) else stored_slo(cluster.store)
+    if slo is None:
         raise InputError(
             f"cluster {member.name}",
             "no SLO",
             "`slo:` in fleet.yaml, or one that the cluster keeps (`ceph tuner slo set`, docs/plugin.md)",
         )
-    return found
+    return slo

@@ -52,25 +52,25 @@ def in_force(
 ) -> Dict[str, str]:
     """Value of each knob on all running OSDs. A built-in profile decides the nine, whatever stands there."""
     database = Database(entries)
-    found: Dict[str, str] = {}
+    values_by_knob: Dict[str, str] = {}
     for name in NAMES:
         values = {_value(name, database, place, release, version) for place in running}
         if values:
-            found[name] = values.pop() if len(values) == 1 else MIXED
-    return found
+            values_by_knob[name] = values.pop() if len(values) == 1 else MIXED
+    return values_by_knob
 
 
 def differences(clusters: Mapping[str, KnobValues]) -> List[Difference]:
     """Knobs that are not the same on all of them, in the order in which people read knobs."""
-    found = []
+    rows = []
     for name in NAMES:
         groups: Dict[str, List[str]] = {}
         for cluster, settings in clusters.items():
             groups.setdefault(settings.values.get(name, NOWHERE), []).append(cluster)
         if len(groups) > 1:
             ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-            found.append(Difference(name, tuple((value, tuple(names)) for value, names in ordered)))
-    return found
+            rows.append(Difference(name, tuple((value, tuple(names)) for value, names in ordered)))
+    return rows
 
 
 def _value(name: str, database: Database, place: Place, release: Release, version: str) -> str:

@@ -216,10 +216,12 @@ class _Reader:
     def _prometheus(self) -> PrometheusServer:
         way, data = "prometheus", self._data["prometheus"]
         ca, verify = self._trust(way)
-        known = [key for key in ("username", "password", "token") if key in data]
-        if known not in ([], ["token"], ["username", "password"]):
+        credentials = [key for key in ("username", "password", "token") if key in data]
+        if credentials not in ([], ["token"], ["username", "password"]):
             raise InputError(
-                self._place(way, known[0]), " and ".join(known), "username and password, or token, or nothing"
+                self._place(way, credentials[0]),
+                " and ".join(credentials),
+                "username and password, or token, or nothing",
             )
         secrets = {key: self._secret(way, key) for key in ("password", "token") if key in data}
         selector = dict(data.get("selector", {}))
@@ -248,14 +250,14 @@ class _Reader:
         place = self._place(way, "url")
         try:
             parts = urlsplit(text)
-            known = parts.hostname and parts.port != 0
+            complete = parts.hostname and parts.port != 0
         except ValueError:
-            known = None
+            complete = None
             parts = urlsplit("")
         if parts.username or parts.password or "@" in text:
             raise InputError(place, "an address with a user in it", "`username` and `password` beside it")
         bare = re.split("[?#]", text)[0]
-        if not known or parts.scheme not in ("https", "http") or bare != text:
+        if not complete or parts.scheme not in ("https", "http") or bare != text:
             # what follows may be a token
             more = " with a query or a fragment" if bare != text else ""
             raise InputError(place, repr(bare)[:80] + more, "https://HOST:PORT")
@@ -266,8 +268,8 @@ class _Reader:
     def _secret(self, way: str, key: str) -> Secret:
         data, keys = self._data[way], (way, key)
         if len(data[key]) != 1:
-            found = " and ".join(data[key]) or "nothing"
-            raise InputError(self._place(*keys), found, f"one of {', '.join(ORIGINS)}")
+            origins = " and ".join(data[key]) or "nothing"
+            raise InputError(self._place(*keys), origins, f"one of {', '.join(ORIGINS)}")
         ((origin, name),) = data[key].items()
         if not name:
             raise InputError(self._place(*keys, origin), "nothing", "a name")

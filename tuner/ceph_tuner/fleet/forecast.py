@@ -12,13 +12,13 @@ from types import MappingProxyType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ceph_tuner.core.errors import InputError, RetryLater
-from ceph_tuner.core.goals.ranking import LEAST_GAIN, loss
-from ceph_tuner.core.goals.slo import Slo, Verdict, all_met, evaluate
+from ceph_tuner.core.goals.judge import Judge, Verdict, all_met, loss
+from ceph_tuner.core.goals.ranking import LEAST_GAIN
+from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.core.profiles.translation import from_release_units
-from ceph_tuner.files.cluster_file import ClusterFile
 from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort
 from ceph_tuner.recommend.question import question_of
 from ceph_tuner.recommend.rebuild_plan import mean_and_reach
@@ -27,6 +27,7 @@ from ceph_tuner.recommend.search import profiles_of
 from ceph_tuner.recommend.turns import told as told_turns
 from ceph_tuner.report.words import amount, scale_of
 from ceph_tuner.spreading import CallMessage, Ended, GivenUp, Lost, Spread, Tell, WorkersGone
+from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.prediction import PredictionRun
 
 EFFORT = SearchEffort(fresh=8, events=5e5, longest_s=30.0)
@@ -47,7 +48,7 @@ class ForecastCluster:
     """A cluster that settings are to be brought to."""
 
     name: str
-    described: ClusterFile
+    described: DescribedCluster
     slo: Slo
     settings: Settings
     """What would be written, in Ceph's own units."""
@@ -73,9 +74,8 @@ class Foreseen:
     @property
     def verdicts(self) -> List[Tuple[Verdict, Verdict]]:
         """Each objective under what is in force, and under the profile."""
-        baseline = {**self.before.candidate.means, **self.baseline}
-        both = [evaluate(self.slo, entry.candidate.means, baseline) for entry in (self.before, self.after)]
-        return list(zip(*both))
+        judge = _judge(self.slo, self.before, self.baseline)
+        return list(zip(*(judge.verdicts(entry.candidate.means) for entry in (self.before, self.after))))
 
     def to_dict(self) -> Dict[str, Any]:
         """Plain values, for programs."""
@@ -114,11 +114,11 @@ def foresee(
         if report is not None:
             report(name, sum(done.values()), total)
 
-    found: Dict[str, Foreseen] = {}
+    forecasts: Dict[str, Foreseen] = {}
     if spread is None:
         for name, task in tasks.items():
-            found[name] = _found(foreseen_by(task, partial(tell, name)))
-        return list(found.values())
+            forecasts[name] = _found(foreseen_by(task, partial(tell, name)))
+        return list(forecasts.values())
     for name, task in tasks.items():
         spread.start(name, foreseen_by, task)
     try:
@@ -130,11 +130,11 @@ def foresee(
             elif isinstance(event, GivenUp):
                 raise RetryLater(f"the twin of {event.key}: {event.reason}", _WITHOUT)
             elif isinstance(event, Ended):
-                found[event.key] = _found(event.result)
+                forecasts[event.key] = _found(event.result)
     except WorkersGone as gone:
         # nothing is kept of what was done
         raise RetryLater(str(gone), _WITHOUT) from gone
-    return [found[name] for name in tasks]
+    return [forecasts[name] for name in tasks]
 
 
 _WITHOUT = "try again; --unpredicted goes without the twins"
@@ -187,15 +187,15 @@ def _found(answer: Union[Foreseen, _Fault]) -> Foreseen:
 def _asked(target: ForecastCluster) -> Question:
     """Raises InputError where no objective is about what the twin simulates."""
     question = question_of(target.described, target.slo)
-    known = [objective for objective in target.slo.objectives if _kind(objective.metric) in question.work]
-    known = [objective for objective in known if objective.metric != "scrub.pgs_late"]
-    if not known:
+    objectives = [objective for objective in target.slo.objectives if _kind(objective.metric) in question.work]
+    objectives = [objective for objective in objectives if objective.metric != "scrub.pgs_late"]
+    if not objectives:
         raise InputError(
             f"cluster {target.name}",
             f"no objective about the work that its twin knows of ({', '.join(question.work) or 'none'})",
             "one about it, or work of the kinds in `description:`",
         )
-    return replace(question, slo=replace(target.slo, objectives=tuple(known)))
+    return replace(question, slo=replace(target.slo, objectives=tuple(objectives)))
 
 
 def _both(target: ForecastCluster, question: Question) -> Tuple[Settings, Settings]:
@@ -231,18 +231,18 @@ def _judged(target: ForecastCluster, question: Question, before: Sequence[Means]
 
 def _told(target: ForecastCluster, question: Question, runs: Sequence[Means]) -> Tuple[Slo, List[str]]:
     """Objectives that the runs say something about, and a note of each other one. Raises InputError where all are."""
-    told = [o for o in question.slo.objectives if any(o.metric in run for run in runs)]
+    objectives = [o for o in question.slo.objectives if any(o.metric in run for run in runs)]
     notes = [f"not predicted: {o.text}" for o in target.slo.objectives if o not in question.slo.objectives]
     notes += [
         f"not predicted: {objective.text}, as no {_kind(objective.metric)} got on in the runs"
         for objective in question.slo.objectives
-        if objective not in told
+        if objective not in objectives
     ]
-    if not told:
+    if not objectives:
         raise InputError(
             f"the twin of {target.name}", notes[0], "work in `description:` that gets on, other objectives"
         )
-    return replace(question.slo, objectives=tuple(told)), notes
+    return replace(question.slo, objectives=tuple(objectives)), notes
 
 
 def refusal(
@@ -253,11 +253,9 @@ def refusal(
     A hard objective that is kept would be missed, or the loss is larger, each by more than chance and by enough to
     matter. Relative bounds refer to `baseline`, and to what is in force where it has nothing.
     """
-    baseline = {**before.candidate.means, **baseline}
-    now, then = (evaluate(slo, entry.candidate.means, baseline) for entry in (before, after))
-    seeds = [
-        (evaluate(slo, one, baseline), evaluate(slo, other, baseline)) for one, other in zip(before.runs, after.runs)
-    ]
+    judge = _judge(slo, before, baseline)
+    now, then = (judge.verdicts(entry.candidate.means) for entry in (before, after))
+    seeds = [(judge.verdicts(one), judge.verdicts(other)) for one, other in zip(before.runs, after.runs)]
     rises = [loss(other) - loss(one) for one, other in seeds]
     for place, (old, new) in enumerate(zip(now, then)):
         if not new.objective.hard or old.margin is None or new.margin is None or not old.met or new.met:
@@ -274,6 +272,11 @@ def refusal(
             f"worse than what is in force, most of all {new.objective.metric}: {written(new)} instead of {written(old)}"
         )
     return ""
+
+
+def _judge(slo: Slo, before: Prediction, baseline: Mapping[str, float]) -> Judge:
+    """Relative bounds refer to `baseline`, and to what is in force where it has nothing."""
+    return Judge(slo, {**before.candidate.means, **baseline})
 
 
 def _beyond_chance(values: Sequence[float], least: float = 0.0) -> bool:

@@ -19,25 +19,25 @@ from ceph_tuner.twin.model import ClusterModel
 
 
 def here_and_now(
-    cluster: Cluster, target: str, slo: Optional[Slo] = None, told: Optional[ClusterModel] = None
+    cluster: Cluster, target: str, slo: Optional[Slo] = None, model: Optional[ClusterModel] = None
 ) -> Tuple[Here, Mapping[str, float]]:
     """Of a target's OSDs: what they are, and the metrics of the newest window. Raises TunerError.
 
-    `slo`: what is wanted, if not what the cluster itself keeps. `told`: whose clients stand for those of no window.
+    `slo`: what is wanted, if not what the cluster itself keeps. `model`: whose clients stand for those of no window.
     """
     places = running(target, cluster.config.places())
-    hardware = hardware_on(cluster.commander, cluster.config, places[0])
-    slo, seen = slo or _slo(cluster), _seen(cluster)
-    if not seen and told is not None:
-        seen = described_load(told.clients)
-    return Here(cluster.release, hardware, len(places), frozenset() if slo is None else slo.work), seen
+    hardware = hardware_on(cluster.commander, cluster.config, target)
+    slo, means = slo or _slo(cluster), _seen(cluster)
+    if not means and model is not None:
+        means = described_load(model.clients)
+    return Here(cluster.release, hardware, len(places), frozenset() if slo is None else slo.work), means
 
 
 def with_evidence(profile: Profile, cluster: Cluster, slo: Optional[Slo] = None) -> Profile:
     """Add what is wanted (what the cluster keeps, if not given) and what its newest window measured, if known."""
-    slo, seen = slo or _slo(cluster), _seen(cluster)
+    slo, means = slo or _slo(cluster), _seen(cluster)
     slos = () if slo is None else (slo.to_dict(),)
-    return replace(profile, slos=slos, evidence=({"measured": seen},) if seen else ())
+    return replace(profile, slos=slos, evidence=({"measured": means},) if means else ())
 
 
 def _seen(cluster: Cluster) -> Dict[str, float]:

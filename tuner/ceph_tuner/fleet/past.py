@@ -70,8 +70,8 @@ class Course:
             # a point stands for what was before it
             hours[math.ceil(at / HOUR_S) * HOUR_S - HOUR_S].append(value)
         half = HOUR_S * 1000 / self.span.step / 2
-        known = {hour: values for hour, values in hours.items() if len(values) >= half} or hours
-        return max(known, key=lambda hour: statistics.fmean(known[hour]))
+        full_hours = {hour: values for hour, values in hours.items() if len(values) >= half} or hours
+        return max(full_hours, key=lambda hour: statistics.fmean(full_hours[hour]))
 
     def to_dict(self) -> Dict[str, Any]:
         """Plain numbers, for programs; the points are pairs of seconds since the epoch and a value."""
@@ -126,8 +126,7 @@ class PastMetrics:
         for metric, course in self.courses.items():
             values = [value for at, value in course.points if start_s < at <= end_s]
             if values:
-                deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-                measures[metric] = Measure(statistics.fmean(values), deviation, len(values))
+                measures[metric] = Measure.of(values)
         return Window(start_s, end_s, measures) if measures else None
 
     def busy_load(self) -> Optional[PastLoad]:
@@ -203,12 +202,12 @@ class _Reader:
         unknown: Dict[str, str] = {}
         for metric in metrics:
             ways = expressions(metric)
-            found = [self._course(metric, way, sources[way.source], partial) for way in ways if way.source in sources]
-            seen = [course for course in found if course is not None]
-            if seen:
+            answers = [self._course(metric, way, sources[way.source], partial) for way in ways if way.source in sources]
+            candidates = [course for course in answers if course is not None]
+            if candidates:
                 # the best one, unless another one goes back much further
-                most = max(len(course.points) for course in seen)
-                courses[metric] = next(course for course in seen if 2 * len(course.points) >= most)
+                most = max(len(course.points) for course in candidates)
+                courses[metric] = next(course for course in candidates if 2 * len(course.points) >= most)
             else:
                 lacking = " or ".join(SOURCES[way.source] for way in ways)
                 scraped = any(way.source in sources for way in ways)
@@ -217,32 +216,32 @@ class _Reader:
 
     def _sources(self) -> Dict[str, Dict[str, str]]:
         """Those that were scraped in that time, with what fills the gaps of their expressions."""
-        found: Dict[str, List[Point]] = {}
+        points_by_source: Dict[str, List[Point]] = {}
         for source, text in PRESENCES.items():
             # of counters there is one for each OSD
             expression = f"count by (ceph_daemon) ({text})" if source == COUNTERS else f"count({text})"
             points = self._points(f"max({expression})", {})
             if points:
-                found[source] = points
+                points_by_source[source] = points
         place = f"cluster {self._server.name}"
         chosen = f"{{{self._chosen.rstrip(',')}}}"
-        if not found:
+        if not points_by_source:
             between = f"between {utc_minute(self._span.start / 1000)} and {utc_minute(self._span.end / 1000)}"
             raise ClusterNotFound(
                 place,
                 f"nothing of it at {self._server.url} {between} under {chosen}",
                 "a time when it was scraped, and a `selector` with the labels that its targets have",
             )
-        for source, points in found.items():
+        for source, points in points_by_source.items():
             number = statistics.median(value for _, value in points)
             # one mgr may be scraped beside ceph-exporter, but only one mgr of a cluster is active
-            if number > 1 and (source != COUNTERS or len(found) == 1):
+            if number > 1 and (source != COUNTERS or len(points_by_source) == 1):
                 raise InputError(
                     place,
                     f"{number:g} clusters, or one scraped {number:g} times, under {chosen} ({SOURCES[source]})",
                     "a `selector` in fleet.yaml that leaves one of them",
                 )
-        return {source: self._times(source, points[-1][0]) for source, points in found.items()}
+        return {source: self._times(source, points[-1][0]) for source, points in points_by_source.items()}
 
     def _partial(self, sources: Mapping[str, Mapping[str, str]]) -> FrozenSet[float]:
         """Times at which an exporter of OSDs' counters was away, so that sums over the others are too low.
@@ -263,8 +262,8 @@ class _Reader:
             # one of thousands of OSDs will do
             for series in self._server.query(f"topk(1, {presence})", at_s).series:
                 presence = f"{presence[:-1]}{matchers({'ceph_daemon': series.labels['ceph_daemon']})}}}"
-        found = self._server.samples(presence, at_s, 15 * _UNKNOWN_INTERVAL_S)
-        times = max(([at for at, _ in series.points] for series in found.series), key=len, default=[])
+        answer = self._server.samples(presence, at_s, 15 * _UNKNOWN_INTERVAL_S)
+        times = max(([at for at, _ in series.points] for series in answer.series), key=len, default=[])
         apart = [later - earlier for earlier, later in zip(times, times[1:])]
         interval_s = statistics.median(apart) if apart else _UNKNOWN_INTERVAL_S
         step_s = self._span.step / 1000
@@ -284,9 +283,9 @@ class _Reader:
         return Course(metric, way.source, self._span, tuple(points)) if points else None
 
     def _points(self, text: str, times: Mapping[str, str]) -> List[Point]:
-        found = self._server.query_range(self._filled(text, times), self._span)
-        self._warnings.update(dict.fromkeys(found.warnings))
-        return list(found.series[0].points) if found.series else []
+        answer = self._server.query_range(self._filled(text, times), self._span)
+        self._warnings.update(dict.fromkeys(answer.warnings))
+        return list(answer.series[0].points) if answer.series else []
 
     def _filled(self, text: str, times: Mapping[str, str]) -> str:
         return Template(text).substitute(times, sel=self._chosen)

@@ -54,9 +54,9 @@ def expressions(metric: str) -> Tuple[Expression, ...]:
     place = EXPORTED[metric]
     # device classes and pools have series of their own beside the cluster's
     labels = "".join(f'{name}="{value}",' for name, value in (*place.labels, ("device_class", ""), ("pool", "")))
-    seen = _over_time(metric, f"{PREFIX}{place.family}{{$sel {labels}}}")
+    over_time = _over_time(metric, f"{PREFIX}{place.family}{{$sel {labels}}}")
     scale = 1 / scale_of(metric)
-    own = Expression(PLUGIN, f"max({seen})" + ("" if scale == 1 else f" * {scale:g}"))
+    own = Expression(PLUGIN, f"max({over_time})" + ("" if scale == 1 else f" * {scale:g}"))
     return (own, *_OF_CEPH.get(metric, ()))
 
 

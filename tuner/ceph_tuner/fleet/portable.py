@@ -80,8 +80,8 @@ def unsealed(document: Plain, place: Place = dotted, trusted: Optional[Ed25519Pu
         )
     signed_by = _signer(document.get("signature"), canonical, place)
     if trusted is not None and signed_by != public_text(trusted):
-        found = f"a signature by {signed_by}" if signed_by else "no signature"
-        raise InputError(place("signature"), found, f"one by {public_text(trusted)}")
+        signature = f"a signature by {signed_by}" if signed_by else "no signature"
+        raise InputError(place("signature"), signature, f"one by {public_text(trusted)}")
     return Portable(profile, dict(document["origin"]), document["digest"], signed_by)
 
 

@@ -39,5 +39,5 @@ def question_for(member: Member, within_s: float, otherwise: Optional[Path] = No
     with closing(open_member(member, within_s)) as cluster:
         kept = None if isinstance(cluster.commander, Dashboard) or member.slo else stored_slo(cluster.store)
         slo = slo_file.read(otherwise).slo if otherwise and not (member.slo or kept) else wanted(member, cluster)
-        found = described(member, cluster, slo, within_s=within_s)
-        return MemberQuestion(question_of(found, slo), not member.description, found.notes)
+        description = described(member, cluster, slo, within_s=within_s)
+        return MemberQuestion(question_of(description, slo), not member.description, description.notes)

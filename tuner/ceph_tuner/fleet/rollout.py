@@ -151,13 +151,13 @@ def breach_of(standing: Standing, blind: bool = False, watched: bool = False) ->
         return f"somebody changed it meanwhile ({standing.drift[0]})"
     if blind:
         return ""
-    found = standing.objectives
-    if found is None or not (found.count or found.idle):
+    objectives = standing.objectives
+    if objectives is None or not (objectives.count or objectives.idle):
         return "no objective is set that it could be watched by"
-    if not found.count and not watched:
-        return f"nothing is to be watched now, as there is no such work ({found.idle[0]})"
-    if found.unseen:
-        return f"an objective is not seen ({found.unseen[0]})"
+    if not objectives.count and not watched:
+        return f"nothing is to be watched now, as there is no such work ({objectives.idle[0]})"
+    if objectives.unseen:
+        return f"an objective is not seen ({objectives.unseen[0]})"
     return ""
 
 

@@ -38,25 +38,25 @@ class Order:
 def ordered(tasks: Mapping[str, SearchTask]) -> Order:
     """Find who leads whom."""
     leader: Dict[str, Optional[str]] = {}
-    known = {name: _Known(task.question, name, task.seen) for name, task in tasks.items()}
-    found = {}
+    clusters = {name: _Known(task.question, name, task.seen) for name, task in tasks.items()}
+    ordered_tasks = {}
     for name, task in tasks.items():
-        own = known[name]
+        own = clusters[name]
         leads = [other for other, above in leader.items() if above is None]
-        leader[name] = next((other for other in leads if own.like(known[other])), None)
+        leader[name] = next((other for other in leads if own.like(clusters[other])), None)
         in_force: List[_Known] = []
         settings = [own.profile.settings]
-        for there in known.values():
+        for there in clusters.values():
             if there.tuned and there.profile.settings not in settings and own.like(there):
                 in_force.append(there)
                 settings.append(there.profile.settings)
             if len(in_force) == AT_MOST:
                 break
         looked_at = frozenset(there.name for there in in_force if there.seen)
-        found[name] = replace(
+        ordered_tasks[name] = replace(
             task, elsewhere=(*task.elsewhere, *(there.profile for there in in_force)), looked_at=looked_at
         )
-    return Order(found, leader)
+    return Order(ordered_tasks, leader)
 
 
 class _Known:

@@ -32,15 +32,15 @@ class Secret:
     def read(self, environment: Mapping[str, str] = os.environ) -> str:
         """Fetch it. Raises InputError, PermissionRefused; neither holds any of its characters."""
         if self.origin == "env":
-            found = environment.get(self.name, "")
+            text = environment.get(self.name, "")
             where = f"nothing in the environment variable {self.name}"
         elif self.origin == "file":
-            found, where = self._from_file(), f"nothing in the first line of {self.name}"
+            text, where = self._from_file(), f"nothing in the first line of {self.name}"
         else:
-            found, where = self._from_keyring(), f"no entry {self.name} of {self.user} in the keyring"
-        if not found:
+            text, where = self._from_keyring(), f"no entry {self.name} of {self.user} in the keyring"
+        if not text:
             raise InputError(self.place, where, "the password there")
-        return found
+        return text
 
     def _from_file(self) -> str:
         path = Path(self.name)

@@ -13,11 +13,10 @@ from ceph_tuner.core.ceph.commands import osd_versions, parsed, shaped
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.goals.slo import Slo, evaluate
-from ceph_tuner.core.goals.stored_slo import stored_baseline, stored_slo
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.goals.stored_slo import stored_judge
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.measure.history import RECENT_S, History
-from ceph_tuner.core.measure.sample import at_work
 from ceph_tuner.core.profiles.in_force import kinds_of
 from ceph_tuner.files import slo_file
 from ceph_tuner.fleet.changes import NewestChange, changes_of
@@ -60,8 +59,8 @@ class Standing:
     @property
     def missing_hard(self) -> bool:
         """Whether a hard objective is known to be missed."""
-        told = any(warning.startswith("TUNER_SLO_MISSED") for warning in self.warnings)
-        return told or (self.objectives is not None and bool(self.objectives.missed_hard))
+        warned = any(warning.startswith("TUNER_SLO_MISSED") for warning in self.warnings)
+        return warned or (self.objectives is not None and bool(self.objectives.missed_hard))
 
 
 @dataclass(frozen=True)
@@ -147,31 +146,26 @@ def _standing(
 
 def _objectives(cluster: Cluster, notes: List[str], slo: Optional[Slo], since: float) -> Objectives:
     try:
-        slo = slo or stored_slo(cluster.store)
+        judge = stored_judge(cluster.store, slo)
     except NotByRest:
         raise
     except InputError as fault:
         notes.append(f"the stored SLO cannot be read: {fault}")
         return Objectives()
-    if slo is None:
+    if judge.slo is None:
         return Objectives()
     window = History(cluster.store).newest(cluster.clock.now())
     means = {} if window is None or window.start < since else window.means
     if window is None:
         notes.append(f"no window of the last {RECENT_S / 60:g} min: is the plugin running? (`ceph-tuner mgr status`)")
-    # as the plugin does it: nothing to recover is no missed recovery rate
-    working = at_work(means)
-    verdicts = evaluate(slo, working, stored_baseline(cluster.store))
-    idle = [v.objective.text for v in verdicts if v.objective.metric in means and v.objective.metric not in working]
+    verdicts = judge.verdicts_at_work(means)
     missed = [verdict.objective for verdict in verdicts if verdict.met is False]
     return Objectives(
         met=tuple(verdict.objective.text for verdict in verdicts if verdict.met),
         missed=tuple(objective.text for objective in missed),
         missed_hard=tuple(objective.text for objective in missed if objective.hard),
-        unseen=tuple(
-            verdict.objective.text for verdict in verdicts if verdict.met is None and verdict.objective.text not in idle
-        ),
-        idle=tuple(idle),
+        unseen=tuple(each.objective.text for each in verdicts if each.met is None and not each.idle),
+        idle=tuple(each.objective.text for each in verdicts if each.idle),
     )
 
 

@@ -53,10 +53,10 @@ class Trust:
             if mark in self.revoked:
                 raise InputError(file, f"{mark}, which is revoked", f"another one ({self.place})")
         names = ", ".join(signer.name for signer in self.signers) or "nobody: it names no key"
-        found = f"a signature by {portable.signed_by}" if portable.signed_by else "no signature"
+        signature = f"a signature by {portable.signed_by}" if portable.signed_by else "no signature"
         signer = next((one for one in self.signers if self._is_by(one, portable)), None)
         if signer is None:
-            raise InputError(file, found, f"one by {names} ({self.place})")
+            raise InputError(file, signature, f"one by {names} ({self.place})")
         origin = str(portable.origin["cluster"])
         if signer.clusters and origin not in signer.clusters:
             raise InputError(

@@ -60,14 +60,14 @@ def candidates(region: Region, tried: Array, generator: np.random.Generator) -> 
     weights = generator.normal(0.0, 1.0, (CANDIDATES // 4, 2, 1))
     weights[::2, 1] = 0.0
     lines = region.centre + np.sum(weights * (ends - region.centre), axis=1)
-    found = np.vstack([scattered, region.inside(lines)])
+    points = np.vstack([scattered, region.inside(lines)])
     for sides in region.categories:
         # each keeps its category, or takes any one
         values = np.eye(len(sides)) if len(sides) > 1 else np.array([[0.0], [1.0]])
-        drawn = values[generator.integers(len(values), size=len(found))]
-        kept = generator.random((len(found), 1)) < _KEEPS_CATEGORY
-        found[:, list(sides)] = np.where(kept, region.centre[list(sides)], drawn)
-    return found
+        drawn = values[generator.integers(len(values), size=len(points))]
+        kept = generator.random((len(points), 1)) < _KEEPS_CATEGORY
+        points[:, list(sides)] = np.where(kept, region.centre[list(sides)], drawn)
+    return points
 
 
 def refined(region: Region, points: Array, score: Array, round_number: int, generator: np.random.Generator) -> Array:

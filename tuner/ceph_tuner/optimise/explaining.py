@@ -110,7 +110,7 @@ def importance(
     mixed = [np.where(np.array(names) == group, other, one) for group in groups]
     u = whole.low + (whole.high - whole.low) * np.vstack([one, other, *mixed])
     view = model.at(rounded(space, u))
-    found = {}
+    by_metric = {}
     for metric in metrics:
         mean = view.metric(metric)[0].reshape(1, -1, _ROWS)
         drawn = view.draws(metric, _DRAWS, generator).reshape(_DRAWS, -1, _ROWS)
@@ -130,8 +130,8 @@ def importance(
             for place, name in enumerate(groups)
         ]
         ordered = tuple(sorted(influences, key=lambda influence: -influence.total))
-        found[metric] = Importance(metric, float(np.std(mean[0, :2])), ordered)
-    return found
+        by_metric[metric] = Importance(metric, float(np.std(mean[0, :2])), ordered)
+    return by_metric
 
 
 def _sobol(values: Array) -> Array:
@@ -188,20 +188,20 @@ def convergence(model: Model, objective: str, trials: Sequence[ToldTrial], least
     rows = np.transpose([*(model.plain(objective, values) for values in ends), np.exp(view.log_feasible())])
     safe = view.log_safe() >= math.log(least)
     best: Optional[float] = None
-    found = []
+    progress = []
     for number, (trial, (centre, low, high, feasible)) in enumerate(zip(trials, rows.tolist()), 1):
         if trial.failed is None and feasible >= least:
             best = centre if best is None else min(best, centre)
         kept = bool(safe[number - 1])
-        found.append(TrialProgress(number, centre, low, high, feasible, kept, trial.failed, trial.old, best))
-    return found
+        progress.append(TrialProgress(number, centre, low, high, feasible, kept, trial.failed, trial.old, best))
+    return progress
 
 
-def _ends(drawn: Array, known: Array) -> Tuple[Array, Array]:
+def _ends(drawn: Array, mean: Array) -> Tuple[Array, Array]:
     """Give the ends that hold COVERAGE of the draws, the known value always among them."""
     axis = drawn.ndim - 2
     low, high = np.quantile(drawn, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2], axis=axis)
-    return np.minimum(low, known), np.maximum(high, known)
+    return np.minimum(low, mean), np.maximum(high, mean)
 
 
 def _some(taken: Iterable[Any]) -> List[Any]:
@@ -213,7 +213,7 @@ def _some(taken: Iterable[Any]) -> List[Any]:
     return [sorted(distinct)[place] for place in places]
 
 
-def _same(found: Any, wanted: Any) -> bool:
-    if isinstance(found, (int, float)) and isinstance(wanted, (int, float)):
-        return math.isclose(found, wanted, rel_tol=1e-9, abs_tol=1e-9)
-    return bool(found == wanted)
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
+    return bool(one == other)

@@ -125,13 +125,13 @@ def limiting(
         raise ValueError(f"constraints (={len(constraints)}) must be the model's {len(model.bounds)}, and at least 1")
     pool = _Pool(model, space, generator)
     everything = range(len(constraints))
-    known: Dict[FrozenSet[int], float] = {}
+    attained: Dict[FrozenSet[int], float] = {}
 
     def chance(rows: Iterable[int]) -> float:
         part = frozenset(rows)
-        if part not in known:
-            known[part] = math.exp(pool.climb(lambda view: _all_of(model, view, sorted(part)))[1])
-        return known[part]
+        if part not in attained:
+            attained[part] = math.exp(pool.climb(lambda view: _all_of(model, view, sorted(part)))[1])
+        return attained[part]
 
     together = chance(everything)
     alone = {constraint: chance([row]) for row, constraint in enumerate(constraints)}
@@ -144,7 +144,7 @@ def limiting(
             for rows in itertools.combinations(everything, size):
                 part = frozenset(rows)
                 # what can be met together can be met in part, and what conflicts does so in company
-                met = any(part <= whole and value >= attainable for whole, value in known.items())
+                met = any(part <= whole and value >= attainable for whole, value in attained.items())
                 if not met and not any(conflict <= part for conflict in conflicts) and chance(part) < attainable:
                     conflicts.append(part)
     named = tuple(frozenset(constraints[row] for row in conflict) for conflict in conflicts)
@@ -174,14 +174,14 @@ def nearest_feasible(
     point, _ = pool.climb(score)
     view = model.at(point[None, :])
     steps = _price(model, view, constraints, probability)[1][:, 0]
-    found, log_met = [], float(model.log_no_failure(view.points)[0])
+    relaxed, log_met = [], float(model.log_no_failure(view.points)[0])
     for constraint, bounds, unit, step in zip(constraints, model.bounds, _units(model, constraints), steps):
         limit = bounds.goal + bounds.sign * step
         mean, deviation = (float(values[0]) for values in view.metric(bounds.name))
         log_met += float(log_ndtr(bounds.sign * (limit - mean) / deviation))
         bound = float(model.plain(bounds.name, np.array(limit))) if step > _FREE * unit else constraint.bound
-        found.append(Relaxed(constraint, bound, float(step / unit)))
-    return Nearest(tuple(found), space.decode(list(point)), math.exp(log_met), sum(entry.share for entry in found))
+        relaxed.append(Relaxed(constraint, bound, float(step / unit)))
+    return Nearest(tuple(relaxed), space.decode(list(point)), math.exp(log_met), sum(entry.share for entry in relaxed))
 
 
 class _Pool:
@@ -239,19 +239,19 @@ def _price(model: Model, view: ModelView, constraints: Sequence[Constraint], pro
     Least sum of steps / units with sum log Phi(z + step / deviation) >= log probability: where a bound gives way at
     all, d log Phi / dz is the same multiple of deviation / unit (Lagrange), and the multiple is found by halving.
     """
-    seen = [view.metric(bounds.name) for bounds in model.bounds]
+    predictions = [view.metric(bounds.name) for bounds in model.bounds]
     signs = np.array([[bounds.sign] for bounds in model.bounds])
     goals = np.array([[bounds.goal] for bounds in model.bounds])
-    deviations = np.array([deviation for _, deviation in seen])
-    z = signs * (goals - np.array([mean for mean, _ in seen])) / deviations
+    deviations = np.array([deviation for _, deviation in predictions])
+    z = signs * (goals - np.array([mean for mean, _ in predictions])) / deviations
     units = np.array(_units(model, constraints))[:, None]
     log_slopes = np.log(deviations / units)
     healthy = model.log_no_failure(view.points)
 
     def safer(log_multiple: Array) -> Array:
         # the table falls, np.interp wants it to rise
-        wanted: Array = np.maximum(z, np.interp(log_multiple - log_slopes, -_LOG_SLOPE, _DEVIATIONS))
-        return wanted
+        safer_z: Array = np.maximum(z, np.interp(log_multiple - log_slopes, -_LOG_SLOPE, _DEVIATIONS))
+        return safer_z
 
     low, high = np.full(len(healthy), -60.0), np.full(len(healthy), 60.0)
     for _ in range(_HALVINGS):

@@ -62,8 +62,8 @@ class PlaneAndCurve(Kernel):  # type: ignore[misc]  # scikit-learn has no types
         trust = self.variances[VARIANCES:]
         plane = slope * (points[:, :size] @ right[:, :size].T)
         matern, radius = _matern(points[:, :size] / self.lengths, right[:, :size] / self.lengths)
-        seen = points[:, size:]
-        covariance = constant + plane + curve * matern + (seen * trust) @ right[:, size:].T
+        beliefs = points[:, size:]
+        covariance = constant + plane + curve * matern + (beliefs * trust) @ right[:, size:].T
         if others is None:
             covariance[np.diag_indices_from(covariance)] += noise
         if not eval_gradient:
@@ -77,7 +77,7 @@ class PlaneAndCurve(Kernel):  # type: ignore[misc]  # scikit-learn has no types
         gradient[:, :, size + CURVE] = curve * matern
         gradient[:, :, size + NOISE] = noise * np.eye(len(points))
         for index, variance in enumerate(trust):
-            gradient[:, :, size + VARIANCES + index] = variance * np.outer(seen[:, index], seen[:, index])
+            gradient[:, :, size + VARIANCES + index] = variance * np.outer(beliefs[:, index], beliefs[:, index])
         return covariance, gradient
 
     def diag(self, points: Array) -> Array:

@@ -51,13 +51,13 @@ class ToldTrial:
 
 def measured(values: Values) -> Dict[str, Measured]:
     """Give finite measurements; what is no number was not seen. A negative error counts as unknown."""
-    found: Dict[str, Measured] = {}
+    by_metric: Dict[str, Measured] = {}
     for name, value in values.items():
         entry = value if isinstance(value, Measured) else Measured(float(value))
         if math.isfinite(entry.mean):
-            known = math.isfinite(entry.error) and entry.error >= 0
-            found[name] = Measured(float(entry.mean), float(entry.error) if known else math.nan)
-    return found
+            has_error = math.isfinite(entry.error) and entry.error >= 0
+            by_metric[name] = Measured(float(entry.mean), float(entry.error) if has_error else math.nan)
+    return by_metric
 
 
 def logarithms(value: Measured) -> Optional[Tuple[float, float]]:

@@ -34,10 +34,10 @@ def inflation(surprises: Array) -> float:
     return max(_LEAST_INFLATION, math.sqrt((_PRIOR_WEIGHT + float(bounded @ bounded)) / (_PRIOR_WEIGHT + len(bounded))))
 
 
-def risk(violated: Iterable[bool], asked: float) -> float:
+def risk(violated: Iterable[bool], target: float) -> float:
     """Give the risk that the next trial may take, after trials that did or did not violate."""
-    allowed = asked
+    allowed = target
     for violation in violated:
-        allowed += _RATE * asked * (asked - 1.0 if violation else asked)
-        allowed = min(max(allowed, _LEAST_RISK * asked), asked)
+        allowed += _RATE * target * (target - 1.0 if violation else target)
+        allowed = min(max(allowed, _LEAST_RISK * target), target)
     return allowed

@@ -161,8 +161,8 @@ class Model:
     def prior(self, points: Array) -> List[Mapping[str, Array]]:
         """Ask each prior about points: how far from what it says about the start, in the models' units."""
         return [
-            {name: self._unit(name, values) - self._unit(name, start[name]) for name, values in found.items()}
-            for found, start in zip((prior.predict(points) for prior in self._priors), self._prior_at_start)
+            {name: self._unit(name, values) - self._unit(name, start[name]) for name, values in predicted.items()}
+            for predicted, start in zip((prior.predict(points) for prior in self._priors), self._prior_at_start)
         ]
 
     def _inputs(self, points: Array, columns: List[Array]) -> Array:
@@ -186,17 +186,17 @@ class Model:
 
     def _seen(self, name: str) -> Tuple[List[int], Array, Array]:
         """Give the rows of the trials that saw a metric, its means and their errors."""
-        found = []
+        rows_of_metric = []
         for row, trial in enumerate(self._trials):
             value = trial.values.get(name)
             entry = None if value is None else (value.mean, value.error)
             if value is not None and self.is_log(name):
                 entry = logarithms(value)
             if entry is not None:
-                found.append((row, *entry))
-        if not found:
+                rows_of_metric.append((row, *entry))
+        if not rows_of_metric:
             raise ValueError(f"{name} was not seen in any trial")
-        rows, means, errors = zip(*found)
+        rows, means, errors = zip(*rows_of_metric)
         return list(rows), np.array(means), np.array(errors)
 
     def _scale_beforehand(self, name: str, bounds: List[float]) -> Optional[float]:
@@ -224,13 +224,13 @@ class ModelView:
 
     def intervals(self) -> Dict[str, Tuple[float, float, float]]:
         """Give the middle of each metric at the first point, and the ends of its 95%, in the metric's own unit."""
-        found = {}
+        intervals = {}
         for name in self._model.surrogates:
             mean, deviation = (float(values[0]) for values in self.metric(name))
             places = np.array([mean, mean - _WITHIN * deviation, mean + _WITHIN * deviation])
             middle, low, high = self._model.plain(name, places)
-            found[name] = (float(middle), float(low), float(high))
-        return found
+            intervals[name] = (float(middle), float(low), float(high))
+        return intervals
 
     def draws(self, name: str, count: int, generator: np.random.Generator) -> Array:
         """Give a metric by functions that fit what was seen, shape (count, n)."""

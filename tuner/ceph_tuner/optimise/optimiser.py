@@ -150,10 +150,10 @@ class SafeOptimiser:
         """
         model, view = self._fitted(), self._fitted().at_trials
         # what is under way comes after what was told
-        told = len(self._trials)
-        feasible = np.exp(view.log_feasible())[:told]
+        trials = len(self._trials)
+        feasible = np.exp(view.log_feasible())[:trials]
         whole = np.array([trial.failed is None for trial in self._trials])
-        mean, deviation = (values[:told] for values in view.metric(self._objective))
+        mean, deviation = (values[:trials] for values in view.metric(self._objective))
         sure = whole & (feasible >= _RECOMMENDED)
         row = int(np.argmin(np.where(sure, mean + deviation, np.inf) if sure.any() else -feasible * whole))
         for start, trial in enumerate(self._trials):
@@ -233,10 +233,10 @@ class SafeOptimiser:
 
     def _contender(self) -> Settings:
         """What would be recommended if it were as good as it looks, among what is safe to be tried again."""
-        model, view, told = self._fitted(), self._fitted().at_trials, len(self._trials)
+        model, view, trials = self._fitted(), self._fitted().at_trials, len(self._trials)
         mean, _ = view.metric(self._objective)
         may = view.log_feasible() >= math.log(max(self._options.safe_probability, FEASIBLE))
-        likely = np.where(may & ~model.failed, mean, np.inf)[:told]
+        likely = np.where(may & ~model.failed, mean, np.inf)[:trials]
         row = int(np.argmin(likely))
         return dict(self._trials[row].settings) if np.isfinite(likely[row]) else self.best().settings
 

@@ -27,23 +27,23 @@ _FREEDOM = 5.0
 def departures(regressor: Any, inputs: Array, count: int, generator: np.random.Generator) -> Array:
     """Give how far drawn functions are from the posterior mean, shape (count, n), in the regressor's unit."""
     kernel: PlaneAndCurve = regressor.kernel_
-    seen = regressor.X_train_
-    drawn = _before(kernel, np.vstack([seen, inputs]), count, generator)
-    noise = np.sqrt(kernel.variances[NOISE] + np.broadcast_to(regressor.alpha, len(seen)))
-    told = drawn[: len(seen)] + noise[:, None] * generator.standard_normal((len(seen), count))
-    away: Array = (drawn[len(seen) :] - kernel(inputs, seen) @ cho_solve((regressor.L_, True), told)).T
+    inputs_told = regressor.X_train_
+    drawn = _before(kernel, np.vstack([inputs_told, inputs]), count, generator)
+    noise = np.sqrt(kernel.variances[NOISE] + np.broadcast_to(regressor.alpha, len(inputs_told)))
+    values = drawn[: len(inputs_told)] + noise[:, None] * generator.standard_normal((len(inputs_told), count))
+    away: Array = (drawn[len(inputs_told) :] - kernel(inputs, inputs_told) @ cho_solve((regressor.L_, True), values)).T
     return away
 
 
 def _before(kernel: PlaneAndCurve, inputs: Array, count: int, generator: np.random.Generator) -> Array:
     """Draw from the kernel without its noise: planes are exact, the curve is a sum of cosines (Rahimi and Recht)."""
     size = len(kernel.lengths)
-    points, seen = inputs[:, :size], inputs[:, size:]
+    points, beliefs = inputs[:, :size], inputs[:, size:]
     constant, slope, curve, _ = np.sqrt(kernel.variances[:VARIANCES])
     trust = np.sqrt(kernel.variances[VARIANCES:, None])
     total: Array = constant * generator.standard_normal(count) + np.zeros((len(inputs), 1))
     total += points @ (slope * generator.standard_normal((size, count)))
-    total += seen @ (trust * generator.standard_normal((seen.shape[1], count)))
+    total += beliefs @ (trust * generator.standard_normal((beliefs.shape[1], count)))
     # seven digits are far more than 128 cosines have, and numpy's cosine is then twenty times as quick
     brief = points.astype(np.float32)
     for function in range(count):

@@ -125,10 +125,10 @@ def next_step(
     safe, feasible = 0.0, 0.0
     expected: Expected = {}
     if point is not None:
-        here = model.at(point[None, :])
-        safe = float(np.exp(np.minimum(here.log_safe(), here.log_no_worse())[0]))
-        feasible = float(np.exp(here.log_feasible()[0]))
-        expected = here.intervals()
+        at_point = model.at(point[None, :])
+        safe = float(np.exp(np.minimum(at_point.log_safe(), at_point.log_no_worse())[0]))
+        feasible = float(np.exp(at_point.log_feasible()[0]))
+        expected = at_point.intervals()
         why = f"{why} (feasible with {100 * feasible:.0f}%)"
     gain /= model.surrogates[objective].scale
     surely = bool(np.any(view.log_feasible() >= math.log(max(options.safe_probability, FEASIBLE))))

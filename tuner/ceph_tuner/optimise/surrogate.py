@@ -62,14 +62,14 @@ class _Regressor(GaussianProcessRegressor):  # type: ignore[misc]  # scikit-opti
 
     def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True) -> Any:
         """The likelihood times the priors' density."""
-        found = super().log_marginal_likelihood(theta, eval_gradient, clone_kernel)
+        likelihood = super().log_marginal_likelihood(theta, eval_gradient, clone_kernel)
         if theta is None:
-            return found
+            return likelihood
         distance = (np.asarray(theta) - self.centres) / self.widths
         density = -0.5 * float(distance @ distance)
         if not eval_gradient:
-            return found + density
-        return found[0] + density, found[1] - distance / self.widths
+            return likelihood + density
+        return likelihood[0] + density, likelihood[1] - distance / self.widths
 
 
 class Surrogate:
@@ -92,8 +92,8 @@ class Surrogate:
         self._weights = np.full(priors, 1.0 / max(1, priors))
         centres, widths = _centres(data.size, priors, scale)
         kernel = PlaneAndCurve(np.exp(centres[data.size :]), np.exp(centres[: data.size]))
-        known = np.where(np.isnan(data.errors), 0.0, data.errors / scale)
-        self._gp = _Regressor(kernel, known**2 + 1e-8, centres, widths)
+        deviations = np.where(np.isnan(data.errors), 0.0, data.errors / scale)
+        self._gp = _Regressor(kernel, deviations**2 + 1e-8, centres, widths)
         self._offset = float(np.median(self._residuals(data)))
         with warnings.catch_warnings():
             # a hyperparameter at its bound is expected with so few points
@@ -118,8 +118,8 @@ class Surrogate:
     @property
     def surprises(self) -> Array:
         """Leave-one-out residuals in their own deviations, shape (n,) (Rasmussen and Williams, eq. 5.12)."""
-        found: Array = np.asarray(self._gp.alpha_) / np.sqrt(np.diag(self._inverse))
-        return found
+        residuals: Array = np.asarray(self._gp.alpha_) / np.sqrt(np.diag(self._inverse))
+        return residuals
 
     @property
     def noise(self) -> float:
@@ -135,9 +135,11 @@ class Surrogate:
     def trust(self) -> Array:
         """Learnt scale of each prior, shape (priors,): 1 as predicted, 0 of no use."""
         kernel = self._gp.kernel_
-        seen = self._gp.X_train_[:, self._size :]
+        beliefs = self._gp.X_train_[:, self._size :]
         learnt = np.zeros(len(self._believed))
-        learnt[self._believed] = self._weights + self.scale * kernel.variances[VARIANCES:] * (seen.T @ self._gp.alpha_)
+        learnt[self._believed] = self._weights + self.scale * kernel.variances[VARIANCES:] * (
+            beliefs.T @ self._gp.alpha_
+        )
         return learnt
 
     @property
@@ -171,17 +173,17 @@ def _centres(size: int, priors: int, scale: float) -> Tuple[Array, Array]:
     return centres, widths
 
 
-def scale_of(points: Array, means: Array, known: Optional[float]) -> float:
+def scale_of(points: Array, means: Array, usual: Optional[float]) -> float:
     """How much a metric varies over the cube, from how much it varied over the points tried, shape (n, size).
 
     A plane that varies by s over points that are r from their centre varies by s sqrt(size / 12) / r over the cube.
-    `known` is what is believed beforehand: with two points the larger counts, later what was seen, but no less than a
+    `usual` is what is believed beforehand: with two points the larger counts, later what was seen, but no less than a
     third of it: the points tried may lie where the metric happens to be flat.
     """
     size = points.shape[1]
     spread = math.sqrt(float(np.mean(np.sum((points - points.mean(0)) ** 2, axis=1))))
-    seen = float(np.std(means))
-    if len(means) < 2 or spread == 0 or seen == 0:
-        return known or 1.0
-    found = seen * math.sqrt(size / 12.0) / spread
-    return max(found, (known or 0.0) * (1.0 if len(means) == 2 else 1.0 / 3.0))
+    deviation = float(np.std(means))
+    if len(means) < 2 or spread == 0 or deviation == 0:
+        return usual or 1.0
+    scale = deviation * math.sqrt(size / 12.0) / spread
+    return max(scale, (usual or 0.0) * (1.0 if len(means) == 2 else 1.0 / 3.0))

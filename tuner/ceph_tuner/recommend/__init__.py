@@ -4,20 +4,19 @@ Question        the described cluster, what is in force there, what is wanted
 Effort          how much is simulated
 Prediction      what settings would do: one window's means for each seed
 Report          hears how it goes
-recommend()     question in, recommendation out (`search.py`)
+recommend()     question in, recommendation out (`recommendation.py`)
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Dict, List, Mapping, Optional, Protocol, Tuple
+from typing import List, Mapping, Optional, Protocol, Tuple
 
 from ceph_tuner.core.goals.ranking import Candidate, candidate
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.twin.model import ClusterModel
 
@@ -71,7 +70,7 @@ class Question:
             "scrub": model.scrub,
             "snaptrim": model.snaptrim,
         }
-        return [kind for kind, found in kinds.items() if found]
+        return [kind for kind, parts in kinds.items() if parts]
 
 
 @dataclass(frozen=True)
@@ -117,12 +116,6 @@ class Prediction:
         """As the choice of a winner takes it."""
         return candidate(self.label, self.runs)
 
-    @property
-    def measures(self) -> Dict[str, Measure]:
-        """As a search is told: mean and deviation over the seeds."""
-        means = self.candidate.means
-        return {name: Measure(mean, _deviation(self.values(name)), len(self.runs)) for name, mean in means.items()}
-
     def values(self, metric: str) -> List[float]:
         """The runs' means of a metric, where they have it."""
         return [run[metric] for run in self.runs if metric in run]
@@ -167,14 +160,14 @@ def changed(settings: Settings, question: Question) -> Settings:
         return {} if settings[PROFILE] == question.profile_in_force else {PROFILE: settings[PROFILE]}
     before, release = question.before, question.model.release
     nine = any(settings.get(name) != before[name] for name in MCLOCK_NINE if name in settings)
-    found: Settings = {PROFILE: "custom"} if nine else {}
+    changes: Settings = {PROFILE: "custom"} if nine else {}
     for name in KNOBS:
         if name in MCLOCK_NINE and nine:
-            found[name] = settings[name]
+            changes[name] = settings[name]
         elif name in settings and name != PROFILE and name not in MCLOCK_NINE:
-            known = before.get(name, KNOBS[name].default(release))
-            found.update({name: settings[name]} if settings[name] != known else {})
-    return found
+            value_before = before.get(name, KNOBS[name].default(release))
+            changes.update({name: settings[name]} if settings[name] != value_before else {})
+    return changes
 
 
 def _deviation(values: List[float]) -> float:

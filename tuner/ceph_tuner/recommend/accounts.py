@@ -7,10 +7,10 @@ or below that belief shows in the sum of what the classes got.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional
 
-from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.knobs.releases import CLASSES, Settings
 from ceph_tuner.core.knobs.settings import shares
 from ceph_tuner.recommend.demand import demand
@@ -54,45 +54,44 @@ class Account:
         return not self.enough and self.held_by != LOAD
 
 
-def accounts(
-    slo: Slo, model: ClusterModel, settings: Settings, seen: Mapping[str, float], baseline: Mapping[str, float]
-) -> List[Account]:
-    """One for each class, by all nine values of `settings` and the metrics `seen` under them; none under WPQ.
+def accounts(judge: Judge, model: ClusterModel, settings: Settings, metrics: Mapping[str, float]) -> List[Account]:
+    """One for each class, by all nine values of `settings` and the `metrics` under them; none under WPQ.
 
     Of work that takes turns: those of the turn in which a class lacks something, else of the one that needs more.
     """
     if model.scheduler == WPQ:
         return []
-    told = [_of_turn(slo, turn, settings, seen, baseline) for turn in turns(model)]
-    return max(told, key=lambda found: (any(entry.starved for entry in found), sum(entry.needed for entry in found)))
+    by_turn = [_of_turn(judge, turn, settings, metrics) for turn in turns(model)]
+    return max(
+        by_turn,
+        key=lambda entries: (any(entry.starved for entry in entries), sum(entry.needed for entry in entries)),
+    )
 
 
-def _of_turn(
-    slo: Slo, model: ClusterModel, settings: Settings, seen: Mapping[str, float], baseline: Mapping[str, float]
-) -> List[Account]:
-    needed = demand(slo, model, settings, seen, baseline)
+def _of_turn(judge: Judge, model: ClusterModel, settings: Settings, metrics: Mapping[str, float]) -> List[Account]:
+    needed = demand(judge, model, settings, metrics)
     # without hard bounds all work counts as it was seen to go
-    unbound = replace(slo, objectives=(replace(slo.objectives[0], hard=False),))
-    got = demand(unbound, model, settings, seen, {})
+    unbound = Judge(None)
+    got = demand(unbound, model, settings, metrics)
     streams = model.clients
     rates = [stream.rate for stream in streams if stream.rate is not None]
-    offered = demand(unbound, model, settings, {**seen, "client.iops": sum(rates)}, {})
-    asked: Dict[str, Optional[float]] = dict.fromkeys(CLASSES, 0.0)
+    offered = demand(unbound, model, settings, {**metrics, "client.iops": sum(rates)})
+    demands: Dict[str, Optional[float]] = dict.fromkeys(CLASSES, 0.0)
     for kind in _kinds(model):
         number = class_of(kind, model)
         if number < len(CLASSES):
             bounded = kind == "client" and len(rates) == len(streams)
-            asked[CLASSES[number]] = offered[CLASSES[number]] if bounded else None
+            demands[CLASSES[number]] = offered[CLASSES[number]] if bounded else None
     parts = shares(settings)
-    owed = entitlements(parts, {name: math.inf if wish is None else wish for name, wish in asked.items()})
-    found = []
+    owed = entitlements(parts, {name: math.inf if wish is None else wish for name, wish in demands.items()})
+    entries = []
     for name in CLASSES:
         reserved, _, limit = parts[name]
         ceiling = limit if limit > 0 else None
         own = float(owed[name][0])
-        held = _held_by(got[name], asked[name], ceiling, own)
-        found.append(Account(name, reserved, ceiling, asked[name], own, got[name], needed[name], held))
-    return found
+        held = _held_by(got[name], demands[name], ceiling, own)
+        entries.append(Account(name, reserved, ceiling, demands[name], own, got[name], needed[name], held))
+    return entries
 
 
 def _kinds(model: ClusterModel) -> List[str]:
@@ -107,10 +106,10 @@ def _kinds(model: ClusterModel) -> List[str]:
     return [kind for kind, has in kinds.items() if has]
 
 
-def _held_by(got: float, asked: Optional[float], limit: Optional[float], owed: float) -> str:
-    if asked == 0 and got == 0:
+def _held_by(got: float, demanded: Optional[float], limit: Optional[float], owed: float) -> str:
+    if demanded == 0 and got == 0:
         return NOTHING
-    if asked is not None and got >= _NEAR * asked:
+    if demanded is not None and got >= _NEAR * demanded:
         return LOAD
     if limit is not None and got >= _NEAR * limit:
         return LIMIT

@@ -8,7 +8,6 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.plan import ChangePlan, plan_change, plan_restore
-from ceph_tuner.core.goals.slo import evaluate
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings, format_version
 from ceph_tuner.core.knobs.settings import check_settings, format_settings, notes_on
@@ -35,20 +34,20 @@ class Instructions:
     notes: Tuple[str, ...]
 
 
-def answer(found: SearchedSettings) -> Instructions:
+def answer(searched: SearchedSettings) -> Instructions:
     """Decide the writes, as `ceph-tuner apply` would on a cluster with nothing but what the description says is set."""
-    model, question = found.question.model, found.question
+    model, question = searched.question.model, searched.question
     release, hardware = model.release, model.osd.hardware
-    if not found.choice.better:
+    if not searched.choice.better:
         return Instructions({}, (), (), told(model))
-    settings = changed(found.winner.settings, question)
+    settings = changed(searched.winner.settings, question)
     own = to_release_units(settings, release, hardware)
     checked = check_settings(own, release)
     before = to_release_units(dict(question.in_force), release, hardware)
     current = [ConfigEntry(TARGET, name, text) for name, text in format_settings(before, release).items()]
     places = [Place(0, model.osd.device_class)]
     plan = plan_change(current, TARGET, checked, release, places)
-    whole = {**_nine(found.winner.settings, release), **found.winner.settings}
+    whole = {**_nine(searched.winner.settings, release), **searched.winner.settings}
     return Instructions(
         checked,
         tuple(plan.commands),
@@ -71,40 +70,40 @@ def way_back(
     return tuple(step.command for step in plan_restore(entries, plan.standing(), places, release).steps)
 
 
-def profile(found: SearchedSettings, name: str) -> Profile:
+def profile(searched: SearchedSettings, name: str) -> Profile:
     """Make a profile of the winner, with what was simulated as its evidence."""
-    model, release = found.question.model, found.question.model.release
-    winner = found.winner
+    model, release = searched.question.model, searched.question.model.release
+    winner = searched.winner
     named = str(winner.settings.get(PROFILE, ""))
     built_in = named in release.profiles
     settings = {**_nine(winner.settings, release), **winner.settings}
     return Profile.make(
-        named if built_in else f"recommended-{found.question.slo.name}"[:64].rstrip("._-"),
+        named if built_in else f"recommended-{searched.question.slo.name}"[:64].rstrip("._-"),
         release,
         {knob: value for knob, value in settings.items() if knob != PROFILE and (not built_in or knob in MCLOCK_NINE)},
         version=format_version(model.version) if model.version is not None else "",
         built_in=built_in,
-        description=f"{found.choice.reason} (predicted by the twin, not measured)",
+        description=f"{searched.choice.reason} (predicted by the twin, not measured)",
         hardware=model.osd.hardware,
         osds=model.osds,
         workload=name,
-        slos=(found.question.slo.to_dict(),),
-        evidence=(evidence(found),),
+        slos=(searched.question.slo.to_dict(),),
+        evidence=(evidence(searched),),
     )
 
 
-def evidence(found: SearchedSettings) -> Dict[str, Any]:
+def evidence(searched: SearchedSettings) -> Dict[str, Any]:
     """What was simulated, and what it gave."""
-    winner = found.winner
-    verdicts = evaluate(found.question.slo, winner.candidate.means, found.baseline)
+    winner = searched.winner
+    verdicts = searched.judge.verdicts(winner.candidate.means)
     return {
         "simulated": {
-            "settings_tried": len(found.tried),
-            "runs": found.runs,
-            "seconds_each": found.run_s,
-            "seed": found.effort.seed,
-            "fresh_seeds": len(winner.runs) if found.confirmed else 0,
-            "osds": found.question.model.simulated_osds or found.question.model.osds,
+            "settings_tried": len(searched.tried),
+            "runs": searched.runs,
+            "seconds_each": searched.run_s,
+            "seed": searched.effort.seed,
+            "fresh_seeds": len(winner.runs) if searched.confirmed else 0,
+            "osds": searched.question.model.simulated_osds or searched.question.model.osds,
         },
         "predicted": {
             verdict.objective.metric: _with_interval(winner, verdict.objective.metric)
@@ -112,22 +111,22 @@ def evidence(found: SearchedSettings) -> Dict[str, Any]:
             if verdict.seen is not None
         },
         "load": {name: rounded(value) for name, value in winner.candidate.means.items() if name in _LOAD},
-        "before": _rounded(found.before, found),
-        "built_in": {entry.label: _rounded(entry, found) for entry in found.built_in},
+        "before": _rounded(searched.before, searched),
+        "built_in": {entry.label: _rounded(entry, searched) for entry in searched.built_in},
         "verdicts": [f"{verdict.objective.text}: {'met' if verdict.met else 'missed'}" for verdict in verdicts],
     }
 
 
 def _with_interval(prediction: Prediction, metric: str) -> Dict[str, Any]:
-    known: Dict[str, Any] = {"mean": rounded(prediction.candidate.means[metric])}
+    entry: Dict[str, Any] = {"mean": rounded(prediction.candidate.means[metric])}
     interval = prediction.interval(metric)
     if interval is not None:
-        known["interval"] = [rounded(end) for end in interval]
-    return known
+        entry["interval"] = [rounded(end) for end in interval]
+    return entry
 
 
-def _rounded(prediction: Prediction, found: SearchedSettings) -> Dict[str, float]:
-    metrics: List[str] = [objective.metric for objective in found.question.slo.objectives]
+def _rounded(prediction: Prediction, searched: SearchedSettings) -> Dict[str, float]:
+    metrics: List[str] = [objective.metric for objective in searched.question.slo.objectives]
     means = prediction.candidate.means
     return {metric: rounded(means[metric]) for metric in metrics if metric in means}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Dict, Mapping, Optional, Sequence
 
-from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.knobs.releases import CLASSES
 from ceph_tuner.core.knobs.settings import Settings
 from ceph_tuner.twin.knobs_in_force import (
@@ -23,22 +23,16 @@ from ceph_tuner.twin.knobs_in_force import (
 from ceph_tuner.twin.model import ClusterModel, RecoveryWork
 
 
-def demand(
-    slo: Slo, model: ClusterModel, settings: Settings, seen: Mapping[str, float], baseline: Mapping[str, float]
-) -> Dict[str, float]:
-    """Class -> share. Work that no objective bounds counts as it was `seen` to go; immediate work is left out."""
-    bounds = {
-        objective.metric: objective.bound.resolve(baseline.get(objective.metric))
-        for objective in slo.objectives
-        if objective.hard
-    }
-    costs_s = [("client", _client(model, bounds, seen))]
+def demand(judge: Judge, model: ClusterModel, settings: Settings, metrics: Mapping[str, float]) -> Dict[str, float]:
+    """Class -> share. Work that no objective bounds counts as `metrics` show it to go; immediate work is left out."""
+    bounds = {objective.metric: judge.bound(objective) for objective in judge.objectives if objective.hard}
+    costs_s = [("client", _client(model, bounds, metrics))]
     for kind, degraded in (("recovery", True), ("backfill", False)):
         works = [work for work in model.recovery if work.degraded == degraded]
-        costs_s.append((kind, _recovery(kind, works, model, settings, bounds, seen)))
+        costs_s.append((kind, _recovery(kind, works, model, settings, bounds, metrics)))
     costs_s += [
-        ("scrub", _scrub(model, settings, bounds, seen)),
-        ("snaptrim", _snaptrim(model, settings, bounds, seen)),
+        ("scrub", _scrub(model, settings, bounds, metrics)),
+        ("snaptrim", _snaptrim(model, settings, bounds, metrics)),
     ]
     hardware = model.osd.hardware
     whole = model.osds * (hardware.bandwidth_bytes_s if model.release.cost_model == "bytes" else hardware.capacity_iops)
@@ -50,7 +44,7 @@ def demand(
     return shares
 
 
-def _client(model: ClusterModel, bounds: Mapping[str, Optional[float]], seen: Mapping[str, float]) -> float:
+def _client(model: ClusterModel, bounds: Mapping[str, Optional[float]], metrics: Mapping[str, float]) -> float:
     parts = [(stream.rate or float(stream.depth), stream) for stream in model.clients]
     whole = sum(part for part, _ in parts)
     if not whole:
@@ -60,7 +54,7 @@ def _client(model: ClusterModel, bounds: Mapping[str, Optional[float]], seen: Ma
         costs = client_costs(stream.block_bytes, model)
         one = stream.read_share * costs.client_read + (1 - stream.read_share) * costs.client_write
         mean += part / whole * one
-    rate = bounds.get("client.iops") or seen.get("client.iops", 0.0)
+    rate = bounds.get("client.iops") or metrics.get("client.iops", 0.0)
     return rate * mean
 
 
@@ -70,7 +64,7 @@ def _recovery(
     model: ClusterModel,
     settings: Settings,
     bounds: Mapping[str, Optional[float]],
-    seen: Mapping[str, float],
+    metrics: Mapping[str, float],
 ) -> float:
     listed = [(work.objects, work.object_bytes / (model.pool(work.pool).k or 1)) for work in works]
     objects = sum(count for count, _ in listed)
@@ -84,10 +78,10 @@ def _recovery(
         (bounds.get(f"{kind}.bytes_s") or 0.0) / size,
     )
     one = sum(work.objects * _recovered_object(work, model, settings) for work in works) / objects
-    went = seen.get(f"{kind}.objects_s", 0.0)
+    went = metrics.get(f"{kind}.objects_s", 0.0)
     if kind == "recovery":
         # what is counted as recovered has what was only moved in it
-        went = max(0.0, went - seen.get("backfill.objects_s", 0.0))
+        went = max(0.0, went - metrics.get("backfill.objects_s", 0.0))
     return (rate or went) * one
 
 
@@ -103,7 +97,7 @@ def _recovered_object(work: RecoveryWork, model: ClusterModel, settings: Setting
 
 
 def _scrub(
-    model: ClusterModel, settings: Settings, bounds: Mapping[str, Optional[float]], seen: Mapping[str, float]
+    model: ClusterModel, settings: Settings, bounds: Mapping[str, Optional[float]], metrics: Mapping[str, float]
 ) -> float:
     copies = stored = cost = 0.0
     chunk = limits_of(settings, model).chunk_max
@@ -122,11 +116,11 @@ def _scrub(
         bounds.get("scrub.objects_s"),
         (bounds.get("scrub.bytes_s") or 0.0) / stored * copies,
     )
-    return (rate or seen.get("scrub.bytes_s", 0.0) / stored * copies) * cost / copies
+    return (rate or metrics.get("scrub.bytes_s", 0.0) / stored * copies) * cost / copies
 
 
 def _snaptrim(
-    model: ClusterModel, settings: Settings, bounds: Mapping[str, Optional[float]], seen: Mapping[str, float]
+    model: ClusterModel, settings: Settings, bounds: Mapping[str, Optional[float]], metrics: Mapping[str, float]
 ) -> float:
     clones = sum(work.clones for work in model.snaptrim)
     if not clones:
@@ -134,7 +128,9 @@ def _snaptrim(
     size = sum(work.clones * work.object_bytes for work in model.snaptrim) / clones
     one, fixed = trim_cost(size, settings, model)
     rate = _needed(clones, bounds.get("snaptrim.drain_s"), bounds.get("snaptrim.objects_s"))
-    return (rate or seen.get("snaptrim.objects_s", 0.0)) * (one or fixed / limits_of(settings, model).concurrent_trims)
+    return (rate or metrics.get("snaptrim.objects_s", 0.0)) * (
+        one or fixed / limits_of(settings, model).concurrent_trims
+    )
 
 
 def _needed(amount: float, time_s: Optional[float], *rates: Optional[float]) -> float:

@@ -3,70 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict
 
-from ceph_tuner.core.goals.slo import evaluate
 from ceph_tuner.recommend import Prediction
-from ceph_tuner.recommend.accounts import Account, accounts
-from ceph_tuner.recommend.answer import Instructions, evidence, rounded
+from ceph_tuner.recommend.answer import evidence, rounded
 from ceph_tuner.recommend.demand import demand
 from ceph_tuner.recommend.limits import Missed
+from ceph_tuner.recommend.recommendation import Recommendation
 from ceph_tuner.recommend.search import SearchedSettings
-from ceph_tuner.search.explanation import Explained
 from ceph_tuner.twin.knobs_in_force import completed
 
 
-def document(
-    found: SearchedSettings,
-    chosen: Instructions,
-    why: Sequence[Missed],
-    classes: Sequence[Account],
-    told: Optional[Explained],
-    name: str,
-) -> Dict[str, Any]:
-    """Everything that is known of a recommendation, but for what lies beyond live knobs."""
-    slo, model = found.question.slo, found.question.model
-    transfer = found.learnt.elsewhere if found.learnt is not None else None
+def document(recommendation: Recommendation, name: str) -> Dict[str, Any]:
+    """Everything that is known of a recommendation for the cluster `name`, but for what lies beyond live knobs."""
+    searched, chosen, transfer = recommendation.searched, recommendation.instructions, recommendation.elsewhere
+    slo, model = searched.question.slo, searched.question.model
     return {
         "cluster": name,
         "release": model.release.name,
         "slo": slo.to_dict(),
-        "recommended": {**found.choice.to_dict(), "settings": dict(chosen.settings), "why": found.winner.why},
-        "in_force": {"profile": found.question.profile_in_force, "settings": found.question.before},
-        "predictions": [_prediction(entry, found) for entry in found.compared],
-        "tried": [_tried(entry, found) for entry in found.tried],
-        "missed": [_missed(entry) for entry in why],
-        "needed": {entry.name: entry.needed for entry in classes} or _needed(found),
-        "evidence": evidence(found),
-        "searched": list(found.space),
-        "model_error_known_for": sorted(found.question.errors),
-        "confirmed": found.confirmed,
-        "interrupted": found.interrupted,
+        "recommended": {**searched.choice.to_dict(), "settings": dict(chosen.settings), "why": searched.winner.why},
+        "in_force": {"profile": searched.question.profile_in_force, "settings": searched.question.before},
+        "predictions": [_prediction(entry, searched) for entry in searched.compared],
+        "tried": [_tried(entry, searched) for entry in searched.tried],
+        "missed": [_missed(entry) for entry in recommendation.missed],
+        "needed": {entry.name: entry.needed for entry in recommendation.accounts} or _needed(searched),
+        "evidence": evidence(searched),
+        "searched": list(searched.space),
+        "model_error_known_for": sorted(searched.question.errors),
+        "confirmed": searched.confirmed,
+        "interrupted": searched.interrupted,
         "notes": list(chosen.notes),
         "commands": list(chosen.commands),
         "undo": list(chosen.undo),
-        "capacity": [asdict(entry) for entry in classes],
-        "explanation": None if told is None else told.to_dict(),
+        "capacity": [asdict(entry) for entry in recommendation.accounts],
+        "explanation": None if recommendation.explanation is None else recommendation.explanation.to_dict(),
         "elsewhere": [entry.to_dict() for entry in transfer.judged] if transfer is not None else [],
         "beyond_live_knobs": None,
     }
 
 
-def classes_of(found: SearchedSettings) -> List[Account]:
-    """What each class of mClock gets under the recommended settings."""
-    question = found.question
-    settings = completed(found.winner.settings, question.model.release)
-    return accounts(question.slo, question.model, settings, found.winner.candidate.means, found.baseline)
-
-
-def _needed(found: SearchedSettings) -> Dict[str, float]:
+def _needed(searched: SearchedSettings) -> Dict[str, float]:
     """Without the scheduler there are no accounts, but there is work."""
-    question, winner = found.question, found.winner
+    question, winner = searched.question, searched.winner
     settings = completed(winner.settings, question.model.release)
-    return demand(question.slo, question.model, settings, winner.candidate.means, found.baseline)
+    return demand(searched.judge, question.model, settings, winner.candidate.means)
 
 
-def _prediction(entry: Prediction, found: SearchedSettings) -> Dict[str, Any]:
+def _prediction(entry: Prediction, searched: SearchedSettings) -> Dict[str, Any]:
     means = entry.candidate.means
     return {
         "label": entry.label,
@@ -74,13 +58,13 @@ def _prediction(entry: Prediction, found: SearchedSettings) -> Dict[str, Any]:
         "runs": len(entry.runs),
         "means": {metric: rounded(value) for metric, value in means.items()},
         "intervals": {metric: entry.interval(metric) for metric in means},
-        "verdicts": [verdict.to_dict() for verdict in evaluate(found.question.slo, means, found.baseline)],
+        "verdicts": [verdict.to_dict() for verdict in searched.judge.verdicts(means)],
     }
 
 
-def _tried(entry: Prediction, found: SearchedSettings) -> Dict[str, Any]:
+def _tried(entry: Prediction, searched: SearchedSettings) -> Dict[str, Any]:
     """What the search saw, on its own seeds."""
-    means, metrics = entry.candidate.means, [objective.metric for objective in found.question.slo.objectives]
+    means, metrics = entry.candidate.means, [objective.metric for objective in searched.question.slo.objectives]
     return {"label": entry.label, "means": {name: rounded(means[name]) for name in metrics if name in means}}
 
 

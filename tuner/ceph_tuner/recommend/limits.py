@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import List, Mapping, Optional, Tuple
 
-from ceph_tuner.core.goals.slo import Verdict, evaluate
+from ceph_tuner.core.goals.judge import Verdict
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.recommend import Prediction
 from ceph_tuner.recommend.runs import Runs
@@ -28,37 +28,36 @@ class Missed:
     """Hard objectives that those settings miss beside it."""
 
 
-def missed_objectives(found: SearchedSettings, processes: Optional[int] = None) -> List[Missed]:
+def missed_objectives(searched: SearchedSettings, processes: Optional[int] = None) -> List[Missed]:
     """Look into every objective that the winner misses; two more simulations for each kind of work."""
-    verdicts = evaluate(found.question.slo, found.winner.candidate.means, found.baseline)
-    missed = [verdict for verdict in verdicts if not verdict.met]
+    missed = [verdict for verdict in searched.judge.verdicts(searched.winner.candidate.means) if not verdict.met]
     if not missed:
         return []
-    with Runs(found.effort, found.run_s, processes=1 if processes == 1 else None) as runs:
-        seeds = range(found.effort.seed, found.effort.seed + found.effort.seeds)
+    with Runs(searched.effort, searched.run_s, processes=1 if processes == 1 else None) as runs:
+        seeds = range(searched.effort.seed, searched.effort.seed + searched.effort.seeds)
         kinds = sorted({kind_of(verdict) for verdict in missed})
-        started = {kind: runs.start(alone(found.question.model, kind), found.winner.settings, seeds) for kind in kinds}
+        started = {
+            kind: runs.start(alone(searched.question.model, kind), searched.winner.settings, seeds) for kind in kinds
+        }
         undisturbed = {kind: Prediction(kind, {}, run.collect()).candidate.means for kind, run in started.items()}
-    return [_look_into(verdict, found, undisturbed[kind_of(verdict)]) for verdict in missed]
+    return [_look_into(verdict, searched, undisturbed[kind_of(verdict)]) for verdict in missed]
 
 
-def _look_into(verdict: Verdict, found: SearchedSettings, undisturbed: Mapping[str, float]) -> Missed:
+def _look_into(verdict: Verdict, searched: SearchedSettings, undisturbed: Mapping[str, float]) -> Missed:
     objective = verdict.objective
     value = undisturbed.get(objective.metric)
     met = value is not None and verdict.bound is not None and objective.margin(value, verdict.bound) >= 0
-    seen = [
+    values = [
         (entry.candidate.means[objective.metric], entry)
-        for entry in (*found.compared, *found.tried)
+        for entry in (*searched.compared, *searched.tried)
         if objective.metric in entry.candidate.means
     ]
-    if not seen:
+    if not values:
         return Missed(verdict, value, met, None, "", ())
     sign = 1 if METRICS[objective.metric].lower_is_better else -1
-    best, entry = min(seen, key=lambda pair: sign * pair[0])
+    best, entry = min(values, key=lambda pair: sign * pair[0])
     others = [
-        other.objective.metric
-        for other in evaluate(found.question.slo, entry.candidate.means, found.baseline)
-        if other.objective.hard and not other.met and other.objective.metric != objective.metric
+        other.metric for other in searched.judge.missed_hard(entry.candidate.means) if other.metric != objective.metric
     ]
     return Missed(verdict, value, met, best, entry.label, tuple(others))
 

@@ -9,12 +9,12 @@ from ceph_tuner.core.goals.slo import Slo, wanted_of
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE
 from ceph_tuner.core.profiles.translation import from_release_units
 from ceph_tuner.files import fit_file
-from ceph_tuner.files.cluster_file import ClusterFile
 from ceph_tuner.recommend import Question
+from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.discrepancy import spread_and_freedom
 
 
-def question_of(described: ClusterFile, slo: Slo, knobs: Optional[Sequence[str]] = None) -> Question:
+def question_of(described: DescribedCluster, slo: Slo, knobs: Optional[Sequence[str]] = None) -> Question:
     """Bring settings into fractions, and replace what a fit knows better: parameters, and how far off the twin is.
 
     Of an SLO with scopes it takes what is about the class that is described. Raises InputError where that is nothing,

@@ -114,18 +114,18 @@ def _layouts(model: ClusterModel) -> List[RebuildChange]:
     if not all(knob.change == RESTART and knob.effective(release, model.version).works for knob in knobs):
         return []
     now = (osd.shards, osd.threads_per_shard)
-    wanted = {(round(now[0] * s), round(now[1] * t)) for s in (0.25, 0.5, 1, 2) for t in (0.5, 1, 2, 4)}
+    layouts = {(round(now[0] * s), round(now[1] * t)) for s in (0.25, 0.5, 1, 2) for t in (0.5, 1, 2, 4)}
     # of hard disks, up to 18.2.4 and from then on
-    wanted |= {(5, 1), (1, 5)} if osd.device_class == "hdd" else set()
+    layouts |= {(5, 1), (1, 5)} if osd.device_class == "hdd" else set()
     low, high = (part * now[0] * now[1] for part in THREADS_IN_ALL)
-    found = []
-    for layout in sorted(wanted - {now}):
+    layout_changes = []
+    for layout in sorted(layouts - {now}):
         within = all(knob.low <= value <= knob.high for knob, value in zip(knobs, layout))
         if within and low <= layout[0] * layout[1] <= high:
             values = {name: (old, new) for name, old, new in zip(names, now, layout) if old != new}
             other = replace(osd, shards=layout[0], threads_per_shard=layout[1])
-            found.append(RebuildChange(RESTART, replace(model, osd=other), values))
-    return found
+            layout_changes.append(RebuildChange(RESTART, replace(model, osd=other), values))
+    return layout_changes
 
 
 def _splits(model: ClusterModel) -> List[RebuildChange]:
@@ -133,16 +133,16 @@ def _splits(model: ClusterModel) -> List[RebuildChange]:
     knob = KNOBS["pg_num"]
     works: Tuple[Work, ...] = (*model.clients, *model.recovery, *model.scrub, *model.snaptrim)
     busy = {work.pool for work in works}
-    found = []
+    splits = []
     for pool in model.pools:
         low, high = (factor * pool.pgs for factor in PG_FACTORS)
-        wanted = [1 << power for power in range(17) if low <= 1 << power <= high and 1 << power != pool.pgs]
-        for pgs in wanted if pool.name in busy and knob.change == MOVES_DATA else ():
+        pg_counts = [1 << power for power in range(17) if low <= 1 << power <= high and 1 << power != pool.pgs]
+        for pgs in pg_counts if pool.name in busy and knob.change == MOVES_DATA else ():
             pools = tuple(replace(other, pgs=pgs) if other is pool else other for other in model.pools)
             other = replace(model, pools=pools)
             if PGS_PER_OSD[0] <= pgs_per_osd(other) <= PGS_PER_OSD[1] and knob.low <= pgs <= knob.high:
-                found.append(RebuildChange(MOVES_DATA, other, {knob.name: (pool.pgs, pgs)}, pool.name))
-    return found
+                splits.append(RebuildChange(MOVES_DATA, other, {knob.name: (pool.pgs, pgs)}, pool.name))
+    return splits
 
 
 def by_pool(stored: Mapping[str, float], model: ClusterModel) -> Dict[str, float]:

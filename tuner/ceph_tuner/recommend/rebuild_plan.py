@@ -15,8 +15,8 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 from scipy.special import stdtrit
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.goals.ranking import LEAST_GAIN, finalists, loss
-from ceph_tuner.core.goals.slo import Slo, all_met, evaluate
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.ranking import LEAST_GAIN, finalists
 from ceph_tuner.recommend import COVERAGE, Prediction, SearchListener
 from ceph_tuner.recommend.rebuild import MOVES_DATA, RESTART, RebuildChange, changes
 from ceph_tuner.recommend.rebuild_cost import Cost, cost_of
@@ -73,12 +73,12 @@ class Plan:
 
 
 def plan_rebuild(
-    found: SearchedSettings, stored: Mapping[str, float], report: SearchListener, processes: Optional[int] = None
+    searched: SearchedSettings, stored: Mapping[str, float], report: SearchListener, processes: Optional[int] = None
 ) -> Plan:
-    """Look for them. `found` must be confirmed on fresh seeds; `stored` holds bytes by pool, where known."""
-    with Runs(found.effort, found.run_s, processes) as runs:
-        planner = _Planner(found, report, runs)
-        model, before = found.question.model, found.winner
+    """Look for them. `searched` must be confirmed on fresh seeds; `stored` holds bytes by pool, where known."""
+    with Runs(searched.effort, searched.run_s, processes) as runs:
+        planner = _Planner(searched, report, runs)
+        model, before = searched.question.model, searched.winner
         worth: List[Planned] = []
         rejected: List[Planned] = []
         for kind in (RESTART, MOVES_DATA):
@@ -86,7 +86,7 @@ def plan_rebuild(
             if best is None:
                 continue
             if best.worth:
-                seeds = range(found.effort.seed, found.effort.seed + min(COST_SEEDS, found.effort.fresh))
+                seeds = range(searched.effort.seed, searched.effort.seed + min(COST_SEEDS, searched.effort.fresh))
                 # with what moves beside all that is described, there may be more than the twin has room for
                 with suppress(InputError):
                     means = before.candidate.means
@@ -101,9 +101,8 @@ def plan_rebuild(
 class _Planner:
     """Simulates changes of one kind, and judges the best."""
 
-    def __init__(self, found: SearchedSettings, report: SearchListener, runs: Runs) -> None:
-        self._found, self._report, self._runs = found, report, runs
-        self._slo: Slo = found.question.slo
+    def __init__(self, searched: SearchedSettings, report: SearchListener, runs: Runs) -> None:
+        self._found, self._report, self._runs = searched, report, runs
         self.tried = 0
 
     def best(self, kind: str, model: ClusterModel, before: Prediction) -> Optional[Planned]:
@@ -112,45 +111,33 @@ class _Planner:
         seeds = range(effort.seed, effort.seed + effort.seeds)
         candidates = changes(model, kind)
         started = [(change, self._runs.start(change.model, settings, seeds)) for change in candidates]
-        seen: Dict[str, Tuple[RebuildChange, Prediction]] = {}
+        predictions: Dict[str, Tuple[RebuildChange, Prediction]] = {}
         for number, (change, runs) in enumerate(started):
             self._report.phase(f"beyond live knobs: {change.label}", number, len(started))
             try:
-                seen[change.label] = change, Prediction(change.label, settings, runs.collect())
+                predictions[change.label] = change, Prediction(change.label, settings, runs.collect())
             except InputError:
                 # more PGs at work than the twin has room for
                 continue
-        self.tried += len(seen)
-        if not seen:
+        self.tried += len(predictions)
+        if not predictions:
             return None
-        tried = [prediction.candidate for _, prediction in seen.values()]
-        label = finalists(self._slo, self._found.baseline, tried, 1)[0].label
-        change = seen[label][0]
+        tried = [prediction.candidate for _, prediction in predictions.values()]
+        label = finalists(self._found.judge, tried, 1)[0].label
+        change = predictions[label][0]
         errors = self._found.question.errors
         fresh = self._runs.start(change.model, settings, fresh_seeds(effort)).collect()
         after = Prediction(label, settings, fresh, errors=errors)
-        return judged(change, model, before, after, self._slo, self._found.baseline)
+        return judged(change, model, before, after, self._found.judge)
 
 
-def judged(
-    change: RebuildChange,
-    model: ClusterModel,
-    before: Prediction,
-    after: Prediction,
-    slo: Slo,
-    baseline: Mapping[str, float],
-) -> Planned:
+def judged(change: RebuildChange, model: ClusterModel, before: Prediction, after: Prediction, judge: Judge) -> Planned:
     """Hold the two against each other, seed by seed."""
-    falls = [
-        loss(evaluate(slo, old, baseline)) - loss(evaluate(slo, new, baseline))
-        for old, new in zip(before.runs, after.runs)
-    ]
+    falls = [judge.loss(old) - judge.loss(new) for old, new in zip(before.runs, after.runs)]
     gain, reach = mean_and_reach(falls, 0.95)
-    missed_before, missed = (
-        not all_met(evaluate(slo, entry.candidate.means, baseline), hard_only=True) for entry in (before, after)
-    )
+    missed_before, missed = (not judge.keeps_hard(entry.candidate.means) for entry in (before, after))
     enough = missed < missed_before or (missed == missed_before and gain > WORTH[change.kind] * LEAST_GAIN[missed])
-    metrics = dict.fromkeys(objective.metric for objective in slo.objectives)
+    metrics = dict.fromkeys(objective.metric for objective in judge.objectives)
     effects = tuple(entry for entry in (_effect(metric, before, after) for metric in metrics) if entry is not None)
     return Planned(change, model, before, after, effects, (gain, gain - reach), enough and gain > reach)
 

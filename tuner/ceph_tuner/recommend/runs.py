@@ -55,10 +55,10 @@ class Runs:
         self, model: ClusterModel, settings: Settings, seeds: Sequence[int], at_once: bool = False
     ) -> StartedRuns:
         """Run settings on these seeds. `at_once`: what would take turns goes on together."""
-        found = means_at_once if at_once else means_of
+        run = means_at_once if at_once else means_of
         settle = self.seconds * self._effort.settle_share
         jobs = [PredictionRun(model, settings, self.seconds - settle, settle, seed) for seed in seeds]
-        return StartedRuns(self, [self._workers.start(found, job) for job in jobs])
+        return StartedRuns(self, [self._workers.start(run, job) for job in jobs])
 
 
 class StartedRuns:
@@ -69,6 +69,6 @@ class StartedRuns:
 
     def collect(self) -> Tuple[Means, ...]:
         """Wait for them."""
-        found = tuple(wait() for wait in self._waiting)
-        self._runs.done += len(found)
-        return found
+        means = tuple(wait() for wait in self._waiting)
+        self._runs.done += len(means)
+        return means

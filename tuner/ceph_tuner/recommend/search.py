@@ -11,12 +11,12 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import Candidate, Choice, choose, finalists
-from ceph_tuner.core.goals.slo import evaluate
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import fitting_reservations, moved_knobs
-from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.core.measure.sample import Measure, measured_once
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.optimise import Options
 from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort, SearchListener
@@ -71,9 +71,9 @@ class SearchedSettings:
         return self.closest if self.choice.better else self.before
 
     @property
-    def baseline(self) -> Mapping[str, float]:
-        """What relative bounds refer to."""
-        return self.before.candidate.means
+    def judge(self) -> Judge:
+        """By the question's SLO; relative bounds refer to what is in force."""
+        return Judge(self.question.slo, self.before.candidate.means)
 
     @property
     def built_in(self) -> List[Prediction]:
@@ -99,8 +99,8 @@ def search(
     profiles, model = profiles_of(question), question.model
     before, shards = fitting_reservations(question.before), model.osd.hardware.shards
     space = space_for(model.release, question.work, before, question.knobs, shards)
-    here = Here(model.release, model.osd.hardware, model.osds, question.slo.work)
-    transfer = Elsewhere(profiles_elsewhere, here, space)
+    site = Here(model.release, model.osd.hardware, model.osds, question.slo.work)
+    transfer = Elsewhere(profiles_elsewhere, site, space)
     total = effort.seeds * (len(profiles) + effort.trials) + effort.fresh * (len(profiles) + effort.finalists)
     report.phase("preparing: compiles the model on its first use", 0, total)
     with Runs(effort, run_length_s(question.model, question.in_force, effort), processes) as runs:
@@ -155,8 +155,8 @@ class _Race:
         optimiser = search_for()
         self._learnt = optimiser if isinstance(optimiser, KnobSearch) else None
         # the first of what is known is what is in force: relative bounds refer to it
-        for known in self.tried:
-            optimiser.tell(self._told(known.settings), _compared(known))
+        for prediction in self.tried:
+            optimiser.tell(self._told(prediction.settings), _compared(prediction))
         trials = 0
         while trials < self._effort.trials:
             batch: List[Tuple[SettingsProposal, StartedRuns]] = []
@@ -170,9 +170,9 @@ class _Race:
             for proposal, started in batch:
                 trials += 1
                 settings = {**self._question.kept, **proposal.settings}
-                found = Prediction(f"trial {trials}", settings, started.collect(), proposal.why, self._question.errors)
-                self._take(found)
-                optimiser.tell(proposal.settings, _compared(found))
+                trial = Prediction(f"trial {trials}", settings, started.collect(), proposal.why, self._question.errors)
+                self._take(trial)
+                optimiser.tell(proposal.settings, _compared(trial))
                 self._phase(f"search, settings {trials} of {self._effort.trials}")
 
     def end(self, space: KnobSpace, interrupted: bool) -> SearchedSettings:
@@ -187,7 +187,7 @@ class _Race:
         entries = [entry.candidate for entry in compared]
         in_force = self._told(compared[0].settings)
         moved = {entry.label: moved_knobs(entry.settings, in_force) for entry in compared}
-        choice = choose(self._question.slo, entries[0].means, entries[0], entries[1:], moved)
+        choice = choose(Judge(self._question.slo, entries[0].means), entries[0], entries[1:], moved)
         return SearchedSettings(
             self._question,
             self._effort,
@@ -206,11 +206,11 @@ class _Race:
         self._phase("the best again, on fresh seeds")
         seeds, model = fresh_seeds(self._effort), self._question.model
         started = [(entry, self._runs.start(model, entry.settings, seeds)) for entry in compared]
-        found = []
+        predictions = []
         for entry, runs in started:
-            found.append(replace(entry, runs=runs.collect()))
+            predictions.append(replace(entry, runs=runs.collect()))
             self._phase("the best again, on fresh seeds")
-        return found
+        return predictions
 
     def _start(self, settings: Settings) -> StartedRuns:
         # the same seeds for all: what differs between settings is then not the placement of the PGs
@@ -228,14 +228,8 @@ class _Race:
         """Best first."""
         by_label = {entry.label: entry for entry in predictions}
         candidates: List[Candidate] = [entry.candidate for entry in predictions]
-        return [
-            by_label[entry.label]
-            for entry in finalists(self._question.slo, self._baseline, candidates, len(candidates))
-        ]
-
-    @property
-    def _baseline(self) -> Mapping[str, float]:
-        return self.tried[0].candidate.means
+        judge = Judge(self._question.slo, self.tried[0].candidate.means)
+        return [by_label[entry.label] for entry in finalists(judge, candidates, len(candidates))]
 
     def _told(self, settings: Settings) -> Settings:
         """The nine values in place of a profile's name."""
@@ -258,7 +252,7 @@ def _search_for(question: Question, space: KnobSpace, effort: SearchEffort, tran
 
 def _compared(prediction: Prediction) -> Dict[str, Measure]:
     """Means alone: all settings run on the same seeds, so that the spread over these is nothing that they differ by."""
-    return {name: Measure(mean, 0.0, 1) for name, mean in prediction.candidate.means.items()}
+    return measured_once(prediction.candidate.means)
 
 
 def _check(question: Question) -> None:
@@ -269,9 +263,3 @@ def _check(question: Question) -> None:
             raise InputError(objective.text, "a metric that the twin does not predict", "it left out here")
         if kind not in question.work:
             raise InputError(objective.text, f"no {kind} in the description of the cluster", f"some {kind} there")
-
-
-def missed(found: SearchedSettings, prediction: Prediction) -> List[str]:
-    """Metrics of hard objectives that a prediction misses."""
-    verdicts = evaluate(found.question.slo, prediction.candidate.means, found.baseline)
-    return [verdict.objective.metric for verdict in verdicts if verdict.objective.hard and not verdict.met]

@@ -32,14 +32,14 @@ def told(model: ClusterModel) -> Tuple[str, ...]:
     return (_TOLD,) if len(turns(model)) > 1 else ()
 
 
-def together(found: Sequence[Mapping[str, float]]) -> Dict[str, float]:
+def together(means_by_turn: Sequence[Mapping[str, float]]) -> Dict[str, float]:
     """One run's metrics out of those of its turns: each turn's own, and the worse of what goes on in both.
 
     Clients are to have what they are promised in either.
     """
-    if len(found) == 1:
-        return dict(found[0])
-    recovering, scrubbing = found
+    if len(means_by_turn) == 1:
+        return dict(means_by_turn[0])
+    recovering, scrubbing = means_by_turn
     names = [*recovering, *(name for name in scrubbing if name not in recovering)]
     return {name: value for name in names for value in _of_both(name, recovering, scrubbing)}
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.core.goals.slo import Slo, Verdict, evaluate
+from ceph_tuner.core.goals.judge import Judge, Verdict
+from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Trial
 from ceph_tuner.core.knobs.releases import Release, Settings
 from ceph_tuner.core.measure.sample import Window
@@ -122,4 +123,4 @@ class Findings:
 
     def verdicts(self, option: Option) -> List[Verdict]:
         """Hold an option against the objectives."""
-        return evaluate(self.slo, option.means, self.baseline) if self.slo else []
+        return Judge(self.slo, self.baseline).verdicts(option.means)

@@ -54,8 +54,8 @@ def _recommended(document: YamlDocument) -> Findings:
         for place, entry in enumerate(data["predictions"])
     )
     if not any(option.chosen for option in options):
-        found = f"the winner {choice['winner']!r}, which no prediction is of"
-        raise InputError(document.place("recommended", "winner"), found, "one of the predictions' labels")
+        winner = f"the winner {choice['winner']!r}, which no prediction is of"
+        raise InputError(document.place("recommended", "winner"), winner, "one of the predictions' labels")
     before, after = (_settings_of(data, label, release) for label in (options[0].label, choice["winner"]))
     hard_missed = [
         entry["objective"] for entry in choice.get("verdicts", []) if entry.get("hard") and not entry.get("met")
@@ -122,11 +122,11 @@ def _tuned(document: YamlDocument) -> Findings:
 
 def _predicted(entry: Mapping[str, Any]) -> Dict[str, MetricEstimate]:
     intervals = entry.get("intervals", {})
-    found = {}
+    estimates = {}
     for name, mean in _known(entry["means"]).items():
         ends = intervals.get(name)
-        found[name] = MetricEstimate(mean, None if ends is None else (max(0.0, min(ends)), max(ends)))
-    return found
+        estimates[name] = MetricEstimate(mean, None if ends is None else (max(0.0, min(ends)), max(ends)))
+    return estimates
 
 
 def _known(means: Mapping[str, float]) -> Dict[str, float]:
@@ -166,16 +166,16 @@ def _capacity(data: Mapping[str, Any]) -> Tuple[Account, ...]:
 
 
 def _learnt(document: YamlDocument, slo: Slo) -> Learnt:
-    told = document.data.get("explanation")
-    if told is None:
+    explanation = document.data.get("explanation")
+    if explanation is None:
         return Learnt()
     matters = tuple(
         Importance(metric, entry["deviation"], tuple(_influence(knob) for knob in entry["knobs"]))
-        for metric, entry in told["importance"].items()
+        for metric, entry in explanation["importance"].items()
         if metric in METRICS
     )
     curves = tuple(
-        _curve(document, entry) for entry in told.get("partial_dependence", []) if entry["metric"] in METRICS
+        _curve(document, entry) for entry in explanation.get("partial_dependence", []) if entry["metric"] in METRICS
     )
     progress = tuple(
         TrialProgress(
@@ -189,9 +189,15 @@ def _learnt(document: YamlDocument, slo: Slo) -> Learnt:
             bool(entry.get("old", False)),
             entry.get("best"),
         )
-        for entry in told.get("convergence", [])
+        for entry in explanation.get("convergence", [])
     )
-    return Learnt(matters, told.get("around") is not None, curves, progress, _in_the_way(told.get("in_the_way"), slo))
+    return Learnt(
+        matters,
+        explanation.get("around") is not None,
+        curves,
+        progress,
+        _in_the_way(explanation.get("in_the_way"), slo),
+    )
 
 
 def _influence(entry: Mapping[str, Any]) -> Influence:
@@ -202,25 +208,25 @@ def _influence(entry: Mapping[str, Any]) -> Influence:
 def _curve(document: YamlDocument, entry: Mapping[str, Any]) -> Dependence:
     columns: List[Tuple[Any, ...]] = [tuple(entry[name]) for name in ("values", "mean", "low", "high")]
     if len({len(column) for column in columns}) != 1 or not columns[0]:
-        found = f"{', '.join(str(len(column)) for column in columns)} values, means and ends for {entry['name']}"
-        raise InputError(document.place("explanation", "partial_dependence"), found, "as many of each, at least one")
+        lengths = f"{', '.join(str(len(column)) for column in columns)} values, means and ends for {entry['name']}"
+        raise InputError(document.place("explanation", "partial_dependence"), lengths, "as many of each, at least one")
     return Dependence(entry["metric"], entry["name"], *columns)
 
 
-def _in_the_way(told: Optional[Mapping[str, Any]], slo: Slo) -> Optional[InTheWay]:
-    if told is None:
+def _in_the_way(explanation: Optional[Mapping[str, Any]], slo: Slo) -> Optional[InTheWay]:
+    if explanation is None:
         return None
     by_text = {objective.text: objective for objective in slo.objectives}
     return InTheWay(
-        float(told["together"]),
-        tuple(tuple(by_text[text] for text in conflict) for conflict in told["conflicts"]),
-        tuple((by_text[text], float(probability)) for text, probability in told["without"].items()),
+        float(explanation["together"]),
+        tuple(tuple(by_text[text] for text in conflict) for conflict in explanation["conflicts"]),
+        tuple((by_text[text], float(probability)) for text, probability in explanation["without"].items()),
         tuple(
             KeepableBound(by_text[kept["objective"]], float(kept["bound"]), float(kept["share"]))
-            for kept in told["nearest"]
+            for kept in explanation["nearest"]
         ),
-        dict(told["settings"]),
-        float(told["probability"]),
+        dict(explanation["settings"]),
+        float(explanation["probability"]),
     )
 
 
@@ -260,13 +266,13 @@ def _not_worth_it(data: Mapping[str, Any]) -> List[str]:
 
 
 def _simulated(data: Mapping[str, Any]) -> Tuple[str, ...]:
-    seen = data.get("evidence", {}).get("simulated", {})
-    if not seen:
+    own = data.get("evidence", {}).get("simulated", {})
+    if not own:
         return ()
     return (
-        f"{seen.get('runs', 0):g} simulations of {seen.get('seconds_each', 0):g} s with {seen.get('osds', 0):g} OSDs, "
-        f"{seen.get('settings_tried', 0):g} settings of {len(data.get('searched', []))} knobs, "
-        f"seed {seen.get('seed', 0):g}.",
+        f"{own.get('runs', 0):g} simulations of {own.get('seconds_each', 0):g} s with {own.get('osds', 0):g} OSDs, "
+        f"{own.get('settings_tried', 0):g} settings of {len(data.get('searched', []))} knobs, "
+        f"seed {own.get('seed', 0):g}.",
     )
 
 

@@ -56,10 +56,10 @@ def draw_bound(axes: Axes, axis: Axis, bound: float, upper: bool, vertical: bool
     shade(*span, color=RED, alpha=0.08, linewidth=0)
 
 
-def bounds_of(found: Findings) -> Mapping[str, Tuple[float, bool]]:
+def bounds_of(findings: Findings) -> Mapping[str, Tuple[float, bool]]:
     """Metric -> its hard bound, else the soft one, and whether that is an upper one."""
     bounds: Dict[str, Tuple[float, bool]] = {}
-    verdicts = found.verdicts(found.options[0]) if found.options else []
+    verdicts = findings.verdicts(findings.options[0]) if findings.options else []
     for verdict in sorted(verdicts, key=lambda entry: not entry.objective.hard):
         if verdict.bound is not None:
             bounds.setdefault(verdict.objective.metric, (verdict.bound, verdict.objective.comparison == "<="))

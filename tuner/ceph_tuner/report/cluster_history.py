@@ -10,14 +10,14 @@ from ceph_tuner.core.autopilot import audit_log as audit
 from ceph_tuner.core.autopilot.audit_log import Record, every_trail
 from ceph_tuner.core.ceph.ports import Store
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry
-from ceph_tuner.core.goals.slo import all_met, evaluate, parse_slo
-from ceph_tuner.core.goals.stored_slo import stored_baseline, stored_slo
+from ceph_tuner.core.goals.judge import Judge, all_met
+from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.goals.stored_slo import stored_judge
 from ceph_tuner.core.goals.trial import Trial, choice_among
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings
 from ceph_tuner.core.knobs.settings import same_value
 from ceph_tuner.core.measure.history import RECENT_S, History
-from ceph_tuner.core.measure.sample import at_work
 from ceph_tuner.core.printable import printable
 from ceph_tuner.report import HISTORY, TUNING, Findings, Mark, unknown
 from ceph_tuner.report.answers import kept_learnt
@@ -46,32 +46,32 @@ def remembered(
     windows, hours = history.windows(since), history.hours(since)
     runs = past_runs(history)
     if runs:
-        found = _with_learnt(_of_run(name, runs[-1], release), learnt_of(history, runs[-1].began))
+        findings = _with_learnt(_of_run(name, runs[-1], release), learnt_of(history, runs[-1].began))
     else:
-        found = _of_objectives(name, store, release, now)
+        findings = _of_objectives(name, store, release, now)
     in_force = [entry for entry in entries if entry.state == APPLIED and not entry.trial]
     return replace(
-        found,
+        findings,
         windows=tuple(windows),
         hours=tuple(hours),
         marks=_marks(store, entries, [trial for run in runs for trial in run.trials], since),
         commands=tuple(step.command for step in in_force[-1].steps) if in_force else (),
         undo=(shlex.join(["ceph-tuner", "rollback", "--cluster", name]),) if in_force else (),
         written=bool(in_force),
-        unknown=(*found.unknown, *unknown.of_history(windows, hours)),
+        unknown=(*findings.unknown, *unknown.of_history(windows, hours)),
     )
 
 
-def with_history(found: Findings, kept: Findings) -> Findings:
+def with_history(findings: Findings, kept: Findings) -> Findings:
     """Put what a cluster remembers of its past beside an answer."""
     return replace(
-        found,
+        findings,
         windows=kept.windows,
         hours=kept.hours,
         marks=kept.marks,
         # an answer that was written says so, and the cluster knows by which commands, if nobody changed more since
-        commands=kept.commands if found.written and _bring(kept.commands, found.after) else found.commands,
-        unknown=(*found.unknown, *unknown.of_history(kept.windows, kept.hours)),
+        commands=kept.commands if findings.written and _bring(kept.commands, findings.after) else findings.commands,
+        unknown=(*findings.unknown, *unknown.of_history(kept.windows, kept.hours)),
     )
 
 
@@ -87,7 +87,7 @@ def _of_run(name: str, run: PastRun, release: Release) -> Findings:
     first = next((trial for trial in counted if trial.run.kind == "baseline"), None)
     if first is None:
         return Findings(HISTORY, name, "The last tuning run ended before anything was measured.", slo, release)
-    choice = choice_among(slo, first.means, counted, run.heading.in_force)
+    choice = choice_among(Judge(slo, first.means), counted, run.heading.in_force)
     if choice is None:
         return Findings(HISTORY, name, "The last tuning run could not measure what was in force.", slo, release)
     options, meaning = measured_options(run.trials, choice.winner.label)
@@ -113,29 +113,29 @@ def _of_run(name: str, run: PastRun, release: Release) -> Findings:
     )
 
 
-def _with_learnt(found: Findings, record: Optional[Mapping[str, Any]]) -> Findings:
-    if found.kind != TUNING or found.slo is None:
-        return found
-    kept = kept_learnt(record, found.slo)
+def _with_learnt(findings: Findings, record: Optional[Mapping[str, Any]]) -> Findings:
+    if findings.kind != TUNING or findings.slo is None:
+        return findings
+    kept = kept_learnt(record, findings.slo)
     if kept is None:
         words = "The cluster keeps nothing of what the search had learnt: the run was broken off, or is an older one."
-        return replace(found, unknown=(*found.unknown, words))
+        return replace(findings, unknown=(*findings.unknown, words))
     learnt, capacity = kept
-    return replace(found, learnt=learnt, capacity=capacity)
+    return replace(findings, learnt=learnt, capacity=capacity)
 
 
 def _of_objectives(name: str, store: Store, release: Release, now: float) -> Findings:
     """Without a run, the objectives held against the last minute are all that there is."""
-    slo = stored_slo(store)
-    if slo is None:
-        return Findings(HISTORY, name, "No tuning run and no objectives are remembered.", slo, release)
+    judge = stored_judge(store)
+    if judge.slo is None:
+        return Findings(HISTORY, name, "No tuning run and no objectives are remembered.", None, release)
     newest = History(store).newest(now)
     if newest is None:
         words = f"No tuning run is remembered, and no window of the last {RECENT_S / 60:.0f} min is kept."
-        return Findings(HISTORY, name, words, slo, release)
-    verdicts = evaluate(slo, at_work(newest.means), stored_baseline(store))
-    words = "keeps all objectives" if all_met(verdicts) else "does not keep all objectives"
-    return Findings(HISTORY, name, f"No tuning run is remembered. The last minute {words}.", slo, release)
+        return Findings(HISTORY, name, words, judge.slo, release)
+    kept = all_met(judge.verdicts_at_work(newest.means))
+    words = "keeps all objectives" if kept else "does not keep all objectives"
+    return Findings(HISTORY, name, f"No tuning run is remembered. The last minute {words}.", judge.slo, release)
 
 
 def _what(record: Record, proposed: Mapping[str, Any]) -> str:
@@ -155,7 +155,7 @@ def _marks(store: Store, entries: Sequence[Entry], trials: Sequence[Trial], sinc
     """
     trail = every_trail(store)
     outcomes = {record.refers: record.outcome for record in trail if record.refers}
-    found: List[Mark] = []
+    marks: List[Mark] = []
     proposed: Mapping[str, Any] = {}
     for record in trail:
         if record.what == audit.PROPOSAL:
@@ -163,15 +163,15 @@ def _marks(store: Store, entries: Sequence[Entry], trials: Sequence[Trial], sinc
             proposed = settings if isinstance(settings, dict) else {}
         if record.what in _TOLD and not record.refers:
             outcome = outcomes.get(record.number, record.outcome)
-            found.append(Mark(record.at, _what(record, proposed), record.why, record.who, outcome))
-    told = [mark.at for mark in found]
+            marks.append(Mark(record.at, _what(record, proposed), record.why, record.who, outcome))
+    times = [mark.at for mark in marks]
     spans = [(trial.at, trial.at + trial.seconds) for trial in trials]
     for entry in entries:
         tried = entry.trial or (entry.state == UNDONE and any(start <= entry.at <= end for start, end in spans))
-        if not tried and all(abs(entry.at - at) > _SAME_S for at in told):
+        if not tried and all(abs(entry.at - at) > _SAME_S for at in times):
             words = f"{len(entry.steps)} write{'s' * (len(entry.steps) != 1)} for {entry.target}"
-            found.append(Mark(entry.at, words, entry.why, entry.who, f"{entry.state}. {entry.note}".rstrip(". ")))
-    kept = sorted((mark for mark in found if mark.at >= since), key=lambda mark: mark.at)[-MOST_MARKS:]
+            marks.append(Mark(entry.at, words, entry.why, entry.who, f"{entry.state}. {entry.note}".rstrip(". ")))
+    kept = sorted((mark for mark in marks if mark.at >= since), key=lambda mark: mark.at)[-MOST_MARKS:]
     return tuple(
         Mark(mark.at, *(printable(text) for text in (mark.what, mark.why, mark.who, mark.outcome))) for mark in kept
     )

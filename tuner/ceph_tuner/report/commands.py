@@ -102,5 +102,5 @@ _FORMS: Mapping[Tuple[str, ...], _Form] = {
 
 def all_rewritten(commands: Sequence[str], place: Callable[[int], str]) -> Tuple[str, ...]:
     """Every one of them, each with its place in the error."""
-    found: List[str] = [rewritten(command, place(number)) for number, command in enumerate(commands)]
-    return tuple(found)
+    texts: List[str] = [rewritten(command, place(number)) for number, command in enumerate(commands)]
+    return tuple(texts)

@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ceph_tuner import __version__
-from ceph_tuner.core.goals.slo import Verdict
+from ceph_tuner.core.goals.judge import Verdict
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.core.knobs.releases import Value
 from ceph_tuner.core.measure.metrics import METRICS
@@ -31,7 +31,7 @@ def _printable(value: Any) -> Any:
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def page(found: Findings, made_at: float, source: str) -> str:
+def page(findings: Findings, made_at: float, source: str) -> str:
     """Write the page. `made_at` is seconds since the epoch, `source` where the findings are from."""
     environment = Environment(
         loader=PackageLoader("ceph_tuner.report", "."),
@@ -43,64 +43,64 @@ def page(found: Findings, made_at: float, source: str) -> str:
     )
     environment.filters.update(day=utc_minute, percent=_percent, amount=lambda value, metric: quantity(metric, value))
     return environment.get_template("page.html.j2").render(
-        found=found,
+        found=findings,
         style=Markup(files("ceph_tuner.report").joinpath("page.css").read_text(encoding="utf-8")),  # noqa: S704 - ours
         made_at=made_at,
         source=source,
         version=__version__,
-        objectives=_objectives(found),
-        columns=[(option, plots.role_of(option, found.better)) for option in plots.compared(found)],
-        settings=_settings(found),
-        in_time=_in_time(found),
-        metrics=plots_in_time.metrics_in_time(found),
-        trade_offs=_trade_offs(found),
-        matters=_matters(found),
-        curves=_curves(found),
-        in_the_way=in_the_way(found.learnt.in_the_way, quantity) if found.learnt.in_the_way else [],
-        progress=Markup(plots_of_search.progress(found.learnt.progress)) if found.learnt.progress else None,  # noqa: S704
-        capacity=_capacity(found),
-        plans=[_plan(plan) for plan in found.plans],
-        meanings={name: METRICS[name].meaning for name in found.metrics},
+        objectives=_objectives(findings),
+        columns=[(option, plots.role_of(option, findings.better)) for option in plots.compared(findings)],
+        settings=_settings(findings),
+        in_time=_in_time(findings),
+        metrics=plots_in_time.metrics_in_time(findings),
+        trade_offs=_trade_offs(findings),
+        matters=_matters(findings),
+        curves=_curves(findings),
+        in_the_way=in_the_way(findings.learnt.in_the_way, quantity) if findings.learnt.in_the_way else [],
+        progress=Markup(plots_of_search.progress(findings.learnt.progress)) if findings.learnt.progress else None,  # noqa: S704
+        capacity=_capacity(findings),
+        plans=[_plan(plan) for plan in findings.plans],
+        meanings={name: METRICS[name].meaning for name in findings.metrics},
         spoken=spoken,
     )
 
 
-def _objectives(found: Findings) -> List[Dict[str, Any]]:
+def _objectives(findings: Findings) -> List[Dict[str, Any]]:
     """Each objective with a plot, and a cell for each option."""
-    if not found.options or found.slo is None:
+    if not findings.options or findings.slo is None:
         return []
-    columns = plots.compared(found)
-    tables = [found.verdicts(option) for option in columns]
+    columns = plots.compared(findings)
+    tables = [findings.verdicts(option) for option in columns]
     return [
         {
             "objective": objective,
             "bound": quantity(objective.metric, tables[0][place].bound) if objective.bound.relative else "",
             "cells": [_cell(table[place], option) for table, option in zip(tables, columns)],
-            "plot": _svg(plots.objective(found, place)) if _drawable(found, objective.metric) else None,
+            "plot": _svg(plots.objective(findings, place)) if _drawable(findings, objective.metric) else None,
         }
-        for place, objective in enumerate(found.slo.objectives)
+        for place, objective in enumerate(findings.slo.objectives)
     ]
 
 
-def _drawable(found: Findings, metric: str) -> bool:
-    return any(metric in option.seen for option in plots.compared(found))
+def _drawable(findings: Findings, metric: str) -> bool:
+    return any(metric in option.seen for option in plots.compared(findings))
 
 
 def _cell(verdict: Verdict, option: Option) -> Dict[str, Any]:
-    seen = option.seen.get(verdict.objective.metric)
-    value, ends = amount(verdict.objective.metric, verdict.seen, *((seen.interval or ()) if seen else ()))
+    estimate = option.seen.get(verdict.objective.metric)
+    value, ends = amount(verdict.objective.metric, verdict.seen, *((estimate.interval or ()) if estimate else ()))
     return {"value": value, "ends": ends, "met": verdict.met}
 
 
-def _settings(found: Findings) -> List[Dict[str, str]]:
+def _settings(findings: Findings) -> List[Dict[str, str]]:
     """Knobs that change, before and after."""
     rows = []
-    for name in dict.fromkeys([PROFILE, *KNOBS, *found.after]):
-        if name not in found.after:
+    for name in dict.fromkeys([PROFILE, *KNOBS, *findings.after]):
+        if name not in findings.after:
             continue
-        known, after = KNOBS.get(name), found.after[name]
-        default = None if known is None or found.release is None else known.default(found.release)
-        before = found.before.get(name, default)
+        knob, after = KNOBS.get(name), findings.after[name]
+        default = None if knob is None or findings.release is None else knob.default(findings.release)
+        before = findings.before.get(name, default)
         if before != after:
             rows.append({"knob": name, "before": _value(name, before), "after": _value(name, after)})
     return rows
@@ -115,12 +115,12 @@ def _value(name: str, value: Optional[Value]) -> str:
     return "no limit" if name.endswith("_lim") and value == 0 else shown(known, value)
 
 
-def _in_time(found: Findings) -> List[Dict[str, Any]]:
-    metrics = plots_in_time.metrics_in_time(found)
+def _in_time(findings: Findings) -> List[Dict[str, Any]]:
+    metrics = plots_in_time.metrics_in_time(findings)
     parts = []
-    for part in plots_in_time.stretches(found):
+    for part in plots_in_time.stretches(findings):
         drawn = [
-            {size: plots_in_time.in_time(found, part, metric, size) for size in plots_in_time.SIZES}
+            {size: plots_in_time.in_time(findings, part, metric, size) for size in plots_in_time.SIZES}
             for metric in metrics
         ]
         figures = [{size: _svg(text) for size, text in sizes.items() if text} for sizes in drawn]
@@ -128,38 +128,38 @@ def _in_time(found: Findings) -> List[Dict[str, Any]]:
     return parts
 
 
-def _trade_offs(found: Findings) -> List[Dict[str, Any]]:
+def _trade_offs(findings: Findings) -> List[Dict[str, Any]]:
     return [
-        {"one": one, "other": other, "plot": _svg(plots.trade_off(found, one, other))}
-        for one, other in plots.pairs(found.metrics)
-        if sum(one in option.seen and other in option.seen for option in found.options) > 1
+        {"one": one, "other": other, "plot": _svg(plots.trade_off(findings, one, other))}
+        for one, other in plots.pairs(findings.metrics)
+        if sum(one in option.seen and other in option.seen for option in findings.options) > 1
     ]
 
 
-def _matters(found: Findings) -> List[Dict[str, Any]]:
+def _matters(findings: Findings) -> List[Dict[str, Any]]:
     return [
         {
             "metric": entry.metric,
             "knobs": knobs,
             "plot": _svg(plots_of_search.importance(entry)) if knobs and entry.deviation >= _HARDLY else None,
         }
-        for entry in found.learnt.matters
+        for entry in findings.learnt.matters
         for knobs in [notable(entry)]
     ]
 
 
-def _curves(found: Findings) -> Dict[str, Any]:
+def _curves(findings: Findings) -> Dict[str, Any]:
     """Those of the knobs that matter most, as far as there is room."""
-    totals = {(entry.metric, one.name): one.total for entry in found.learnt.matters for one in entry.influences}
+    totals = {(entry.metric, one.name): one.total for entry in findings.learnt.matters for one in entry.influences}
 
     def weight(curve: Dependence) -> float:
         return -totals.get((curve.metric, curve.name), 0.0)
 
-    drawn = sorted(found.learnt.curves, key=weight)[:MOST_CURVES]
-    order = [entry.metric for entry in found.learnt.matters]
+    drawn = sorted(findings.learnt.curves, key=weight)[:MOST_CURVES]
+    order = [entry.metric for entry in findings.learnt.matters]
     drawn.sort(key=lambda curve: (order.index(curve.metric) if curve.metric in order else len(order), weight(curve)))
     return {
-        "left_out": len(found.learnt.curves) - len(drawn),
+        "left_out": len(findings.learnt.curves) - len(drawn),
         "least": NOTABLE,
         "plots": [
             {
@@ -175,27 +175,27 @@ def _curves(found: Findings) -> Dict[str, Any]:
     }
 
 
-def _capacity(found: Findings) -> Optional[Dict[str, Any]]:
-    if not found.capacity:
+def _capacity(findings: Findings) -> Optional[Dict[str, Any]]:
+    if not findings.capacity:
         return None
-    stays = found.chosen if found.better else next(iter(found.options), None)
-    verdicts = found.verdicts(stays) if stays is not None else []
+    stays = findings.chosen if findings.better else next(iter(findings.options), None)
+    verdicts = findings.verdicts(stays) if stays is not None else []
     return {
         # work that nothing bounds needs what it got, and a drive may give more than mClock believes
         "missed": any(verdict.objective.hard and verdict.met is False for verdict in verdicts),
-        "plot": _svg(plots.capacity(found.capacity)),
-        "rows": [(plots.class_name(entry.name), entry) for entry in found.capacity],
-        "needed": sum(entry.needed for entry in found.capacity),
-        "starved": [(plots.class_name(entry.name), entry) for entry in found.capacity if entry.starved],
+        "plot": _svg(plots.capacity(findings.capacity)),
+        "rows": [(plots.class_name(entry.name), entry) for entry in findings.capacity],
+        "needed": sum(entry.needed for entry in findings.capacity),
+        "starved": [(plots.class_name(entry.name), entry) for entry in findings.capacity if entry.starved],
     }
 
 
 def _plan(plan: Mapping[str, Any]) -> Dict[str, Any]:
-    known = [effect for effect in plan["effects"] if effect["metric"] in METRICS]
+    effects = [effect for effect in plan["effects"] if effect["metric"] in METRICS]
     return {
         "change": plan["change"],
         "kind": plan["kind"],
-        "effects": known,
+        "effects": effects,
         "steps": _lines(plan["steps"]),
         "undo": _lines(plan["undo"]),
     }

@@ -27,54 +27,56 @@ def role_of(option: Option, better: bool) -> str:
     return "closest" if option.chosen else "tried"
 
 
-def objective(found: Findings, place: int) -> str:
+def objective(findings: Findings, place: int) -> str:
     """Compare the options in one objective's metric, with intervals and the bound."""
-    verdict = found.verdicts(found.options[0])[place]
-    wanted, bound = verdict.objective, verdict.bound
-    options = [option for option in compared(found) if wanted.metric in option.seen]
+    verdict = findings.verdicts(findings.options[0])[place]
+    aim, bound = verdict.objective, verdict.bound
+    options = [option for option in compared(findings) if aim.metric in option.seen]
     with drawing():
         drawn = figure(WIDTH, 74 + 23 * len(options))
         axes = drawn.subplots()
-        values = [option.seen[wanted.metric].mean for option in options] + ([] if bound is None else [bound])
-        ends = [end for option in options for end in option.seen[wanted.metric].interval or ()]
-        axis = Axis(axes, "x", wanted.metric, [*values, *ends])
+        values = [option.seen[aim.metric].mean for option in options] + ([] if bound is None else [bound])
+        ends = [end for option in options for end in option.seen[aim.metric].interval or ()]
+        axis = Axis(axes, "x", aim.metric, [*values, *ends])
         for row, option in enumerate(options):
-            seen = option.seen[wanted.metric]
-            colour, marker = look(option, options, found.better)
-            if seen.interval is not None:
-                axes.plot(axis.scaled(seen.interval), [row, row], color=colour, linewidth=2.5, solid_capstyle="butt")
-            axes.plot(axis.scaled([seen.mean]), [row], color=colour, marker=marker, markersize=_size(marker))
+            estimate = option.seen[aim.metric]
+            colour, marker = look(option, options, findings.better)
+            if estimate.interval is not None:
+                axes.plot(
+                    axis.scaled(estimate.interval), [row, row], color=colour, linewidth=2.5, solid_capstyle="butt"
+                )
+            axes.plot(axis.scaled([estimate.mean]), [row], color=colour, marker=marker, markersize=_size(marker))
         if bound is not None:
-            draw_bound(axes, axis, bound, wanted.comparison == "<=", vertical=True)
+            draw_bound(axes, axis, bound, aim.comparison == "<=", vertical=True)
         axes.set_yticks(range(len(options)), [short(option.label) for option in options])
         axes.set_ylim(len(options) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")
-        return inline(drawn, f"objective{place}", f"{wanted.metric} under {len(options)} settings, with the bound")
+        return inline(drawn, f"objective{place}", f"{aim.metric} under {len(options)} settings, with the bound")
 
 
-def trade_off(found: Findings, one: str, other: str) -> str:
+def trade_off(findings: Findings, one: str, other: str) -> str:
     """Put everything that was tried into the plane of two metrics, with the front that nothing passes."""
-    points = [option for option in found.options if one in option.seen and other in option.seen]
-    cloud = [means for means in found.tried if one in means and other in means]
+    points = [option for option in findings.options if one in option.seen and other in option.seen]
+    cloud = [means for means in findings.tried if one in means and other in means]
     with drawing():
         drawn = figure(WIDTH, 330)
         axes = drawn.subplots()
-        bounds = bounds_of(found)
+        bounds = bounds_of(findings)
         x_values = [means[one] for means in cloud] + [point.seen[one].mean for point in points]
         y_values = [means[other] for means in cloud] + [point.seen[other].mean for point in points]
         x = Axis(axes, "x", one, [*x_values, *(bounds[name][0] for name in (one,) if name in bounds)])
         y = Axis(axes, "y", other, [*y_values, *(bounds[name][0] for name in (other,) if name in bounds)])
         if cloud:
-            seen = [x.scaled([means[one] for means in cloud]), y.scaled([means[other] for means in cloud])]
-            axes.plot(*seen, linestyle="", marker=".", color=MUTED, markersize=5, label="tried")
+            dots = [x.scaled([means[one] for means in cloud]), y.scaled([means[other] for means in cloud])]
+            axes.plot(*dots, linestyle="", marker=".", color=MUTED, markersize=5, label="tried")
         front = pareto(list(zip(x_values, y_values)), METRICS[one].lower_is_better, METRICS[other].lower_is_better)
         line = x.scaled([at for at, _ in front]), y.scaled([at for _, at in front])
         # between two of them nothing was tried: there the better of them in the other metric is known to be possible
         style = "steps-post" if METRICS[one].lower_is_better else "steps-pre"
         axes.plot(*line, color=MUTED, linewidth=1.2, drawstyle=style, label="front")
-        named = compared(found)
+        named = compared(findings)
         for point in points:
-            colour, marker = look(point, points, found.better)
+            colour, marker = look(point, points, findings.better)
             label = short(point.label) if point in named else None
             marks = [x.scaled([point.seen[one].mean]), y.scaled([point.seen[other].mean])]
             axes.plot(*marks, linestyle="", marker=marker, color=colour, markersize=_size(marker), label=label)
@@ -118,9 +120,9 @@ def capacity(classes: Sequence[Account]) -> str:
         return inline(drawn, "capacity", "shares of an OSD's capacity, class by class")
 
 
-def compared(found: Findings) -> List[Option]:
+def compared(findings: Findings) -> List[Option]:
     """Give the options worth a name: what is in force, the built-in profiles, and the chosen one."""
-    return [option for option in found.options if option.in_force or option.built_in or option.chosen]
+    return [option for option in findings.options if option.in_force or option.built_in or option.chosen]
 
 
 def pareto(points: Sequence[Tuple[float, float]], less_x: bool, less_y: bool) -> List[Tuple[float, float]]:

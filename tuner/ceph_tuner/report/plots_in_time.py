@@ -31,17 +31,17 @@ _ALSO = ("client.p95_ms", "client.iops", "client.bytes_s", "recovery.bytes_s", "
 _MOST, _MOST_NUMBERS = 6, 30
 
 
-def metrics_in_time(found: Findings) -> List[str]:
+def metrics_in_time(findings: Findings) -> List[str]:
     """Give the metrics worth drawing: those of the objectives, then others that were seen at work."""
-    seen: Dict[str, float] = {}
-    for window in (*found.windows, *found.hours):
+    largest: Dict[str, float] = {}
+    for window in (*findings.windows, *findings.hours):
         for name, measure in window.measures.items():
-            seen[name] = max(seen.get(name, 0.0), measure.mean)
-    for trial in found.trials:
+            largest[name] = max(largest.get(name, 0.0), measure.mean)
+    for trial in findings.trials:
         for name, mean in trial.means.items():
-            seen[name] = max(seen.get(name, 0.0), mean)
-    wanted = [name for name in found.metrics if name in seen]
-    return list(dict.fromkeys([*wanted, *(name for name in _ALSO if seen.get(name))]))[:_MOST]
+            largest[name] = max(largest.get(name, 0.0), mean)
+    of_objectives = [name for name in findings.metrics if name in largest]
+    return list(dict.fromkeys([*of_objectives, *(name for name in _ALSO if largest.get(name))]))[:_MOST]
 
 
 @dataclass(frozen=True)
@@ -60,29 +60,29 @@ class Stretch:
         return self.title.lower().replace(" ", "-")
 
 
-def stretches(found: Findings) -> List[Stretch]:
+def stretches(findings: Findings) -> List[Stretch]:
     """Give the tuning run, the minutes and the hours, as far as there are any."""
-    trials = tuple(trial for trial in found.trials if trial.seconds > 0)
+    trials = tuple(trial for trial in findings.trials if trial.seconds > 0)
     parts = []
     if trials:
         end = max(trial.at + trial.seconds for trial in trials)
         parts.append(Stretch("The tuning run", min(trial.at for trial in trials), end, trials=trials))
-    for title, windows in (("Minute by minute", found.windows), ("Hour by hour", found.hours)):
+    for title, windows in (("Minute by minute", findings.windows), ("Hour by hour", findings.hours)):
         if windows:
             parts.append(Stretch(title, windows[0].start, windows[-1].end, windows=windows))
     return parts
 
 
-def in_time(found: Findings, part: Stretch, metric: str, size: str) -> Optional[str]:
+def in_time(findings: Findings, part: Stretch, metric: str, size: str) -> Optional[str]:
     """Draw a metric over time: windows as a curve with its spread, trials as bars, changes as numbered lines."""
     points = _points(part.windows, metric)
     trials = [trial for trial in part.trials if metric in trial.measures]
     if not points and not trials:
         return None
-    seen = [(mean, deviation) for _, _, mean, deviation in points if mean < NEVER_S]
-    seen += [(trial.measures[metric].mean, trial.measures[metric].deviation) for trial in trials]
-    values = [value for mean, deviation in seen for value in (mean, mean + deviation)]
-    bounds = bounds_of(found)
+    heights = [(mean, deviation) for _, _, mean, deviation in points if mean < NEVER_S]
+    heights += [(trial.measures[metric].mean, trial.measures[metric].deviation) for trial in trials]
+    values = [value for mean, deviation in heights for value in (mean, mean + deviation)]
+    bounds = bounds_of(findings)
     if metric in bounds:
         values.append(bounds[metric][0])
     with drawing():
@@ -96,11 +96,11 @@ def in_time(found: Findings, part: Stretch, metric: str, size: str) -> Optional[
             _trial(axes, axis, trial, metric)
         if metric in bounds:
             draw_bound(axes, axis, *bounds[metric], False)
-        _changes(axes, found.marks)
+        _changes(axes, findings.marks)
         locator = ticks(size)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(_DATES.ConciseDateFormatter(locator))
-        axes.set_title(f"{metric} ({axis.unit})" if axis.unit else metric, loc="left", pad=16 if found.marks else 6)
+        axes.set_title(f"{metric} ({axis.unit})" if axis.unit else metric, loc="left", pad=16 if findings.marks else 6)
         name = f"{size}-{part.name}-{metric}".replace(".", "-")
         return inline(drawn, name, f"{METRICS[metric].meaning} over time: {part.title.lower()}")
 

@@ -69,34 +69,34 @@ def shown(entry: Knob, value: Value) -> str:
     return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else f"{value:.0f}"
 
 
-def in_the_way(found: InTheWay, written: Written) -> List[str]:
+def in_the_way(reason: InTheWay, written: Written) -> List[str]:
     """Say which objectives cannot be kept together, and what could be kept instead."""
     from ceph_tuner.search.explanation import SURE  # brings scipy, which who only writes values does not wait for
 
     lines = []
-    for conflict in found.conflicts:
+    for conflict in reason.conflicts:
         texts = " and ".join(objective.text for objective in conflict)
         lines.append(
             f"By all that was tried, {texts} cannot be kept together; with one of them less, they can."
             if len(conflict) > 1
             else f"By all that was tried, {texts} is out of reach by itself."
         )
-    if not found.conflicts:
+    if not reason.conflicts:
         lines.append(
-            f"By all that was tried some settings keep every hard objective with {found.together:.0%}: they were not "
+            f"By all that was tried some settings keep every hard objective with {reason.together:.0%}: they were not "
             "found yet. More trials may."
         )
-    elif len(found.without) > 1:
-        objective, probability = found.without[0]
+    elif len(reason.without) > 1:
+        objective, probability = reason.without[0]
         lines.append(f"Without {objective.text} the others are kept with {probability:.0%}.")
-    if found.conflicts and found.probability >= SURE - 0.01:
+    if reason.conflicts and reason.probability >= SURE - 0.01:
         instead = ", ".join(
             f"{kept.objective.metric} {kept.objective.comparison} {written(kept.objective.metric, kept.bound)} "
             f"({kept.share:.0%} less strict)"
-            for kept in found.nearest
+            for kept in reason.nearest
             if kept.share > 0
         )
-        rest = [kept.text for kept in found.nearest if not kept.share > 0]
+        rest = [kept.text for kept in reason.nearest if not kept.share > 0]
         beside = f", beside {' and '.join(rest)}" if rest else ""
         lines.append(f"Nearest that is kept with {SURE:.0%}: {instead}{beside}.")
     return lines

@@ -82,6 +82,6 @@ def informed_designs(space: KnobSpace, work: Iterable[str]) -> List[SettingsProp
     proposals: List[SettingsProposal] = []
     for why, client, recover, effort, counts in chosen:
         settings = space.nearest({**nine(client, recover, effort), **counts})
-        if all(settings != known.settings for known in proposals):
+        if all(settings != proposal.settings for proposal in proposals):
             proposals.append(SettingsProposal(settings, why))
     return proposals

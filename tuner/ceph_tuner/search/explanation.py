@@ -67,7 +67,7 @@ class Explained:
     """One for each metric of the objectives, in their order."""
     in_the_way: Optional[InTheWay]
     progress: Tuple[TrialProgress, ...]
-    """Of the preference (`winner.preference`): the smaller the better."""
+    """Of the preference (`Judge.preference`): the smaller the better."""
     curves: Tuple[Dependence, ...] = ()
 
     def to_dict(self) -> Dict[str, Any]:
@@ -100,16 +100,16 @@ def explained(
     """
     if search.told < LEAST_TRIALS:
         return None
-    found, metrics = search.safe_optimiser.explain(), [objective.metric for objective in slo.objectives]
-    known = found.importance(list(search.knobs), around)
-    matters = tuple(known[name] for name in dict.fromkeys(metrics) if name in known)
-    in_the_way = _in_the_way(found, slo) if missed and found.constraints else None
+    explanation, metrics = search.safe_optimiser.explain(), [objective.metric for objective in slo.objectives]
+    importance = explanation.importance(list(search.knobs), around)
+    matters = tuple(importance[name] for name in dict.fromkeys(metrics) if name in importance)
+    in_the_way = _in_the_way(explanation, slo) if missed and explanation.constraints else None
     drawn = [
-        found.partial_dependence(entry.metric, influence.name)
+        explanation.partial_dependence(entry.metric, influence.name)
         for entry in (matters if curves else ())
         for influence in notable(entry)
     ]
-    return Explained(around, matters, in_the_way, tuple(found.convergence()), tuple(drawn))
+    return Explained(around, matters, in_the_way, tuple(explanation.convergence()), tuple(drawn))
 
 
 def notable(importance: Importance) -> List[Influence]:
@@ -117,9 +117,9 @@ def notable(importance: Importance) -> List[Influence]:
     return [influence for influence in importance.influences if influence.total >= NOTABLE]
 
 
-def _in_the_way(found: Explanation, slo: Slo) -> InTheWay:
+def _in_the_way(explanation: Explanation, slo: Slo) -> InTheWay:
     hard = {objective.metric: objective for objective in slo.objectives if objective.hard}
-    limiting, nearest = found.limiting(), found.nearest_feasible(SURE)
+    limiting, nearest = explanation.limiting(), explanation.nearest_feasible(SURE)
     without = sorted(limiting.without.items(), key=lambda entry: -entry[1])
     return InTheWay(
         limiting.together,

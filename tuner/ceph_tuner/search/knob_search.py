@@ -1,7 +1,7 @@
 """The search over knobs for an SLO: hard objectives are constraints, the rest is what to better.
 
 The optimiser itself knows nothing of Ceph (`ceph_tuner.optimise`). Here its metrics get their meaning: each hard
-objective's metric has a surrogate of its own, and one more is the preference (`winner.preference`) among settings that
+objective's metric has a surrogate of its own, and one more is the preference (`Judge.preference`) among settings that
 keep all of them.
 """
 
@@ -13,8 +13,8 @@ from typing import Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
 
-from ceph_tuner.core.goals.ranking import preference, weighed
-from ceph_tuner.core.goals.slo import Slo, evaluate
+from ceph_tuner.core.goals.judge import Judge, weighed
+from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.optimise import Constraint, Measured, Options, Prior, SafeOptimiser, SearchVerdict
@@ -56,7 +56,7 @@ class KnobSearch:
         self._suggestions = {proposal.why: proposal.settings for proposal in suggestions}
         self._search: Optional[SafeOptimiser] = None
         self._constraints: List[Constraint] = []
-        self._baseline: Mapping[str, float] = {}
+        self._judge = Judge(slo)
 
     def ask(self) -> Optional[SettingsProposal]:
         """Give settings to try next; None where no more are safe (`verdict` says why). Nothing is proposed twice."""
@@ -70,8 +70,10 @@ class KnobSearch:
             given, self._opening = self._opening[:count], self._opening[count:]
             return given
         return [
-            SettingsProposal(found.settings, found.why, {n: e for n, e in found.expected.items() if n != PREFERENCE})
-            for found in self._search.ask(count)
+            SettingsProposal(
+                proposal.settings, proposal.why, {n: e for n, e in proposal.expected.items() if n != PREFERENCE}
+            )
+            for proposal in self._search.ask(count)
         ]
 
     def tell(self, settings: Settings, result: Result, old: bool = False) -> None:
@@ -79,13 +81,13 @@ class KnobSearch:
         values = result.seen if isinstance(result, Failed) else {name: m.mean for name, m in result.items()}
         search = self._search or self._begin(values)
         errors = {} if isinstance(result, Failed) else {name: m.error for name, m in result.items()}
-        told: Dict[str, Measured] = {
+        measured: Dict[str, Measured] = {
             name: Measured(self._bounded(name, value), errors.get(name, math.nan)) for name, value in values.items()
         }
         if not isinstance(result, Failed):
-            told[PREFERENCE] = Measured(preference(evaluate(self._slo, values, self._baseline)))
+            measured[PREFERENCE] = Measured(self._judge.preference(values))
         failed = result.reason if isinstance(result, Failed) else None
-        search.tell(settings, told, failed, old)
+        search.tell(settings, measured, failed, old)
 
     def verdict(self) -> SearchVerdict:
         """Say whether another trial is worth its cost."""
@@ -121,16 +123,16 @@ class KnobSearch:
         return self._search
 
     def _begin(self, baseline: Mapping[str, float]) -> SafeOptimiser:
-        self._baseline = {name: value for name, value in baseline.items() if math.isfinite(value)}
-        for verdict in evaluate(self._slo, self._baseline, self._baseline):
-            objective = verdict.objective
+        self._judge = Judge(self._slo, {name: value for name, value in baseline.items() if math.isfinite(value)})
+        for objective in self._slo.objectives:
+            bound = self._judge.bound(objective)
             # what the baseline does not show cannot be held
-            if objective.hard and verdict.bound is not None and verdict.seen is not None:
-                self._constraints.append(Constraint(objective.metric, objective.comparison, verdict.bound))
+            if objective.hard and bound is not None and objective.metric in self._judge.reference:
+                self._constraints.append(Constraint(objective.metric, objective.comparison, bound))
         metrics = [objective.metric for objective in self._slo.objectives]
         logs = frozenset(name for name in metrics if METRICS[name].unit != "1")
         options = replace(self._options, log_metrics=self._options.log_metrics | logs)
-        priors = [_WithPreference(prior, self._slo, self._baseline) for prior in self._with_elsewhere()]
+        priors = [_WithPreference(prior, self._judge) for prior in self._with_elsewhere()]
         self._search = SafeOptimiser(
             self._space,
             PREFERENCE,
@@ -147,7 +149,7 @@ class KnobSearch:
         """Take what served elsewhere as suggestions; give what is believed, corrected by what was measured there."""
         if self._elsewhere is None:
             return self._priors
-        alike = self._elsewhere.judge(self._baseline)
+        alike = self._elsewhere.judge(self._judge.reference)
         suggested = proposals(alike)
         self._suggestions.update({proposal.why: proposal.settings for proposal in suggested})
         if self._opening:
@@ -162,18 +164,18 @@ class KnobSearch:
 class _WithPreference:
     """A prior of the metrics that also says what the preference would be."""
 
-    def __init__(self, prior: Prior, slo: Slo, baseline: Mapping[str, float]) -> None:
+    def __init__(self, prior: Prior, judge: Judge) -> None:
         self._prior = prior
-        verdicts = evaluate(slo, baseline, baseline)
-        self._bounds = [(verdict.objective, verdict.bound) for verdict in verdicts if verdict.bound is not None]
+        bounds = [(objective, judge.bound(objective)) for objective in judge.objectives]
+        self._bounds = [(objective, bound) for objective, bound in bounds if bound is not None]
 
     def predict(self, points: Array) -> Mapping[str, Array]:
         """Give metrics at points, shape (n, size) -> metric -> shape (n,)."""
-        found = dict(self._prior.predict(points))
+        predicted = dict(self._prior.predict(points))
         total = np.zeros(len(points))
         for objective, bound in self._bounds:
-            if objective.metric in found:
-                margin = objective.margin(found[objective.metric], bound)  # type: ignore[arg-type]
+            if objective.metric in predicted:
+                margin = objective.margin(predicted[objective.metric], bound)  # type: ignore[arg-type]
                 total += weighed(objective, margin, 0.0, np.log1p, np.maximum)
-        found[PREFERENCE] = total
-        return found
+        predicted[PREFERENCE] = total
+        return predicted

@@ -12,7 +12,7 @@ from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import Release, Settings, release_of
-from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.core.measure.sample import measured_once
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.search.optimiser import Failed, Result
 
@@ -105,7 +105,7 @@ def _in_force(data: object, release: Release) -> Settings:
 def _told(data: object, release: Release) -> List[Told]:
     if not isinstance(data, list):
         raise InputError("request.told", repr(data)[:60], "a list")
-    told = []
+    results = []
     for index, item in enumerate(data):
         place = f"request.told.{index}"
         entry = _mapping(item, place)
@@ -117,10 +117,10 @@ def _told(data: object, release: Release) -> List[Told]:
             settings.update(release.profiles[str(profile)])
         values = _values(entry.get("values", {}), f"{place}.values")
         if entry.get("failed") is not None:
-            told.append((settings, cast(Result, Failed(str(entry["failed"]), values))))
+            results.append((settings, cast(Result, Failed(str(entry["failed"]), values))))
         else:
-            told.append((settings, {name: Measure(value, 0.0, 1) for name, value in values.items()}))
-    return told
+            results.append((settings, measured_once(values)))
+    return results
 
 
 def _settings(data: object, place: str) -> Settings:

@@ -84,20 +84,20 @@ class SharesPrior:
             for name in (name for name in exponents if name in knobs):
                 rates[kind] = rates[kind] * knobs[name] ** exponents[name].rate
                 wait = wait * (knobs[name] ** exponents[name].wait if kind in self._work else 1.0)
-        found = {}
+        predicted = {}
         for name in self._metrics:
             rate = np.maximum(rates.get(name.split(".")[0], np.ones(len(points))), _LEAST)
-            found[name] = wait if name.endswith("_ms") else 1.0 / rate if METRICS[name].unit == "s" else rate
-        return found
+            predicted[name] = wait if name.endswith("_ms") else 1.0 / rate if METRICS[name].unit == "s" else rate
+        return predicted
 
 
 def allocation(knobs: Mapping[str, Array], work: FrozenSet[str]) -> Dict[str, Array]:
     """Give the share of the capacity that each class gets, class -> shape (n,); together at most 1."""
-    asked = {
+    demands = {
         CLIENT: CLIENT_DEMAND,
         RECOVERY: math.inf if "recovery" in work else 0.0,
         BEST_EFFORT: math.inf if work & _BEST_EFFORT_WORK else 0.0,
     }
     stems = {name: f"osd_mclock_scheduler_{name}_" for name in CLASSES}
     parts = {name: (knobs[stem + "res"], knobs[stem + "wgt"], knobs[stem + "lim"]) for name, stem in stems.items()}
-    return entitlements(parts, asked)
+    return entitlements(parts, demands)

@@ -126,10 +126,10 @@ class KnobSpace:
         if points.shape[1] != self.size:
             raise ValueError(f"a point has {self.size} numbers (={points.shape[1]})")
         u = dict(zip(self.free, np.clip(points, 0.0, 1.0).T))
-        found: Dict[str, Array] = {}
+        columns: Dict[str, Array] = {}
         if any(name in MCLOCK_NINE for name in self.free):
             # a fixed value is passed on untouched, also where it has more digits than our steps
-            found = {name: np.full(len(points), self.origin[name]) for name in MCLOCK_NINE}
+            columns = {name: np.full(len(points), self.origin[name]) for name in MCLOCK_NINE}
             left: Array = np.full(len(points), self._free_stick(self.origin), dtype=float)
             for service_class in CLASSES:
                 res, wgt, lim = _names(service_class)
@@ -137,33 +137,37 @@ class KnobSpace:
                 if res in u:
                     taken = np.rint(u[res] * self._cap(service_class, left, self.origin))
                     left = left - taken
-                    found[res] = taken / STEPS
+                    columns[res] = taken / STEPS
                 if wgt in u:
-                    found[wgt] = _weight().decode(u[wgt])
+                    columns[wgt] = _weight().decode(u[wgt])
                 if lim in u:
-                    found[lim] = _decode_limit(u[lim], taken)
-        found.update({name: self.counts[name].decode(u[name]) for name in self.free if name in self.counts})
-        return found
+                    columns[lim] = _decode_limit(u[lim], taken)
+        columns.update({name: self.counts[name].decode(u[name]) for name in self.free if name in self.counts})
+        return columns
 
     def encode(self, settings: Mapping[str, object]) -> Point:
         """Give the nearest point; inverse of `decode` for whatever that gives. Knobs not free are as in `origin`."""
-        known = {**self.origin, **{name: _number(settings[name]) for name in self.free if name in settings}}
+        values = {**self.origin, **{name: _number(settings[name]) for name in self.free if name in settings}}
         u: Dict[str, float] = {}
-        left = float(self._free_stick(known))
+        left = float(self._free_stick(values))
         for service_class in CLASSES:
             res, wgt, lim = _names(service_class)
-            reservation = float(_hundredths(known.get(res, 0.0)))
+            reservation = float(_hundredths(values.get(res, 0.0)))
             if res in self.free:
-                cap = float(self._cap(service_class, np.float64(left), known))
+                cap = float(self._cap(service_class, np.float64(left), values))
                 reservation = min(reservation, cap)
                 u[res] = reservation / cap if cap else 0.0
                 left -= reservation
             if wgt in self.free:
-                u[wgt] = _weight().encode(known.get(wgt, 1.0))
+                u[wgt] = _weight().encode(values.get(wgt, 1.0))
             if lim in self.free:
-                u[lim] = _encode_limit(known.get(lim, 0.0), reservation)
+                u[lim] = _encode_limit(values.get(lim, 0.0), reservation)
         u.update(
-            {name: self.counts[name].encode(known[name]) for name in self.free if name in self.counts and name in known}
+            {
+                name: self.counts[name].encode(values[name])
+                for name in self.free
+                if name in self.counts and name in values
+            }
         )
         return [min(max(u.get(name, 0.5), 0.0), 1.0) for name in self.free]
 
@@ -179,15 +183,15 @@ class KnobSpace:
         same = {*self.free, *self.left_alone}
         return [name for name, value in settings.items() if name not in same and self.origin.get(name) != value]
 
-    def _free_stick(self, known: Mapping[str, float]) -> int:
+    def _free_stick(self, values: Mapping[str, float]) -> int:
         """Hundredths that fixed reservations leave."""
         fixed = [_names(service_class)[0] for service_class in CLASSES if _names(service_class)[0] not in self.free]
-        return max(0, STEPS - sum(_hundredths(known.get(name, 0.0)) for name in fixed))
+        return max(0, STEPS - sum(_hundredths(values.get(name, 0.0)) for name in fixed))
 
-    def _cap(self, service_class: str, left: Array, known: Mapping[str, float]) -> Array:
+    def _cap(self, service_class: str, left: Array, values: Mapping[str, float]) -> Array:
         """Give the highest reservations: what is left of the stick, and no more than a limit that stays as it is."""
         lim = _names(service_class)[2]
-        fixed = 0 if lim in self.free else _hundredths(known.get(lim, 0.0))
+        fixed = 0 if lim in self.free else _hundredths(values.get(lim, 0.0))
         return np.minimum(left, fixed) if fixed else left
 
 
@@ -208,7 +212,7 @@ def space_for(
     possible = [entry.name for entry in searchable(release, {**in_force, OVERRIDE: True})]
     tables = (WORK_OF, WORK_ON_SHARDS) if shards > 1 else (WORK_OF,)
     kinds = sorted(work)
-    wanted = [*_shares(release, kinds), *(name for kind in kinds for table in tables for name in table.get(kind, ()))]
+    of_work = [*_shares(release, kinds), *(name for kind in kinds for table in tables for name in table.get(kind, ()))]
     for name in chosen or ():
         if name in KNOBS and not KNOBS[name].effective(release).works:
             effect = KNOBS[name].effective(release)
@@ -216,7 +220,7 @@ def space_for(
             raise InputError("knobs", f"{name}, which does nothing on {release.title} ({effect.because})", instead)
         if name not in possible:
             raise InputError("knobs", repr(name), "one of " + ", ".join(possible))
-    free = tuple(name for name in dict.fromkeys(chosen or wanted) if name in possible)
+    free = tuple(name for name in dict.fromkeys(chosen or of_work) if name in possible)
     counts = {name: _count(name, release, in_force) for name in free if name not in MCLOCK_NINE}
     origin = {name: _number(in_force[name]) for name in MCLOCK_NINE if name in in_force}
     for name in counts:

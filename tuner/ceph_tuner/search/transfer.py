@@ -136,12 +136,12 @@ class _Corrected:
     def predict(self, points: Array) -> Mapping[str, Array]:
         """Give metrics at points, shape (n, size) -> metric -> shape (n,)."""
         points = np.asarray(points, dtype=float)
-        found = dict(self._base.predict(points)) if self._base is not None else {}
+        predicted = dict(self._base.predict(points)) if self._base is not None else {}
         for after, missing in self._bends:
             near = np.exp(-0.5 * np.mean((points - after) ** 2, axis=1) / NEAR**2)
             for name, log in missing.items():
-                found[name] = found.get(name, np.ones(len(points))) * np.exp(near * log)
-        return found
+                predicted[name] = predicted.get(name, np.ones(len(points))) * np.exp(near * log)
+        return predicted
 
     def _missing(self, effect: _Effect) -> Dict[str, float]:
         """Of what was seen, what the base does not say: logarithms of factors, for metrics that it knows at all."""
@@ -149,32 +149,32 @@ class _Corrected:
             return dict(effect.logs)
         said = self._base.predict(np.array([effect.before, effect.after]))
         return {
-            name: seen - math.log(said[name][1] / said[name][0])
-            for name, seen in effect.logs.items()
+            name: log - math.log(said[name][1] / said[name][0])
+            for name, log in effect.logs.items()
             if name in said and min(said[name]) > 0
         }
 
 
-def _effects(entry: Judged, space: KnobSpace, here: Release) -> List[_Effect]:
+def _effects(entry: Judged, space: KnobSpace, release: Release) -> List[_Effect]:
     there = entry.profile.release
-    same_queue = (there.cost_model, there.shared_client_queue) == (here.cost_model, here.shared_client_queue)
-    if entry.settings is None or not same_queue or there.service_classes != here.service_classes:
+    same_queue = (there.cost_model, there.shared_client_queue) == (release.cost_model, release.shared_client_queue)
+    if entry.settings is None or not same_queue or there.service_classes != release.service_classes:
         return []
     after = np.array(space.encode(entry.settings))
-    found = []
+    effects = []
     for evidence in entry.profile.evidence:
-        known = evidence.get("best_built_in")
-        measured, compared = evidence.get("measured"), known if isinstance(known, Mapping) else {}
+        built_in = evidence.get("best_built_in")
+        measured, compared = evidence.get("measured"), built_in if isinstance(built_in, Mapping) else {}
         name, before = str(compared.get("profile")), compared.get("measured")
-        if not isinstance(measured, Mapping) or not isinstance(before, Mapping) or name not in here.profiles:
+        if not isinstance(measured, Mapping) or not isinstance(before, Mapping) or name not in release.profiles:
             continue
         logs = {
             metric: math.log(measured[metric] / before[metric])
             for metric in measured
             if min(_number(measured.get(metric)), _number(before.get(metric))) > 0
         }
-        found.append(_Effect(np.array(space.encode(here.profiles[name])), after, logs))
-    return found
+        effects.append(_Effect(np.array(space.encode(release.profiles[name])), after, logs))
+    return effects
 
 
 def _settings_here(profile: Profile, here: Here) -> Settings:
@@ -236,11 +236,11 @@ class ClientDemand:
     read_share: float
 
 
-def load_of(seen: Mapping[str, Any], capacity_iops: float) -> Optional[ClientDemand]:
+def load_of(means: Mapping[str, Any], capacity_iops: float) -> Optional[ClientDemand]:
     """Read the load from metrics; None where they do not have it."""
-    rate, written = _number(seen.get("client.iops")), _number(seen.get("client.write_iops"))
-    moved = _number(seen.get("client.bytes_s"))
-    read = _number(seen.get("client.read_iops")) or max(0.0, rate - written)
+    rate, written = _number(means.get("client.iops")), _number(means.get("client.write_iops"))
+    moved = _number(means.get("client.bytes_s"))
+    read = _number(means.get("client.read_iops")) or max(0.0, rate - written)
     if rate <= 0 or moved <= 0:
         return None
     return ClientDemand(rate / capacity_iops, moved / rate, min(1.0, read / rate))

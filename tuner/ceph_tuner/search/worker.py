@@ -49,9 +49,9 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.bounded import DOCUMENT, read_json
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.goals.ranking import candidate, rank
-from ceph_tuner.core.goals.slo import Slo, evaluate
-from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.ranking import candidate
+from ceph_tuner.core.measure.sample import measured_once
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.optimiser import Failed
 from ceph_tuner.search.request import VERSION, Request, Told, parse_request
@@ -65,7 +65,7 @@ def answer(data: object) -> Dict[str, Any]:
     """Answer a request that was read from JSON. Raises InputError."""
     request = parse_request(data)
     space = space_for(request.release, request.slo.work, request.in_force, request.knobs, request.shards)
-    best = _best(request.told, request.slo, request.baseline)
+    best = _best(request.told, Judge(request.slo, request.baseline or {}))
     return {
         "version": VERSION,
         "ok": True,
@@ -97,42 +97,41 @@ def _searched(space: KnobSpace, request: Request, best: Optional[Mapping[str, An
         transfer = Elsewhere(profiles, Here(request.release, hardware, osds, slo.work), space)
     search = KnobSearch(space, slo, request.in_force, request.seed, options, [prior], suggestions, elsewhere=transfer)
     if request.baseline is not None:
-        search.tell(request.in_force, {name: Measure(value, 0.0, 1) for name, value in request.baseline.items()})
+        search.tell(request.in_force, measured_once(request.baseline))
         for settings, result in request.told[-TOLD_MAX:]:
             search.tell(settings, result)
-    found = [{"settings": proposal.settings, "why": proposal.why} for proposal in search.ask_many(request.ask)]
+    proposals = [{"settings": proposal.settings, "why": proposal.why} for proposal in search.ask_many(request.ask)]
     verdict = search.verdict()
     missed = best is None or any(entry["hard"] and not entry["met"] for entry in best["verdicts"])
     learnt = explained(search, slo, missed) if request.explain else None
     return {
-        "proposals": found,
+        "proposals": proposals,
         "verdict": {"state": verdict.state, "reason": verdict.reason},
         "elsewhere": [entry.to_dict() for entry in transfer.judged] if transfer is not None else [],
         "explanation": None if learnt is None else learnt.brief(),
     }
 
 
-def _best(told: List[Told], slo: Slo, baseline: Optional[Mapping[str, float]]) -> Optional[Dict[str, Any]]:
+def _best(trials: List[Told], judge: Judge) -> Optional[Dict[str, Any]]:
     """Give the best settings by the mean over their repeats; settings that failed once are out."""
     groups: Dict[str, List[Told]] = {}
-    for settings, result in told:
+    for settings, result in trials:
         groups.setdefault(json.dumps(settings, sort_keys=True), []).append((settings, result))
-    found = []
+    ranked = []
     for key, group in sorted(groups.items()):
         results = [result for _, result in group if not isinstance(result, Failed)]
         if len(results) == len(group):
             entry = candidate(key, [{name: measure.mean for name, measure in result.items()} for result in results])
-            found.append((rank(evaluate(slo, entry.means, baseline)), key, entry, group[0][0]))
-    if not found:
+            ranked.append((judge.rank(entry.means), key, entry, group[0][0]))
+    if not ranked:
         return None
-    (_, value), _, entry, settings = min(found, key=lambda item: item[:2])
-    verdicts = [verdict.to_dict() for verdict in evaluate(slo, entry.means, baseline)]
+    (_, value), _, entry, settings = min(ranked, key=lambda item: item[:2])
     return {
         "settings": settings,
         "values": dict(entry.means),
         "repeats": entry.repeats,
         "loss": value,
-        "verdicts": verdicts,
+        "verdicts": [verdict.to_dict() for verdict in judge.verdicts(entry.means)],
     }
 
 

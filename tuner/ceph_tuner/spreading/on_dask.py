@@ -134,7 +134,7 @@ class OnDask:
 
     def events(self) -> Iterator[Event]:
         """What happens, until every call that was started has ended or is given up. Raises WorkersGone."""
-        seen = time.monotonic()
+        last_sign = time.monotonic()
         while self._waiting or self._suspects or self._under_way:
             yield from self._withdrawn()
             self._submit()
@@ -142,12 +142,12 @@ class OnDask:
                 kind, content = self._happened.get(timeout=_LOOK_S)
             except queue.Empty:
                 if self._good() if self._strange else self._threads():
-                    seen = time.monotonic()
-                elif time.monotonic() > seen + self._no_workers_s:
+                    last_sign = time.monotonic()
+                elif time.monotonic() > last_sign + self._no_workers_s:
                     which = f" with ceph-tuner {EDITION}" if self._strange else ""
                     raise WorkersGone(f"no worker{which} at {self._address} for {self._no_workers_s:g} s") from None
                 continue
-            seen = time.monotonic()
+            last_sign = time.monotonic()
             work = self._under_way.get(content["name"])
             # a call may still tell something after it was taken from there
             if work is not None:
@@ -262,8 +262,8 @@ class OnDask:
             **{f"worker {worker}": answer for worker, answer in answers.items()},
             "scheduler": scheduler,
         }.items():
-            if found := _fault(answer):
-                raise InputError(f"--dask {self._address}: {who}", found, f"ceph-tuner {EDITION}, as here")
+            if fault := _fault(answer):
+                raise InputError(f"--dask {self._address}: {who}", fault, f"ceph-tuner {EDITION}, as here")
         self._alike.update(answers)
         slow = [worker for worker, answer in answers.items() if not answer.compiled]
         anew = [worker for worker, answer in answers.items() if answer.compiled and not answer.cached]
@@ -287,10 +287,10 @@ def _note(workers: Sequence[str], what: str) -> List[str]:
     return [f"{workers[0]}{more}: {what}"] if workers else []
 
 
-def _carried_out(call: Call[Given], given: Given, name: str, topic: str, wanted: str) -> str:
+def _carried_out(call: Call[Given], given: Given, name: str, topic: str, edition: str) -> str:
     """In the worker."""
     worker: Any = get_worker()
-    if wanted != EDITION:
+    if edition != EDITION:
         # it came after the others were asked
         return plain.to_text(_Strange(worker.address, f"ceph-tuner {EDITION}"))
     worker.log_event(topic, {"name": name, "began": f"worker {worker.name}"})

@@ -81,7 +81,7 @@ def _value(stored: Any) -> Any:
 def _kind(name: Any) -> Any:
     """A dataclass of this program that is loaded already: nothing is imported for a result."""
     module, _, qualified = str(name).partition(":")
-    found = getattr(sys.modules.get(module), qualified, None) if module.startswith(_PACKAGE) else None
-    if not (isinstance(found, type) and is_dataclass(found)):
+    kind = getattr(sys.modules.get(module), qualified, None) if module.startswith(_PACKAGE) else None
+    if not (isinstance(kind, type) and is_dataclass(kind)):
         raise TypeError(f"a value of {str(name)[:100]!r}")
-    return found
+    return kind

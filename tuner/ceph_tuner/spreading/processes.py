@@ -123,11 +123,13 @@ class Processes:
                 self._prepare = None
             # a process whose start is cut short would be left over
             with uninterrupted():
-                here, there = self._context.Pipe()
-                process = self._context.Process(target=_work, args=(there, self._niceness), name="ceph-tuner worker")
+                own_end, other_end = self._context.Pipe()
+                process = self._context.Process(
+                    target=_work, args=(other_end, self._niceness), name="ceph-tuner worker"
+                )
                 process.start()
-                there.close()
-                worker = _Worker(process, here)
+                other_end.close()
+                worker = _Worker(process, own_end)
                 self._workers.append(worker)
             yield worker
 

@@ -13,9 +13,9 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from scipy.stats import t as student
 
-from ceph_tuner.core.goals.guard import must_hold
-from ceph_tuner.core.goals.ranking import WINDOW_NOISE, rank
-from ceph_tuner.core.goals.slo import Objective, Slo, evaluate
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.ranking import WINDOW_NOISE
+from ceph_tuner.core.goals.slo import Objective
 from ceph_tuner.core.measure.sample import Measure
 
 STRETCH_S = 5.0
@@ -33,14 +33,12 @@ _OTHER_WINDOWS = float(student.ppf(1 - RISK, math.inf)) * WINDOW_NOISE
 class Hopeless:
     """Watches one trial. Feed it every stretch of its window; it answers with a reason once there is one."""
 
-    def __init__(
-        self, slo: Slo, baseline: Mapping[str, float], to_beat: Optional[Tuple[bool, float]], window_s: float
-    ) -> None:
-        """`to_beat`: the rank (`winner.rank`) that the trial must reach to be of use; None: any."""
-        self._slo, self._baseline, self._to_beat = slo, baseline, to_beat
-        self._held = must_hold(slo, baseline)
+    def __init__(self, judge: Judge, to_beat: Optional[Tuple[bool, float]], window_s: float) -> None:
+        """`to_beat`: the rank (`Judge.rank`) that the trial must reach to be of use; None: any."""
+        self._judge, self._to_beat = judge, to_beat
+        self._held = judge.must_hold()
         looks = max(1, math.ceil(window_s / STRETCH_S) - LEAST)
-        self._risk = RISK / looks / len(slo.objectives)
+        self._risk = RISK / looks / len(judge.objectives)
         self._stretches: Dict[str, List[float]] = {}
 
     def watch(self, stretch: Mapping[str, Measure], so_far: Mapping[str, Measure]) -> Optional[str]:
@@ -49,7 +47,7 @@ class Hopeless:
             self._stretches.setdefault(name, []).append(measure.mean)
         means = {name: measure.mean for name, measure in so_far.items()}
         kindest = {}
-        for objective in self._slo.objectives:
+        for objective in self._judge.objectives:
             best = self._kindest(objective, means)
             if best is None:
                 continue
@@ -58,8 +56,8 @@ class Hopeless:
             if bound is not None and objective.margin(best, bound) < 0:
                 return f"breaks {objective.text}: {objective.metric} is {best:.4g} at best, {bound:.4g} must hold"
         # what is not known yet may be anything
-        everything = all(objective.metric in kindest for objective in self._slo.objectives)
-        reachable = rank(evaluate(self._slo, kindest, self._baseline))
+        everything = all(objective.metric in kindest for objective in self._judge.objectives)
+        reachable = self._judge.rank(kindest)
         beaten = self._to_beat is not None and everything and reachable > self._to_beat
         return "cannot be among the best any more" if beaten else None
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Sequence
+from typing import List, Mapping, Sequence
 
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.errors import TunerError
-from ceph_tuner.core.measure.sample import Measure, Sample, window_of
+from ceph_tuner.core.measure.sample import Measure, Sample, window_within
 
 SAMPLE_S = 5.0
 
@@ -49,11 +49,8 @@ class LiveWork:
         if self._clock.now() - (self._samples[-1].at if self._samples else 0.0) > SAMPLE_S / 2:
             self._next = 0.0
             self.observe()
-        slack = SAMPLE_S / 2
-        inside = [s for s in self._samples if s.at - s.seconds >= start - slack and s.at <= end + slack]
-        window = window_of(inside)
-        found: Dict[str, Measure] = dict(window.measures) if window is not None else {}
-        return found
+        window = window_within(self._samples, start, end, SAMPLE_S / 2)
+        return window.measures if window is not None else {}
 
     def remarks(self) -> Sequence[str]:
         """Say how many samples failed."""

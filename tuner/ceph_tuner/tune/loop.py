@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
 from ceph_tuner.core.errors import LabFailed, Locked, RetryLater
-from ceph_tuner.core.goals.ranking import Candidate, rank
-from ceph_tuner.core.goals.slo import Slo, evaluate
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.ranking import Candidate
 from ceph_tuner.core.goals.trial import (
     NOT_MEASURED,
     Run,
@@ -56,7 +56,7 @@ class _Tuning:
         self._record, self._past = record, past
         self._began = measuring.clock.now()
         self._trials: List[Trial] = []
-        self._baseline: Mapping[str, float] = {}
+        self._judge = Judge(task.slo)
         self._known: Dict[str, Run] = {}
 
     def run(self, lessons: Lessons) -> TuneOutcome:
@@ -70,24 +70,24 @@ class _Tuning:
                 "start that work, or leave its objectives out of the SLO",
             )
         # the baseline's means get better with each repeat; the bounds relative to it were stated on the first
-        self._baseline = first.means
+        self._judge = Judge(task.slo, first.means)
         self._tell(self._written_out(first.run.settings), first)
         for run in opening[1:]:
             self._tell(self._written_out(run.settings), self._carry_out(run))
-        learnt = list(lessons(self._baseline))
+        learnt = list(lessons(first.means))
         for settings, measures in learnt:
             search.tell(settings, measures, old=True)
         verdict = self._search_on()
         trust = search.trust()
-        for run in repeat_runs(task.slo, self._baseline, self._trials, task.budget, self._recommended()):
+        for run in repeat_runs(self._judge, self._trials, task.budget, self._recommended()):
             self._carry_out(run)
-        choice = choice_among(task.slo, self._baseline, self._trials, task.in_force)
+        choice = choice_among(self._judge, self._trials, task.in_force)
         if choice is None:
             raise RetryLater("a repeat of the settings in force was ended early", "run it again with --resume")
-        built_in = best_built_in(task.slo, self._baseline, self._trials)
+        built_in = best_built_in(self._judge, self._trials)
         settings = next((t.run.settings for t in self._trials if t.run.label == choice.winner.label), {})
         outcome = TuneOutcome(
-            task.slo, self._trials, self._baseline, choice, settings, built_in, False, verdict, trust, len(learnt)
+            task.slo, self._trials, first.means, choice, settings, built_in, False, verdict, trust, len(learnt)
         )
         return self._written_back(outcome) if choice.better and task.write_back else outcome
 
@@ -105,11 +105,11 @@ class _Tuning:
             proposal = self._search.ask() if verdict.go_on else None
             if proposal is None:
                 return self._search.verdict() if verdict.go_on else verdict
-            known = self._known.get(_key(proposal.settings))
+            earlier_run = self._known.get(_key(proposal.settings))
             run = Run(
                 "trial",
-                f"trial {number}" if known is None else known.label,
-                proposal.settings if known is None else known.settings,
+                f"trial {number}" if earlier_run is None else earlier_run.label,
+                proposal.settings if earlier_run is None else earlier_run.settings,
                 proposal.why,
                 proposal.expected,
             )
@@ -120,7 +120,7 @@ class _Tuning:
     def _written_back(self, outcome: TuneOutcome) -> TuneOutcome:
         choice = outcome.choice
         check = self._carry_out(Run("check", choice.winner.label, outcome.settings, "written back"), keep=True)
-        withdrawn = _withdrawn(outcome.slo, self._baseline, check, choice.in_force)
+        withdrawn = _withdrawn(self._judge, check, choice.in_force)
         if not withdrawn:
             self._measuring.keep()
         elif check.failed is None:
@@ -142,15 +142,15 @@ class _Tuning:
     def _measured(self, run: Run, number: int, total: int, keep: bool) -> Trial:
         """Measure, a second time where the load did not come up: that says nothing about the settings."""
         finalists = self._task.budget.finalists
-        to_beat = standing(self._task.slo, self._baseline, self._trials, finalists) if run.kind == "trial" else None
+        to_beat = standing(self._judge, self._trials, finalists) if run.kind == "trial" else None
         try:
-            return self._measuring.run(run, number, total, self._baseline, keep, to_beat)
+            return self._measuring.run(run, number, total, self._judge.reference, keep, to_beat)
         except Locked:
             raise
         except (RetryLater, LabFailed):
             pass
         try:
-            return self._measuring.run(run, number, total, self._baseline, keep, to_beat)
+            return self._measuring.run(run, number, total, self._judge.reference, keep, to_beat)
         except Locked:
             raise
         except (RetryLater, LabFailed) as error:
@@ -195,10 +195,10 @@ def _key(settings: Settings) -> str:
     return json.dumps(settings, sort_keys=True)
 
 
-def _withdrawn(slo: Slo, baseline: Mapping[str, float], check: Trial, in_force: Candidate) -> str:
+def _withdrawn(judge: Judge, check: Trial, in_force: Candidate) -> str:
     """Say why the winner is not kept: it failed its check, or does worse than what was there before."""
     if check.failed is not None:
         return check.failed
-    if rank(evaluate(slo, check.means, baseline)) > rank(evaluate(slo, in_force.means, baseline)):
+    if judge.rank(check.means) > judge.rank(in_force.means):
         return "measured again after the write-back it was worse than the settings in force"
     return ""

@@ -9,9 +9,10 @@ from typing import Dict, Mapping, Optional, Tuple
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.errors import LabFailed, RetryLater, TunerError
 from ceph_tuner.core.goals.guard import Breach, Guard, GuardLimits, Sight
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Run, Trial
-from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.core.measure.sample import Measure, measured_once
 from ceph_tuner.tune import Interruptible, Lookout, MeasuredWork, TuneListener, Writer
 from ceph_tuner.tune.early_stop import STRETCH_S, Hopeless
 
@@ -83,12 +84,13 @@ class Measuring:
         that cannot be started and an interrupt are raised.
         """
         began = self._clock.now()
-        seen: Dict[str, float] = {}
+        values: Dict[str, float] = {}
         failed: Optional[str] = None
         # the settings in force may be measured again as a trial: these are needed whole; and without a baseline
         # nothing is known that a trial could be held against
         may_end = run.kind == "trial" and bool(run.settings) and bool(baseline)
-        hopeless = Hopeless(self._slo, baseline, to_beat, self._timing.window) if may_end else None
+        judge = Judge(self._slo, baseline)
+        hopeless = Hopeless(judge, to_beat, self._timing.window) if may_end else None
         ended_early = False
         measures: Mapping[str, Measure] = {}
         with ExitStack() as cleanup:
@@ -97,7 +99,7 @@ class Measuring:
             with self._interruptible():
                 self._work.prepare()
             before = self._lookout.look() or Sight(self._clock.now(), "")
-            guard = Guard(self._slo, baseline, before, self._limits)
+            guard = Guard(judge, before, self._limits)
             if run.settings:
                 cleanup.callback(self._undo, run, number, total)
                 failed = self._write(run, number, total)
@@ -105,12 +107,12 @@ class Measuring:
                 if failed is None:
                     # after the write: what there is to recover must not be gone before it is measured
                     self._work.start()
-                    measures = self._measured(run, number, total, guard, seen, hopeless)
+                    measures = self._measured(run, number, total, guard, values, hopeless)
             except _HopelessError as ended:
                 failed, measures, ended_early = ended.reason, ended.measures, True
             except _StoppedError as stopped:
                 failed = stopped.breach.reason
-                measures = _once(seen)
+                measures = measured_once(values)
             notes = tuple(self._work.remarks())
             if keep and failed is None:
                 cleanup.pop_all()
@@ -136,21 +138,21 @@ class Measuring:
         number: int,
         total: int,
         guard: Guard,
-        seen: Dict[str, float],
+        values: Dict[str, float],
         hopeless: Optional[Hopeless],
     ) -> Mapping[str, Measure]:
         # the settings in force are no trial: there is nothing to undo, so the guard only looks on
         armed = guard if run.settings else None
         with self._interruptible():
             self._report.phase(run, number, total, "settling", self._timing.settle)
-            self._watch(self._timing.settle, armed, seen)
+            self._watch(self._timing.settle, armed, values)
             self._report.phase(run, number, total, "measuring", self._timing.window)
             start = self._clock.now()
-            self._watch(self._timing.window, armed, seen, hopeless)
+            self._watch(self._timing.window, armed, values, hopeless)
         return self._work.measure(start, self._clock.now())
 
     def _watch(
-        self, seconds: float, guard: Optional[Guard], seen: Dict[str, float], hopeless: Optional[Hopeless] = None
+        self, seconds: float, guard: Optional[Guard], latest: Dict[str, float], hopeless: Optional[Hopeless] = None
     ) -> None:
         start = stretch = self._clock.now()
         look_at = self._clock.monotonic()
@@ -165,12 +167,12 @@ class Measuring:
                 if sight is not None:
                     # what the load itself measures at its clients is nearer to the truth than what the cluster tells
                     sight = Sight(sight.at, sight.health, {**sight.values, **at_the_load}, sight.words)
-                    seen.update(sight.values)
+                    latest.update(sight.values)
                     self._report.live(sight.values)
                 breach = guard.watch(sight) if guard is not None else None
                 if breach is not None and breach.rule == "slo":
                     # the cluster is well and only slow: that is a measurement, and says nothing against what is near
-                    raise _HopelessError(breach.reason, self._so_far(start, seen))
+                    raise _HopelessError(breach.reason, self._so_far(start, latest))
                 if breach is not None:
                     raise _StoppedError(breach)
             now = self._clock.now()
@@ -179,11 +181,11 @@ class Measuring:
                 stretch = now
             self._clock.sleep(max(0.0, min(OBSERVE_S, end - self._clock.monotonic())))
 
-    def _so_far(self, start: float, seen: Mapping[str, float]) -> Mapping[str, Measure]:
+    def _so_far(self, start: float, values: Mapping[str, float]) -> Mapping[str, Measure]:
         try:
             return self._work.measure(start, self._clock.now())
         except (RetryLater, LabFailed):
-            return _once(seen)
+            return measured_once(values)
 
     def _ask(self, hopeless: Hopeless, start: float, stretch: float, now: float) -> None:
         try:
@@ -215,8 +217,3 @@ class Measuring:
     def _undo(self, run: Run, number: int, total: int) -> None:
         self._report.phase(run, number, total, "taking the settings back", 0)
         self._writer.undo()
-
-
-def _once(seen: Mapping[str, float]) -> Dict[str, Measure]:
-    """Values that were seen, as measures of one sample."""
-    return {name: Measure(value, 0.0, 1) for name, value in seen.items()}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.core.goals.guard import broken
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import Candidate, Choice
-from ceph_tuner.core.goals.slo import Slo, evaluate
+from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Budget, Run, Trial, at_fault, opening_runs
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.optimise.contract import SearchVerdict
@@ -64,16 +64,19 @@ class TuneOutcome:
     """Why a winner that was written back was taken back again."""
 
     @property
+    def judge(self) -> Judge:
+        """By the SLO; relative bounds refer to the baseline."""
+        return Judge(self.slo, self.baseline)
+
+    @property
     def at_fault(self) -> List[str]:
         """Which hard objectives stand in the way, where nothing that was measured meets all."""
-        return at_fault(self.slo, self.baseline, self.trials)
+        return at_fault(self.judge, self.trials)
 
     @property
     def unsafe(self) -> List[Trial]:
         """Trials that broke a hard objective which they had to hold."""
-        return [
-            trial for trial in self.trials if trial.run.kind == "trial" and broken(self.slo, self.baseline, trial.means)
-        ]
+        return [trial for trial in self.trials if trial.run.kind == "trial" and self.judge.broken(trial.means)]
 
     @property
     def misses_hard(self) -> bool:
@@ -96,7 +99,7 @@ class TuneOutcome:
                 "label": built_in.label,
                 "means": dict(built_in.means),
                 "repeats": built_in.repeats,
-                "verdicts": [v.to_dict() for v in evaluate(self.slo, built_in.means, self.baseline)],
+                "verdicts": [v.to_dict() for v in self.judge.verdicts(built_in.means)],
             },
             "baseline": dict(self.baseline),
             "in_force": {"means": dict(self.choice.in_force.means), "repeats": self.choice.in_force.repeats},

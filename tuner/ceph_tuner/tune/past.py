@@ -143,7 +143,7 @@ def lessons(
     They were where they measured the settings that are in force now, and saw much the same as today's baseline.
     """
     metrics = [entry["objective"].split()[0] for entry in heading.slo["objectives"]]
-    found: List[Lesson] = []
+    windows: List[Lesson] = []
     for run in runs:
         same = (run.heading.target, run.heading.work) == (heading.target, heading.work)
         if not same or set(run.heading.knobs) != set(heading.knobs) or now - run.began > OLDEST_S:
@@ -153,11 +153,11 @@ def lessons(
             for trial in run.trials
             if trial.failed is None or trial.hopeless
         ]
-        told = [(settings, measures) for settings, measures in own if settings is not None]
-        again = [measures for settings, measures in told if settings == nearest(heading.in_force)]
+        own_lessons = [(settings, measures) for settings, measures in own if settings is not None]
+        again = [measures for settings, measures in own_lessons if settings == nearest(heading.in_force)]
         if again and all(_alike([m[name].mean for m in again if name in m], baseline.get(name)) for name in metrics):
-            found += told
-    return found[-MOST:]
+            windows += own_lessons
+    return windows[-MOST:]
 
 
 def written_out(settings: Settings, profiles: Mapping[str, Settings], in_force: Settings) -> Settings:
@@ -165,8 +165,8 @@ def written_out(settings: Settings, profiles: Mapping[str, Settings], in_force: 
     return dict(profiles.get(str(settings.get(PROFILE)), settings) if settings else in_force)
 
 
-def _alike(seen: Sequence[float], now: Optional[float]) -> bool:
-    if not seen or now is None:
+def _alike(values: Sequence[float], now: Optional[float]) -> bool:
+    if not values or now is None:
         return False
-    mean = sum(seen) / len(seen)
+    mean = sum(values) / len(values)
     return abs(mean - now) <= ALIKE * max(abs(mean), abs(now))

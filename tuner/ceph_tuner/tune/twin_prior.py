@@ -82,10 +82,10 @@ class TwinPrior:
 
     def predict(self, points: Any) -> Mapping[str, Array]:
         """Give every metric in its own unit, above 0; points have the shape (n, size), metrics (n,)."""
-        known = _features(self._space.columns(np.asarray(points, dtype=float))).astype(np.float32)
+        features = _features(self._space.columns(np.asarray(points, dtype=float))).astype(np.float32)
         # by the trees themselves: the forest's own `predict` checks and dispatches for longer than it computes
-        votes = sum(tree.predict(known) for tree in self._trees)
-        z = np.reshape(votes, (len(known), -1)) / len(self._trees) * self._spread + self._mean
+        votes = sum(tree.predict(features) for tree in self._trees)
+        z = np.reshape(votes, (len(features), -1)) / len(self._trees) * self._spread + self._mean
         return {
             name: np.maximum(np.exp(column) - floor, max(floor, 1e-9))
             for name, floor, column in zip(self.metrics, self._floors, z.T)
@@ -93,10 +93,10 @@ class TwinPrior:
 
     def _fit(self, z: Array) -> None:
         """One forest for all metrics: asked about thousands of points, each forest costs its time."""
-        known = _features(self._space.columns(self.points))
+        features = _features(self._space.columns(self.points))
         self._mean, self._spread = z.mean(axis=0), np.maximum(z.std(axis=0), 1e-9)
         forest = ExtraTreesRegressor(TREES, random_state=self._seed)
-        forest.fit(known, np.squeeze((z - self._mean) / self._spread, axis=1 if z.shape[1] == 1 else ()))
+        forest.fit(features, np.squeeze((z - self._mean) / self._spread, axis=1 if z.shape[1] == 1 else ()))
         self._trees = [tree.tree_ for tree in forest.estimators_]
 
     def _simulate(self, points: Array, runs: Optional[Runner]) -> Array:
@@ -137,14 +137,14 @@ def _design(model: ClusterModel, space: KnobSpace, count: int, seed: int, kinds:
 
 def _features(knobs: Mapping[str, Array]) -> Array:
     """What the queue sees of settings, shape (n, features): on the cube itself, much depends on the reservations."""
-    found: List[Array] = []
+    columns: List[Array] = []
     logs: List[Array] = []
     for name in CLASSES:
         stem = f"osd_mclock_scheduler_{name}_"
         if stem + "res" in knobs:
-            found += [knobs[stem + "res"], np.where(knobs[stem + "lim"] > 0, knobs[stem + "lim"], _NO_LIMIT)]
+            columns += [knobs[stem + "res"], np.where(knobs[stem + "lim"] > 0, knobs[stem + "lim"], _NO_LIMIT)]
             logs.append(np.log(knobs[stem + "wgt"]))
-    found += logs
-    found += [one - other for one, other in zip(logs, logs[1:])]
+    columns += logs
+    columns += [one - other for one, other in zip(logs, logs[1:])]
     counts = (value for name, value in sorted(knobs.items()) if not name.startswith("osd_mclock_scheduler_"))
-    return np.stack([*found, *(np.log(np.maximum(value, 1e-9)) for value in counts)], axis=1)
+    return np.stack([*columns, *(np.log(np.maximum(value, 1e-9)) for value in counts)], axis=1)

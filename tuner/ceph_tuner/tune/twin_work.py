@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.errors import RetryLater
-from ceph_tuner.core.measure.sample import Measure, Sample, window_of
+from ceph_tuner.core.measure.sample import Measure, Sample, window_within
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.samples import CounterSnapshot, look, ran_out, sample_between
 from ceph_tuner.twin.simulation import Simulation
@@ -84,8 +84,7 @@ class TwinWork:
         self._cluster.twin.begin(Simulation(model, {}, self._seed * 1_000_003 + self._runs))
 
     def _between(self, start: float, end: float) -> Mapping[str, Measure]:
-        slack = _INSTANT_S
-        window = window_of(s for s in self._samples if s.at - s.seconds >= start - slack and s.at <= end + slack)
+        window = window_within(self._samples, start, end, _INSTANT_S)
         return {} if window is None else window.measures
 
 

@@ -159,9 +159,9 @@ class Fitting:
             lines = self._lines(best, spread)
             candidate = self._minimum(lines, np.ones(len(self.outputs), dtype=bool))
             mean = self._mean(candidate)
-            found = self._misfit(mean)
-            if found <= score * 1.02:
-                score, best = found, candidate
+            misfit = self._misfit(mean)
+            if misfit <= score * 1.02:
+                score, best = misfit, candidate
             self._delta = self._own_error(self._mean(best))
             score = self._misfit(self._mean(best))
         self._report("the posterior", (total + 1) / (total + 2))
@@ -195,9 +195,9 @@ class Fitting:
             values = self.prior.values(place)
             models = {name: with_values(model, values) for name, model in self.outputs.models.items()}
             runs += self.outputs.runs(models, int(seed))
-        found = self._runner(runs)
+        outputs = self._runner(runs)
         each = len(self.outputs.observations)
-        rows = [np.concatenate(found[n * each : (n + 1) * each]) for n in range(count)]
+        rows = [np.concatenate(outputs[n * each : (n + 1) * each]) for n in range(count)]
         return np.asarray([self.outputs.to_z(row) for row in rows])
 
     def _mean(self, x: Array) -> Array:
@@ -214,10 +214,10 @@ class Fitting:
         design = np.column_stack((np.ones(len(places)), places - x))
         # a little ridge, where bounds leave a parameter nowhere to go
         ridge = np.diag([0.0, *([1e-3 * spread**2 * len(places)] * len(x))])
-        found = np.linalg.solve(design.T @ design + ridge, design.T @ rows)
+        coefficients = np.linalg.solve(design.T @ design + ridge, design.T @ rows)
         freedom = max(1, len(places) - len(x) - 1)
-        scatter = np.sqrt(((rows - design @ found) ** 2).sum(axis=0) / freedom)
-        return Lines(x, found[0], found[1:].T, scatter, spread, len(places))
+        scatter = np.sqrt(((rows - design @ coefficients) ** 2).sum(axis=0) / freedom)
+        return Lines(x, coefficients[0], coefficients[1:].T, scatter, spread, len(places))
 
     def _scout(self) -> List[Array]:
         size = len(self.prior.parameters)
@@ -263,14 +263,14 @@ class Fitting:
 
     def _own_error(self, predicted: Array) -> Array:
         """The twin's own error by metric, out of residuals: what noise leaves to explain."""
-        error, found = self.outputs.z - predicted, np.array(self._delta)
+        error, own_error = self.outputs.z - predicted, np.array(self._delta)
         for name, places in by_metric(self.outputs).items():
             first = FIRST_DELTA.get(name, LATENCY_DELTA)
             # bounded as in the fit: one window that is quite off does not free all others
             inside = np.minimum(np.abs(error[places]), 3.0 * max(first, float(np.median(np.abs(error[places])))))
             excess = float((inside**2 - self.outputs.noise[places] ** 2).sum())
-            found[places] = np.sqrt(max(excess + 2.0 * first**2, 0.25 * first**2) / (len(places) + 2.0))
-        return found
+            own_error[places] = np.sqrt(max(excess + 2.0 * first**2, 0.25 * first**2) / (len(places) + 2.0))
+        return own_error
 
     def _held_out(self, x: Array, lines: Lines, predicted: Array) -> Tuple[Array, Discrepancy]:
         """Outputs and residuals of each setting in turn where the fit did without it; the fit's if there is one."""

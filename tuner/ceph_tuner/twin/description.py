@@ -38,10 +38,10 @@ HARDWARE = ("osds", "osd", "release", "version", "network_s", "hosts", "schedule
 
 def to_dict(model: ClusterModel) -> Dict[str, Any]:
     """Plain values; what is empty is left out."""
-    found = asdict(model)
-    found["release"] = model.release.name
-    found["version"] = None if model.version is None else format_version(model.version)
-    return {key: value for key, value in found.items() if value not in (None, (), [])}
+    plain = asdict(model)
+    plain["release"] = model.release.name
+    plain["version"] = None if model.version is None else format_version(model.version)
+    return {key: value for key, value in plain.items() if value not in (None, (), [])}
 
 
 def from_dict(document: Mapping[str, Any], place: Place = dotted) -> ClusterModel:
@@ -64,10 +64,10 @@ def from_dict(document: Mapping[str, Any], place: Place = dotted) -> ClusterMode
 
 def _made(kind: Type[T], data: Any, place: Place, *keys: object) -> T:
     values = _mapping(data, place, *keys)
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    keys_of_kind = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for key in values:
-        if key not in known:
-            raise InputError(place(*keys, key), f"unknown key {key!r}", f"one of {', '.join(known)}")
+        if key not in keys_of_kind:
+            raise InputError(place(*keys, key), f"unknown key {key!r}", f"one of {', '.join(keys_of_kind)}")
     try:
         return kind(**values)
     except (TypeError, ValueError) as error:

@@ -61,7 +61,7 @@ class Discrepancy:
     @classmethod
     def of(cls, outputs: Outputs, predicted: Array, held: Array, variance: Array, settings: int) -> Discrepancy:
         """Out of outputs predicted by the fit (z), predicted with their setting held out, and the latter's variance."""
-        found = {}
+        unexplained = {}
         error = outputs.z - predicted
         relative = relative_errors(outputs, predicted)
         for name, places in by_metric(outputs).items():
@@ -70,7 +70,7 @@ class Discrepancy:
             # what the spread of predictions covers already is not the discrepancy's to cover again
             worst = int(places[np.argmax(relative[places])])
             window = outputs.observations[outputs.names[worst][0]]
-            found[name] = Unexplained(
+            unexplained[name] = Unexplained(
                 len(places),
                 float(np.mean((error[places] / outputs.noise[places]) ** 2)),
                 float(np.median(relative[places])),
@@ -80,7 +80,7 @@ class Discrepancy:
                 f"{window.scenario} {window.label}".strip(),
                 float(relative[worst]),
             )
-        return cls(found, float(np.mean((error / outputs.noise) ** 2)), settings)
+        return cls(unexplained, float(np.mean((error / outputs.noise) ** 2)), settings)
 
     def unexplained(self) -> List[str]:
         """Metrics that the twin does not explain."""
@@ -88,14 +88,14 @@ class Discrepancy:
 
     def sentences(self) -> List[str]:
         """For people: what the twin does not explain."""
-        found = []
+        sentences = []
         for name in self.unexplained():
             entry = self.metrics[name]
-            found.append(
+            sentences.append(
                 f"the twin does not explain the cluster: {name} is off by {entry.median_error:.0%} in the median "
                 f"({math.sqrt(entry.chi_square):.1f} times the noise), by {entry.worst_error:.0%} in {entry.worst}"
             )
-        return found
+        return sentences
 
     def to_dict(self) -> Dict[str, Any]:
         """Plain numbers."""
@@ -109,9 +109,9 @@ class Discrepancy:
     def from_dict(cls, document: Mapping[str, Any]) -> Discrepancy:
         """Inverse of `to_dict`."""
         # earlier versions wrote more
-        known = {field.name for field in fields(Unexplained)}
+        names = {field.name for field in fields(Unexplained)}
         metrics = {
-            str(name): Unexplained(**{key: value for key, value in entry.items() if key in known})
+            str(name): Unexplained(**{key: value for key, value in entry.items() if key in names})
             for name, entry in document["metrics"].items()
         }
         return cls(metrics, float(document["chi_square"]), int(document["settings"]))

@@ -71,23 +71,29 @@ class Fit:
     """Date, version, hardware: for people."""
 
     @classmethod
-    def of(cls, found: Calibration, models: Mapping[str, ClusterModel], **kept: Any) -> Fit:
+    def of(cls, calibration: Calibration, models: Mapping[str, ClusterModel], **kept: Any) -> Fit:
         """Take a calibration. `models` may hold more scenarios than were measured."""
-        prior, judged = found.prior, identify(found)
+        prior, judged = calibration.prior, identify(calibration)
         spread = np.asarray([parameter.spread for parameter in prior.parameters])
-        deviation = np.sqrt(np.diag(found.covariance)) * spread
-        centre, low, high = (prior.values(x) for x in (0.0 * found.x, prior.low, prior.high))
+        deviation = np.sqrt(np.diag(calibration.covariance)) * spread
+        centre, low, high = (prior.values(x) for x in (0.0 * calibration.x, prior.low, prior.high))
         parameters = tuple(
             FittedParameter(
-                p.name, p.unit, p.meaning, found.values[p.name], float(deviation[n]), centre[p.name], p.spread,
+                p.name, p.unit, p.meaning, calibration.values[p.name], float(deviation[n]), centre[p.name], p.spread,
                 _verdict(p.name, judged), low[p.name], high[p.name],
             )
             for n, p in enumerate(prior.parameters)
         )  # fmt: skip
-        covariance = found.covariance * np.outer(spread, spread)
-        evidence = tuple(_evidence(found))
+        covariance = calibration.covariance * np.outer(spread, spread)
+        evidence = tuple(_evidence(calibration))
         return cls(
-            models, parameters, covariance, found.discrepancy, tuple(judged.sentences()), evidence=evidence, **kept
+            models,
+            parameters,
+            covariance,
+            calibration.discrepancy,
+            tuple(judged.sentences()),
+            evidence=evidence,
+            **kept,
         )
 
     @property
@@ -114,8 +120,8 @@ class Fit:
         if scenario is None and len(self.models) == 1:
             return next(iter(self.models.values()))
         if scenario is None or scenario not in self.models:
-            found = "nothing" if scenario is None else repr(scenario)
-            raise InputError(place, found, f"one of {', '.join(self.models)}")
+            name = "nothing" if scenario is None else repr(scenario)
+            raise InputError(place, name, f"one of {', '.join(self.models)}")
         return self.models[scenario]
 
     def to_dict(self) -> Dict[str, Any]:
@@ -163,9 +169,9 @@ class Fit:
         )  # fmt: skip
 
 
-def identify(found: Calibration) -> Identifiability:
+def identify(calibration: Calibration) -> Identifiability:
     """What the windows say of each parameter."""
-    return identifiability(found.prior.names, found.information, found.covariance)
+    return identifiability(calibration.prior.names, calibration.information, calibration.covariance)
 
 
 def described_fit(models: Mapping[str, ClusterModel], settings: Settings) -> Fit:
@@ -191,9 +197,9 @@ def _verdict(name: str, judged: Identifiability) -> str:
     return VAGUE if name in judged.vague else TOGETHER
 
 
-def _evidence(found: Calibration) -> List[Dict[str, Any]]:
-    outputs = found.outputs
-    measured, predicted, held = (outputs.values(z) for z in (outputs.z, found.predicted, found.held_out))
+def _evidence(calibration: Calibration) -> List[Dict[str, Any]]:
+    outputs = calibration.outputs
+    measured, predicted, held = (outputs.values(z) for z in (outputs.z, calibration.predicted, calibration.held_out))
     entries: List[Dict[str, Any]] = []
     for n, window in enumerate(outputs.observations):
         places = [place for place, (owner, _) in enumerate(outputs.names) if owner == n]
@@ -211,26 +217,28 @@ def _evidence(found: Calibration) -> List[Dict[str, Any]]:
 
 
 def _fitted(entry: Mapping[str, Any], place: Place, number: int) -> FittedParameter:
-    (known,) = named([str(entry.get("name"))], place("parameters", number, "name"))
+    (parameter,) = named([str(entry.get("name"))], place("parameters", number, "name"))
     try:
-        found = FittedParameter(**entry)
+        fitted = FittedParameter(**entry)
     except TypeError as error:
         raise InputError(place("parameters", number), str(error), "what `twin fit` writes") from None
     for key in ("value", "deviation", "low", "high"):
-        value = getattr(found, key)
+        value = getattr(fitted, key)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-            raise InputError(place("parameters", number, key), repr(value), f"a number above 0, as {known.name} has")
-    return found
+            raise InputError(
+                place("parameters", number, key), repr(value), f"a number above 0, as {parameter.name} has"
+            )
+    return fitted
 
 
 def _covariance(rows: Sequence[Sequence[float]], size: int, place: Place) -> Array:
     try:
-        found = np.asarray(rows, dtype=float).reshape(len(rows), -1) if size else np.zeros((0, 0))
+        matrix = np.asarray(rows, dtype=float).reshape(len(rows), -1) if size else np.zeros((0, 0))
     except (TypeError, ValueError):
         raise InputError(place("covariance"), "rows of different length or no numbers", "a square of numbers") from None
-    if found.shape != (size, size):
-        raise InputError(place("covariance"), f"{found.shape[0]} rows of {found.shape[1]}", f"{size} rows of {size}")
-    symmetric = bool(np.all(np.isfinite(found))) and np.allclose(found, found.T)
-    if not symmetric or np.linalg.eigvalsh(found).min(initial=0.0) < -1e-9:
+    if matrix.shape != (size, size):
+        raise InputError(place("covariance"), f"{matrix.shape[0]} rows of {matrix.shape[1]}", f"{size} rows of {size}")
+    symmetric = bool(np.all(np.isfinite(matrix))) and np.allclose(matrix, matrix.T)
+    if not symmetric or np.linalg.eigvalsh(matrix).min(initial=0.0) < -1e-9:
         raise InputError(place("covariance"), "no covariance", "a symmetric matrix without negative eigenvalues")
-    return found
+    return matrix

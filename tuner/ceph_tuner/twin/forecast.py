@@ -64,19 +64,19 @@ def forecast(
     ]
     rows = np.asarray(runner(runs))
     random = np.random.default_rng(seed)
-    found = []
+    forecasts = []
     for column, metric in enumerate(metrics):
         floor = negligible(metric, model)
         z = np.log(np.maximum(rows[:, column] + floor, 1e-9))
-        known = discrepancy.metrics.get(metric) if discrepancy is not None else None
-        spread, freedom = spread_and_freedom(known if known is not None else _guess(metric))
+        own = discrepancy.metrics.get(metric) if discrepancy is not None else None
+        spread, freedom = spread_and_freedom(own if own is not None else _guess(metric))
         # whole mixtures of simulations and t distribution: quantiles of what a window may show
         chance = random.standard_t(freedom, size=(len(z), _SAMPLES)) * spread
         low, high = np.quantile(z[:, None] + chance, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         middle = float(np.median(z))
         value, least, most = (max(float(np.exp(e)) - floor, 0.0) for e in (middle, low, high))
-        found.append(Forecast(metric, value, least, most, known is None))
-    return found
+        forecasts.append(Forecast(metric, value, least, most, own is None))
+    return forecasts
 
 
 def metrics_of(model: ClusterModel) -> Tuple[str, ...]:

@@ -38,12 +38,12 @@ class Identifiability:
 
     def sentences(self) -> List[str]:
         """For people."""
-        found = [f"the windows cannot tell apart: {', '.join(group)}" for group in self.together]
+        sentences = [f"the windows cannot tell apart: {', '.join(group)}" for group in self.together]
         if self.silent:
-            found.append(f"the windows say nothing about: {', '.join(self.silent)} (the described values stay)")
+            sentences.append(f"the windows say nothing about: {', '.join(self.silent)} (the described values stay)")
         if self.vague:
-            found.append(f"the windows say little about: {', '.join(self.vague)}")
-        return found
+            sentences.append(f"the windows say little about: {', '.join(self.vague)}")
+        return sentences
 
 
 def identifiability(names: List[str], information: Array, covariance: Array) -> Identifiability:

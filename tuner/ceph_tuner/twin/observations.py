@@ -164,7 +164,7 @@ def repeatability(observations: Sequence[Observation], models: Mapping[str, Clus
     groups: Dict[Tuple[str, str], List[Observation]] = {}
     for entry in observations:
         groups.setdefault(entry.same, []).append(entry)
-    found = {}
+    by_metric = {}
     for name in FITTED:
         squares, count = 2.0 * REPEATABILITY[name] ** 2, 2.0
         for group in groups.values():
@@ -173,5 +173,5 @@ def repeatability(observations: Sequence[Observation], models: Mapping[str, Clus
             if len(z) > 1:
                 squares += float(np.var(z, ddof=1)) * (len(z) - 1)
                 count += len(z) - 1
-        found[name] = math.sqrt(squares / count)
-    return found
+        by_metric[name] = math.sqrt(squares / count)
+    return by_metric

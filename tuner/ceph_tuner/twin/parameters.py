@@ -108,22 +108,22 @@ PARAMETERS: Tuple[Parameter, ...] = (
 
 def named(names: Sequence[str], place: str) -> Tuple[Parameter, ...]:
     """The parameters of these names. Raises InputError for one that is none."""
-    known = {parameter.name: parameter for parameter in PARAMETERS}
+    by_name = {parameter.name: parameter for parameter in PARAMETERS}
     for name in names:
-        if name not in known:
-            raise InputError(place, repr(name), f"one of {', '.join(known)}")
-    return tuple(known[name] for name in names)
+        if name not in by_name:
+            raise InputError(place, repr(name), f"one of {', '.join(by_name)}")
+    return tuple(by_name[name] for name in names)
 
 
 def value_of(model: ClusterModel, name: str) -> float:
     """A parameter's value in a model; of clients, that of the first stream."""
-    found: Any = model
+    value: Any = model
     for part in name.split("."):
         if part == "clients":
-            found = found.clients[0] if found.clients else None
-        elif found is not None:
-            found = getattr(found, part)
-    return 0.0 if found is None else float(found)
+            value = value.clients[0] if value.clients else None
+        elif value is not None:
+            value = getattr(value, part)
+    return 0.0 if value is None else float(value)
 
 
 def with_values(model: ClusterModel, values: Mapping[str, float]) -> ClusterModel:
@@ -169,8 +169,8 @@ class ParameterPrior:
 
     def values(self, x: Array) -> Dict[str, float]:
         """The values at a place."""
-        found = np.exp(self._centre + self._spread * self.inside(np.asarray(x)))
-        return {parameter.name: float(value) for parameter, value in zip(self.parameters, found)}
+        values = np.exp(self._centre + self._spread * self.inside(np.asarray(x)))
+        return {parameter.name: float(value) for parameter, value in zip(self.parameters, values)}
 
     def deviations(self, x_deviations: Array) -> Array:
         """Standard deviations of the logarithms of the values."""

@@ -24,7 +24,7 @@ def past_of(
     history: History, scenario: str, in_force: Settings, changed_at: float, release: Release
 ) -> Tuple[List[Observation], List[str]]:
     """(windows, what was left out). `changed_at`: when settings were last written; earlier minutes had others."""
-    found: List[Observation] = []
+    observations: List[Observation] = []
     skipped: List[str] = []
     for record in history.trials():
         trial = Trial.remembered(record)
@@ -36,16 +36,16 @@ def past_of(
             skipped.append(f"trial {trial.run.label}: of settings in force before the last change")
         else:
             settings = _whole(trial.run.settings, in_force, release)
-            found.append(Observation(scenario, trial.run.label, settings, trial.measures))
+            observations.append(Observation(scenario, trial.run.label, settings, trial.measures))
     minutes = [window for window in history.windows() if window.start >= changed_at + SETTLED_S]
     for number in range(0, len(minutes), AT_ONCE):
         together = merged(minutes[number : number + AT_ONCE])
         if together is not None:
             settings = _whole({}, in_force, release)
-            found.append(Observation(scenario, IN_FORCE, settings, together.measures, together.seconds, 30.0))
-    kept = [observation for observation in found if observation.metrics]
-    if len(kept) < len(found):
-        skipped.append(f"{len(found) - len(kept)} windows without any metric that the twin predicts")
+            observations.append(Observation(scenario, IN_FORCE, settings, together.measures, together.seconds, 30.0))
+    kept = [observation for observation in observations if observation.metrics]
+    if len(kept) < len(observations):
+        skipped.append(f"{len(observations) - len(kept)} windows without any metric that the twin predicts")
     return kept, skipped
 
 

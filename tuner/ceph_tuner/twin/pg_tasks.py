@@ -117,5 +117,5 @@ def _position(acting: Sequence[int], osd: Optional[int]) -> int:
     """Place of an OSD in an acting set; -1 where it is not in it, 0 where nobody is named and there is one copy."""
     if osd is None:
         return 0
-    found = np.flatnonzero(np.asarray(acting) == osd)
-    return int(found[0]) if len(found) else -1
+    positions = np.flatnonzero(np.asarray(acting) == osd)
+    return int(positions[0]) if len(positions) else -1

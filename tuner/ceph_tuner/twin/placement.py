@@ -17,17 +17,17 @@ def placed(pool: Pool, pgs: int, osds: int, hosts: int, random: np.random.Genera
     binomially distributed: their standard deviation is about the root of their mean.
     """
     domains = hosts or osds
-    found = np.empty((pgs, pool.size), dtype=np.int64)
+    acting = np.empty((pgs, pool.size), dtype=np.int64)
     if domains >= pool.size:
         # the order of random keys is a random permutation of the hosts
         chosen = np.argsort(random.random((pgs, domains)), axis=1)[:, : pool.size]
         for host in range(domains):
             own = np.arange(host, osds, domains)
-            here = chosen == host
-            found[here] = random.choice(own, size=int(here.sum()))
+            on_host = chosen == host
+            acting[on_host] = random.choice(own, size=int(on_host.sum()))
     else:
-        found[:] = np.argsort(random.random((pgs, osds)), axis=1)[:, : pool.size]
-    return found
+        acting[:] = np.argsort(random.random((pgs, osds)), axis=1)[:, : pool.size]
+    return acting
 
 
 def per_osd(acting: NDArray[Any], osds: int) -> List[int]:

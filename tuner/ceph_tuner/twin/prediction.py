@@ -51,5 +51,5 @@ def predict_all(jobs: Sequence[PredictionRun], processes: Optional[int] = None) 
 
 def mean_of(windows: Sequence[Window], metric: str) -> Optional[float]:
     """Mean of a metric over windows that have it."""
-    found: List[float] = [window.measures[metric].mean for window in windows if metric in window.measures]
-    return sum(found) / len(found) if found else None
+    means: List[float] = [window.measures[metric].mean for window in windows if metric in window.measures]
+    return sum(means) / len(means) if means else None

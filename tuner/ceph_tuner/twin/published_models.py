@@ -182,7 +182,7 @@ def cases(table: str, osds: Mapping[str, OsdModel], baselines: Mapping[str, p.Ba
 
 
 def _qos(table: str, osd: OsdModel, baseline: p.Baseline, scale: float) -> List[Case]:
-    found = []
+    cases = []
     for name in (p.WPQ, *p.PROFILES):
         if table == "A1":
             model = node(osd, WPQ if name == p.WPQ else MCLOCK, ("snap",))
@@ -195,8 +195,8 @@ def _qos(table: str, osd: OsdModel, baseline: p.Baseline, scale: float) -> List[
         # WPQ heeds no profile
         wpq = {**_A_PROFILES[p.CLIENT], **_WPQ_RECOVERY}
         settings = wpq if name == p.WPQ else {**_A_PROFILES[name], **_A_RECOVERY}
-        found.append(Case(table, name, model, settings, 300.0, 30.0, scale, baseline))
-    return found
+        cases.append(Case(table, name, model, settings, 300.0, 30.0, scale, baseline))
+    return cases
 
 
 def _scrubs(table: str, osd: OsdModel, baseline: p.Baseline) -> List[Case]:
@@ -210,14 +210,14 @@ def _scrubs(table: str, osd: OsdModel, baseline: p.Baseline) -> List[Case]:
         del rows[p.WPQ]
         rows[p.REQUESTED] = (p.CLIENT, {}, 120.0)
         rows.update({p.CHEAP[name]: (name, {"osd_scrub_cost": 20 * MIB}, 5.0) for name in p.PROFILES})
-    found = []
+    cases = []
     for name, (profile, own, priority) in rows.items():
         model = node(osd, WPQ if name.startswith(p.WPQ) else MCLOCK, ("scrub",))
         scrub = ScrubWork("scrub", 10_000_000, 32 * KIB)
         model = replace(model, scrub=(scrub,), scrub_priority=priority)
         settings = {**QUINCY_EARLY.profiles[profile], "osd_max_scrubs": 5, **own}
-        found.append(Case(table, name, model, settings, 840.0, 0.0, 1.0, baseline))
-    return found
+        cases.append(Case(table, name, model, settings, 840.0, 0.0, 1.0, baseline))
+    return cases
 
 
 def _pg_counts(quick: bool) -> List[Case]:
@@ -227,12 +227,12 @@ def _pg_counts(quick: bool) -> List[Case]:
         read_latency_s=90e-6,
     )  # fmt: skip
     osd = OsdModel(drive, kv_cpu_s=25e-6, read_cpu_s=100e-6, write_cpu_s=WRITE_CPU_S)
-    found = []
+    cases = []
     for kind, share in ((p.READS, 1.0), (p.WRITES, 0.0)):
         for pgs in p.PG_COUNTS if not quick else (512, 2048, 16384):
             clients = ClientStream("rbd", depth=60 * DEPTH, read_share=share, block_bytes=BLOCK)
             model = ClusterModel(
                 osds=60, hosts=6, osd=osd, pools=(Pool("rbd", pgs),), clients=(clients,), release=QUINCY
             )
-            found.append(Case("C1", p.with_pgs(kind, pgs), model, {}))
-    return found
+            cases.append(Case("C1", p.with_pgs(kind, pgs), model, {}))
+    return cases

@@ -92,9 +92,9 @@ def replay(path: Path) -> Replay:
                 queue.add(float(event["t"]), int(event["id"]), int(event["class"]), float(event["cost"]))
             elif kind == "pull":
                 pulls += 1
-                expected, found = _expected(event), _answer(queue, float(event["t"]))
-                if found != expected:
-                    mismatches.append(Mismatch(number, expected, found))
+                expected, answer = _expected(event), _answer(queue, float(event["t"]))
+                if answer != expected:
+                    mismatches.append(Mismatch(number, expected, answer))
             else:
                 raise InputError(f"{path}:{number}", f"kind {kind!r}", "config, add, set or pull")
         except (ValueError, KeyError, TypeError, IndexError) as exc:

@@ -58,15 +58,15 @@ def looks_while_it_lasts(simulation: Simulation, settle: float, seconds: float, 
     fine = parts * math.ceil(_LOOKS / parts)
     before = math.ceil(settle / seconds * fine)
     lengths = [settle / max(1, before)] * before + [seconds / fine] * fine
-    found = [look(simulation)]
+    looks = [look(simulation)]
     for length in lengths:
         simulation.advance(length)
-        found.append(look(simulation))
-        if ran_out(found[-2].counters, found[-1].counters):
+        looks.append(look(simulation))
+        if ran_out(looks[-2].counters, looks[-1].counters):
             # what came last is none of the work's alone
-            found = found[:-1] if len(found) > 2 else found
+            looks = looks[:-1] if len(looks) > 2 else looks
             break
-    counted = found[before:] if len(found) > before + fine // parts else found
+    counted = looks[before:] if len(looks) > before + fine // parts else looks
     every = max(1, (len(counted) - 1) // parts)
     return counted[::every]
 
@@ -84,7 +84,7 @@ def sample_between(before: CounterSnapshot, after: CounterSnapshot, model: Clust
     values: Dict[str, float] = {}
     if model.clients:
         values.update(_clients(before, after, model, seconds * share))
-        values.update(percentiles({kind: found for kind, found in latency.items() if found.total}))
+        values.update(percentiles({kind: histogram for kind, histogram in latency.items() if histogram.total}))
     values.update(_background(before.counters, after.counters, model, seconds * share, share))
     waiting = after.counters.waiting.mean(axis=0)
     values.update({name: float(length) for name, length in zip(_QUEUES, waiting)})

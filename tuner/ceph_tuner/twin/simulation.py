@@ -143,8 +143,8 @@ class Simulation:
         for osd in chosen:
             if not 0 <= osd < self._count:
                 raise InputError(f"osd.{osd}", "no such OSD in the twin", f"osd.0 to osd.{self._count - 1}")
-            known = completed(settings, self.model.release) if osds is None else {**self._settings[osd], **settings}
-            self._settings[osd] = completed(known, self.model.release)
+            whole = completed(settings, self.model.release) if osds is None else {**self._settings[osd], **settings}
+            self._settings[osd] = completed(whole, self.model.release)
             self._layout.write_limits(osd, self._settings[osd])
             self._layout.write_rates(osd, class_rates(self._settings[osd], self.model))
 

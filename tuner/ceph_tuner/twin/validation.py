@@ -91,7 +91,7 @@ class ValidationReport:
     @property
     def median_error(self) -> float:
         """Of the absolute errors; 0 where nothing was compared."""
-        return median(abs(found.error) for found in self.comparisons) if self.comparisons else 0.0
+        return median(abs(comparison.error) for comparison in self.comparisons) if self.comparisons else 0.0
 
     @property
     def missed(self) -> List[Check]:
@@ -106,11 +106,11 @@ class ValidationReport:
 
 def fit_baseline(name: str, seeds: Sequence[int], rounds: int = 12) -> FittedNode:
     """Bisect the commit thread's time for a transaction until the node's clients get the published baseline."""
-    wanted = p.BASELINES[name].iops
+    iops = p.BASELINES[name].iops
     low, high = 1e-6, 1e-3
     for _ in range(rounds):
         middle = math.sqrt(low * high)
-        if _alone(NODES[name](middle), seeds).iops > wanted:
+        if _alone(NODES[name](middle), seeds).iops > iops:
             low = middle
         else:
             high = middle
@@ -130,8 +130,8 @@ def runs_of(
     tables: Sequence[str], fitted: Mapping[str, FittedNode], seeds: Sequence[int], quick: bool = False
 ) -> List[PlacementRun]:
     """Every row of the tables with every seed."""
-    osds = {name: found.osd for name, found in fitted.items()}
-    baselines = {name: found.baseline for name, found in fitted.items()}
+    osds = {name: node.osd for name, node in fitted.items()}
+    baselines = {name: node.baseline for name, node in fitted.items()}
     return [
         PlacementRun(case, seed) for table in tables for case in cases(table, osds, baselines, quick) for seed in seeds
     ]
@@ -208,20 +208,20 @@ def compare(
     tables: Sequence[str], runs: Sequence[PlacementRun], values: Sequence[Values], fitted: Mapping[str, FittedNode]
 ) -> ValidationReport:
     """Set the runs beside what was published. Orderings of cases that did not run are left out."""
-    found: Dict[Tuple[str, str], List[Values]] = {}
+    by_case: Dict[Tuple[str, str], List[Values]] = {}
     for run, own in zip(runs, values):
-        found.setdefault((run.case.table, run.case.name), []).append(own)
-    _relate(found)
+        by_case.setdefault((run.case.table, run.case.name), []).append(own)
+    _relate(by_case)
     comparisons, checks = [], []
     for figure in p.FIGURES:
-        own_values = _of(found, figure.table, figure.case, figure.metric) if figure.table in tables else []
+        own_values = _of(by_case, figure.table, figure.case, figure.metric) if figure.table in tables else []
         if own_values:
             spread = stdev(own_values) if len(own_values) > 1 else 0.0
             comparisons.append(Comparison(figure, mean(own_values), spread))
     for ordering in p.ORDERINGS:
         if ordering.table not in tables:
             continue
-        of_cases = [_of(found, ordering.table, case, ordering.metric) for case in ordering.falling]
+        of_cases = [_of(by_case, ordering.table, case, ordering.metric) for case in ordering.falling]
         ran = tuple((case, mean(own)) for case, own in zip(ordering.falling, of_cases) if own)
         of_ran = [own for own in of_cases if own]
         if len(ran) > 1:
@@ -236,19 +236,19 @@ def _step(one: Sequence[float], other: Sequence[float]) -> Tuple[float, float]:
     return mean(falls), stdev(falls) / math.sqrt(len(falls)) if len(falls) > 1 else 0.0
 
 
-def _of(found: Mapping[Tuple[str, str], Sequence[Values]], table: str, case: str, metric: str) -> List[float]:
-    return [values[metric] for values in found.get((table, case), ()) if metric in values]
+def _of(by_case: Mapping[Tuple[str, str], Sequence[Values]], table: str, case: str, metric: str) -> List[float]:
+    return [values[metric] for values in by_case.get((table, case), ()) if metric in values]
 
 
-def _relate(found: Dict[Tuple[str, str], List[Values]]) -> None:
+def _relate(by_case: Dict[Tuple[str, str], List[Values]]) -> None:
     """Add what is published as a ratio: to WPQ with the same placement, and over the PG count."""
-    for (table, _), own in found.items():
-        reference = found.get((table, p.REQUESTED if table == "B3" else p.WPQ))
+    for (table, _), own in by_case.items():
+        reference = by_case.get((table, p.REQUESTED if table == "B3" else p.WPQ))
         if table[0] == "B" and reference:
             for values, other in zip(own, reference):
                 values[p.OF_WPQ_SCRUB_S] = values[p.SCRUB_S] / other[p.SCRUB_S]
                 values[p.OF_WPQ_IOPS] = values[p.IOPS] / other[p.IOPS]
     for kind in (p.READS, p.WRITES):
-        few, many = (found.get(("C1", p.with_pgs(kind, pgs))) for pgs in (2048, 16384))
+        few, many = (by_case.get(("C1", p.with_pgs(kind, pgs))) for pgs in (2048, 16384))
         if few and many:
-            found["C1", kind] = [{p.GAIN: high[p.IOPS] / low[p.IOPS]} for low, high in zip(few, many)]
+            by_case["C1", kind] = [{p.GAIN: high[p.IOPS] / low[p.IOPS]} for low, high in zip(few, many)]

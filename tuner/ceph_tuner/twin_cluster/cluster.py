@@ -161,11 +161,11 @@ class TwinCommander:
         """Give the simulation what each OSD works by now, where that has changed."""
         changes: Dict[Tuple[Tuple[str, Value], ...], List[int]] = {}
         for number, osd in enumerate(self.osds[: self._simulation.osds]):
-            known, found = self._using.get(number, {}), osd.in_force()
-            changed = tuple((name, value) for name, value in found.items() if known.get(name) != value)
+            before, own = self._using.get(number, {}), osd.in_force()
+            changed = tuple((name, value) for name, value in own.items() if before.get(name) != value)
             if changed:
                 changes.setdefault(changed, []).append(number)
-                self._using[number] = found
+                self._using[number] = own
         for settings, numbers in changes.items():
             self._simulation.configure(dict(settings), numbers)
 
@@ -261,5 +261,5 @@ def twin_cluster(
 
 def _logger(document: Dict[str, Any], arguments: Mapping[str, str]) -> Dict[str, Any]:
     """One section, or all."""
-    wanted = arguments.get("logger", "")
-    return {name: section for name, section in document.items() if wanted in ("", name)}
+    logger = arguments.get("logger", "")
+    return {name: section for name, section in document.items() if logger in ("", name)}

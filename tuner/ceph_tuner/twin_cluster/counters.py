@@ -84,16 +84,16 @@ def perf_dump(
 
 def histogram_dump(counters: Counters, place: int) -> Dict[str, Any]:
     """Latency by request size, in Ceph's two dimensions. An operation's size is the mean one of its OSD."""
-    found = {}
+    histograms = {}
     for name, kind in _HISTOGRAMS.items():
         row = 0 if kind == READ else 1
         operations, amount = (
             (counters.read_ops, counters.read_bytes) if row == 0 else (counters.write_ops, counters.write_bytes)
         )
         size = float(amount[place]) / max(1.0, float(operations[place]))
-        found[name] = _histogram(_in_ceph_buckets(counters.latency[place][row]), size)
-    found["op_rw_latency_in_bytes_histogram"] = _histogram([0] * LATENCY_BUCKETS, 0.0)
-    return {"osd": found}
+        histograms[name] = _histogram(_in_ceph_buckets(counters.latency[place][row]), size)
+    histograms["op_rw_latency_in_bytes_histogram"] = _histogram([0] * LATENCY_BUCKETS, 0.0)
+    return {"osd": histograms}
 
 
 def _in_ceph_buckets(counts: Any) -> List[int]:

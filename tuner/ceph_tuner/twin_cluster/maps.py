@@ -50,13 +50,13 @@ def facts_of(model: ClusterModel, release: Release, version: Version) -> Dict[Ke
     )
 
     def differing(texts: Mapping[str, str]) -> Dict[str, str]:
-        usual, found = stock(release, version), {}
+        usual, values = stock(release, version), {}
         for name, text in texts.items():
             if known(name, release, version) is not None:
                 value = kept(KNOBS[name], text, release)
                 if value != usual[name]:
-                    found[name] = value
-        return found
+                    values[name] = value
+        return values
 
     facts = {("osd", name): text for name, text in differing(shared).items()}
     for osd in range(model.osds):
@@ -143,14 +143,14 @@ class TwinMap:
         """As `ceph health`: with checks that have a count."""
         totals = self.totals(self.pg_rows())
         slow = sum(self.slow_operations().values())
-        found = {
+        raised = {
             "PG_DEGRADED": (totals["num_objects_degraded"], "{} object copies degraded"),
             "OBJECT_MISPLACED": (totals["num_objects_misplaced"], "{} object copies misplaced"),
             "SLOW_OPS": (slow, f"{{}} slow ops, oldest one blocked for more than {SLOW_S:.0f} sec"),
         }
         checks = {
             name: {"severity": "HEALTH_WARN", "summary": {"message": words.format(count), "count": count}}
-            for name, (count, words) in found.items()
+            for name, (count, words) in raised.items()
             if count
         }
         return {"status": "HEALTH_WARN" if checks else "HEALTH_OK", "checks": checks, "mutes": []}
@@ -164,8 +164,8 @@ class TwinMap:
         """As `ceph osd dump`."""
         osds = [{"osd": osd.place.osd, "up": 1, "in": 1, "weight": 1.0, "up_from": osd.born} for osd in self._osds]
         pools = [pool.row() for pool in self.pgs.pools]
-        found = {"epoch": self._epoch(), "fsid": FSID, "flags": "", "flags_set": [], "pools": pools, "osds": osds}
-        return {**found, "erasure_code_profiles": self._codes()}
+        dump = {"epoch": self._epoch(), "fsid": FSID, "flags": "", "flags_set": [], "pools": pools, "osds": osds}
+        return {**dump, "erasure_code_profiles": self._codes()}
 
     def osd_tree(self) -> Dict[str, Any]:
         """As `ceph osd tree`: buckets have negative ids."""

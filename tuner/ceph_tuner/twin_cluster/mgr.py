@@ -57,10 +57,10 @@ class TwinMgr:
 
     def get_metadata(self, svc_type: str, svc_id: str) -> Optional[Dict[str, str]]:
         """What an OSD says of itself."""
-        found = [
+        kinds = [
             osd.place.device_class for osd in self._twin.osds if svc_type == "osd" and str(osd.place.osd) == svc_id
         ]
-        return {"rotational": "1" if found[0] == "hdd" else "0"} if found else None
+        return {"rotational": "1" if kinds[0] == "hdd" else "0"} if kinds else None
 
     def get_osdmap(self) -> TwinMgr:
         """The newest OSD map."""

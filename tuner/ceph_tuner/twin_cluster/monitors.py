@@ -81,11 +81,11 @@ class TwinMonitors:
                 changed.add(self._waiting.popleft()[1])
             if not changed:
                 return done > 0
-            asked: Set[Key] = set()
+            keys: Set[Key] = set()
             for osd in self._osds:
-                found = self._decided(osd.place, changed)
-                asked.update(osd.notice({name: found.get(name) for name in sorted(changed)}))
-            for key in sorted(asked):
+                values = self._decided(osd.place, changed)
+                keys.update(osd.notice({name: values.get(name) for name in sorted(changed)}))
+            for key in sorted(keys):
                 self._commit(key, None)
         raise RuntimeError("the OSDs and the monitors do not come to rest")
 
@@ -98,8 +98,8 @@ class TwinMonitors:
         """What stands under its device class reaches an OSD only after its scheduler has begun."""
         names = {name for _, name in self._table}
         osd.boot(self._decided(replace(osd.place, device_class=""), names))
-        found = self._decided(osd.place, names)
-        for key in sorted(osd.notice({name: found.get(name) for name in sorted(names)})):
+        values = self._decided(osd.place, names)
+        for key in sorted(osd.notice({name: values.get(name) for name in sorted(names)})):
             self._commit(key, None)
 
     # the configuration database
@@ -138,14 +138,14 @@ class TwinMonitors:
         place = places[0] if places else Place(-1)
         names = {option for _, option in self._table}
         if who.split(".")[0] == "osd":
-            found = self._decided(place, names)
+            values = self._decided(place, names)
         else:
-            found = {option: value for (section, option), value in self._table.items() if section in ("global", who)}
+            values = {option: value for (section, option), value in self._table.items() if section in ("global", who)}
         if not name:
-            return json.dumps({option: {"value": value} for option, value in sorted(found.items())})
-        if name not in found and known(name, self._release, self._version) is None:
+            return json.dumps({option: {"value": value} for option, value in sorted(values.items())})
+        if name not in values and known(name, self._release, self._version) is None:
             raise refusal("config get", errno.ENOENT, f"unrecognized key '{name}'")
-        return (found[name] if name in found else stock(self._release, self._version)[name]) + "\n"
+        return (values[name] if name in values else stock(self._release, self._version)[name]) + "\n"
 
     def _config_show(self, arguments: Mapping[str, str], payload: str) -> str:
         """What an OSD last told the mgr of its options that are not at their default."""
@@ -192,8 +192,8 @@ class TwinMonitors:
         """What the database says for an OSD at that place."""
         rows = sorted(self._table.items(), key=_dump_order)
         database = Database(ConfigEntry(who, name, value) for (who, name), value in rows)
-        found = {name: database.value(name, place) for name in sorted(names)}
-        return {name: value for name, value in found.items() if value is not None}
+        values = {name: database.value(name, place) for name in sorted(names)}
+        return {name: value for name, value in values.items() if value is not None}
 
     def _commit(self, key: Key, value: Optional[str]) -> None:
         if self._table.get(key) == value:

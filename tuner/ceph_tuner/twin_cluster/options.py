@@ -72,10 +72,10 @@ def _value(entry: Knob, text: str, release: Release) -> Value:
             raise ValueError(f"'{text}' is not one of the permitted values: {', '.join(entry.choices)}")
         return text
     if entry.kind == "int" or (entry.kind == "fraction" and release.units == "iops"):
-        found = _WHOLE.match(text)
-        if found is None:
+        match = _WHOLE.match(text)
+        if match is None:
             raise ValueError(f"strict_si_cast: '{text}' is no whole number")
-        return int(found[1]) * int(10 ** _DECIMAL[found[2]])
+        return int(match[1]) * int(10 ** _DECIMAL[match[2]])
     if "_" in text:
         # Python reads 1_000
         raise ValueError(f"'{text}' is no number")

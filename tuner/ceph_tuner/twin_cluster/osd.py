@@ -93,7 +93,7 @@ class TwinOsd:
         """Options that are not at their default, by source, as `config diff` shows them: typed values."""
         final, own = self.effective(), stock(self.release, self.version)
         forced = self._forced()
-        found: Dict[str, Dict[str, Any]] = {}
+        levels_by_name: Dict[str, Dict[str, Any]] = {}
         for name, default in own.items():
             levels = {}
             if name in self.from_mon and self.from_mon[name] == self._booted.get(name, self.from_mon[name]):
@@ -102,8 +102,8 @@ class TwinOsd:
                 levels["override"] = forced[name]
             if levels:
                 texts = {"default": self._defaults.get(name, default), **levels, "final": final[name]}
-                found[name] = {level: typed(KNOBS[name], text, self.release) for level, text in texts.items()}
-        return found
+                levels_by_name[name] = {level: typed(KNOBS[name], text, self.release) for level, text in texts.items()}
+        return levels_by_name
 
     def hardware(self) -> Hardware:
         """The OSD as mClock reckons with it."""
@@ -111,13 +111,13 @@ class TwinOsd:
 
     def in_force(self) -> Settings:
         """What the OSD really works by: the scheduler's nine values as fractions, and its other live knobs."""
-        shown, found = self.effective(), {}
+        shown, settings = self.effective(), {}
         for name in shown:
             entry = KNOBS[name]
             if entry.work in _AT_WORK and entry.change == "live" and entry.effective(self.release, self.version).works:
-                found[name] = typed(entry, self._limit(name, shown), self.release)
+                settings[name] = typed(entry, self._limit(name, shown), self.release)
         nine: Settings = {name: typed(KNOBS[name], self.scheduler[name], self.release) for name in MCLOCK_NINE}
-        return {**from_release_units(nine, self.release, self.hardware()), **found}
+        return {**from_release_units(nine, self.release, self.hardware()), **settings}
 
     def _limit(self, name: str, shown: Mapping[str, str]) -> str:
         """Recovery's limits count only with the override; a mask's value stays in the database without it."""

@@ -55,13 +55,13 @@ class TwinPool:
 
 def pools_of(model: ClusterModel) -> List[TwinPool]:
     """The model's pools, with the size of the objects that it works on there."""
-    found = []
+    pools = []
     for number, pool in enumerate(model.pools, 1):
         sizes = [work.object_bytes for work in model.recovery if work.pool == pool.name]
         sizes += [work.object_bytes for work in model.scrub if work.pool == pool.name]
         sizes += [work.object_bytes for work in model.snaptrim if work.pool == pool.name]
-        found.append(TwinPool(number, pool.name, pool.pgs, pool.size, pool.k, max(sizes, default=0)))
-    return found
+        pools.append(TwinPool(number, pool.name, pool.pgs, pool.size, pool.k, max(sizes, default=0)))
+    return pools
 
 
 @dataclass
@@ -108,23 +108,23 @@ class PlacementGroups:
         ids = [pgid for pool in self.pools for pgid in pool.ids]
         for place, pgid in enumerate(ids):
             ended = stamp(now - _DAY_S * (1 + 5.0 * place / len(ids)))
-            known = self._scrubs.setdefault(pgid, _Scrub(ended, ended))
-            known.running, known.left, known.total = False, 0, 0
+            scrub = self._scrubs.setdefault(pgid, _Scrub(ended, ended))
+            scrub.running, scrub.left, scrub.total = False, 0, 0
 
     def follow(self, simulation: Simulation, now: float) -> None:
         """Look how far scrubs are."""
         deep, works = _deep(simulation.model), self._by_pg(simulation, "scrub")
         for pgid, work in works.items():
-            known = self._scrubs[pgid]
-            before = known.scrubbed if known.running else 0
-            if known.running and (not work.running or work.left > known.left):
-                known.end(work.objects, now, deep)
-                known.total += work.objects - before
+            scrub = self._scrubs[pgid]
+            before = scrub.scrubbed if scrub.running else 0
+            if scrub.running and (not work.running or work.left > scrub.left):
+                scrub.end(work.objects, now, deep)
+                scrub.total += work.objects - before
                 before = 0
             if work.running:
-                known.scrubbed = work.objects - work.left
-                known.total += known.scrubbed - before
-            known.running, known.left = work.running, work.left
+                scrub.scrubbed = work.objects - work.left
+                scrub.total += scrub.scrubbed - before
+            scrub.running, scrub.left = work.running, work.left
         if works:
             self._count_unseen(simulation, works, now)
 
@@ -155,14 +155,14 @@ class PlacementGroups:
         works = {kind: self._by_pg(simulation, kind) for kind in ("scrub", *_STATES)}
         acting = self._acting(simulation)
         deep = _deep(simulation.model)
-        found = []
+        rows = []
         for pool in self.pools:
             for pgid in pool.ids:
                 own = {kind: by_pg[pgid] for kind, by_pg in works.items() if pgid in by_pg}
                 objects, size = self._objects.get(pgid, 0), self._object_bytes.get(pool.name, 0)
                 sums = {"num_bytes": objects * size, "num_objects": objects, "num_object_copies": objects * pool.size}
-                found.append(_row(pgid, sums, own, self._scrubs[pgid], acting.get(pgid, []), deep))
-        return found
+                rows.append(_row(pgid, sums, own, self._scrubs[pgid], acting.get(pgid, []), deep))
+        return rows
 
     def _by_pg(self, simulation: Simulation, kind: str) -> Dict[str, PgWork]:
         """A kind of work by PG; several works of one kind on a PG are shown as one."""
@@ -182,15 +182,15 @@ class PlacementGroups:
 
     def _acting(self, simulation: Simulation) -> Dict[str, List[int]]:
         modelled = {pool.name for pool in simulation.model.pools}
-        found: Dict[str, List[int]] = {}
+        osds_by_pg: Dict[str, List[int]] = {}
         for pool in self.pools:
             if pool.name in modelled:
                 sets = simulation.acting(pool.name)
-                found.update((pgid, [int(osd) for osd in sets[n % len(sets)]]) for n, pgid in enumerate(pool.ids))
+                osds_by_pg.update((pgid, [int(osd) for osd in sets[n % len(sets)]]) for n, pgid in enumerate(pool.ids))
             else:
                 # a pool that was made by command holds nothing: where it lies matters to nobody
-                found.update((pgid, list(range(pool.size))) for pgid in pool.ids)
-        return found
+                osds_by_pg.update((pgid, list(range(pool.size))) for pgid in pool.ids)
+        return osds_by_pg
 
 
 def stamp(at: float) -> str:

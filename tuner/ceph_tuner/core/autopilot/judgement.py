@@ -7,7 +7,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 from ceph_tuner.core.autopilot.contract import BETTER, WORSE, Effect
 from ceph_tuner.core.autopilot.effect import harm_ruled_out, verdict_on
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.goals.guard import must_hold
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.measure.metrics import METRICS, parted
 
@@ -121,7 +121,7 @@ def allowances(slo: Slo, baseline: Mapping[str, float], tolerance: float) -> Dic
     Where it is missed already, or only just met, it is the tolerance: no trial could rule out less than noise.
     """
     found = {}
-    for objective, bound in must_hold(slo, baseline, tolerance).items():
+    for objective, bound in Judge(slo, baseline).must_hold(tolerance).items():
         before = baseline[objective.metric]
         if before > 0:
             slack = bound / before - 1.0 if objective.comparison == "<=" else 1.0 - bound / before

@@ -17,8 +17,8 @@ from ceph_tuner.core.autopilot.events import Seen
 from ceph_tuner.core.autopilot.judgement import allowances, stand_in
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import COMPARING, HOLDING, ON_CLUSTER, TRYING, WAITING, State
-from ceph_tuner.core.goals.guard import beyond, must_hold
-from ceph_tuner.core.goals.slo import Objective, Slo, Verdict, evaluate
+from ceph_tuner.core.goals.judge import Judge, Verdict, beyond
+from ceph_tuner.core.goals.slo import Objective, Slo
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.sample import Window, at_work
 
@@ -117,7 +117,7 @@ class Observer:
             if window is None:
                 continue
             means = at_work(window.means)
-            verdicts = tuple(evaluate(slo, means, baseline)) if slo is not None else ()
+            verdicts = tuple(Judge(slo, baseline).verdicts(means))
             found.append(Closed(start, self._edge, means, verdicts))
             if self._outlived:
                 # the guard takes it; of the settings it says nothing yet
@@ -163,7 +163,7 @@ class Observer:
         """Hard objectives that the windows on probation, of these means, break on the whole; in words."""
         if slo is None or state.phase != HOLDING or not self._windows:
             return ()
-        held = must_hold(slo, state.baseline, policy.guard_tolerance)
+        held = Judge(slo, state.baseline).must_hold(policy.guard_tolerance)
         of_work_there = asked_for(means, state.baseline, policy.guard_tolerance, {})
         judged = {name: mean for name, mean in of_work_there.items() if not dwindles(name, means, state.baseline)}
         return tuple(_in_words(each, judged[each.metric]) for each in beyond(held, judged))

@@ -16,7 +16,8 @@ from typing import Dict, Mapping, Optional, Sequence
 
 from ceph_tuner.core.autopilot.demand import LEFT, asked_for
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.goals.guard import WAITING, Breach, Guard, GuardLimits, Sight, Streaks, beyond, must_hold
+from ceph_tuner.core.goals.guard import WAITING, Breach, Guard, GuardLimits, Sight, Streaks
+from ceph_tuner.core.goals.judge import Judge, beyond
 from ceph_tuner.core.goals.slo import Objective, Slo
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.sample import clients_wait, finish_s
@@ -58,8 +59,8 @@ class Watch:
         self._baseline, self._policy = dict(baseline), policy
         self._streaks = Streaks()
         # what no window before the trial saw is held against the sight then
-        self._guard = Guard(slo, {**before.values, **baseline}, before, _limits(policy), self._streaks)
-        self._held = must_hold(slo, baseline, policy.guard_tolerance)
+        self._guard = Guard(Judge(slo, {**before.values, **baseline}), before, _limits(policy), self._streaks)
+        self._held = Judge(slo, baseline).must_hold(policy.guard_tolerance)
         for objective in slo.objectives:
             bound = objective.bound.resolve(None)
             if objective.hard and objective.metric.startswith("client.") and bound is not None:

@@ -101,8 +101,8 @@ class CommandConfig:
         Each has OSD_ANSWER_S. Of an answer at least those keys are there that are named.
         """
         daemons = {f"osd.{osd}": osd for osd in osds}
-        for daemon, told in tell_each(self._commander, daemons, prefix, {}, OSD_ANSWER_S, names):
-            yield daemons[daemon], outcome(partial(read, told)) if isinstance(told, str) else told
+        for daemon, answer in tell_each(self._commander, daemons, prefix, {}, OSD_ANSWER_S, names):
+            yield daemons[daemon], outcome(partial(read, answer)) if isinstance(answer, str) else answer
 
 
 class CommandStore:
@@ -184,14 +184,14 @@ def _shown_options(text: str) -> Dict[str, str]:
 
 
 def _sources(text: str) -> Dict[str, Dict[str, str]]:
-    found: Dict[str, Dict[str, str]] = {}
+    by_name: Dict[str, Dict[str, str]] = {}
     with shaped("config diff"):
         for name, levels in parsed(text, "config diff").get("diff", {}).items():
             if isinstance(levels, dict):
                 kept = {source: _text(levels[source]) for source in SOURCES if source in levels}
                 if kept:
-                    found[str(name)] = kept
-    return found
+                    by_name[str(name)] = kept
+    return by_name
 
 
 def _who(row: Dict[str, Any]) -> str:

@@ -27,8 +27,8 @@ def running_text(python: str, program: str, *arguments: str) -> List[str]:
 
 def running_module(python: str, module: str, path: Sequence[str] = ()) -> List[str]:
     """Command that runs a module; folders of PYTHONPATH and of `path` come first. Relative ones are left out."""
-    found = [*os.environ.get("PYTHONPATH", "").split(os.pathsep), *path]
-    return [python, *_ISOLATED, _MODULE, module, os.pathsep.join(filter(os.path.isabs, found))]
+    folders = [*os.environ.get("PYTHONPATH", "").split(os.pathsep), *path]
+    return [python, *_ISOLATED, _MODULE, module, os.pathsep.join(filter(os.path.isabs, folders))]
 
 
 def isolate_multiprocessing() -> None:

@@ -127,8 +127,8 @@ def contents(store: Store, prefix: str) -> Dict[str, str]:
     """Keys that begin with the prefix, with their values; by one command where the store can."""
     if isinstance(store, WholeStore):
         return dict(store.items(prefix))
-    found = {key: store.get(key) for key in store.keys(prefix)}
-    return {key: text for key, text in found.items() if text is not None}
+    texts = {key: store.get(key) for key in store.keys(prefix)}
+    return {key: text for key, text in texts.items() if text is not None}
 
 
 class Clock(Protocol):

@@ -124,8 +124,8 @@ def covered(who: str, places: Iterable[Place]) -> List[int]:
 
 def running(target: str, places: Iterable[Place]) -> List[Place]:
     """Give where the running OSDs are that a target covers, by their ids. Raises InputError where it covers none."""
-    found = {place.osd: place for place in places}
-    osds = covered(target, found.values())
+    by_osd = {place.osd: place for place in places}
+    osds = covered(target, by_osd.values())
     if not osds:
         raise InputError("target", f"{target!r}, which covers no running OSD", f"one that covers some: {_EXPECTED}")
-    return [found[osd] for osd in osds]
+    return [by_osd[osd] for osd in osds]

@@ -111,14 +111,14 @@ class Applier:
 
     def _sources(self, osds: Sequence[int]) -> Tuple[Dict[int, Mapping[str, Mapping[str, str]]], List[str]]:
         """What each OSD says of its knobs, and which do not answer: a plan does not hang on one that hangs."""
-        found: Dict[int, Mapping[str, Mapping[str, str]]] = {osd: {} for osd in osds}
+        by_osd: Dict[int, Mapping[str, Mapping[str, str]]] = {osd: {} for osd in osds}
         unlooked = []
         for osd, answer in self._poll.once("the OSDs' own settings are read", osds, self._config.sources_on):
             if isinstance(answer, (CommandFailed, ClusterTimeout)):
                 unlooked.append(f"osd.{osd} does not answer ({answer}): what its own ceph.conf says was not looked at")
             else:
-                found[osd] = {name: levels for name, levels in answer.items() if name in KNOBS}
-        return found, unlooked
+                by_osd[osd] = {name: levels for name, levels in answer.items() if name in KNOBS}
+        return by_osd, unlooked
 
     def plan_rereading(self, target: str) -> ChangePlan:
         """Decide how every shard of a target's OSDs reads its values again. Writes nothing. Raises InputError."""
@@ -184,13 +184,13 @@ class Applier:
     def keep(self, entry: Entry) -> Entry:
         """Make a trial permanent."""
         with self._lock:
-            found = self._entry(entry.number)
-            if found.state != APPLIED:
+            stored = self._entry(entry.number)
+            if stored.state != APPLIED:
                 raise RetryLater(
-                    f"change {found.number} cannot be kept: it is {found.state}", "see `ceph-tuner history`"
+                    f"change {stored.number} cannot be kept: it is {stored.state}", "see `ceph-tuner history`"
                 )
-            self._trials.discard(found.number)
-            kept = replace(found, trial=False)
+            self._trials.discard(stored.number)
+            kept = replace(stored, trial=False)
             self._record(kept)
             return kept
 
@@ -234,8 +234,10 @@ class Applier:
         if to is None:
             return [] if left else standing[:1]
         if to != 0 and to not in {entry.number for entry in entries}:
-            known = ", ".join(str(entry.number) for entry in reversed(standing)) or "none"
-            raise InputError("--to", str(to), f"the number of a change (in force: {known}), or 0 for before the first")
+            numbers = ", ".join(str(entry.number) for entry in reversed(standing)) or "none"
+            raise InputError(
+                "--to", str(to), f"the number of a change (in force: {numbers}), or 0 for before the first"
+            )
         return [entry for entry in standing if entry.number > to]
 
     def undo_entry(self, entry: Entry) -> Undone:
@@ -259,17 +261,17 @@ class Applier:
         return plan.steps, plan.drift
 
     def _take_back_after(self, error: BaseException, entry: Entry, doubtful: Iterable[Key]) -> None:
-        told = str(error) or type(error).__name__
+        reason = str(error) or type(error).__name__
         try:
             # who presses Ctrl-C again is impatient, and still wants the cluster as it was: begin again, it is safe to
             for _ in range(_ROUNDS - 1):
                 with suppress(KeyboardInterrupt):
-                    self._take_back(entry, doubtful, note=f"not applied: {told}")
+                    self._take_back(entry, doubtful, note=f"not applied: {reason}")
                     return
-            self._take_back(entry, doubtful, note=f"not applied: {told}")
+            self._take_back(entry, doubtful, note=f"not applied: {reason}")
         except Exception as exc:
             raise Stopped(
-                f"{told}; and taking it back failed as well ({exc}). "
+                f"{reason}; and taking it back failed as well ({exc}). "
                 "The journal has it: `ceph-tuner rollback` finishes when the cluster answers",
                 "",
             ) from error
@@ -308,8 +310,8 @@ class Applier:
         keys = {key for key in {restore.key for restore in entry.restores} | set(drift) if key[1] not in retired}
         late.update(dict.fromkeys(self._await_sources(keys, last=True).words))
         unseen = (*retired.values(), *late)
-        told = "; ".join([part for part in (note or entry.note, *retired.values(), *map(str, drift.values())) if part])
-        entry = self._moved(replace(entry, trial=False, note=told[:_NOTE_MAX]), UNDONE)
+        words = "; ".join([part for part in (note or entry.note, *retired.values(), *map(str, drift.values())) if part])
+        entry = self._moved(replace(entry, trial=False, note=words[:_NOTE_MAX]), UNDONE)
         self._trials.discard(entry.number)
         return Undone(entry, tuple(drift.values()), unseen)
 
@@ -320,12 +322,14 @@ class Applier:
         """
         if entry.state != APPLYING:
             return set()
-        found = {(row.who, row.name): row.value for row in self._config.dump()}
+        values = {(row.who, row.name): row.value for row in self._config.dump()}
         shown = {step.key: step.old for step in reversed(entry.steps)}
-        unlike = [sum(not same(found.get(key), value) for key, value in shown.items())]
+        unlike = [sum(not same(values.get(key), value) for key, value in shown.items())]
         for step in entry.steps:
             # of one key at a time, as a rollout over thousands of OSDs has as many steps
-            unlike.append(unlike[-1] + same(found.get(step.key), shown[step.key]) - same(found.get(step.key), step.new))
+            unlike.append(
+                unlike[-1] + same(values.get(step.key), shown[step.key]) - same(values.get(step.key), step.new)
+            )
             shown[step.key] = step.new
         return {step.key for step, count in zip(entry.steps, unlike) if count == min(unlike)}
 
@@ -368,9 +372,9 @@ class Applier:
 
         def wrong(osd: int, shown: Mapping[str, str]) -> Optional[str]:
             for name, value in plan.expected.items():
-                found = shown.get(name, "no such option")
-                if not same_value(found, value):
-                    return f"osd.{osd} shows {name} = {found}, expected {value}"
+                own = shown.get(name, "no such option")
+                if not same_value(own, value):
+                    return f"osd.{osd} shows {name} = {own}, expected {value}"
             return None
 
         ask = partial(self._config.effective_on, names=tuple(plan.expected))
@@ -397,11 +401,11 @@ class Applier:
         def wrong(osd: int, sources: Mapping[str, Mapping[str, str]]) -> Optional[str]:
             for name in sorted(names[osd]):
                 decides = entries.winner(name, where[osd])
-                found = sources.get(name, {}).get("mon")
-                if found is None if decides is None else found is not None and same_value(found, decides.value):
+                own = sources.get(name, {}).get("mon")
+                if own is None if decides is None else own is not None and same_value(own, decides.value):
                     continue
-                wanted = "its default" if decides is None else decides.value
-                return f"osd.{osd} has {name} = {found or 'its default'} from the monitors, not yet {wanted}"
+                expected = "its default" if decides is None else decides.value
+                return f"osd.{osd} has {name} = {own or 'its default'} from the monitors, not yet {expected}"
             return None
 
         words = "the OSDs take over what is written"

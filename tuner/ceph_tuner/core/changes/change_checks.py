@@ -31,14 +31,14 @@ def refuse_versions(versions: Iterable[str], settings: Mapping[str, object]) -> 
                 f"{era.title}, whose rules for mClock are not known yet",
                 "a release up to Tentacle; looking, sampling and the doctor work here too",
             )
-    wanted = str(settings.get(PROFILE, ""))
+    profile = str(settings.get(PROFILE, ""))
     for one, other in zip(eras, eras[1:]):
         if one.units != other.units:
             both = f"{one.title} beside {other.title}, in other units"
             raise InputError("Ceph's version", both, "OSDs of one release")
-        if one.profiles.get(wanted) != other.profiles.get(wanted):
+        if one.profiles.get(profile) != other.profiles.get(profile):
             raise InputError(
-                f"{PROFILE} = {wanted}",
+                f"{PROFILE} = {profile}",
                 f"OSDs of {one.title} beside {other.title}, where it has other values",
                 "OSDs of one release, or a custom profile",
             )
@@ -184,9 +184,9 @@ def _own(release: Release, profile: str) -> Mapping[str, str]:
     return format_settings(release.profiles[profile], release) if release.units == "fraction" else {}
 
 
-def refuse_late(where: Target, wanted: Iterable[str]) -> None:
+def refuse_late(where: Target, names: Iterable[str]) -> None:
     """An OSD learns what stands under its device class only after it has read the options of its start."""
-    for name in wanted:
+    for name in names:
         if where.device_class and KNOBS[name].change == "restart":
             raise InputError(
                 name,
@@ -197,11 +197,13 @@ def refuse_late(where: Target, wanted: Iterable[str]) -> None:
 
 def unset_under_custom(current: Database, running: Sequence[Place]) -> List[str]:
     """A custom profile with holes cannot be restored to the letter: what such an OSD uses depends on its past."""
-    found = []
+    reasons = []
     for place in running:
         if current.profile(place) != "custom":
             continue
         unset = [name for name in MCLOCK_NINE if current.winner(name, place) is None]
         if unset:
-            found.append(f"osd.{place.osd} is under custom without {unset[0]}: what it uses now is lost by any change")
-    return found
+            reasons.append(
+                f"osd.{place.osd} is under custom without {unset[0]}: what it uses now is lost by any change"
+            )
+    return reasons

@@ -78,21 +78,21 @@ class Database:
             for section, entry in options.get(name, {}).items():
                 if section.covers(place) and (previous is None or section.precision >= previous.precision):
                     best, previous = (section, entry), section
-            if any(_covers(found, place) for found in options.values()):
+            if any(_covers(sections, place) for sections in options.values()):
                 before = options
         return None if best is None else best[1]
 
     def contested(self, place: Place) -> List[str]:
         """Give the options that a mask states for an OSD and a later section as well: which wins depends on others."""
         earlier: Set[str] = set()
-        found: List[str] = []
+        names: List[str] = []
         for options in (*self._shared, self._own.get(place.osd, {})):
             covering = {name for name, under in options.items() if _covers(under, place)}
-            found += sorted(earlier & covering)
+            names += sorted(earlier & covering)
             earlier |= {
                 name for name in covering if any(section.masked and section.covers(place) for section in options[name])
             }
-        return found
+        return names
 
     def value(self, name: str, place: Place) -> Optional[str]:
         """What that entry says."""
@@ -104,14 +104,14 @@ class Database:
         return self.value(PROFILE, place) or ""
 
 
-def _covers(found: Mapping[Target, ConfigEntry], place: Place) -> bool:
-    return any(section.covers(place) for section in found)
+def _covers(sections: Mapping[Target, ConfigEntry], place: Place) -> bool:
+    return any(section.covers(place) for section in sections)
 
 
 def _last(options: Options, place: Place) -> str:
     """The last option by name that a section has for an OSD; empty for none."""
-    return max((name for name, found in options.items() if _covers(found, place)), default="")
+    return max((name for name, sections in options.items() if _covers(sections, place)), default="")
 
 
 def _first(options: Options, place: Place) -> str:
-    return min((name for name, found in options.items() if _covers(found, place)), default="")
+    return min((name for name, sections in options.items() if _covers(sections, place)), default="")

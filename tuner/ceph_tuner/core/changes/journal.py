@@ -156,12 +156,12 @@ class Journal:
         set_aside: List[SetAside] = []
         # the small ones first: what is made to fill the memory must not push the others out
         for item in stored:
-            found = item.read(min(most, left))
-            if isinstance(found, Entry):
-                entries.append(found)
+            content = item.read(min(most, left))
+            if isinstance(content, Entry):
+                entries.append(content)
                 left -= item.restored
             else:
-                set_aside.append(found)
+                set_aside.append(content)
         return Contents(sorted(entries, key=lambda entry: entry.number), sorted(set_aside))
 
     def entries(self) -> List[Entry]:
@@ -170,8 +170,10 @@ class Journal:
 
     def next_number(self) -> int:
         """One more than the highest: unique, as only the lock's holder asks."""
-        found = self.read()
-        return max([entry.number for entry in found.entries] + [item.number for item in found.set_aside], default=0) + 1
+        stored = self.read()
+        return (
+            max([entry.number for entry in stored.entries] + [item.number for item in stored.set_aside], default=0) + 1
+        )
 
     def write(self, entry: Entry) -> None:
         """Store an entry; the store answers after the commit."""
@@ -299,10 +301,10 @@ def _entry(stored: Any) -> Entry:
             if section_of(who) is None:
                 raise ValueError(f"a section {who[:40]!r}")
             restores.append(Restore(who, name, value, ours))
-    known = {item.name for item in fields(Entry)} - {"unknown"}
-    unknown = {name: value for name, value in stored.items() if name not in known}
-    found = {name: value for name, value in stored.items() if name in known}
-    entry = Entry(**{**found, "steps": steps, "restores": tuple(restores), "unknown": unknown})
+    names = {item.name for item in fields(Entry)} - {"unknown"}
+    unknown = {name: value for name, value in stored.items() if name not in names}
+    own = {name: value for name, value in stored.items() if name in names}
+    entry = Entry(**{**own, "steps": steps, "restores": tuple(restores), "unknown": unknown})
     texts = [getattr(entry, name) for name in ("who", "why", "release", "target", "note")]
     texts += [text for step in steps for text in (step.who, step.name)]
     for step in steps:

@@ -211,8 +211,8 @@ class Lock:
                 elif 0 <= claim.expires - self._clock.now() <= LEASE_S + SKEW_S:
                     live.append(claim)
                 else:
-                    seen, since = watched.setdefault(key, (text, self._clock.monotonic()))
-                    if seen != text:
+                    last_text, since = watched.setdefault(key, (text, self._clock.monotonic()))
+                    if last_text != text:
                         live.append(claim)
                     elif self._clock.monotonic() - since > LEASE_S:
                         self._store.remove(key)
@@ -251,30 +251,30 @@ class Lock:
     def _enter_alone(self) -> List[Claim]:
         """Say that it is held, and look again: whoever is there nevertheless is in the way."""
         self._extend(held=True)
-        found = contents(self._store, _BOTH)
+        stored = contents(self._store, _BOTH)
         # one who is not in yet sees ours, and withdraws
-        others = [claim for claim in self._others_of(found) if claim.held]
+        others = [claim for claim in self._others_of(stored) if claim.held]
         if not others:
-            generation = Generation.from_text(found.get(GENERATION)).next(self._require().key[len(PREFIX) :])
+            generation = Generation.from_text(stored.get(GENERATION)).next(self._require().key[len(PREFIX) :])
             self._store.set(GENERATION, generation.to_text())
             self._generation = generation
             if self._lapsed or self._age() >= LEASE_S * _USABLE:
                 raise ClusterTimeout(f"the monitors take longer than the lock's lease of {LEASE_S:g} s to store it")
         return others
 
-    def _others_of(self, found: Mapping[str, str]) -> List[Claim]:
+    def _others_of(self, stored: Mapping[str, str]) -> List[Claim]:
         own = self._require().key
-        claims = [Claim.from_text(key, text) for key, text in found.items() if key.startswith(PREFIX) and key != own]
+        claims = [Claim.from_text(key, text) for key, text in stored.items() if key.startswith(PREFIX) and key != own]
         return [claim for claim in claims if claim is not None]
 
-    def _is_ours(self, found: Mapping[str, str], lapsed: bool = True) -> bool:
+    def _is_ours(self, stored: Mapping[str, str], lapsed: bool = True) -> bool:
         """Whether the claim is there, and nobody got in after it; `lapsed`: settle what a late renewal leaves open."""
         claim = self._claim
-        if claim is None or claim.key not in found or Generation.from_text(found.get(GENERATION)) != self._generation:
+        if claim is None or claim.key not in stored or Generation.from_text(stored.get(GENERATION)) != self._generation:
             return False
         if lapsed and self._lapsed:
             # as when the lock was taken: our renewed claim was written before we looked, so who came later sees it
-            self._lapsed = bool(self._others_of(found))
+            self._lapsed = bool(self._others_of(stored))
             return not self._lapsed
         return True
 
@@ -325,9 +325,9 @@ class Lock:
 
 def claims(store: Store) -> List[Claim]:
     """Every claim that can be read, with the lock's generation. Reads only."""
-    found = contents(store, _BOTH)
-    last = Generation.from_text(found.get(GENERATION))
-    read = [Claim.from_text(key, text) for key, text in found.items() if key.startswith(PREFIX)]
+    stored = contents(store, _BOTH)
+    last = Generation.from_text(stored.get(GENERATION))
+    read = [Claim.from_text(key, text) for key, text in stored.items() if key.startswith(PREFIX)]
     return [
         replace(claim, generation=last.number if claim.key == PREFIX + last.claim else 0)
         for claim in read

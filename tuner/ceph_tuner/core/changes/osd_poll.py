@@ -104,9 +104,9 @@ class OsdPoll:
         """
         if last:
             self._hung = dict.fromkeys(self._hung, PATIENCE - 1)
-        asked = list(osds)
-        pending = dict.fromkeys(asked, "")
-        unanswered = {osd: f"osd.{osd} does not answer" for osd in asked if self._hung.get(osd, 0) >= PATIENCE}
+        ids = list(osds)
+        pending = dict.fromkeys(ids, "")
+        unanswered = {osd: f"osd.{osd} does not answer" for osd in ids if self._hung.get(osd, 0) >= PATIENCE}
         deadline: Optional[float] = None
         while pending:
             patient = [osd for osd in pending if self._hung.get(osd, 0) < PATIENCE]
@@ -130,7 +130,7 @@ class OsdPoll:
                     break
                 self._clock.sleep(POLL_S)
         return Late(
-            len(asked),
+            len(ids),
             self._effect_s,
             tuple(fault for osd, fault in pending.items() if osd not in unanswered),
             tuple(unanswered[osd] for osd in pending if osd in unanswered),

@@ -152,25 +152,25 @@ def plan_change(
     running = [place for place in over if place.up]
     if not running:
         raise InputError("target", f"`{target}`, which covers no running OSD", "a target that covers one")
-    wanted = _wanted(settings, release, version)
-    refuse_late(where, wanted)
+    values = _wanted(settings, release, version)
+    refuse_late(where, values)
     warnings = [f"osd.{place.osd} is down: it follows when it starts, unchecked" for place in over if not place.up]
-    warnings += [f"{name} takes effect when the OSD restarts" for name in wanted if KNOBS[name].change == "restart"]
+    warnings += [f"{name} takes effect when the OSD restarts" for name in values if KNOBS[name].change == "restart"]
     now = Database(current)
     warnings += unset_under_custom(now, running)
 
     own = {entry.name: entry.value for entry in current if entry.who == who}
-    dropped = [name for name in MCLOCK_NINE if name in own] if wanted.get(PROFILE, "custom") != "custom" else []
-    expected = {name: value for name, value in wanted.items() if KNOBS[name].change != "restart"}
-    if PROFILE in wanted and wanted[PROFILE] != "custom" and release.units == "fraction":
-        expected.update(format_settings(release.profiles[wanted[PROFILE]], release))
+    dropped = [name for name in MCLOCK_NINE if name in own] if values.get(PROFILE, "custom") != "custom" else []
+    expected = {name: value for name, value in values.items() if KNOBS[name].change != "restart"}
+    if PROFILE in values and values[PROFILE] != "custom" and release.units == "fraction":
+        expected.update(format_settings(release.profiles[values[PROFILE]], release))
 
     # the profile last: what stands in its way goes in the order in which it is safely removed
-    decided = {**{name: value for name, value in {**wanted, **expected}.items() if name != PROFILE}, **expected}
-    after = _after(current, who, wanted, dropped)
+    decided = {**{name: value for name, value in {**values, **expected}.items() if name != PROFILE}, **expected}
+    after = _after(current, who, values, dropped)
     refuse_outranked(after, where, decided, running, sources or {})
     warnings += refuse_false_start(after, where, decided, [place for place in over if not place.up])
-    changes: Dict[str, Optional[str]] = {**wanted, **dict.fromkeys(dropped)}
+    changes: Dict[str, Optional[str]] = {**values, **dict.fromkeys(dropped)}
     steps = _forward(who, own, changes, current, places, release)
     refuse_wandering(current, [(step.who, step.name, step.new) for step in steps], places)
     touched = {step.who for step in steps if step.name == PROFILE}
@@ -220,11 +220,11 @@ def plan_restore(
     values are taken back, and then put back as it was found. With `repair` this is done even if all nine values are
     gone already: who removed them by hand, profile first, left the schedulers with them.
     """
-    found: Dict[Key, Optional[str]] = {(entry.who, entry.name): entry.value for entry in current}
+    values: Dict[Key, Optional[str]] = {(entry.who, entry.name): entry.value for entry in current}
     doubtful = set(doubtful)
     kept, drift = [], []
     for restore in restores:
-        now = found.get(restore.key)
+        now = values.get(restore.key)
         ours = any(same(now, value) for value in restore.ours)
         if ours or same(now, restore.value):
             kept.append(restore)
@@ -232,8 +232,8 @@ def plan_restore(
             drift.append(Drift(restore.who, restore.name, _one(restore.ours), now))
 
     def writes(items: Iterable[Restore]) -> List[Step]:
-        differing = [item for item in items if not same(found.get(item.key), item.value) or item.key in doubtful]
-        return [Step(*item.key, found.get(item.key), item.value) for item in differing]
+        differing = [item for item in items if not same(values.get(item.key), item.value) or item.key in doubtful]
+        return [Step(*item.key, values.get(item.key), item.value) for item in differing]
 
     nine = [item for item in kept if item.name in MCLOCK_NINE]
     changing = list(reversed(writes(nine)))
@@ -243,7 +243,7 @@ def plan_restore(
     steps += _settled(writes(item for item in kept if item.name == OVERRIDE))
     for key, value in holds.items():
         steps.append(Step(*key, value, "custom"))
-        found[key] = "custom"
+        values[key] = "custom"
     steps += changing
     profiles = {item.key: item for item in kept if item.name == PROFILE}
     for key, value in holds.items():
@@ -252,11 +252,11 @@ def plan_restore(
         profiles[key] = own or Restore(*key, value, frozenset({"custom"}))
     let_go = writes(profiles.values())
     capacities = {item.key: item for item in kept if item.name in BANDWIDTHS}
-    pending = {key for key, item in capacities.items() if not same(found.get(key), item.value)}
+    pending = {key for key, item in capacities.items() if not same(values.get(key), item.value)}
     built_in = [step.who for step in let_go if step.new != "custom"]
     for touch in touches(Database(current), built_in, places, release, pending=pending):
         steps.append(Step(*touch.key, touch.old, touch.new))
-        found[touch.key] = touch.new
+        values[touch.key] = touch.new
         own = capacities.get(touch.key)
         capacities[touch.key] = own or Restore(*touch.key, touch.old, frozenset({touch.new}))
     steps += _settled(let_go)
@@ -274,8 +274,8 @@ def _wanted(settings: Mapping[str, object], release: Release, version: Optional[
     for name in checked:
         scope = KNOBS[name].scope
         if scope != "osd" or KNOBS[name].change == "moves data":
-            found = "a property of pools" if scope == "pool" else f"an option of {scope}"
-            raise InputError(name, found, "a knob of the OSDs alone; set this one by hand")
+            kind = "a property of pools" if scope == "pool" else f"an option of {scope}"
+            raise InputError(name, kind, "a knob of the OSDs alone; set this one by hand")
     if any(name in checked for name in MCLOCK_NINE):
         checked[PROFILE] = "custom"
     elif checked.get(PROFILE) == "custom":
@@ -307,9 +307,9 @@ def _forward(
     holds = _holds(current, {who}, places) if any(not same(now.get(key), nine[key]) for key in nine) else {}
     now.update(holds)
     held, changing = writes(dict.fromkeys(holds, "custom")), writes(nine)
-    wanted = {(who, PROFILE): changes[PROFILE]} if PROFILE in changes else {}
+    profile = {(who, PROFILE): changes[PROFILE]} if PROFILE in changes else {}
     # a finer section's profile was only held; the target's own is as wanted by now
-    let_go = writes({**wanted, **{key: value for key, value in holds.items() if key[0] != who}})
+    let_go = writes({**profile, **{key: value for key, value in holds.items() if key[0] != who}})
     built_in = [step.who for step in let_go if step.new != "custom"]
     touched = touches(Database(current), built_in, places, release, avoid=list(changes))
     steps = [*held, *changing, *writes({touch.key: touch.new for touch in touched})]
@@ -324,10 +324,10 @@ def _settled(steps: Sequence[Step]) -> List[Step]:
     return [replace(step, settled=not at) for at, step in enumerate(steps)]
 
 
-def _after(current: Sequence[ConfigEntry], who: str, wanted: Mapping[str, str], dropped: Sequence[str]) -> Database:
+def _after(current: Sequence[ConfigEntry], who: str, values: Mapping[str, str], dropped: Sequence[str]) -> Database:
     """The database as it will be."""
-    others = [entry for entry in current if entry.who != who or entry.name not in {*wanted, *dropped}]
-    return Database([*others, *(ConfigEntry(who, name, value) for name, value in wanted.items())])
+    others = [entry for entry in current if entry.who != who or entry.name not in {*values, *dropped}]
+    return Database([*others, *(ConfigEntry(who, name, value) for name, value in values.items())])
 
 
 def _holds(
@@ -337,7 +337,7 @@ def _holds(
 
     Also those that are down: one that started meanwhile under a built-in profile would have keys removed at `osd`.
     """
-    found = {(entry.who, entry.name): entry.value for entry in current if entry.name == PROFILE}
+    profiles = {(entry.who, entry.name): entry.value for entry in current if entry.name == PROFILE}
     held = Database(current)
     holds: Dict[Key, Optional[str]] = {}
     for who in sorted(sections):
@@ -352,7 +352,7 @@ def _holds(
             # a wider entry is outranked by one in our own section, which touches no other OSD
             at = decides.who if decides is not None and finer is not None and finer.rank >= section.rank else who
             key = (at, PROFILE)
-            holds[key] = found.get(key)
+            holds[key] = profiles.get(key)
             held.put(ConfigEntry(*key, "custom"))
     return holds
 

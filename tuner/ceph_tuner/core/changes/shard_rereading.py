@@ -55,7 +55,7 @@ def touches(
         for name in BANDWIDTHS
         if (decides := current.winner(name, place)) is not None and (decides.who, name) in pending
     }
-    found: List[Touch] = []
+    touches_needed: List[Touch] = []
     for who in sorted(set(sections), key=_width):
         section = section_of(who)
         if section is None:
@@ -64,9 +64,11 @@ def touches(
         if under:
             at_once = next((touch for name in names if (touch := _at(current, who, name, under, release))), None)
             # where finer entries outrank the section, each OSD has a touch of its own
-            found += [at_once] if at_once else [_touch(current, f"osd.{at.osd}", names[0], at, release) for at in under]
+            touches_needed += (
+                [at_once] if at_once else [_touch(current, f"osd.{at.osd}", names[0], at, release) for at in under]
+            )
             done.update(place.osd for place in under)
-    return found
+    return touches_needed
 
 
 def _at(current: Database, who: str, name: str, under: Sequence[Place], release: Release) -> Optional[Touch]:

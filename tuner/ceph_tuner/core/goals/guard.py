@@ -10,9 +10,9 @@ stop no trial.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, FrozenSet, List, Mapping, Optional
+from typing import Dict, FrozenSet, Mapping, Optional
 
-from ceph_tuner.core.goals.slo import Objective, Slo, evaluate
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.sample import clients_wait
 
@@ -24,9 +24,6 @@ NEAR_FULL = frozenset(
 """Health checks of Ceph that say that space runs out."""
 
 WAITING = "clients wait, and no operation of theirs ends"
-
-TOLERANCE = 0.05
-"""Share by which a hard objective that the settings in force miss may get worse in a trial."""
 
 
 @dataclass(frozen=True)
@@ -40,40 +37,6 @@ class Sight:
     """What Ceph says about its health, for people."""
     checks: FrozenSet[str] = frozenset()
     """Names of the health checks that are raised and not muted; empty as well where nobody looked."""
-
-
-def must_hold(slo: Slo, baseline: Mapping[str, float], tolerance: float = TOLERANCE) -> Dict[Objective, float]:
-    """Hard objective -> the bound that no trial may be beyond.
-
-    It is the objective's own where the settings in force keep it; where they miss it, what they give is, with the
-    tolerance.
-    """
-    held: Dict[Objective, float] = {}
-    for verdict in evaluate(slo, baseline, baseline):
-        if verdict.objective.hard and verdict.bound is not None and verdict.seen is not None:
-            worse = 1 + tolerance if verdict.objective.comparison == "<=" else 1 - tolerance
-            held[verdict.objective] = verdict.bound if verdict.met else verdict.seen * worse
-    return held
-
-
-def broken(slo: Slo, baseline: Mapping[str, float], means: Mapping[str, float]) -> List[Objective]:
-    """Give the hard objectives that a window broke although it had to hold them."""
-    return beyond(must_hold(slo, baseline), means, clients_wait(means, baseline))
-
-
-def beyond(held: Mapping[Objective, float], means: Mapping[str, float], waiting: bool = False) -> List[Objective]:
-    """Give the objectives whose bound (`must_hold`) a window is beyond.
-
-    What the window did not see is not known to be, unless the clients wait (`clients_wait`): a latency that no
-    operation ends to show is beyond every bound.
-    """
-
-    def is_beyond(objective: Objective, bound: float) -> bool:
-        if objective.metric not in means:
-            return waiting and objective.metric.startswith("client.")
-        return objective.margin(means[objective.metric], bound) < 0
-
-    return [objective for objective, bound in held.items() if is_beyond(objective, bound)]
 
 
 class Streaks:
@@ -137,14 +100,13 @@ class Guard:
 
     def __init__(
         self,
-        slo: Slo,
-        baseline: Mapping[str, float],
+        judge: Judge,
         before: Sight,
         limits: Optional[GuardLimits] = None,
         streaks: Optional[Streaks] = None,
     ) -> None:
-        self._slo, self._baseline, self._before = slo, baseline, before
-        self._usual = {**before.values, **baseline}
+        self._judge, self._before = judge, before
+        self._usual = {**before.values, **judge.reference}
         self._limits = limits or GuardLimits()
         self._streaks = streaks or Streaks()
 
@@ -186,27 +148,26 @@ class Guard:
 
     def _objectives(self, sight: Sight) -> Optional[Breach]:
         waiting = clients_wait(sight.values, self._usual)
-        for objective in self._slo.objectives:
+        for objective in self._judge.objectives:
             if not objective.hard or not objective.metric.startswith("client."):
                 continue
-            seen = sight.values.get(objective.metric)
-            baseline = self._baseline.get(objective.metric)
-            bound = objective.bound.resolve(baseline)
-            if bound is None or (seen is None and not (waiting and objective.metric in self._usual)):
+            value = sight.values.get(objective.metric)
+            baseline, bound = self._judge.reference.get(objective.metric), self._judge.bound(objective)
+            if bound is None or (value is None and not (waiting and objective.metric in self._usual)):
                 continue
-            beyond = seen is None or self._beyond(objective.comparison, seen, bound, baseline)
+            beyond = value is None or self._beyond(objective.comparison, value, bound, baseline)
             if self._streaks.count(objective.text, beyond) >= self._limits.patience_clients:
-                if seen is None:
+                if value is None:
                     return Breach("slo", f"{objective.metric} is not seen: {WAITING}")
                 unit = METRICS[objective.metric].unit
                 return Breach(
                     "slo",
-                    f"{objective.metric} at {seen:.4g} {unit}, more than {self._limits.gross:g} times off {bound:.4g}",
+                    f"{objective.metric} at {value:.4g} {unit}, more than {self._limits.gross:g} times off {bound:.4g}",
                 )
         return None
 
-    def _beyond(self, comparison: str, seen: float, bound: float, baseline: Optional[float]) -> bool:
+    def _beyond(self, comparison: str, value: float, bound: float, baseline: Optional[float]) -> bool:
         gross, worse = self._limits.gross, self._limits.worse_than_baseline
         if comparison == "<=":
-            return seen > bound * gross and (baseline is None or seen > baseline * worse)
-        return seen < bound / gross and (baseline is None or seen < baseline / worse)
+            return value > bound * gross and (baseline is None or value > baseline * worse)
+        return value < bound / gross and (baseline is None or value < baseline / worse)

@@ -1,12 +1,4 @@
-"""Which settings are better: one number for a measurement, and a choice that luck does not decide.
-
-The loss of a measurement is
-
-    sum over objectives of  priority x (weight x log(1 + violation) - 0.1 x headroom / (1 + headroom))
-
-violation and headroom being the margin outside and inside the bound as a share of the bound, weight 10 for hard
-objectives and 1 for soft ones. It falls wherever a margin grows: first hard violations go, then soft ones, then
-headroom is gathered, each unit of it worth less than the one before.
+"""Which settings are better: a choice by the judge's numbers (`judge.py`) that luck does not decide.
 
 The choice among settings that were measured has four steps, none of which a single lucky window passes:
 
@@ -25,17 +17,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.core.goals.slo import Objective, Slo, Verdict, all_met, evaluate
+from ceph_tuner.core.goals.judge import Judge, Verdict
 from ceph_tuner.core.measure.metrics import METRICS
-
-HARD_WEIGHT, SOFT_WEIGHT, HEADROOM_WEIGHT = 10.0, 1.0, 0.1
-
-UNSEEN_VIOLATION = 1.0
-"""An objective whose metric was not seen counts as missed by its whole bound: silence must not win."""
-
-LOSS_CEILING = 1e6
 
 LEAST_GAIN = {True: 0.5, False: 0.02}
 """Fall of the loss that is worth a write, while a hard objective is missed (5% of its bound) and while all are kept.
@@ -49,43 +34,6 @@ ENOUGH = 0.5
 
 CHANCE = 1.28
 """Deviations of the upper bound: chance alone exceeds it once in ten."""
-
-
-def loss(verdicts: Sequence[Verdict]) -> float:
-    """Give the loss of a measurement; finite, smaller is better."""
-    return _total(verdicts, HARD_WEIGHT)
-
-
-def preference(verdicts: Sequence[Verdict]) -> float:
-    """Give the loss without what hard objectives are missed by: what is left to wish for where all of them hold."""
-    return _total(verdicts, 0.0)
-
-
-def weighed(
-    objective: Objective,
-    margin: Any,
-    hard_weight: float,
-    log1p: Callable[[Any], Any] = math.log1p,
-    larger: Callable[[Any, Any], Any] = max,
-) -> Any:
-    """Give one objective's part of the loss. With numpy's `log1p` and `maximum` the margin may be an array."""
-    violation, headroom = larger(0.0, -margin), larger(0.0, margin)
-    weight = hard_weight if objective.hard else SOFT_WEIGHT
-    # headroom / (1 + headroom), written so that an infinite headroom gives 1
-    gathered = 1.0 - 1.0 / (1.0 + headroom)
-    return objective.priority * (weight * log1p(violation) - HEADROOM_WEIGHT * gathered)
-
-
-def _total(verdicts: Sequence[Verdict], hard_weight: float, most: float = math.inf) -> float:
-    """The loss by this weight; what lies inside a bound by more than `most` counts as no more than that."""
-    margins = [-UNSEEN_VIOLATION if verdict.margin is None else min(verdict.margin, most) for verdict in verdicts]
-    parts = (weighed(verdict.objective, margin, hard_weight) for verdict, margin in zip(verdicts, margins))
-    return float(min(sum(parts), LOSS_CEILING))
-
-
-def rank(verdicts: Sequence[Verdict]) -> Tuple[bool, float]:
-    """Order measurements: those that keep every hard objective come first, then the smaller loss."""
-    return not all_met(list(verdicts), hard_only=True), loss(verdicts)
 
 
 @dataclass(frozen=True)
@@ -104,20 +52,20 @@ class Candidate:
         if self.repeats < 1:
             raise ValueError(f"repeats (={self.repeats}) must be at least 1")
 
-    def worst(self, slo: Slo) -> Dict[str, float]:
+    def worst(self, judge: Judge) -> Dict[str, float]:
         """Give the worst that a window showed of each objective's metric, the deviation inside of it included."""
-        found = dict(self.means)
-        for objective in slo.objectives:
+        means = dict(self.means)
+        for objective in judge.objectives:
             name, sign = objective.metric, 1.0 if objective.comparison == "<=" else -1.0
             spreads = self.spreads or ({},) * len(self.windows)
-            seen = [
+            worst_first = [
                 sign * window[name] + spread.get(name, 0.0)
                 for window, spread in zip(self.windows, spreads)
                 if name in window
             ]
-            if seen:
-                found[name] = max(0.0, sign * max(seen))
-        return found
+            if worst_first:
+                means[name] = max(0.0, sign * max(worst_first))
+        return means
 
 
 def candidate(
@@ -156,8 +104,7 @@ class Choice:
 
 
 def choose(
-    slo: Slo,
-    baseline: Mapping[str, float],
+    judge: Judge,
     in_force: Candidate,
     candidates: Sequence[Candidate],
     moved: Mapping[str, int] = {},
@@ -170,17 +117,17 @@ def choose(
     unless the winner's upper bound is still better than what is in force.
     """
     noise = window_noise([in_force, *candidates])
-    now = evaluate(slo, in_force.means, baseline)
-    missed_now, best_now = rank(now)
+    now = judge.verdicts(in_force.means)
+    missed_now, best_now = judge.rank(in_force.means)
 
     def by_mean(entry: Candidate) -> Tuple[bool, float]:
-        return rank(evaluate(slo, entry.means, baseline))
+        return judge.rank(entry.means)
 
     def bounded(entry: Candidate) -> Dict[str, float]:
-        return _bounds(slo, entry, noise, in_force.repeats)
+        return _bounds(judge, entry, noise, in_force.repeats)
 
     def by_bound(entry: Candidate) -> Tuple[bool, float]:
-        return rank(evaluate(slo, {**entry.means, **bounded(entry)}, baseline))
+        return judge.rank({**entry.means, **bounded(entry)})
 
     again = min(2, max(entry.repeats for entry in [in_force, *candidates]))
     promising = [
@@ -201,21 +148,21 @@ def choose(
     ]
 
     def unsteady(entry: Candidate) -> float:
-        return _total(evaluate(slo, entry.worst(slo), baseline), HARD_WEIGHT, ENOUGH)
+        return judge.loss(entry.worst(judge), ENOUGH)
 
     steadiest = min(alike, key=lambda entry: (unsteady(entry), by_bound(entry), entry.label))
-    as_good = [entry for entry in alike if _as_good(slo, baseline, entry, steadiest, noise)]
+    as_good = [entry for entry in alike if _as_good(judge, entry, steadiest, noise)]
     winner = min(as_good, key=lambda entry: (moved.get(entry.label, 0), unsteady(entry), by_bound(entry), entry.label))
     best = by_mean(winner)[1]
     better = missed < missed_now or best + LEAST_GAIN[missed] < best_now
     better = better and by_bound(winner)[1] < best_now
-    verdicts = evaluate(slo, winner.means, baseline)
+    verdicts = judge.verdicts(winner.means)
     reason = _reason(verdicts, now) if better else "no better than the settings in force by more than the noise"
     if better and winner is not steadiest:
         counts = [moved.get(entry.label, 0) for entry in (winner, steadiest)]
         reason += f"; knobs moved: {counts[0]}, by {steadiest.label}, which is as good, {counts[1]}"
     elif better and winner is not first:
-        reason += f"; {_steadier(slo, baseline, winner, first)}"
+        reason += f"; {_steadier(judge, winner, first)}"
     return Choice(winner, tuple(verdicts), in_force, better, reason, bounded(winner))
 
 
@@ -229,12 +176,12 @@ def window_noise(candidates: Sequence[Candidate]) -> Dict[str, float]:
     freedom = (len(repeated) - 1) * (rounds - 1)
     if rounds < 2 or freedom < 1:
         return {}
-    found = {}
+    deviations = {}
     for name in sorted(set.intersection(*(set(window) for windows in repeated for window in windows))):
         if all(window[name] > 0 for windows in repeated for window in windows):
             squares = _squares([[math.log(window[name]) for window in windows] for windows in repeated])
-            found[name] = math.sqrt((NOISE_FREEDOM * WINDOW_NOISE**2 + squares) / (NOISE_FREEDOM + freedom))
-    return found
+            deviations[name] = math.sqrt((NOISE_FREEDOM * WINDOW_NOISE**2 + squares) / (NOISE_FREEDOM + freedom))
+    return deviations
 
 
 def _squares(table: List[List[float]]) -> float:
@@ -249,36 +196,33 @@ def _squares(table: List[List[float]]) -> float:
     )
 
 
-def _bounds(slo: Slo, entry: Candidate, noise: Mapping[str, float], others: int) -> Dict[str, float]:
+def _bounds(judge: Judge, entry: Candidate, noise: Mapping[str, float], others: int) -> Dict[str, float]:
     """Objectives' metrics, moved against the entry by what chance may have added to it and to what it is up against."""
     reach = CHANCE * math.sqrt(1.0 / entry.repeats + 1.0 / others)
-    found = {}
-    for objective in slo.objectives:
+    bounds = {}
+    for objective in judge.objectives:
         if objective.metric in entry.means:
             away = reach * noise.get(objective.metric, WINDOW_NOISE) * (1.0 if objective.comparison == "<=" else -1.0)
-            found[objective.metric] = entry.means[objective.metric] * math.exp(away)
-    return found
+            bounds[objective.metric] = entry.means[objective.metric] * math.exp(away)
+    return bounds
 
 
-def _as_good(
-    slo: Slo, baseline: Mapping[str, float], entry: Candidate, other: Candidate, noise: Mapping[str, float]
-) -> bool:
+def _as_good(judge: Judge, entry: Candidate, other: Candidate, noise: Mapping[str, float]) -> bool:
     """Whether no objective's margin is smaller by more than the noise, in the means and in the worst windows."""
 
     def margins(values: Mapping[str, float]) -> List[Tuple[str, float]]:
-        verdicts = evaluate(slo, values, baseline)
-        return [(verdict.objective.metric, min(verdict.margin or 0.0, ENOUGH)) for verdict in verdicts]
+        return [(each.objective.metric, min(each.margin or 0.0, ENOUGH)) for each in judge.verdicts(values)]
 
     return all(
         margin >= best - noise.get(metric, WINDOW_NOISE)
-        for values, of_other in ((entry.means, other.means), (entry.worst(slo), other.worst(slo)))
+        for values, of_other in ((entry.means, other.means), (entry.worst(judge), other.worst(judge)))
         for (metric, margin), (_, best) in zip(margins(values), margins(of_other))
     )
 
 
-def _steadier(slo: Slo, baseline: Mapping[str, float], winner: Candidate, first: Candidate) -> str:
+def _steadier(judge: Judge, winner: Candidate, first: Candidate) -> str:
     """Say in which metric the winner's worst is most of all better."""
-    own, other = evaluate(slo, winner.worst(slo), baseline), evaluate(slo, first.worst(slo), baseline)
+    own, other = (judge.verdicts(entry.worst(judge)) for entry in (winner, first))
     gains = [
         (min(one.margin or 0.0, ENOUGH) - min(two.margin or 0.0, ENOUGH), one, two) for one, two in zip(own, other)
     ]
@@ -288,15 +232,14 @@ def _steadier(slo: Slo, baseline: Mapping[str, float], winner: Candidate, first:
     return f"steadier than {first.label}, which is as good by its mean ({shown})"
 
 
-def finalists(slo: Slo, baseline: Mapping[str, float], candidates: Sequence[Candidate], count: int) -> List[Candidate]:
+def finalists(judge: Judge, candidates: Sequence[Candidate], count: int) -> List[Candidate]:
     """Give the best candidates by their means so far: those worth measuring again."""
-    return sorted(candidates, key=lambda entry: (rank(evaluate(slo, entry.means, baseline)), entry.label))[:count]
+    return sorted(candidates, key=lambda entry: (judge.rank(entry.means), entry.label))[:count]
 
 
-def best_of(slo: Slo, baseline: Mapping[str, float], candidates: Sequence[Candidate]) -> Optional[Candidate]:
+def best_of(judge: Judge, candidates: Sequence[Candidate]) -> Optional[Candidate]:
     """Give the best candidate, or None where there is none."""
-    found = finalists(slo, baseline, candidates, 1)
-    return found[0] if found else None
+    return next(iter(finalists(judge, candidates, 1)), None)
 
 
 def _reason(verdicts: Sequence[Verdict], before: Sequence[Verdict]) -> str:

@@ -1,4 +1,4 @@
-"""Service-level objectives: what an operator wants, and how far a measurement is from it.
+"""Service-level objectives: what an operator wants. `judge.py` holds measurements against them.
 
 An objective is one line, `METRIC <= BOUND` or `METRIC >= BOUND`:
 
@@ -121,12 +121,12 @@ class Objective:
         """The objective as its author would write it; parses back to the same."""
         return f"{self.metric} {self.comparison} {_format_bound(self.bound, METRICS[self.metric].unit)}"
 
-    def margin(self, seen: float, bound: float) -> float:
+    def margin(self, value: float, bound: float) -> float:
         """How far inside (positive) or outside (negative) the bound, as a share of the bound.
 
         At most 1 for an upper bound; a bound of 0 (no slow operation) counts in the metric's own unit.
         """
-        inside = bound - seen if self.comparison == "<=" else seen - bound
+        inside = bound - value if self.comparison == "<=" else value - bound
         return inside / bound if bound > 0 else inside
 
     @property
@@ -137,33 +137,6 @@ class Objective:
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form that `parse_objective` reads."""
         return {"objective": self.text, "hard": self.hard, "priority": self.priority}
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """One objective held against a measurement; `met` is None where metric or baseline was not seen."""
-
-    objective: Objective
-    seen: Optional[float]
-    bound: Optional[float]
-    margin: Optional[float]
-
-    @property
-    def met(self) -> Optional[bool]:
-        """Whether the bound holds."""
-        return None if self.margin is None else self.margin >= 0
-
-    def to_dict(self) -> Dict[str, Any]:
-        """Give the plain form, for programs."""
-        return {
-            "objective": self.objective.text,
-            "hard": self.objective.hard,
-            "priority": self.objective.priority,
-            "seen": self.seen,
-            "bound": self.bound,
-            "margin": self.margin,
-            "met": self.met,
-        }
 
 
 @dataclass(frozen=True)
@@ -240,22 +213,6 @@ def wanted_of(slo: Slo, device_class: str) -> Slo:
     if own is None and not of_all:
         raise InputError("the SLO", f"no objective of the class {device_class}", f"one; it has {', '.join(classes)}")
     return replace(slo, objectives=(*(own.objectives if own is not None else ()), *of_all))
-
-
-def evaluate(slo: Slo, seen: Mapping[str, float], baseline: Optional[Mapping[str, float]] = None) -> List[Verdict]:
-    """Hold each objective against the means of a window, in the objectives' order."""
-    verdicts = []
-    for objective in slo.objectives:
-        value = _finite(seen.get(objective.metric))
-        bound = objective.bound.resolve(_finite((baseline or {}).get(objective.metric)))
-        margin = None if value is None or bound is None else objective.margin(value, bound)
-        verdicts.append(Verdict(objective, value, bound, margin))
-    return verdicts
-
-
-def all_met(verdicts: List[Verdict], hard_only: bool = False) -> bool:
-    """Whether every (hard) objective is seen and holds."""
-    return all(verdict.met is True for verdict in verdicts if verdict.objective.hard or not hard_only)
 
 
 def parse_slo(data: Any, name: str = "slo", place: Optional[Place] = None) -> Slo:
@@ -372,10 +329,6 @@ def _nearest(metric: str) -> str:
         return f"a scope of one device class or one pool: {plain}{{class=nvme}} or {plain}{{pool=volumes}}"
     group = [name for name in objective_metrics() if name.split(".")[0] == metric.split(".")[0]]
     return "one of " + ", ".join(group or objective_metrics())
-
-
-def _finite(value: Optional[float]) -> Optional[float]:
-    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _kind(value: Any) -> str:

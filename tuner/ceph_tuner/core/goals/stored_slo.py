@@ -7,6 +7,7 @@ from typing import Dict, Optional
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Store
 from ceph_tuner.core.errors import InputError, Malformed
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo, parse_slo
 
 SLO_KEY = "slo"
@@ -33,6 +34,15 @@ def stored_baseline(store: Store) -> Dict[str, float]:
         return {str(name): float(value) for name, value in stored.items()}
     except MISREAD:
         return {}
+
+
+def stored_judge(store: Store, slo: Optional[Slo] = None) -> Judge:
+    """Judges by `slo`, else by what the cluster keeps itself; relative bounds refer to what it keeps.
+
+    Raises InputError where the stored objectives are asked for and cannot be read.
+    """
+    slo = slo if slo is not None else stored_slo(store)
+    return Judge(slo, stored_baseline(store) if slo is not None else {})
 
 
 def _place(*keys: object) -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.bounded import MISREAD
-from ceph_tuner.core.goals.ranking import Candidate, Choice, best_of, candidate, choose, finalists, rank
-from ceph_tuner.core.goals.slo import Slo, all_met, evaluate
+from ceph_tuner.core.goals.judge import Judge, all_met
+from ceph_tuner.core.goals.ranking import Candidate, Choice, best_of, candidate, choose, finalists
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import moved_knobs
@@ -78,7 +78,7 @@ class Trial:
             "expected": {name: list(interval) for name, interval in self.run.expected.items()},
             "at": self.at,
             "seconds": self.seconds,
-            "measures": {name: [m.mean, m.deviation, m.count] for name, m in self.measures.items()},
+            "measures": {name: measure.to_list() for name, measure in self.measures.items()},
             "failed": self.failed,
             "notes": list(self.notes),
             "hopeless": self.hopeless,
@@ -98,10 +98,7 @@ class Trial:
                 for name, (middle, low, high) in dict(document.get("expected", {})).items()
             },
         )
-        measures = {
-            str(name): Measure(float(mean), float(deviation), int(count))
-            for name, (mean, deviation, count) in dict(document["measures"]).items()
-        }
+        measures = {str(name): Measure.from_list(row) for name, row in dict(document["measures"]).items()}
         failed = document.get("failed")
         return cls(
             run,
@@ -168,21 +165,17 @@ def candidates_of(trials: Sequence[Trial], kinds: Sequence[str] = KINDS) -> List
     ]
 
 
-def choice_among(
-    slo: Slo, baseline: Mapping[str, float], trials: Sequence[Trial], in_force: Settings
-) -> Optional[Choice]:
+def choice_among(judge: Judge, trials: Sequence[Trial], in_force: Settings) -> Optional[Choice]:
     """Choose among all that was measured; None where what is in force was not. `in_force`: its settings."""
     candidates = candidates_of(trials)
     now = next((entry for entry in candidates if entry.label == IN_FORCE), None)
     if now is None:
         return None
     moved = {trial.run.label: moved_knobs(trial.run.settings, in_force) for trial in trials}
-    return choose(slo, baseline, now, [entry for entry in candidates if entry is not now], moved)
+    return choose(judge, now, [entry for entry in candidates if entry is not now], moved)
 
 
-def repeat_runs(
-    slo: Slo, baseline: Mapping[str, float], trials: Sequence[Trial], budget: Budget, recommended: Optional[str] = None
-) -> List[Run]:
+def repeat_runs(judge: Judge, trials: Sequence[Trial], budget: Budget, recommended: Optional[str] = None) -> List[Run]:
     """Give the runs that decide: the best tried settings again, in turns with what exists already.
 
     These are what is in force, and the best profile that was measured. In turns, each round in another order, so that a
@@ -190,43 +183,41 @@ def repeat_runs(
     Nothing where no tried settings did better than what is in force.
     """
     tried, (now,) = candidates_of(trials, ("trial",)), candidates_of(trials, ("baseline",))
-    before = rank(evaluate(slo, now.means, baseline))
-    better = [entry for entry in tried if rank(evaluate(slo, entry.means, baseline)) < before]
+    before = judge.rank(now.means)
+    better = [entry for entry in tried if judge.rank(entry.means) < before]
     chosen = [entry.label for entry in better if entry.label == recommended]
-    best = finalists(slo, baseline, better, budget.finalists)
+    best = finalists(judge, better, budget.finalists)
     chosen += [entry.label for entry in best if entry.label not in chosen][: budget.finalists - len(chosen)]
     if not chosen:
         return []
-    known = best_of(slo, baseline, candidates_of(trials, ("profile",)))
-    chosen += [IN_FORCE, *([known.label] if known else [])]
+    best_profile = best_of(judge, candidates_of(trials, ("profile",)))
+    chosen += [IN_FORCE, *([best_profile.label] if best_profile else [])]
     first = {trial.run.label: trial.run for trial in reversed(trials)}
     runs = [replace(first[label], kind="repeat") for label in chosen]
     turns = [number % len(runs) for number in range(budget.repeats)]
     return [run for turn in turns for run in runs[turn:] + runs[:turn]]
 
 
-def standing(
-    slo: Slo, baseline: Mapping[str, float], trials: Sequence[Trial], place: int
-) -> Optional[Tuple[bool, float]]:
+def standing(judge: Judge, trials: Sequence[Trial], place: int) -> Optional[Tuple[bool, float]]:
     """Give the rank of the settings in that place, 1 being the best so far; None where there are fewer."""
-    ordered = finalists(slo, baseline, candidates_of(trials), place)
-    return rank(evaluate(slo, ordered[-1].means, baseline)) if len(ordered) == place else None
+    ordered = finalists(judge, candidates_of(trials), place)
+    return judge.rank(ordered[-1].means) if len(ordered) == place else None
 
 
-def at_fault(slo: Slo, baseline: Mapping[str, float], trials: Sequence[Trial]) -> List[str]:
+def at_fault(judge: Judge, trials: Sequence[Trial]) -> List[str]:
     """Say which hard objectives stand in the way: those that nothing met, else those that were not met together.
 
     Empty where something that was measured meets all of them.
     """
     entries = candidates_of(trials)
-    tables = {entry.label: evaluate(slo, entry.means, baseline) for entry in entries}
-    nearest = best_of(slo, baseline, entries)
+    tables = {entry.label: judge.verdicts(entry.means) for entry in entries}
+    nearest = best_of(judge, entries)
     if nearest is None or all_met(tables[nearest.label], hard_only=True):
         return []
     alone = []
-    for place, objective in enumerate(slo.objectives):
-        seen = [(table[place].margin, label) for label, table in tables.items()]
-        margin, label = max(((known, label) for known, label in seen if known is not None), default=(0.0, ""))
+    for place, objective in enumerate(judge.objectives):
+        margins = [(table[place].margin, label) for label, table in tables.items()]
+        margin, label = max(((own, label) for own, label in margins if own is not None), default=(0.0, ""))
         if objective.hard and margin < 0:
             alone.append(f"{objective.text} was met by nothing: {label} came nearest, {-100 * margin:.0f}% off")
     hard = [verdict for verdict in tables[nearest.label] if verdict.objective.hard]
@@ -239,7 +230,7 @@ def at_fault(slo: Slo, baseline: Mapping[str, float], trials: Sequence[Trial]) -
     ]
 
 
-def best_built_in(slo: Slo, baseline: Mapping[str, float], trials: Sequence[Trial]) -> Optional[Candidate]:
+def best_built_in(judge: Judge, trials: Sequence[Trial]) -> Optional[Candidate]:
     """Give the best of the release's own profiles, the one in force included."""
     entries = candidates_of(trials, ("profile",))
     base = [trial for trial in trials if trial.run.kind == "baseline"]
@@ -247,4 +238,4 @@ def best_built_in(slo: Slo, baseline: Mapping[str, float], trials: Sequence[Tria
         # the settings in force are a built-in profile: its name says more
         of_baseline = candidates_of([t for t in trials if t.run.label == IN_FORCE])
         entries += [replace(entry, label=base[0].run.why) for entry in of_baseline]
-    return best_of(slo, baseline, entries)
+    return best_of(judge, entries)

@@ -98,12 +98,12 @@ class Knob:
 
     def at(self, release: Release, version: Optional[Version] = None) -> Since:
         """Return what holds in a release, at its newest version unless one is named."""
-        wanted = version or release.newest
-        found = self.history[0]
+        at_least = version or release.newest
+        state = self.history[0]
         for entry in self.history:
-            if entry.version <= wanted:
-                found = entry
-        return found
+            if entry.version <= at_least:
+                state = entry
+        return state
 
     def default(self, release: Release, version: Optional[Version] = None) -> Optional[Value]:
         """Ceph's own default; None where the option does not exist there."""
@@ -213,7 +213,7 @@ def _bool(text: str) -> bool:
 
 def _size(text: str) -> int:
     """Ceph's sizes: bytes, or a whole number with K, Ki, KB … of 1024."""
-    found = _SIZE.match(text)
-    if found is None or (found[3].startswith("i") and not found[2]):
+    match = _SIZE.match(text)
+    if match is None or (match[3].startswith("i") and not match[2]):
         raise ValueError(text)
-    return int(found[1]) * _BINARY[found[2]]
+    return int(match[1]) * _BINARY[match[2]]

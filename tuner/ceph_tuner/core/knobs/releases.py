@@ -230,10 +230,10 @@ SUPPORTED = ", ".join(f"{release.name} ({release.versions})" for release in RELE
 
 def parse_version(text: str, place: str = "Ceph's version") -> Version:
     """Read the version in `20.2.4`, `18.2.7-1`, `ceph version 18.2.7 (…) reef (stable)`. Raises InputError."""
-    found = re.search(r"(?<![\w.])v?(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?!\d)", text)
-    if found is None:
+    match = re.search(r"(?<![\w.])v?(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?!\d)", text)
+    if match is None:
         raise InputError(place, repr(text[:100]), "a version such as 20.2.4")
-    return int(found[1]), int(found[2]), int(found[3])
+    return int(match[1]), int(match[2]), int(match[3])
 
 
 def release_of(version: str, place: str = "Ceph's version") -> Release:

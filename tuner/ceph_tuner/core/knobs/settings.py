@@ -65,13 +65,13 @@ def same(one: Optional[str], other: Optional[str]) -> bool:
 
 def shares(settings: Mapping[str, Value]) -> Dict[str, Tuple[float, int, float]]:
     """(reservation, weight, limit) by class. All nine values must be there."""
-    found: Dict[str, Tuple[float, int, float]] = {}
+    by_class: Dict[str, Tuple[float, int, float]] = {}
     for service_class in CLASSES:
         reservation, weight, limit = (
             settings[f"osd_mclock_scheduler_{service_class}_{part}"] for part in ("res", "wgt", "lim")
         )
-        found[service_class] = (float(reservation), int(weight), float(limit))
-    return found
+        by_class[service_class] = (float(reservation), int(weight), float(limit))
+    return by_class
 
 
 def moved_knobs(settings: Mapping[str, Value], in_force: Mapping[str, Value]) -> int:

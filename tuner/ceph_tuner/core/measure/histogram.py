@@ -102,6 +102,6 @@ def _rising(edges: Tuple[float, ...]) -> bool:
 
 def pooled(histograms: Iterable[Histogram], *more: Histogram) -> Optional[Histogram]:
     """One histogram of all operations; those with other buckets than the first are left out."""
-    known: List[Histogram] = [*histograms, *more]
-    same = [histogram.counts for histogram in known if histogram.upper_ms == known[0].upper_ms]
-    return Histogram(known[0].upper_ms, tuple(sum(column) for column in zip(*same))) if known else None
+    parts: List[Histogram] = [*histograms, *more]
+    same = [histogram.counts for histogram in parts if histogram.upper_ms == parts[0].upper_ms]
+    return Histogram(parts[0].upper_ms, tuple(sum(column) for column in zip(*same))) if parts else None

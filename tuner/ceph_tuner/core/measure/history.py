@@ -34,8 +34,8 @@ class Ring:
         """Add an entry; ValueError when it alone is too large for one value."""
         if len(json.dumps(entry)) > LARGEST_VALUE - 100:
             raise ValueError(f"an entry of {self._prefix} must be < {LARGEST_VALUE - 100} characters")
-        known = self._read_blocks()
-        newest: Dict[str, Any] = known[-1] if known else {"serial": 0, "entries": []}
+        blocks = self._read_blocks()
+        newest: Dict[str, Any] = blocks[-1] if blocks else {"serial": 0, "entries": []}
         larger: Dict[str, Any] = {"serial": newest["serial"], "entries": [*newest["entries"], entry]}
         if len(larger["entries"]) > self._per_block or len(json.dumps(larger)) > LARGEST_VALUE:
             larger = {"serial": newest["serial"] + 1, "entries": [entry]}
@@ -47,8 +47,8 @@ class Ring:
         return [entry for block in self._read_blocks() for entry in block["entries"]]
 
     def _read_blocks(self) -> List[Dict[str, Any]]:
-        found = (_block(text) for text in contents(self._store, self._prefix).values())
-        blocks = [block for block in found if block is not None]
+        read = (_block(text) for text in contents(self._store, self._prefix).values())
+        blocks = [block for block in read if block is not None]
         return sorted(blocks, key=lambda block: int(block["serial"]))
 
 
@@ -67,7 +67,7 @@ class History:
         self._minutes.append(window.to_dict())
         if before and before[-1].end // HOUR < window.end // HOUR:
             hour = before[-1].end // HOUR
-            last_hour = merged([known for known in before if known.end // HOUR == hour])
+            last_hour = merged([minute for minute in before if minute.end // HOUR == hour])
             if last_hour is not None:
                 self._hours.append(last_hour.to_dict())
 
@@ -122,7 +122,7 @@ def merged(windows: Sequence[Window]) -> Optional[Window]:
 
 
 def _windows(entries: Sequence[Mapping[str, Any]], since: float) -> List[Window]:
-    found = []
+    windows = []
     for entry in entries:
         try:
             window = Window.from_dict(entry)
@@ -130,8 +130,8 @@ def _windows(entries: Sequence[Mapping[str, Any]], since: float) -> List[Window]
             # written by another version, or cut short: the past is not worth an error
             continue
         if window.end > since:
-            found.append(window)
-    return sorted(found, key=lambda window: window.end)
+            windows.append(window)
+    return sorted(windows, key=lambda window: window.end)
 
 
 def _block(text: Optional[str]) -> Optional[Dict[str, Any]]:

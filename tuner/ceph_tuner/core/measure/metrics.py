@@ -103,8 +103,8 @@ _SCOPED = re.compile(r"([a-z0-9_.]{1,60})\{(class|pool)=([^{}=,\s\"'<>]{1,100})\
 
 def parted(name: str) -> Tuple[str, Optional[Scope]]:
     """A metric's name without its scope, and the scope; what is no scope stays in the name."""
-    found = _SCOPED.fullmatch(name)
-    return (found[1], Scope(found[2], found[3])) if found else (name, None)
+    match = _SCOPED.fullmatch(name)
+    return (match[1], Scope(match[2], match[3])) if match else (name, None)
 
 
 def scoped(name: str, scope: Optional[Scope]) -> str:
@@ -144,5 +144,5 @@ _PLACE = {name: place for place, name in enumerate(_BY_NAME)}
 
 def in_order(names: Iterable[str]) -> List[str]:
     """Those of these names that are metrics, as people read them: the whole cluster's, then scope by scope."""
-    known = [(*parted(name), name) for name in names if name in METRICS]
-    return [name for plain, scope, name in sorted(known, key=lambda each: (each[1] or ("", ""), _PLACE[each[0]]))]
+    metrics = [(*parted(name), name) for name in names if name in METRICS]
+    return [name for plain, scope, name in sorted(metrics, key=lambda each: (each[1] or ("", ""), _PLACE[each[0]]))]

@@ -189,8 +189,8 @@ class Reading:
             self,
             osds={osd: report for osd, report in self.osds.items() if osd in osds},
             up=[osd for osd in self.running if osd in osds] if up is None else up,
-            latency={osd: found for osd, found in self.latency.items() if osd in osds},
-            queues={osd: found for osd, found in self.queues.items() if osd in osds},
+            latency={osd: counters for osd, counters in self.latency.items() if osd in osds},
+            queues={osd: counters for osd, counters in self.queues.items() if osd in osds},
             totals=sums,
             pools={number: self.pools[number] for number in pools if number in self.pools},
             raw_bytes=sum(pool.raw_bytes for pool in own),
@@ -207,19 +207,19 @@ class Reading:
 
 def _sum_of(numbers: Sequence[Optional[float]]) -> Optional[float]:
     """None where one of them is not known."""
-    known = [number for number in numbers if number is not None]
-    return math.fsum(known) if len(known) == len(numbers) else None
+    present = [number for number in numbers if number is not None]
+    return math.fsum(present) if len(present) == len(numbers) else None
 
 
 def _added(states: Sequence[Optional[Mapping[str, int]]], whole: Mapping[str, int]) -> Mapping[str, int]:
     """PGs by state of some pools; those of the whole cluster where the pools' own are not known."""
-    found: Dict[str, int] = {}
+    counts: Dict[str, int] = {}
     for own in states:
         if own is None:
             return whole
         for state, count in own.items():
-            found[state] = found.get(state, 0) + count
-    return found
+            counts[state] = counts.get(state, 0) + count
+    return counts
 
 
 LATENCY_HISTOGRAMS = {
@@ -255,12 +255,12 @@ def osd_values(section: Mapping[str, Any]) -> Dict[str, float]:
 
 def osd_queues(perf_dump: Mapping[str, Any]) -> Dict[str, float]:
     """Items waiting by metric, over all shards, out of `perf dump`; empty where mClock does not run."""
-    found: Dict[str, float] = {}
+    queues: Dict[str, float] = {}
     for section, counters in perf_dump.items():
         if section.startswith(_QUEUE_SECTION):
             for counter, metric in QUEUE_CLASSES.items():
-                found[metric] = found.get(metric, 0.0) + float(counters.get(counter, 0))
-    return found
+                queues[metric] = queues.get(metric, 0.0) + float(counters.get(counter, 0))
+    return queues
 
 
 def osd_queues_in(perf_dump: str) -> Dict[str, float]:
@@ -280,14 +280,14 @@ def _sections(names: Pattern[str], text: str) -> Dict[str, Any]:
 
 def osd_latency(histogram_dump: Mapping[str, Any]) -> Dict[str, Histogram]:
     """Latency of reads and of writes out of `perf histogram dump`, over all request sizes."""
-    found: Dict[str, Histogram] = {}
+    histograms: Dict[str, Histogram] = {}
     section = histogram_dump.get("osd", {})
     for name, kind in LATENCY_HISTOGRAMS.items():
         if name in section:
-            together = pooled([found[kind]] if kind in found else [], latency_axis(section[name]))
+            together = pooled([histograms[kind]] if kind in histograms else [], latency_axis(section[name]))
             if together is not None:
-                found[kind] = together
-    return found
+                histograms[kind] = together
+    return histograms
 
 
 def latency_axis(document: Mapping[str, Any]) -> Histogram:
@@ -454,7 +454,7 @@ def share_out(groups: Iterable[Iterable[int]], limit: int) -> Tuple[int, ...]:
 
 def spread(osds: Iterable[int], limit: int) -> Tuple[int, ...]:
     """At most `limit` OSDs, evenly over their ids, the same ones for the same OSDs."""
-    known = sorted(osds)
-    if len(known) <= limit:
-        return tuple(known)
-    return tuple(known[place * len(known) // limit] for place in range(limit))
+    ids = sorted(osds)
+    if len(ids) <= limit:
+        return tuple(ids)
+    return tuple(ids[place * len(ids) // limit] for place in range(limit))

@@ -6,6 +6,7 @@ Names come from `metrics.METRICS`. A metric that was not seen is absent, never 0
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import dataclass, field, replace
 from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
@@ -93,10 +94,25 @@ class Measure:
         if self.count < 1:
             raise ValueError(f"count must be >= 1, got {self.count}")
 
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Measure:
+        """Give it for values that count alike. Raises ValueError where there are none."""
+        return cls(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0, len(values))
+
     @property
     def error(self) -> float:
         """Standard error of the mean; NaN where there is one sample."""
         return self.deviation / math.sqrt(self.count) if self.count > 1 else math.nan
+
+    def to_list(self) -> List[float]:
+        """Plain numbers, ready for JSON: `[mean, deviation, count]`."""
+        return [self.mean, self.deviation, self.count]
+
+    @classmethod
+    def from_list(cls, numbers: Sequence[Any]) -> Measure:
+        """Inverse of `to_list`. Raises TypeError or ValueError for what is none."""
+        mean, deviation, count = numbers
+        return cls(float(mean), float(deviation), int(count))
 
 
 @dataclass(frozen=True)
@@ -128,30 +144,26 @@ class Window:
 
     def to_dict(self) -> Dict[str, Any]:
         """Plain numbers, ready for JSON: a measure is `[mean, deviation, count]`."""
-        measures = {name: [entry.mean, entry.deviation, entry.count] for name, entry in self.measures.items()}
+        measures = {name: measure.to_list() for name, measure in self.measures.items()}
         return {"start": self.start, "end": self.end, "measures": measures}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Window:
         """Inverse of `to_dict`; metrics that this version does not know are dropped."""
-        measures = {
-            name: Measure(float(mean), float(deviation), int(count))
-            for name, (mean, deviation, count) in document["measures"].items()
-            if name in METRICS
-        }
+        measures = {name: Measure.from_list(row) for name, row in document["measures"].items() if name in METRICS}
         return cls(float(document["start"]), float(document["end"]), measures)
 
 
-def within(seen: Mapping[str, _Seen], scope: Scope, pools: Collection[str] = ()) -> Dict[str, _Seen]:
+def within(values: Mapping[str, _Seen], scope: Scope, pools: Collection[str] = ()) -> Dict[str, _Seen]:
     """What is known of a scope, under the names of a whole cluster, and of `pools` under their own."""
-    found: Dict[str, _Seen] = {}
-    for name, value in seen.items():
+    of_scope: Dict[str, _Seen] = {}
+    for name, value in values.items():
         plain, own = parted(name)
         if own == scope:
-            found[plain] = value
+            of_scope[plain] = value
         elif own is not None and own.kind == POOL and own.name in pools:
-            found[name] = value
-    return found
+            of_scope[name] = value
+    return of_scope
 
 
 def window_of(samples: Iterable[Sample]) -> Optional[Window]:
@@ -172,9 +184,19 @@ def window_of(samples: Iterable[Sample]) -> Optional[Window]:
     return Window(ordered[0].at - ordered[0].seconds, ordered[-1].at, measures)
 
 
+def window_within(samples: Iterable[Sample], start: float, end: float, slack_s: float) -> Optional[Window]:
+    """The samples that begin and end between two moments, to `slack_s`, as one window; None when there are none."""
+    return window_of(s for s in samples if s.at - s.seconds >= start - slack_s and s.at <= end + slack_s)
+
+
+def measured_once(values: Mapping[str, float]) -> Dict[str, Measure]:
+    """Values, by metric, as measures of one sample: nothing is known of their spread."""
+    return {name: Measure(value, 0.0, 1) for name, value in values.items()}
+
+
 def percentiles(latency: Mapping[str, Histogram]) -> Dict[str, float]:
     """Metrics `client.p95_ms`, `client.read_p95_ms` and so on from the histograms of reads and writes, by scope."""
-    found = {}
+    metrics = {}
     for scope in dict.fromkeys(parted(f"client.{key}")[1] for key in latency):
         reads, writes = (latency.get(scoped(kind, scope)) for kind in (READ, WRITE))
         together = pooled(histogram for histogram in (reads, writes) if histogram is not None)
@@ -182,8 +204,8 @@ def percentiles(latency: Mapping[str, Histogram]) -> Dict[str, float]:
             for suffix, fraction in PERCENTILES.items():
                 value = histogram.quantile(fraction) if histogram else None
                 if value is not None and f"client.{kind}{suffix}" in METRICS:
-                    found[scoped(f"client.{kind}{suffix}", scope)] = value
-    return found
+                    metrics[scoped(f"client.{kind}{suffix}", scope)] = value
+    return metrics
 
 
 def finish_s(left: float, rate: float) -> float:
@@ -209,26 +231,26 @@ _SIGNS_OF_WORK = {
 }
 
 
-def at_work(seen: Mapping[str, float]) -> Dict[str, float]:
+def at_work(means: Mapping[str, float]) -> Dict[str, float]:
     """Leave out the rates of work that is not there: nothing to recover is no missed recovery rate."""
 
     def idle(name: str) -> bool:
         signs = _SIGNS_OF_WORK.get(name.split(".")[0])
-        return signs is not None and not any(seen.get(scoped(sign, parted(name)[1])) for sign in signs)
+        return signs is not None and not any(means.get(scoped(sign, parted(name)[1])) for sign in signs)
 
-    return {name: value for name, value in seen.items() if not (METRICS[name].unit.endswith("/s") and idle(name))}
+    return {name: value for name, value in means.items() if not (METRICS[name].unit.endswith("/s") and idle(name))}
 
 
-def clients_wait(seen: Mapping[str, float], usual: Mapping[str, float]) -> bool:
+def clients_wait(values: Mapping[str, float], usual: Mapping[str, float]) -> bool:
     """Whether clients, who worked before (`usual`), have operations under way and none of them ends.
 
     Then no latency is seen, and nothing is well. What waits for its turn stands in the mClock queues; where these are
     not seen, operations that Ceph calls slow tell.
     """
-    if seen.get("client.iops") != 0 or not usual.get("client.iops"):
+    if values.get("client.iops") != 0 or not usual.get("client.iops"):
         return False
-    queue = seen.get("queue.client")
-    return queue > 0 if queue is not None else seen.get("ops.slow", 0.0) > usual.get("ops.slow", 0.0)
+    queue = values.get("queue.client")
+    return queue > 0 if queue is not None else values.get("ops.slow", 0.0) > usual.get("ops.slow", 0.0)
 
 
 def _check(values: Mapping[str, float]) -> None:
@@ -239,11 +261,11 @@ def _check(values: Mapping[str, float]) -> None:
             raise ValueError(f"{name} must be finite and >= 0, got {value}")
 
 
-def _measure(name: str, seen: Sequence[Sample]) -> Measure:
+def _measure(name: str, samples: Sequence[Sample]) -> Measure:
     plain, scope = parted(name)
     rate = scoped(_OPERATIONS.get(plain, ""), scope)
-    weights = [sample.seconds * sample.values.get(rate, 1.0) for sample in seen]
-    values = [sample.values[name] for sample in seen]
+    weights = [sample.seconds * sample.values.get(rate, 1.0) for sample in samples]
+    values = [sample.values[name] for sample in samples]
     if sum(weights) <= 0:
         weights = [1.0] * len(values)
     # fsum, and clamped: rounding must not carry a mean outside of what was seen
@@ -261,8 +283,8 @@ def _pool_percentiles(samples: Sequence[Sample], measures: Dict[str, Measure]) -
         if together is not None:
             latency[kind] = together
     for name, value in percentiles(latency).items():
-        known = measures.get(name, Measure(value, 0.0, 1))
-        measures[name] = Measure(value, known.deviation, known.count)
+        measure = measures.get(name, Measure(value, 0.0, 1))
+        measures[name] = Measure(value, measure.deviation, measure.count)
 
 
 def _finish_times(samples: Sequence[Sample], measures: Dict[str, Measure]) -> None:
@@ -277,8 +299,8 @@ def _finish_times(samples: Sequence[Sample], measures: Dict[str, Measure]) -> No
 def _finish_time(samples: Sequence[Sample], measures: Dict[str, Measure], name: str, left: str, rate: str) -> None:
     last: List[float] = [sample.values[left] for sample in samples if left in sample.values][-1:]
     if last and rate in measures:
-        known = measures.get(name, Measure(0.0, 0.0, 1))
-        measures[name] = Measure(finish_s(last[0], measures[rate].mean), known.deviation, known.count)
+        measure = measures.get(name, Measure(0.0, 0.0, 1))
+        measures[name] = Measure(finish_s(last[0], measures[rate].mean), measure.deviation, measure.count)
 
 
 def _drain_time(samples: Sequence[Sample], measures: Dict[str, Measure], scope: Optional[Scope]) -> None:

@@ -69,8 +69,8 @@ class Sampling:
         values.update(_scrub(work, scrub_rates, reading))
         values.update(_snaptrim(reading, self._clones.falling(), self._snaptrim_queue.falling()))
         values.update(_states(reading))
-        known = {name: values[name] for name in METRICS if name in values}
-        return Sample(reading.at, reading.at - before, known, latency, dict(reading.pg_states), tuple(notes))
+        metrics = {name: values[name] for name in METRICS if name in values}
+        return Sample(reading.at, reading.at - before, metrics, latency, dict(reading.pg_states), tuple(notes))
 
     def _work(self, reading: Reading, notes: List[str]) -> Optional[WorkRates]:
         """Work of all OSDs: of those read now, and the last known of those whose turn it is not."""
@@ -103,7 +103,7 @@ class Sampling:
 
     def _latency(self, reading: Reading) -> Tuple[Dict[str, Histogram], int]:
         """Operations per bucket since the last reading over the OSDs whose histograms are read, and their number."""
-        found: Dict[str, List[Histogram]] = {READ: [], WRITE: []}
+        rises: Dict[str, List[Histogram]] = {READ: [], WRITE: []}
         counted: Set[int] = set()
         current: Dict[Tuple[int, str], Tuple[int, Histogram]] = {}
         for osd, kinds in reading.latency.items():
@@ -113,10 +113,10 @@ class Sampling:
                 before = self._histograms.get((osd, kind))
                 rise = histogram.since(before[1]) if before and before[0] == born else None
                 if rise is not None:
-                    found[kind].append(rise)
+                    rises[kind].append(rise)
                     counted.add(osd)
         self._histograms = current
-        together = {kind: pooled(histograms) for kind, histograms in found.items()}
+        together = {kind: pooled(histograms) for kind, histograms in rises.items()}
         return {kind: histogram for kind, histogram in together.items() if histogram is not None}, len(counted)
 
     def _scrub_rates(self, reading: Reading) -> Dict[str, float]:
@@ -242,8 +242,8 @@ def _states(reading: Reading) -> Dict[str, float]:
             count for state, count in reading.pg_states.items() if "active" not in state.split("+")
         )
         values["pgs.laggy"] = sum(count for state, count in reading.pg_states.items() if "laggy" in state.split("+"))
-    seen = {"ops.slow": reading.slow_ops, "osds.down": reading.osds_down}
-    values.update({name: value for name, value in seen.items() if value is not None})
+    states = {"ops.slow": reading.slow_ops, "osds.down": reading.osds_down}
+    values.update({name: value for name, value in states.items() if value is not None})
     return values
 
 

@@ -6,16 +6,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.bounded import ANSWER, read_json
-from ceph_tuner.core.ceph.ports import Commander, ConfigDatabase
-from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.ceph.ports import Commander
+from ceph_tuner.core.ceph.target import Place, running
+from ceph_tuner.core.changes.applier import Configuration
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import BUILT_IN_PROFILES, Release, Settings, Version, parse_version
 from ceph_tuner.core.knobs.settings import settings_in_force
+from ceph_tuner.core.measure.reading import spread
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import from_release_units
 
@@ -49,28 +51,35 @@ class InForce(ProfileInForce):
 
 def in_force(
     commander: Commander,
-    config: ConfigDatabase,
+    config: Configuration,
     release: Release,
     version: str,
-    places: Sequence[Place],
+    target: str,
     name: str = "in-force",
+    most_osds: Optional[int] = None,
 ) -> InForce:
-    """Ask OSDs. Raises InputError where they do not agree, TunerError where one does not answer."""
-    kinds, where = kinds_of(commander, places), {place.osd: place for place in places}
+    """Ask the running OSDs of a target, or `most_osds` of them, evenly over their ids, for a profile called `name`.
+
+    Raises InputError where there are none or they do not agree, TunerError where one does not answer.
+    """
+    places = running(target, config.places())
+    osds = set(spread((place.osd for place in places), len(places) if most_osds is None else most_osds))
+    where = {place.osd: place for place in places if place.osd in osds}
+    kinds = kinds_of(commander, where.values())
     first: Optional[Tuple[int, InForce]] = None
     for osd, options in config.effective_on(sorted(where)):
         if isinstance(options, (CommandFailed, ClusterTimeout)):
             raise options
         device_class, kind = where[osd].device_class, kinds[osd]
-        found = profile_in_force(name, options, release, version, device_class, kind, osds=len(places))
+        own = profile_in_force(name, options, release, version, device_class, kind, osds=len(places))
         stated = settings_in_force(options)[PROFILE]
         built_in = str(stated) if stated in release.profiles else None
         if first is None:
             hardware = hardware_of(options, device_class, f"osd.{osd}", kind)
-            first = osd, InForce(found.profile, found.notes, built_in, hardware, len(places))
+            first = osd, InForce(own.profile, own.notes, built_in, hardware, len(places))
             continue
         ours = {PROFILE: first[1].built_in, **first[1].settings}
-        theirs = {PROFILE: built_in, **found.profile.settings}
+        theirs = {PROFILE: built_in, **own.profile.settings}
         differing = sorted(knob for knob in {*ours, *theirs} if ours.get(knob) != theirs.get(knob))
         if differing:
             which = " and ".join(f"osd.{number}" for number in sorted((first[0], osd)))
@@ -120,8 +129,9 @@ def hardware_of(options: Mapping[str, str], device_class: str = "ssd", place: st
     return Hardware(max(1.0, capacity), max(1.0, bandwidth), max(1, shards), device_class or media)
 
 
-def hardware_on(commander: Commander, config: ConfigDatabase, place: Place) -> Hardware:
-    """Give `hardware_of` one OSD by what it answers. Raises TunerError."""
+def hardware_on(commander: Commander, config: Configuration, target: str) -> Hardware:
+    """Give `hardware_of` a target's first running OSD by what it answers. Raises TunerError."""
+    place = running(target, config.places())[0]
     kind = kinds_of(commander, [place])[place.osd]
     return hardware_of(config.effective(place.osd), place.device_class, f"osd.{place.osd}", kind)
 
@@ -172,18 +182,18 @@ def _kind(device_class: str) -> str:
 
 
 def _others(options: Mapping[str, str], release: Release, version: Version, notes: List[str]) -> Settings:
-    found: Settings = {}
+    settings: Settings = {}
     for entry in KNOBS.values():
         if entry.work in _FOR_PROFILES and entry.scope == "osd" and entry.name in options:
             value = _unusual(entry, options[entry.name], release, version, notes)
             if value is not None:
-                found[entry.name] = value
-    for name in list(found):
+                settings[entry.name] = value
+    for name in list(settings):
         # a limit that the OSD has dropped is not in force, whatever stands there
-        if unmet_needs(KNOBS[name], release, found):
+        if unmet_needs(KNOBS[name], release, settings):
             notes.append(f"{name} left out: {KNOBS[name].effective(release).because}")
-            del found[name]
-    return found
+            del settings[name]
+    return settings
 
 
 def _unusual(entry: Knob, text: str, release: Release, version: Version, notes: List[str]) -> Optional[Any]:

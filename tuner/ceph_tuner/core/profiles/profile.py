@@ -92,8 +92,8 @@ class Profile:
         """Give the plain form; `from_dict` is its inverse. What is empty is left out."""
         hardware = None
         if self.hardware is not None:
-            known = {**vars(self.hardware), "osds": self.osds}
-            hardware = {key: known[key] for key in _HARDWARE_KEYS if known[key] is not None}
+            facts = {**vars(self.hardware), "osds": self.osds}
+            hardware = {key: facts[key] for key in _HARDWARE_KEYS if facts[key] is not None}
         everything = {
             "schema": self.schema,
             "name": self.name,
@@ -205,8 +205,8 @@ def _check_built_in(name: str, settings: Settings, release: Release, place: Plac
     own = release.profiles[name]
     for key in own:
         if settings.get(key) != own[key]:
-            found = "nothing" if key not in settings else f"{settings[key]}"
-            raise InputError(place("settings", key), found, f"{own[key]}, as in {release.title}'s own profile")
+            value = "nothing" if key not in settings else f"{settings[key]}"
+            raise InputError(place("settings", key), value, f"{own[key]}, as in {release.title}'s own profile")
     for key in settings:
         if key not in own:
             raise InputError(place("settings", key), key, "the nine mClock values alone, as built_in is true")
@@ -265,8 +265,8 @@ def _version(text: str, release: Release, place: Place) -> str:
 
 def _mapping(data: object, place: Place, keys: Tuple[object, ...]) -> Plain:
     if not isinstance(data, Mapping):
-        found = "nothing" if data is None else type(data).__name__
-        raise InputError(place(*keys), found, "a mapping of keys to values")
+        kind = "nothing" if data is None else type(data).__name__
+        raise InputError(place(*keys), kind, "a mapping of keys to values")
     for key in data:
         if not isinstance(key, str):
             raise InputError(place(*keys), f"the key {key!r}", "keys of text")

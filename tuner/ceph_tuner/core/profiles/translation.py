@@ -160,12 +160,12 @@ def _scrub_cost(settings: Settings, profile: Profile, release: Release, notes: L
 def _event_cost(settings: Settings, profile: Profile, release: Release) -> None:
     """Refuse a tuned osd_scrub_event_cost where it means something else: a factor before 18.2.5, an addend since."""
     name = "osd_scrub_event_cost"
-    there, here = KNOBS[name].effective(profile.release), KNOBS[name].effective(release)
-    if name in settings and there != here and settings[name] != KNOBS[name].default(profile.release):
+    effect_before, effect = KNOBS[name].effective(profile.release), KNOBS[name].effective(release)
+    if name in settings and effect_before != effect and settings[name] != KNOBS[name].default(profile.release):
         raise InputError(
             f"{profile.name} settings.{name}",
-            f"{settings[name]}, made where {there.because}",
-            f"a profile without it: on {release.title} it {here.because}",
+            f"{settings[name]}, made where {effect_before.because}",
+            f"a profile without it: on {release.title} it {effect.because}",
         )
 
 
@@ -177,46 +177,46 @@ def _own_name(settings: Mapping[str, Value], release: Release) -> str:
     return ""
 
 
-def _about_classes(settings: Settings, there: Release, here: Release) -> List[str]:
+def _about_classes(settings: Settings, release_before: Release, release: Release) -> List[str]:
     if not any(name in settings for name in MCLOCK_NINE):
         return []
     moved = [
-        f"{work} was scheduled as {there.service_classes[work]}, here as {here.service_classes[work]}"
-        for work in there.service_classes
-        if there.service_classes[work] != here.service_classes[work]
+        f"{work} was scheduled as {release_before.service_classes[work]}, here as {release.service_classes[work]}"
+        for work in release_before.service_classes
+        if release_before.service_classes[work] != release.service_classes[work]
     ]
-    if there.shared_client_queue != here.shared_client_queue:
-        moved.append("clients share one queue here" if here.shared_client_queue else "each client has a queue here")
-    if there.cost_model != here.cost_model:
+    if release_before.shared_client_queue != release.shared_client_queue:
+        moved.append("clients share one queue here" if release.shared_client_queue else "each client has a queue here")
+    if release_before.cost_model != release.cost_model:
         moved.append("operations cost otherwise here: what was measured there does not hold")
     return moved
 
 
 def _about_defaults(settings: Settings, profile: Profile, release: Release) -> List[str]:
     """Defaults that differ and are not part of the profile."""
-    found = []
+    notes = []
     for name, entry in KNOBS.items():
         there, here = entry.default(profile.release), entry.default(release)
         relevant = entry.work in _DEFAULTS_WORTH_A_WORD and entry.effective(release).works and name not in settings
         if relevant and None not in (there, here) and there != here:
-            found.append(f"{name} was {there} by default there and is {here} here")
-    return found
+            notes.append(f"{name} was {there} by default there and is {here} here")
+    return notes
 
 
 def _about_hardware(profile: Profile, hardware: Optional[Hardware]) -> List[str]:
     made = profile.hardware
     if made is None or hardware is None:
         return []
-    found = []
+    notes = []
     if made.device_class != hardware.device_class:
-        found.append(f"measured on {made.device_class}, written to {hardware.device_class}: measure again")
+        notes.append(f"measured on {made.device_class}, written to {hardware.device_class}: measure again")
     ratio = hardware.capacity_iops / made.capacity_iops
     if not 0.5 <= ratio <= 2:
-        found.append(
+        notes.append(
             f"measured with {made.capacity_iops:g} IOPS an OSD, here {hardware.capacity_iops:g}: fractions carry over, "
             "the measured effects do not"
         )
-    return found
+    return notes
 
 
 def _about_changes(settings: Mapping[str, Value]) -> List[str]:

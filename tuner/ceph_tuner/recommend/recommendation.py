@@ -1,0 +1,101 @@
+"""Question in, recommendation out: the search, what it missed and learnt, and a plan beyond live knobs."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from typing import Callable, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.recommend import Question, SearchEffort, SearchListener
+from ceph_tuner.recommend.accounts import Account, accounts
+from ceph_tuner.recommend.answer import Instructions, answer, profile
+from ceph_tuner.recommend.limits import Missed, missed_objectives
+from ceph_tuner.recommend.rebuild_plan import Plan, plan_rebuild
+from ceph_tuner.recommend.search import SearchedSettings, search
+from ceph_tuner.search.explanation import Explained, explained
+from ceph_tuner.search.transfer import Elsewhere
+from ceph_tuner.twin.knobs_in_force import completed
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to write on a described cluster, and the grounds for it."""
+
+    searched: SearchedSettings
+    instructions: Instructions
+    accounts: Tuple[Account, ...]
+    """What each class of mClock gets under the recommended settings."""
+    missed: Tuple[Missed, ...] = ()
+    """Objectives that they miss, and why."""
+    explanation: Optional[Explained] = None
+    """What the search has learnt; None where that was not asked for, or it has tried too little."""
+    plan: Optional[Plan] = None
+    """Restarts and moves of data that are worth it; None where nobody looked."""
+    interrupted: bool = False
+    """Whether it is less than was asked for."""
+
+    @property
+    def better(self) -> bool:
+        """Whether it is better than what is in force by more than chance."""
+        return self.searched.choice.better
+
+    @property
+    def keeps_hard(self) -> bool:
+        """Whether every hard objective is predicted to hold."""
+        return self.searched.judge.keeps_hard(self.searched.winner.candidate.means)
+
+    @property
+    def elsewhere(self) -> Optional[Elsewhere]:
+        """What served other clusters, as the search judged it; None where it was offered nothing."""
+        return self.searched.learnt.elsewhere if self.searched.learnt is not None else None
+
+    def profile(self, name: str) -> Optional[Profile]:
+        """Make a profile for the cluster of that name; None where nothing is better than what is in force."""
+        return profile(self.searched, name) if self.better else None
+
+
+def recommend(
+    question: Question,
+    effort: SearchEffort,
+    listener: SearchListener,
+    processes: Optional[int] = None,
+    profiles_elsewhere: Sequence[Profile] = (),
+    explain: bool = True,
+    curves: bool = True,
+    stored: Optional[Mapping[str, float]] = None,
+    interruptible: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Recommendation:
+    """Search settings on the twin, in `processes` (None: one for each core), and work out what there is to say of them.
+
+    `profiles_elsewhere` are of other clusters: tried first where these are alike. `explain`: with what the search has
+    learnt, `curves` of single knobs included. `stored`: bytes by pool, for a plan beyond live knobs; None: without one.
+    An interrupt, which strikes inside of `interruptible`, ends it early with what is known; before anything is known it
+    is raised. Raises InputError for objectives that the twin has nothing to say about, and for knobs that cannot be
+    searched.
+    """
+    with interruptible():
+        searched = search(question, effort, listener, processes, profiles_elsewhere=profiles_elsewhere)
+    missed: List[Missed] = []
+    explanation, plan, interrupted = None, None, True
+    # not again what takes long, where somebody does not want to wait
+    with suppress(KeyboardInterrupt), interruptible():
+        if not searched.interrupted:
+            if stored is not None and searched.confirmed:
+                plan = plan_rebuild(searched, stored, listener, processes)
+            listener.phase("looking into what is missed", 0, 1)
+            missed = missed_objectives(searched, processes)
+            if explain and searched.learnt is not None:
+                listener.phase("working out what was learnt", 0, 1)
+                unmet = not searched.judge.keeps_hard(searched.winner.candidate.means)
+                explanation = explained(searched.learnt, question.slo, unmet, curves=curves)
+            interrupted = False
+    return Recommendation(
+        searched, answer(searched), tuple(accounts_of(searched)), tuple(missed), explanation, plan, interrupted
+    )
+
+
+def accounts_of(searched: SearchedSettings) -> List[Account]:
+    """What each class of mClock gets under the recommended settings."""
+    model, winner = searched.question.model, searched.winner
+    return accounts(searched.judge, model, completed(winner.settings, model.release), winner.candidate.means)

@@ -1,0 +1,35 @@
+"""A cluster as it is described, by a file or by a look at a live one: its model, and what is known beside that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Mapping, Optional, Tuple
+
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.twin.model import ClusterModel
+
+SIMULATED = 24
+"""OSDs that stand for all in a cluster of more than SIMULATE_ALL, unless the file says otherwise."""
+SIMULATE_ALL = 48
+
+
+@dataclass(frozen=True)
+class DescribedCluster:
+    """A model of the cluster, what is in force there, and what else is known of it."""
+
+    name: str
+    model: ClusterModel
+    settings: Settings = field(default_factory=dict)
+    """What is in force now, where that is not the release's default."""
+    description: str = ""
+    calibration: Optional[Path] = None
+    """The fit whose parameters replace those of the drive and the OSD."""
+    stored: Mapping[str, float] = field(default_factory=dict)
+    """Bytes that clients stored in each pool, where the file says."""
+    notes: Tuple[str, ...] = ()
+    """What of it is a guess, where it was made from a live cluster."""
+    unlikely: Tuple[str, ...] = ()
+    """What of it is possible, and most often a mistake."""
+    seen: Mapping[str, float] = field(default_factory=dict)
+    """Means of a window under this very work and these settings, where one is known; no file has them."""
