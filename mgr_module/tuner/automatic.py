@@ -136,9 +136,9 @@ class Automatic:
 
     def health(self) -> Dict[str, List[str]]:
         """Health checks of the state, and of what happened in the last day."""
-        state, seen = self._driver.state, self._driver.seen
-        missed = zip(seen.missed, seen.metrics_missed) if seen else ()
-        hard = [text for text, metric in missed if seen and metric in seen.hard_metrics]
+        state, look = self._driver.state, self._driver.newest_look
+        missed = zip(look.missed, look.metrics_missed) if look else ()
+        hard = [text for text, metric in missed if look and metric in look.hard_metrics]
         found = {**health.of_state(state, hard), **health.of_trail(self._crew.recent, self._clock.now())}
         problems = [problem for problem in (self._driver.problem, self._misread) if problem]
         if problems and state.mode != OFF:
@@ -190,7 +190,7 @@ class Automatic:
 
     def exported(self) -> ModeDocument:
         """What of it goes to Prometheus."""
-        state, seen, proposed = self._driver.state, self._driver.seen, self._driver.state.proposed
+        state, look, proposed = self._driver.state, self._driver.newest_look, self._driver.state.proposed
         return {
             "device_class": self.aim.device_class,
             "slo": self._around.verdicts(self.aim.window(STATUS_WINDOW_S)),
@@ -200,8 +200,8 @@ class Automatic:
             "stage": state.stage + 1 if state.on_cluster else 0,
             "stages": len(proposed.rollout.stages) if proposed is not None else 0,
             "changes_on_trial": len(state.changes),
-            "trial_windows": seen.windows if seen is not None and state.on_cluster else 0,
-            "effects": [effect.to_dict() for effect in seen.effects.values()] if seen is not None else [],
+            "trial_windows": look.windows if look is not None and state.on_cluster else 0,
+            "effects": [effect.to_dict() for effect in look.effects.values()] if look is not None else [],
             "counts": self._announcer.counts(),
             "worker_failures": state.worker_failures,
         }

@@ -14,7 +14,7 @@ from collections import deque
 from concurrent.futures import Future, wait
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
-from ceph_tuner.core.autopilot.events import Answered, Event, OperatorCommand, Seen
+from ceph_tuner.core.autopilot.events import Answered, Event, Look, OperatorCommand
 from ceph_tuner.core.autopilot.explanation import explain
 from ceph_tuner.core.autopilot.observer import Observer
 from ceph_tuner.core.autopilot.pilot import Pilot
@@ -62,7 +62,7 @@ class Driver:
         """Called after each look that worked: a sign of life for the guardian."""
         self._started = False
         self._problem = "the automatic mode has not started yet"
-        self._seen: Optional[Seen] = None
+        self._newest_look: Optional[Look] = None
         self.notes: Callable[[], List[str]] = list
         """What else an operator should know."""
 
@@ -101,14 +101,14 @@ class Driver:
 
     def document(self) -> Dict[str, Any]:
         """The state, what was seen last, and in words what it does and waits for."""
-        state, policy, seen = self._pilot.state, self._policy(), self._seen
+        state, policy, look = self._pilot.state, self._policy(), self._newest_look
         return {
             **state.to_dict(),
-            "words": explain(state, seen, policy, self._now()),
-            "effects": [effect.to_dict() for effect in seen.effects.values()] if seen else [],
-            "windows": seen.windows if seen else 0,
-            "missed": list(seen.missed) if seen else [],
-            "waits_for": seen.wait if seen else "",
+            "words": explain(state, look, policy, self._now()),
+            "effects": [effect.to_dict() for effect in look.effects.values()] if look else [],
+            "windows": look.windows if look else 0,
+            "missed": list(look.missed) if look else [],
+            "waits_for": look.wait if look else "",
             "problem": self._problem,
             "notes": self.notes(),
         }
@@ -124,9 +124,9 @@ class Driver:
         return self._problem
 
     @property
-    def seen(self) -> Optional[Seen]:
-        """What the last turn saw."""
-        return self._seen
+    def newest_look(self) -> Optional[Look]:
+        """What the last turn knew; None where it did not look."""
+        return self._newest_look
 
     # the driver's own thread
 
@@ -148,7 +148,7 @@ class Driver:
             return
         try:
             breach = Breach("blind", f"the guard cannot look: {problem}"[:LONGEST_WHY])
-            self._handle(Seen(self._now(), breach=breach))
+            self._handle(Look(self._now(), breach=breach))
         except Exception:
             self._log.exception("and nothing can be taken back now")
 
@@ -204,7 +204,7 @@ class Driver:
         done.result()
         if breach is not None and self._pilot.state.on_cluster:
             # all was written before its end was seen
-            self._handle(Seen(self._now(), breach=breach))
+            self._handle(Look(self._now(), breach=breach))
 
     def _guarded(self) -> Optional[Breach]:
         """Look at what is due while something is written."""
@@ -222,7 +222,7 @@ class Driver:
         state = self._pilot.state
         self._each_look(state)
         if state.mode == OFF and not state.on_cluster:
-            self._seen = None
+            self._newest_look = None
             return
         policy = self._policy()
         view = self._around.look(state, policy)
@@ -232,9 +232,9 @@ class Driver:
         breach = view.breach
         for window in closed:
             breach = breach or self._around.close(window, state, policy)
-        seen = self._observer.see(self._now(), state, view.slo, policy)
-        self._seen = self._around.complete(seen, view, breach, policy)
-        self._handle(self._seen)
+        look = self._observer.see(self._now(), state, view.slo, policy)
+        self._newest_look = self._around.complete(look, view, breach, policy)
+        self._handle(self._newest_look)
         if self._pilot.state.begun != state.begun:
             self._around.begun_again()
 

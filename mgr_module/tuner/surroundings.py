@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.core.autopilot.condition import Condition, ConditionChange, changed
-from ceph_tuner.core.autopilot.events import Seen
+from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.intervention import Interventions, interventions
 from ceph_tuner.core.autopilot.learning import absolute
 from ceph_tuner.core.autopilot.observer import Closed
@@ -131,12 +131,12 @@ class Surroundings:
             self._aim.refer(self._slo, closed.means)
         return breach
 
-    def complete(self, seen: Seen, view: SurroundingsView, breach: Optional[Breach], policy: Policy) -> Seen:
+    def complete(self, look: Look, view: SurroundingsView, breach: Optional[Breach], policy: Policy) -> Look:
         """Add to what the windows say."""
         condition = self._condition.to_dict() if self._condition is not None else {}
         return replace(
-            seen,
-            wait="; ".join(filter(None, (view.wait, _cannot_be_told(seen.unseen)))),
+            look,
+            wait="; ".join(filter(None, (view.wait, _cannot_be_told(look.unseen)))),
             outside=view.outside,
             condition=condition,
             idle_iops=self._condition.idle_iops if self._condition is not None else 0.0,

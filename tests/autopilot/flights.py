@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Rollout, Stage
-from ceph_tuner.core.autopilot.events import Answered, Event, Learn, Note, Seen
+from ceph_tuner.core.autopilot.events import Answered, Event, Learn, Look, Note
 from ceph_tuner.core.autopilot.pilot import Pilot
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import State
@@ -38,7 +38,7 @@ def effect(metric: str, verdict: str, change: Optional[float] = 0.2, windows: in
     return Effect(metric, middle, middle - half, middle + half, windows, verdict)
 
 
-def seen(at: float = 0.0, **facts: Any) -> Seen:
+def seen(at: float = 0.0, **facts: Any) -> Look:
     """A window in which a hard objective on latency is missed, and nothing stands in the way."""
     usual: Dict[str, Any] = {
         "means": {P95: 30.0},
@@ -49,7 +49,7 @@ def seen(at: float = 0.0, **facts: Any) -> Seen:
         "condition": {"osds": 4},
     }
     usual["pairs"] = facts.get("windows", 0)
-    return Seen(at, **{**usual, **facts})
+    return Look(at, **{**usual, **facts})
 
 
 def answer(at: float = 0.0, rollout: Rollout = ROLLOUT, **settings: Any) -> Answered:

@@ -8,7 +8,7 @@ from flights import ALTERNATING, P95, ROLLOUT, SETTINGS, Field, answer, effect, 
 
 from appliers import CUSTOM, Killed, kill_at, survive
 from ceph_tuner.core.autopilot.contract import BETTER, Rollout
-from ceph_tuner.core.autopilot.events import Answered, Kept, Note, OperatorCommand, Seen, TookBack, Wrote
+from ceph_tuner.core.autopilot.events import Answered, Kept, Look, Note, OperatorCommand, TookBack, Wrote
 from ceph_tuner.core.autopilot.pilot import KEY, Pilot
 from ceph_tuner.core.autopilot.state import (
     APPROVE,
@@ -59,7 +59,7 @@ def fly(
     raise AssertionError(f"it stays at {pilot.state.phase}")
 
 
-def good(field: Field, **facts: Any) -> Seen:
+def good(field: Field, **facts: Any) -> Look:
     field.clock.sleep(30)
     for lock in field.locks.values():
         lock.renew()

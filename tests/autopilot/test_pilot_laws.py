@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from appliers import Killed, kill_at, survive
 from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Rollout, Stage
-from ceph_tuner.core.autopilot.events import Answered, Event, OperatorCommand, Seen
+from ceph_tuner.core.autopilot.events import Answered, Event, Look, OperatorCommand
 from ceph_tuner.core.autopilot.pilot import KEY, Pilot
 from ceph_tuner.core.autopilot.state import (
     APPROVE,
@@ -232,7 +232,7 @@ class Flight(RuleBasedStateMachine):
         assert stored.proposed is not None
         if stored.mode == APPROVE:
             assert stored.proposed.number in self.approved
-        assert isinstance(self.event, Seen)
+        assert isinstance(self.event, Look)
         assert not self.event.wait
         assert not self.event.outside
         assert self.event.breach is None

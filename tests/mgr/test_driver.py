@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional
 import pytest
 from flights import P95, QUICK, SETTINGS, Field, answer
 
-from ceph_tuner.core.autopilot.events import Answered, OperatorCommand, Seen, TakeBackFailed
+from ceph_tuner.core.autopilot.events import Answered, Look, OperatorCommand, TakeBackFailed
 from ceph_tuner.core.autopilot.observer import Closed, Observer
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import ASKING, AUTO, COMPARING, OBSERVING, OFF, TRYING, State
@@ -56,8 +56,8 @@ class Around:
         self.closed.append(closed)
         return self.of_window
 
-    def complete(self, seen: Seen, view: SurroundingsView, breach: Optional[Breach], policy: Policy) -> Seen:
-        return replace(seen, wait=view.wait, breach=breach, condition={"osds": 4}, changed=self.changed)
+    def complete(self, look: Look, view: SurroundingsView, breach: Optional[Breach], policy: Policy) -> Look:
+        return replace(look, wait=view.wait, breach=breach, condition={"osds": 4}, changed=self.changed)
 
     def begun_again(self) -> None:
         self.begun += 1
@@ -197,7 +197,7 @@ def test_a_turn_without_a_new_sample_looks_at_nothing() -> None:
 def test_switched_off_it_looks_at_nothing_unless_something_is_on_the_cluster() -> None:
     cabin = Cabin()
     cabin.sample(3)
-    assert (cabin.around.looks, cabin.driver.seen) == (0, None)
+    assert (cabin.around.looks, cabin.driver.newest_look) == (0, None)
     cabin.on_trial()
     cabin.field.monitors.refuse = lambda who, name, value: True
     document = cabin.tell(OFF)

@@ -8,7 +8,7 @@ from automatic_on_twin import ROLLOUT, OnTwin
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.autopilot.events import Seen
+from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.observer import Closed
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import HOLDING, TRYING, Proposed, State
@@ -271,7 +271,7 @@ def test_osds_are_asked_for_their_capacity_again_only_when_it_may_be_another(mon
 
 
 def condition(there: Surroundings) -> Mapping[str, Any]:
-    return there.complete(Seen(0.0), SurroundingsView(), None, ALWAYS).condition
+    return there.complete(Look(0.0), SurroundingsView(), None, ALWAYS).condition
 
 
 def test_the_condition_has_every_osd_and_the_capacity_that_it_reckons_with() -> None:
@@ -294,11 +294,11 @@ def test_a_change_of_the_load_counts_once_it_has_lasted(windows: int, lasts: int
     state = State(condition=dict(condition(there)))
     for number in range(1, lasts + 1):
         there.close(closed(30.0 * number, **{"client.iops": 900.0}), state, policy)
-        changed = there.complete(Seen(0.0), SurroundingsView(), None, policy).changed
+        changed = there.complete(Look(0.0), SurroundingsView(), None, policy).changed
         assert bool(changed) == (number >= windows)
     # once it is taken for a new one, the count begins again
     there.begun_again()
-    assert there.complete(Seen(0.0), SurroundingsView(), None, policy).changed == ()
+    assert there.complete(Look(0.0), SurroundingsView(), None, policy).changed == ()
 
 
 AROUND = around()
