@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.autopilot.audit_log import ACTS, TAKEN_BACK, Audit
-from ceph_tuner.core.autopilot.observer import Observer, groups_of
-from ceph_tuner.core.autopilot.pilot import Pilot
+from ceph_tuner.core.autopilot.executor import Executor
+from ceph_tuner.core.autopilot.phase_windows import PhaseWindows, groups_of
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import COMPARING, OFF, PHASES, State
 from ceph_tuner.core.autopilot.state_machine import BY_OPERATOR
@@ -30,10 +30,10 @@ from .crew import MgrCrew
 from .driver import Driver
 from .exposition import ModeDocument
 from .guardian import Guardian, access
+from .lookout import Lookout
 from .options import policy_of
 from .proposer import Proposer
 from .service import STATUS_WINDOW_S, Service
-from .surroundings import Surroundings
 
 OPERATOR = "an operator"
 """A module is not told who gave a command; the monitors' own audit log has the name."""
@@ -55,7 +55,7 @@ class Automatic:
         clock: Optional[Clock] = None,
         new_lock: NewLock = own_lock,
     ) -> None:
-        """`mgr` is the module; `running` and `busy` are as for `Surroundings`; without a clock, the machine's."""
+        """`mgr` is the module; `running` and `busy` are as for `Lookout`; without a clock, the machine's."""
         log: logging.Logger = mgr.log
         self._service, self.aim, self._option = service, aim, option
         self._who = aim.who
@@ -64,7 +64,7 @@ class Automatic:
         self.trail = Audit(service.store, aim.trail_prefix)
         self._announcer = Announcer(mgr, log)
         self._guardian = Guardian(lambda: access(mgr), self._who)
-        self._around = Surroundings(mgr, service, aim, running, lambda: float(option("sample_interval")), now, busy)
+        self._lookout = Lookout(mgr, service, aim, running, lambda: float(option("sample_interval")), now, busy)
         proposer = Proposer(service, aim, now)
         crew = MgrCrew(
             self.trail,
@@ -79,8 +79,10 @@ class Automatic:
             aim.device_class,
         )
         self._crew = crew
-        pilot = Pilot(service.store, self._hands, crew, self._clock, self.policy, self._who, aim.state_key)
-        self._driver = Driver(pilot, Observer(aim), self._around, self.policy, crew.remember, self._each_look, log, now)
+        executor = Executor(service.store, self._hands, crew, self._clock, self.policy, self._who, aim.state_key)
+        self._driver = Driver(
+            executor, PhaseWindows(aim), self._lookout, self.policy, crew.remember, self._each_look, log, now
+        )
         self._driver.notes = self.notes
         self._driver.beat = self._guardian.beat
         self._policy, self._misread = Policy(), ""
@@ -154,7 +156,7 @@ class Automatic:
     @property
     def sight(self) -> Sight:
         """The newest."""
-        return self._around.sight
+        return self._lookout.sight
 
     def _hands(self) -> Tuple[Applier, Lock]:
         store = self._service.store
@@ -163,7 +165,7 @@ class Automatic:
         return Applier(self._service.config, store, self._clock, lock, release, self._who), lock
 
     def _on_trial(self, state: State) -> None:
-        self._around.on_trial(state, self.policy())
+        self._lookout.on_trial(state, self.policy())
 
     def _each_look(self, state: State) -> None:
         """What the driver's thread does at every look, beside looking."""
@@ -180,7 +182,7 @@ class Automatic:
         self._shown = event
         if state.mode == OFF and self._option("metrics_port"):
             with contextlib.suppress(TunerError):
-                self._around.keep_up()
+                self._lookout.keep_up()
 
     def _failure(self) -> str:
         """Why the last trial ended, if it was taken back."""
@@ -193,7 +195,7 @@ class Automatic:
         state, look, proposed = self._driver.state, self._driver.newest_look, self._driver.state.proposed
         return {
             "device_class": self.aim.device_class,
-            "slo": self._around.verdicts(self.aim.window(STATUS_WINDOW_S)),
+            "slo": self._lookout.verdicts(self.aim.window(STATUS_WINDOW_S)),
             "mode": state.mode,
             "phase": state.phase,
             "paused": bool(state.paused),
@@ -209,4 +211,4 @@ class Automatic:
     @property
     def release(self) -> str:
         """The oldest version among the OSDs, as of the newest window."""
-        return self._around.release
+        return self._lookout.release

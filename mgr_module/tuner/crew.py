@@ -1,4 +1,4 @@
-"""What the pilot has done around it: the audit trail, the cluster's log, the history, the optimiser, the guardian."""
+"""What is done around the executor: the audit trail, the cluster's log, the history, the optimiser, the guardian."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ProposalSource(Protocol):
 
 
 class MgrCrew:
-    """`pilot.Crew` inside the mgr. Answers and changes of what is on trial go to the callables."""
+    """`executor.Crew` inside the mgr. Answers and changes of what is on trial go to the callables."""
 
     def __init__(
         self,

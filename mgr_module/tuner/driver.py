@@ -1,4 +1,4 @@
-"""Drives the automatic mode: a thread that looks at each sample, has the pilot decide, and takes operators' words.
+"""Drives the automatic mode: a thread that looks at each sample, has the executor decide, and takes operators' words.
 
 Everything is decided in that one thread, and nothing is while something is being written, which a second thread does:
 on a large cluster that takes as long as several samples, and the guard looks at each of them. A command puts its words
@@ -15,16 +15,16 @@ from concurrent.futures import Future, wait
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from ceph_tuner.core.autopilot.events import Answered, Event, Look, OperatorCommand
+from ceph_tuner.core.autopilot.executor import Executor
 from ceph_tuner.core.autopilot.explanation import explain
-from ceph_tuner.core.autopilot.observer import Observer
-from ceph_tuner.core.autopilot.pilot import Pilot
+from ceph_tuner.core.autopilot.phase_windows import PhaseWindows
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import OFF, State
 from ceph_tuner.core.autopilot.state_machine import refusal
 from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.goals.guard import Breach
 
-from .surroundings import Surroundings
+from .lookout import Lookout
 
 LOOK_S = 0.2
 """How often it is seen whether a sample has come while something is written."""
@@ -37,20 +37,20 @@ PATIENCE_S = 8.0
 
 
 class Driver:
-    """`around` is everything that is seen beside the samples; `each_look` is called with the state before each."""
+    """`lookout` is everything that is seen beside the samples; `each_look` is called with the state before each."""
 
     def __init__(
         self,
-        pilot: Pilot,
-        observer: Observer,
-        around: Surroundings,
+        executor: Executor,
+        windows: PhaseWindows,
+        lookout: Lookout,
         policy: Callable[[], Policy],
         before_start: Callable[[], None],
         each_look: Callable[[State], None],
         log: logging.Logger,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._pilot, self._observer, self._around = pilot, observer, around
+        self._executor, self._windows, self._lookout = executor, windows, lookout
         self._before_start = before_start
         self._policy, self._each_look, self._log, self._now = policy, each_look, log, now
         self._inbox: Deque[Tuple[Event, threading.Event]] = deque()
@@ -88,7 +88,7 @@ class Driver:
 
     def tell(self, what: str, by: str, why: str = "") -> Dict[str, Any]:
         """Take an operator's word. Raises InputError where it makes no sense now, RetryLater where it must wait."""
-        refused = refusal(self._pilot.state, what)
+        refused = refusal(self._executor.state, what)
         if refused is not None:
             raise InputError("automatic mode", refused, "another moment (`ceph tuner auto explain`)")
         done = self._post(OperatorCommand(self._now(), what, by, why[:LONGEST_WHY]))
@@ -101,7 +101,7 @@ class Driver:
 
     def document(self) -> Dict[str, Any]:
         """The state, what was seen last, and in words what it does and waits for."""
-        state, policy, look = self._pilot.state, self._policy(), self._newest_look
+        state, policy, look = self._executor.state, self._policy(), self._newest_look
         return {
             **state.to_dict(),
             "words": explain(state, look, policy, self._now()),
@@ -116,7 +116,7 @@ class Driver:
     @property
     def state(self) -> State:
         """The state as it is now."""
-        return self._pilot.state
+        return self._executor.state
 
     @property
     def problem(self) -> str:
@@ -144,7 +144,7 @@ class Driver:
     def _gone_wrong(self, problem: str) -> None:
         """Where turn after turn fails nobody guards what is on trial: take it back."""
         self._problem, self._failed = problem, self._failed + 1
-        if self._failed < BLIND_TURNS or not self._pilot.state.on_cluster:
+        if self._failed < BLIND_TURNS or not self._executor.state.on_cluster:
             return
         try:
             breach = Breach("blind", f"the guard cannot look: {problem}"[:LONGEST_WHY])
@@ -156,7 +156,7 @@ class Driver:
         """Take what is in the inbox, then look at the newest sample. Raises TunerError; the next turn tries again."""
         if not self._started:
             self._before_start()
-            self._pilot.start()
+            self._executor.start()
             self._started = True
         while self._inbox:
             event, done = self._inbox[0]
@@ -178,18 +178,18 @@ class Driver:
 
     def _due(self) -> bool:
         """Whether it is time to look: at a sample, or as one is missing, so that a hanging sampler is noticed."""
-        if not self._sampled and time.monotonic() - self._looked <= self._around.overdue_s():
+        if not self._sampled and time.monotonic() - self._looked <= self._lookout.overdue_s():
             return False
         self._sampled, self._looked = False, time.monotonic()
         return True
 
     def _handle(self, event: Event) -> None:
-        """Have the pilot take an event; the guard goes on meanwhile."""
+        """Have the executor take an event; the guard goes on meanwhile."""
         done: Future[None] = Future()
 
         def work() -> None:
             try:
-                self._pilot.handle(event)
+                self._executor.handle(event)
             except BaseException as error:
                 done.set_exception(error)
             else:
@@ -200,9 +200,9 @@ class Driver:
         while not wait([done], LOOK_S).done:
             breach = breach or self._guarded()
             if breach is not None:
-                self._pilot.end_write(breach)
+                self._executor.end_write(breach)
         done.result()
-        if breach is not None and self._pilot.state.on_cluster:
+        if breach is not None and self._executor.state.on_cluster:
             # all was written before its end was seen
             self._handle(Look(self._now(), breach=breach))
 
@@ -211,7 +211,7 @@ class Driver:
         if not self._due():
             return None
         try:
-            breach = self._around.guard(self._pilot.state)
+            breach = self._lookout.guard(self._executor.state)
         except Exception:
             self._log.exception("the guard could not look while something is written")
             return None
@@ -219,24 +219,24 @@ class Driver:
         return breach
 
     def _look(self) -> None:
-        state = self._pilot.state
+        state = self._executor.state
         self._each_look(state)
         if state.mode == OFF and not state.on_cluster:
             self._newest_look = None
             return
         policy = self._policy()
-        view = self._around.look(state, policy)
+        view = self._lookout.look(state, policy)
         closed = []
         if view.newest is not None:
-            closed = self._observer.close(view.newest, state, view.slo, view.reference, policy)
+            closed = self._windows.close(view.newest, state, view.slo, view.reference, policy)
         breach = view.breach
         for window in closed:
-            breach = breach or self._around.close(window, state, policy)
-        look = self._observer.see(self._now(), state, view.slo, policy)
-        self._newest_look = self._around.complete(look, view, breach, policy)
+            breach = breach or self._lookout.close(window, state, policy)
+        look = self._windows.see(self._now(), state, view.slo, policy)
+        self._newest_look = self._lookout.complete(look, view, breach, policy)
         self._handle(self._newest_look)
-        if self._pilot.state.begun != state.begun:
-            self._around.begun_again()
+        if self._executor.state.begun != state.begun:
+            self._lookout.begun_again()
 
     def _post(self, event: Event) -> threading.Event:
         done = threading.Event()

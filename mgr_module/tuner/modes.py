@@ -48,7 +48,7 @@ class Modes:
         clock: Optional[Clock] = None,
         new_lock: NewLock = own_lock,
     ) -> None:
-        """`mgr` is the module; `running` is as for `Surroundings`; without a clock, the machine's.
+        """`mgr` is the module; `running` is as for `Lookout`; without a clock, the machine's.
 
         `written` gives an OSD's counter of client writes, with its stamp before it.
         """

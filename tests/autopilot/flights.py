@@ -1,4 +1,4 @@
-"""What the tests of the automatic mode share: a pilot on the fake monitors, and windows as a trial meets them."""
+"""What the tests of the automatic mode share: a executor on the fake monitors, and windows as a trial meets them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Rollout, Stage
 from ceph_tuner.core.autopilot.events import Answered, Event, Learn, Look, Note
-from ceph_tuner.core.autopilot.pilot import Pilot
+from ceph_tuner.core.autopilot.executor import Executor
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import State
 from ceph_tuner.core.changes.applier import Applier
@@ -136,8 +136,8 @@ class Field:
         self.locks[name] = lock
         return Applier(self.monitors, self.store, self.clock, lock, TENTACLE, name), lock
 
-    def pilot(self, name: str = "mgr.a", policy: Policy = QUICK) -> Pilot:
-        return Pilot(self.store, lambda: self.hands(name), self.crew, self.clock, lambda: policy, "mgr")
+    def executor(self, name: str = "mgr.a", policy: Policy = QUICK) -> Executor:
+        return Executor(self.store, lambda: self.hands(name), self.crew, self.clock, lambda: policy, "mgr")
 
     def entries(self) -> List[Entry]:
         return self.hands("reader")[0].history()

@@ -1,4 +1,4 @@
-"""The state machine arrow by arrow; `test_pilot_laws.py` has what no sequence of them may lead to."""
+"""The state machine arrow by arrow; `test_executor_laws.py` has what no sequence of them may lead to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pilot has done around it: that what came of an act is told, however often the store refuses it."""
+"""What the executor has done around it: that what came of an act is told, however often the store refuses it."""
 
 from __future__ import annotations
 

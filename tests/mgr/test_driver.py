@@ -10,7 +10,7 @@ import pytest
 from flights import P95, QUICK, SETTINGS, Field, answer
 
 from ceph_tuner.core.autopilot.events import Answered, Look, OperatorCommand, TakeBackFailed
-from ceph_tuner.core.autopilot.observer import Closed, Observer
+from ceph_tuner.core.autopilot.phase_windows import Closed, PhaseWindows
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import ASKING, AUTO, COMPARING, OBSERVING, OFF, TRYING, State
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, RetryLater
@@ -19,7 +19,7 @@ from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.measure.sample import Measure, Window
 from tuner import driver as driver_module
 from tuner.driver import BLIND_TURNS, Driver
-from tuner.surroundings import SurroundingsView
+from tuner.lookout import LookoutView
 
 SLO = parse_slo({"objectives": ["client.p95_ms<=20"]}, "cluster")
 POLICY = replace(QUICK, window=10.0, settle=0.0, baseline_windows=8, most_windows=30)
@@ -27,7 +27,7 @@ INTERVAL_S = 5.0
 
 
 class Around:
-    """What `Surroundings` gives, as a test wants it."""
+    """What `Lookout` gives, as a test wants it."""
 
     def __init__(self, field: Field) -> None:
         self._field = field
@@ -40,11 +40,11 @@ class Around:
         self.looks = self.begun = self.guarded = 0
         self.trouble: List[Exception] = []
 
-    def look(self, state: State, policy: Policy) -> SurroundingsView:
+    def look(self, state: State, policy: Policy) -> LookoutView:
         self.looks += 1
         if self.trouble:
             raise self.trouble.pop(0)
-        return SurroundingsView(self._field.clock.now(), SLO, {}, self.wait, breach=self.breach)
+        return LookoutView(self._field.clock.now(), SLO, {}, self.wait, breach=self.breach)
 
     def guard(self, state: State) -> Optional[Breach]:
         self.guarded += 1
@@ -56,7 +56,7 @@ class Around:
         self.closed.append(closed)
         return self.of_window
 
-    def complete(self, look: Look, view: SurroundingsView, breach: Optional[Breach], policy: Policy) -> Look:
+    def complete(self, look: Look, view: LookoutView, breach: Optional[Breach], policy: Policy) -> Look:
         return replace(look, wait=view.wait, breach=breach, condition={"osds": 4}, changed=self.changed)
 
     def begun_again(self) -> None:
@@ -64,16 +64,16 @@ class Around:
 
 
 class Cabin:
-    """A driver with a real pilot on the fake monitors; an OSD that has the settings is quicker by a half."""
+    """A driver with a real executor on the fake monitors; an OSD that has the settings is quicker by a half."""
 
     def __init__(self, field: Optional[Field] = None, factor: float = 0.5, name: str = "mgr.a") -> None:
         self.field = field or Field()
         self.around, self.factor, self.looked = Around(self.field), factor, 0
         self.before_start: List[Exception] = []
-        self.pilot = self.field.pilot(name, POLICY)
+        self.executor = self.field.executor(name, POLICY)
         self.driver = Driver(
-            self.pilot,
-            Observer(self),
+            self.executor,
+            PhaseWindows(self),
             self.around,  # type: ignore[arg-type]
             lambda: POLICY,
             self._begin,
@@ -88,7 +88,7 @@ class Cabin:
         return Window(start, end, {P95: Measure(self._latency(range(4)), 0.0, 2)})
 
     def group_between(self, name: str, start: float, end: float) -> Mapping[str, float]:
-        proposed = self.pilot.state.proposed
+        proposed = self.executor.state.proposed
         assert proposed is not None
         side, _, number = name.partition(" ")
         stage = proposed.rollout.stages[int(number)]
@@ -234,7 +234,7 @@ def test_a_command_waits_until_what_is_being_written_is_written(monkeypatch: pyt
     writing, go_on, order = threading.Event(), threading.Event(), []
 
     def slow_write() -> None:
-        if cabin.pilot.state.phase == "writing" and not go_on.is_set():
+        if cabin.executor.state.phase == "writing" and not go_on.is_set():
             writing.set()
             go_on.wait()
             order.append("written")
@@ -273,7 +273,7 @@ class SlowWrite:
         assert self.writing.wait(60.0)
 
     def wait(self) -> None:
-        if self.cabin.pilot.state.phase == "writing" and not self.go_on.is_set():
+        if self.cabin.executor.state.phase == "writing" and not self.go_on.is_set():
             self.writing.set()
             self.go_on.wait()
 
@@ -330,13 +330,13 @@ def test_a_breach_while_a_stage_is_written_ends_the_write_and_takes_everything_b
 
 def test_a_breach_that_is_seen_when_all_is_written_takes_it_back_all_the_same() -> None:
     cabin = Cabin().on_trial()
-    real = cabin.pilot.end_write
-    cabin.pilot.end_write = lambda breach: None  # type: ignore[method-assign]
+    real = cabin.executor.end_write
+    cabin.executor.end_write = lambda breach: None  # type: ignore[method-assign]
     slow = SlowWrite(cabin)
     cabin.around.breach = Breach("health", "the cluster went to HEALTH_ERR")
     slow.samples(1)
     time.sleep(0.3)
-    cabin.around.breach, cabin.pilot.end_write = None, real  # type: ignore[method-assign]
+    cabin.around.breach, cabin.executor.end_write = None, real  # type: ignore[method-assign]
     slow.finish()
     assert cabin.field.monitors.table == {}
     assert not cabin.driver.state.on_cluster

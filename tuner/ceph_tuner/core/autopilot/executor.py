@@ -1,6 +1,6 @@
 """Carries out what the state machine decides: remembers first, then acts, and tells it what came of it.
 
-Everything outside is behind a port, so that the same pilot flies a real cluster from inside the mgr, and the twin.
+Everything outside is behind a port, so that the same executor works inside the mgr on a real cluster and on the twin.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class Crew(Protocol):
         """Keep a trial's result for the optimiser."""
 
     def ask(self, state: State) -> None:
-        """Start the optimiser; its answer comes to `Pilot.handle` later."""
+        """Start the optimiser; its answer comes to `Executor.handle` later."""
 
     def on_trial(self, state: State) -> None:
         """Something is on trial now, or (`State.on_cluster` is false) no more."""
 
 
-class Pilot:
+class Executor:
     """The automatic mode of one cluster. Called by one thread only.
 
     `hands` makes an applier with the lock that it writes under, anew for each trial.

@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.autopilot.events import Look
-from ceph_tuner.core.autopilot.observer import Closed
+from ceph_tuner.core.autopilot.phase_windows import Closed
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import HOLDING, TRYING, Proposed, State
+from tuner.lookout import LATE, PLACES_S, Lookout, LookoutView
 from tuner.options import policy_of
-from tuner.surroundings import LATE, PLACES_S, Surroundings, SurroundingsView
 
 P95 = "client.p95_ms"
 ALWAYS = Policy(quiet=0.0)
 TRIED = State("auto", TRYING, proposed=Proposed(1, {"osd_max_scrubs": 3}, "why", ROLLOUT), baseline={P95: 20.0})
 
 
-def around(**options: Any) -> Tuple[Surroundings, OnTwin]:
+def around(**options: Any) -> Tuple[Lookout, OnTwin]:
     aboard = OnTwin(**options)
-    return aboard.modes.whole._around, aboard
+    return aboard.modes.whole._lookout, aboard
 
 
 def sampled(aboard: OnTwin, count: int = 2) -> None:
@@ -270,8 +270,8 @@ def test_osds_are_asked_for_their_capacity_again_only_when_it_may_be_another(mon
     assert counts == [1, 2, 2, 3, 4, 4, 5]
 
 
-def condition(there: Surroundings) -> Mapping[str, Any]:
-    return there.complete(Look(0.0), SurroundingsView(), None, ALWAYS).condition
+def condition(there: Lookout) -> Mapping[str, Any]:
+    return there.complete(Look(0.0), LookoutView(), None, ALWAYS).condition
 
 
 def test_the_condition_has_every_osd_and_the_capacity_that_it_reckons_with() -> None:
@@ -294,11 +294,11 @@ def test_a_change_of_the_load_counts_once_it_has_lasted(windows: int, lasts: int
     state = State(condition=dict(condition(there)))
     for number in range(1, lasts + 1):
         there.close(closed(30.0 * number, **{"client.iops": 900.0}), state, policy)
-        changed = there.complete(Look(0.0), SurroundingsView(), None, policy).changed
+        changed = there.complete(Look(0.0), LookoutView(), None, policy).changed
         assert bool(changed) == (number >= windows)
     # once it is taken for a new one, the count begins again
     there.begun_again()
-    assert there.complete(Look(0.0), SurroundingsView(), None, policy).changed == ()
+    assert there.complete(Look(0.0), LookoutView(), None, policy).changed == ()
 
 
 AROUND = around()

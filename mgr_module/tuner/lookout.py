@@ -11,11 +11,11 @@ from ceph_tuner.core.autopilot.condition import Condition, ConditionChange, chan
 from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.intervention import Interventions, interventions
 from ceph_tuner.core.autopilot.learning import absolute
-from ceph_tuner.core.autopilot.observer import Closed
 from ceph_tuner.core.autopilot.permits import Calm, outside_hours, reason_to_wait
+from ceph_tuner.core.autopilot.phase_windows import Closed
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import State
-from ceph_tuner.core.autopilot.watchdog import Watch
+from ceph_tuner.core.autopilot.watchdog import Watchdog
 from ceph_tuner.core.bounded import ANSWER, read_json
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
@@ -38,7 +38,7 @@ PLACES_S = 600.0
 
 
 @dataclass(frozen=True)
-class SurroundingsView:
+class LookoutView:
     """One look."""
 
     newest: Optional[float] = None
@@ -53,7 +53,7 @@ class SurroundingsView:
     breach: Optional[Breach] = None
 
 
-class Surroundings:
+class Lookout:
     """Called by the driver's thread alone, `on_trial` also by the one that writes.
 
     `running` gives the OSDs that are up with the map since which each is; `interval` the sampling interval in seconds.
@@ -81,13 +81,13 @@ class Surroundings:
         """The oldest version among the OSDs, as of the newest window."""
         self._slo: Optional[Slo] = None
         self._reference: Mapping[str, float] = {}
-        self._watch: Optional[Watch] = None
+        self._watchdog: Optional[Watchdog] = None
         self._placed: Tuple[float, Set[int], Sequence[Place]] = (0.0, set(), ())
         self._reckoned: Tuple[Any, bool, Sequence[Capacity]] = (None, False, ())
         self._dump: List[ConfigEntry] = []
         self._ours: Tuple[Tuple[int, ...], Tuple[Restore, ...]] = ((), ())
 
-    def look(self, state: State, policy: Policy) -> SurroundingsView:
+    def look(self, state: State, policy: Policy) -> LookoutView:
         """Look once, after a sample was taken or missed."""
         now, sample, sight = self._now(), self._aim.latest(), self._newest_sight()
         if sight is not None:
@@ -100,7 +100,7 @@ class Surroundings:
             wait = "; ".join(filter(None, (wait, self._busy())))
         if sight is None:
             wait = "; ".join(filter(None, ("no fresh sample", wait)))
-        return SurroundingsView(
+        return LookoutView(
             sample.at if sample is not None else None,
             slo,
             reference,
@@ -112,8 +112,8 @@ class Surroundings:
 
     def guard(self, state: State) -> Optional[Breach]:
         """Look at the newest sample alone, while settings are being written: what is ours among the writes is open."""
-        watch = self._watch
-        return watch.look(self._newest_sight(), in_force=not state.old_turn) if watch is not None else None
+        watchdog = self._watchdog
+        return watchdog.look(self._newest_sight(), in_force=not state.old_turn) if watchdog is not None else None
 
     def keep_up(self) -> None:
         """Keep what is exported as it is, while nobody looks around."""
@@ -123,7 +123,7 @@ class Surroundings:
     def close(self, closed: Closed, state: State, policy: Policy) -> Optional[Breach]:
         """Take a window that was closed."""
         # first the guard: what follows asks the cluster, which may not answer
-        breach = self._watch.close(closed.means, not state.old_turn) if self._watch is not None else None
+        breach = self._watchdog.close(closed.means, not state.old_turn) if self._watchdog is not None else None
         condition = self._condition = self._condition_of(closed.means)
         if state.condition:
             self._change = self._change.after(Condition.from_dict(state.condition), condition, policy)
@@ -131,7 +131,7 @@ class Surroundings:
             self._aim.refer(self._slo, closed.means)
         return breach
 
-    def complete(self, look: Look, view: SurroundingsView, breach: Optional[Breach], policy: Policy) -> Look:
+    def complete(self, look: Look, view: LookoutView, breach: Optional[Breach], policy: Policy) -> Look:
         """Add to what the windows say."""
         condition = self._condition.to_dict() if self._condition is not None else {}
         return replace(
@@ -149,11 +149,11 @@ class Surroundings:
         """Settings are about to be on trial, or are so no more: watch them, and who else writes."""
         self._change = ConditionChange()
         if state.proposed is None or not state.on_cluster:
-            self._watch = None
+            self._watchdog = None
             return
         self._dump = self._service.config.dump()
         if self._slo is not None:
-            self._watch = Watch(self._slo, state.baseline, self.sight, policy)
+            self._watchdog = Watchdog(self._slo, state.baseline, self.sight, policy)
 
     def overdue_s(self) -> float:
         """Seconds without a sample after which one is missing."""
@@ -201,12 +201,12 @@ class Surroundings:
         return Sight(sample.at, status, dict(sample.values), ", ".join(named), checks)
 
     def _breach(self, sight: Optional[Sight], state: State, policy: Policy) -> Optional[Breach]:
-        if self._watch is None:
+        if self._watchdog is None:
             return None
         found = Interventions((), ())
         with contextlib.suppress(ClusterTimeout, CommandFailed):
             found = self._interventions(state)
-        return self._watch.look(sight, found.drift, found.manual, not state.old_turn)
+        return self._watchdog.look(sight, found.drift, found.manual, not state.old_turn)
 
     def _interventions(self, state: State) -> Interventions:
         if self._ours[0] != state.changes:

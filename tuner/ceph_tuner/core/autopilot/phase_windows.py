@@ -91,7 +91,7 @@ def groups_of(state: State) -> Dict[str, Tuple[int, ...]]:
     return found
 
 
-class Observer:
+class PhaseWindows:
     """Feed it the time and the state; it gives the windows that were closed and what they say."""
 
     def __init__(self, eyes: Eyes) -> None:
