@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 from dataclasses import replace
@@ -10,7 +9,6 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.autopilot.audit_log import ACTS, TAKEN_BACK, Audit
 from ceph_tuner.core.autopilot.executor import Executor
-from ceph_tuner.core.autopilot.phase_windows import PhaseWindows, groups_of
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import COMPARING, OFF, PHASES, State
 from ceph_tuner.core.autopilot.state_machine import BY_OPERATOR
@@ -18,7 +16,7 @@ from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.lock import Lock
-from ceph_tuner.core.errors import InputError, Stopped, TunerError
+from ceph_tuner.core.errors import InputError, Stopped
 from ceph_tuner.core.goals.guard import Sight
 from ceph_tuner.core.knobs.releases import release_of
 
@@ -64,7 +62,7 @@ class Automatic:
         self.trail = Audit(service.store, aim.trail_prefix)
         self._announcer = Announcer(mgr, log)
         self._guardian = Guardian(lambda: access(mgr), self._who)
-        self._lookout = Lookout(mgr, service, aim, running, lambda: float(option("sample_interval")), now, busy)
+        self._lookout = Lookout(mgr, service, aim, running, now, busy)
         proposer = Proposer(service, aim, now)
         crew = MgrCrew(
             self.trail,
@@ -80,9 +78,7 @@ class Automatic:
         )
         self._crew = crew
         executor = Executor(service.store, self._hands, crew, self._clock, self.policy, self._who, aim.state_key)
-        self._driver = Driver(
-            executor, PhaseWindows(aim), self._lookout, self.policy, crew.remember, self._each_look, log, now
-        )
+        self._driver = Driver(executor, self._lookout, self.policy, crew.remember, self._each_look, log, now)
         self._driver.notes = self.notes
         self._driver.beat = self._guardian.beat
         self._policy, self._misread = Policy(), ""
@@ -170,7 +166,6 @@ class Automatic:
     def _each_look(self, state: State) -> None:
         """What the driver's thread does at every look, beside looking."""
         proposed = state.proposed
-        self.aim.watch(groups_of(state))
         # one bar for a whole trial, also while the old settings have their turn
         under_way = proposed is not None and (state.on_cluster or state.phase == COMPARING)
         event = f"tuner-{proposed.number}" if proposed is not None and under_way else ""
@@ -180,9 +175,6 @@ class Automatic:
             share = (state.stage + 0.5) / len(proposed.rollout.stages)
             self._announcer.progress(event, f"ceph-tuner: {PHASES[state.phase]}", share)
         self._shown = event
-        if state.mode == OFF and self._option("metrics_port"):
-            with contextlib.suppress(TunerError):
-                self._lookout.keep_up()
 
     def _failure(self) -> str:
         """Why the last trial ended, if it was taken back."""

@@ -17,9 +17,8 @@ from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 from ceph_tuner.core.autopilot.events import Answered, Event, Look, OperatorCommand
 from ceph_tuner.core.autopilot.executor import Executor
 from ceph_tuner.core.autopilot.explanation import explain
-from ceph_tuner.core.autopilot.phase_windows import PhaseWindows
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import OFF, State
+from ceph_tuner.core.autopilot.state import State
 from ceph_tuner.core.autopilot.state_machine import refusal
 from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.goals.guard import Breach
@@ -37,12 +36,11 @@ PATIENCE_S = 8.0
 
 
 class Driver:
-    """`lookout` is everything that is seen beside the samples; `each_look` is called with the state before each."""
+    """One turn: one look, and what is decided on it is done. `each_look` is called with the state before each look."""
 
     def __init__(
         self,
         executor: Executor,
-        windows: PhaseWindows,
         lookout: Lookout,
         policy: Callable[[], Policy],
         before_start: Callable[[], None],
@@ -50,7 +48,7 @@ class Driver:
         log: logging.Logger,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._executor, self._windows, self._lookout = executor, windows, lookout
+        self._executor, self._lookout = executor, lookout
         self._before_start = before_start
         self._policy, self._each_look, self._log, self._now = policy, each_look, log, now
         self._inbox: Deque[Tuple[Event, threading.Event]] = deque()
@@ -219,24 +217,12 @@ class Driver:
         return breach
 
     def _look(self) -> None:
+        """One look, and what is decided on it is done."""
         state = self._executor.state
         self._each_look(state)
-        if state.mode == OFF and not state.on_cluster:
-            self._newest_look = None
-            return
-        policy = self._policy()
-        view = self._lookout.look(state, policy)
-        closed = []
-        if view.newest is not None:
-            closed = self._windows.close(view.newest, state, view.slo, view.reference, policy)
-        breach = view.breach
-        for window in closed:
-            breach = breach or self._lookout.close(window, state, policy)
-        look = self._windows.see(self._now(), state, view.slo, policy)
-        self._newest_look = self._lookout.complete(look, view, breach, policy)
-        self._handle(self._newest_look)
-        if self._executor.state.begun != state.begun:
-            self._lookout.begun_again()
+        look = self._newest_look = self._lookout.look(state, self._policy())
+        if look is not None:
+            self._handle(look)
 
     def _post(self, event: Event) -> threading.Event:
         done = threading.Event()

@@ -10,7 +10,7 @@ import pytest
 from flights import P95, QUICK, SETTINGS, Field, answer
 
 from ceph_tuner.core.autopilot.events import Answered, Look, OperatorCommand, TakeBackFailed
-from ceph_tuner.core.autopilot.phase_windows import Closed, PhaseWindows
+from ceph_tuner.core.autopilot.phase_windows import Eyes, PhaseWindows
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import ASKING, AUTO, COMPARING, OBSERVING, OFF, TRYING, State
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, RetryLater
@@ -19,32 +19,35 @@ from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.measure.sample import Measure, Window
 from tuner import driver as driver_module
 from tuner.driver import BLIND_TURNS, Driver
-from tuner.lookout import LookoutView
 
 SLO = parse_slo({"objectives": ["client.p95_ms<=20"]}, "cluster")
 POLICY = replace(QUICK, window=10.0, settle=0.0, baseline_windows=8, most_windows=30)
 INTERVAL_S = 5.0
 
 
-class Around:
-    """What `Lookout` gives, as a test wants it."""
+class Lookout:
+    """`lookout.Lookout`, as a test wants it: real windows, and everything else as it is told."""
 
-    def __init__(self, field: Field) -> None:
-        self._field = field
+    def __init__(self, field: Field, eyes: Eyes) -> None:
+        self._field, self._windows = field, PhaseWindows(eyes)
         self.overdue_s = lambda: 3600.0
         self.wait = ""
-        self.changed: tuple = ()
         self.breach: Optional[Breach] = None
         self.of_window: Optional[Breach] = None
-        self.closed: List[Closed] = []
-        self.looks = self.begun = self.guarded = 0
+        self.looks = self.guarded = 0
         self.trouble: List[Exception] = []
 
-    def look(self, state: State, policy: Policy) -> LookoutView:
+    def look(self, state: State, policy: Policy) -> Optional[Look]:
+        if state.mode == OFF and not state.on_cluster:
+            return None
         self.looks += 1
         if self.trouble:
             raise self.trouble.pop(0)
-        return LookoutView(self._field.clock.now(), SLO, {}, self.wait, breach=self.breach)
+        now = self._field.clock.now()
+        closed = self._windows.close(now, state, SLO, {}, policy)
+        breach = self.breach or (self.of_window if closed else None)
+        look = self._windows.see(now, state, SLO, policy)
+        return replace(look, wait=self.wait, breach=breach, condition={"osds": 4})
 
     def guard(self, state: State) -> Optional[Breach]:
         self.guarded += 1
@@ -52,29 +55,18 @@ class Around:
             raise self.trouble.pop(0)
         return self.breach
 
-    def close(self, closed: Closed, state: State, policy: Policy) -> Optional[Breach]:
-        self.closed.append(closed)
-        return self.of_window
-
-    def complete(self, look: Look, view: LookoutView, breach: Optional[Breach], policy: Policy) -> Look:
-        return replace(look, wait=view.wait, breach=breach, condition={"osds": 4}, changed=self.changed)
-
-    def begun_again(self) -> None:
-        self.begun += 1
-
 
 class Cabin:
     """A driver with a real executor on the fake monitors; an OSD that has the settings is quicker by a half."""
 
     def __init__(self, field: Optional[Field] = None, factor: float = 0.5, name: str = "mgr.a") -> None:
         self.field = field or Field()
-        self.around, self.factor, self.looked = Around(self.field), factor, 0
+        self.lookout, self.factor, self.looked = Lookout(self.field, self), factor, 0
         self.before_start: List[Exception] = []
         self.executor = self.field.executor(name, POLICY)
         self.driver = Driver(
             self.executor,
-            PhaseWindows(self),
-            self.around,  # type: ignore[arg-type]
+            self.lookout,  # type: ignore[arg-type]
             lambda: POLICY,
             self._begin,
             self._count,
@@ -168,44 +160,37 @@ def test_a_breach_in_a_sample_or_a_window_takes_the_trial_back_in_the_same_turn(
     cabin = Cabin().on_trial()
     breach = Breach("ops.slow", "3 slow operations, 0 before the trial")
     if of == "sample":
-        cabin.around.breach = breach
+        cabin.lookout.breach = breach
         cabin.sample()
     else:
-        cabin.around.of_window = breach
+        cabin.lookout.of_window = breach
         cabin.sample(2)
     assert cabin.field.on_trial() == []
     assert cabin.driver.state.phase == OBSERVING
     assert any(note.detail.get("rule") == "ops.slow" for note in cabin.field.crew.notes)
 
 
-def test_what_the_sample_says_outranks_what_the_window_says() -> None:
-    cabin = Cabin().on_trial()
-    cabin.around.breach, cabin.around.of_window = Breach("osds.down", "one"), Breach("slo", "two")
-    cabin.sample(2)
-    assert [note.why for note in cabin.field.crew.notes if note.what == "taken back"] == ["one"]
-
-
 def test_a_turn_without_a_new_sample_looks_at_nothing() -> None:
     cabin = Cabin()
     cabin.tell(AUTO)
     cabin.sample()
-    looks = cabin.around.looks
+    looks = cabin.lookout.looks
     cabin.driver.attempt()
-    assert cabin.around.looks == looks
+    assert cabin.lookout.looks == looks
 
 
 def test_switched_off_it_looks_at_nothing_unless_something_is_on_the_cluster() -> None:
     cabin = Cabin()
     cabin.sample(3)
-    assert (cabin.around.looks, cabin.driver.newest_look) == (0, None)
+    assert (cabin.lookout.looks, cabin.driver.newest_look) == (0, None)
     cabin.on_trial()
     cabin.field.monitors.refuse = lambda who, name, value: True
     document = cabin.tell(OFF)
     assert (document["mode"], document["phase"]) == ("off", "returning")
-    looks = cabin.around.looks
+    looks = cabin.lookout.looks
     cabin.field.monitors.refuse = lambda who, name, value: False
     cabin.sample()
-    assert cabin.around.looks == looks + 1
+    assert cabin.lookout.looks == looks + 1
     assert cabin.field.on_trial() == []
     assert cabin.driver.state.phase == OBSERVING
 
@@ -283,10 +268,10 @@ class SlowWrite:
 
     def samples(self, count: int) -> None:
         for _ in range(count):
-            before = self.cabin.around.guarded
+            before = self.cabin.lookout.guarded
             self.cabin.driver.sampled()
             end = time.monotonic() + 10
-            while self.cabin.around.guarded == before and time.monotonic() < end:
+            while self.cabin.lookout.guarded == before and time.monotonic() < end:
                 time.sleep(0.01)
 
     def finish(self) -> None:
@@ -298,14 +283,14 @@ def test_the_guard_looks_at_every_sample_while_a_stage_is_written() -> None:
     cabin, beats = Cabin().on_trial(), []
     cabin.driver.beat = lambda: beats.append(1)
     slow = SlowWrite(cabin)
-    guarded, seen = cabin.around.guarded, len(beats)
+    guarded, seen = cabin.lookout.guarded, len(beats)
     slow.samples(5)
-    assert cabin.around.guarded == guarded + 5
+    assert cabin.lookout.guarded == guarded + 5
     assert len(beats) == seen + 5
     # one that fails costs itself
-    cabin.around.trouble = [ValueError("no sample"), ClusterTimeout("no answer")]
+    cabin.lookout.trouble = [ValueError("no sample"), ClusterTimeout("no answer")]
     slow.samples(3)
-    assert cabin.around.guarded == guarded + 8
+    assert cabin.lookout.guarded == guarded + 8
     slow.finish()
     cabin.until(OBSERVING)
     assert cabin.driver.state.kept is not None
@@ -314,10 +299,10 @@ def test_the_guard_looks_at_every_sample_while_a_stage_is_written() -> None:
 def test_a_breach_while_a_stage_is_written_ends_the_write_and_takes_everything_back() -> None:
     cabin = Cabin().on_trial()
     slow = SlowWrite(cabin)
-    cabin.around.breach = Breach("osds.down", "1 OSD more is down")
+    cabin.lookout.breach = Breach("osds.down", "1 OSD more is down")
     slow.samples(1)
     time.sleep(0.3)
-    cabin.around.breach = None
+    cabin.lookout.breach = None
     slow.finish()
     assert cabin.field.monitors.table == {}
     assert cabin.field.on_trial() == []
@@ -333,10 +318,10 @@ def test_a_breach_that_is_seen_when_all_is_written_takes_it_back_all_the_same() 
     real = cabin.executor.end_write
     cabin.executor.end_write = lambda breach: None  # type: ignore[method-assign]
     slow = SlowWrite(cabin)
-    cabin.around.breach = Breach("health", "the cluster went to HEALTH_ERR")
+    cabin.lookout.breach = Breach("health", "the cluster went to HEALTH_ERR")
     slow.samples(1)
     time.sleep(0.3)
-    cabin.around.breach, cabin.executor.end_write = None, real  # type: ignore[method-assign]
+    cabin.lookout.breach, cabin.executor.end_write = None, real  # type: ignore[method-assign]
     slow.finish()
     assert cabin.field.monitors.table == {}
     assert not cabin.driver.state.on_cluster
@@ -384,20 +369,20 @@ def test_an_error_of_the_store_loses_no_command_and_says_why_it_waits(monkeypatc
 def test_an_error_costs_one_turn(error: Exception) -> None:
     cabin = Cabin()
     cabin.tell(AUTO)
-    cabin.around.trouble = [error]
+    cabin.lookout.trouble = [error]
     cabin.sample()
     assert str(error.args[-1]) in cabin.driver.problem or "no quorum" in cabin.driver.problem
     assert cabin.driver.document()["problem"] == cabin.driver.problem
     cabin.sample()
     assert cabin.driver.problem == ""
-    assert cabin.around.looks == 2
+    assert cabin.lookout.looks == 2
 
 
 def test_a_word_that_cannot_be_understood_does_not_stop_the_guard() -> None:
     cabin = Cabin().on_trial()
     heard = threading.Event()
     cabin.driver._inbox.append((OperatorCommand(0.0, "dance", "me"), heard))
-    cabin.around.breach = Breach("osds.down", "1 OSDs down, 0 before the trial")
+    cabin.lookout.breach = Breach("osds.down", "1 OSDs down, 0 before the trial")
     cabin.sample(2)
     assert heard.is_set()
     assert cabin.field.on_trial() == []
@@ -428,7 +413,7 @@ def test_the_next_mgr_takes_a_trial_back_before_anything_else() -> None:
 
 def test_taking_back_that_fails_is_tried_again_with_every_sample() -> None:
     cabin = Cabin().on_trial()
-    cabin.around.breach = Breach("osds.down", "1 OSDs down, 0 before the trial")
+    cabin.lookout.breach = Breach("osds.down", "1 OSDs down, 0 before the trial")
     cabin.field.monitors.refuse = lambda who, name, value: True
     cabin.sample(3)
     assert [type(found) for found in cabin.field.crew.outcomes].count(TakeBackFailed) == 3
@@ -467,18 +452,6 @@ def test_a_refused_answer_pauses_before_the_optimiser_is_asked_again() -> None:
     assert cabin.field.entries() == []
 
 
-def test_a_new_condition_of_the_cluster_is_told_to_who_watches_it() -> None:
-    cabin = Cabin()
-    cabin.tell(AUTO)
-    cabin.around.wait = "the cluster is not steady"
-    cabin.sample(3)
-    # the first condition is one as well
-    assert cabin.around.begun == 1
-    cabin.around.changed = ("4 OSDs became 8",)
-    cabin.sample()
-    assert cabin.around.begun == 2
-
-
 # the thread
 
 
@@ -508,22 +481,22 @@ def test_what_is_on_trial_is_in_the_document_with_its_effects() -> None:
 def test_turns_that_fail_one_after_the_other_take_a_trial_back_unseen() -> None:
     cabin = Cabin().on_trial()
     assert cabin.field.monitors.table
-    cabin.around.trouble = [InputError("slo", "what a newer version wrote", "another")] * 20
+    cabin.lookout.trouble = [InputError("slo", "what a newer version wrote", "another")] * 20
     cabin.sample(BLIND_TURNS)
     assert (cabin.driver.state.phase, cabin.field.monitors.table) == (OBSERVING, {})
 
 
 def test_a_sampling_thread_that_hangs_does_not_blind_the_guard() -> None:
     cabin = Cabin().on_trial()
-    looks, cabin.around.overdue_s = cabin.around.looks, lambda: 0.0
+    looks, cabin.lookout.overdue_s = cabin.lookout.looks, lambda: 0.0
     cabin.driver.attempt()
-    assert cabin.around.looks == looks + 1
+    assert cabin.lookout.looks == looks + 1
 
 
 def test_a_sign_of_life_follows_only_a_look_that_worked() -> None:
     cabin, beats = Cabin().on_trial(), []
     cabin.driver.beat = lambda: beats.append(1)
     cabin.sample()
-    cabin.around.trouble = [ClusterTimeout("no answer")]
+    cabin.lookout.trouble = [ClusterTimeout("no answer")]
     cabin.sample()
     assert beats == [1]
