@@ -24,10 +24,10 @@ from . import health
 from .aim import Aim
 from .announce import Announcer
 from .changes import NewLock, own_lock
-from .crew import MgrCrew
 from .driver import Driver
 from .exposition import ModeDocument
 from .guardian import Guardian, access
+from .logbook import Logbook
 from .lookout import Lookout
 from .options import policy_of
 from .proposer import Proposer
@@ -64,7 +64,7 @@ class Automatic:
         self._guardian = Guardian(lambda: access(mgr), self._who)
         self._lookout = Lookout(mgr, service, aim, running, now, busy)
         proposer = Proposer(service, aim, now)
-        crew = MgrCrew(
+        logbook = Logbook(
             self.trail,
             self._announcer,
             service.history,
@@ -76,9 +76,9 @@ class Automatic:
             log,
             aim.device_class,
         )
-        self._crew = crew
-        executor = Executor(service.store, self._hands, crew, self._clock, self.policy, self._who, aim.state_key)
-        self._driver = Driver(executor, self._lookout, self.policy, crew.remember, self._each_look, log, now)
+        self._logbook = logbook
+        executor = Executor(service.store, self._hands, logbook, self._clock, self.policy, self._who, aim.state_key)
+        self._driver = Driver(executor, self._lookout, self.policy, logbook.remember, self._each_look, log, now)
         self._driver.notes = self.notes
         self._driver.beat = self._guardian.beat
         self._policy, self._misread = Policy(), ""
@@ -137,7 +137,7 @@ class Automatic:
         state, look = self._driver.state, self._driver.newest_look
         missed = zip(look.missed, look.metrics_missed) if look else ()
         hard = [text for text, metric in missed if look and metric in look.hard_metrics]
-        found = {**health.of_state(state, hard), **health.of_trail(self._crew.recent, self._clock.now())}
+        found = {**health.of_state(state, hard), **health.of_trail(self._logbook.recent, self._clock.now())}
         problems = [problem for problem in (self._driver.problem, self._misread) if problem]
         if problems and state.mode != OFF:
             found["TUNER_STOPPED"] = [*found.get("TUNER_STOPPED", []), *problems]
@@ -178,7 +178,7 @@ class Automatic:
 
     def _failure(self) -> str:
         """Why the last trial ended, if it was taken back."""
-        ends = [record for record in self._crew.recent if record.what in ACTS and not record.refers]
+        ends = [record for record in self._logbook.recent if record.what in ACTS and not record.refers]
         failed = bool(ends) and ends[-1].what == TAKEN_BACK and ends[-1].detail.get("rule") != BY_OPERATOR
         return ends[-1].why if failed else ""
 

@@ -199,7 +199,7 @@ def progress(aboard: OnTwin) -> List[str]:
 def test_the_progress_bar_of_a_trial_that_an_operator_ends_has_not_failed() -> None:
     aboard = OnTwin()
     # an earlier trial did harm
-    aboard.modes.whole._crew.note(Note("taken back", "harm"), aboard.twin.clock.now())
+    aboard.modes.whole._logbook.note(Note("taken back", "harm"), aboard.twin.clock.now())
     aboard.on_trial(**CHANGED)
     aboard.sample()
     assert "update" in progress(aboard)

@@ -38,7 +38,7 @@ class ProposalSource(Protocol):
         """Give the answer; takes as long as it takes, and raises nothing that is expected."""
 
 
-class MgrCrew:
+class Logbook:
     """`executor.Crew` inside the mgr. Answers and changes of what is on trial go to the callables."""
 
     def __init__(

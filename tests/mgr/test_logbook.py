@@ -15,7 +15,7 @@ from ceph_tuner.core.errors import CommandFailed
 from ceph_tuner.core.measure.history import History
 from monitors import MemoryStore
 from tuner.announce import Announcer
-from tuner.crew import MgrCrew
+from tuner.logbook import Logbook
 
 
 class Refusing(MemoryStore):
@@ -36,19 +36,19 @@ class Nobody:
         raise AssertionError("nobody asked")
 
 
-def crew(store: MemoryStore) -> MgrCrew:
-    log = logging.getLogger("crew")
+def logbook(store: MemoryStore) -> Logbook:
+    log = logging.getLogger("logbook")
     mgr: Any = SimpleNamespace(
         ClusterLogPrio=SimpleNamespace(INFO=1, WARN=2), cluster_log=lambda *line: None, remote=lambda *call: None
     )
-    return MgrCrew(
+    return Logbook(
         Audit(store), Announcer(mgr, log), lambda: History(store), Nobody(), Policy, print, [], "the mgr", log
     )
 
 
 def test_an_outcome_that_the_store_refused_is_told_again() -> None:
     store = Refusing()
-    made, trail = crew(store), Audit(store)
+    made, trail = logbook(store), Audit(store)
     made.note(Note(APPLY, "to see"), 1.0)
     store.refuses = True
     with pytest.raises(CommandFailed):
