@@ -10,11 +10,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
 from concurrent.futures import Future, wait
-from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Optional
 
-from ceph_tuner.core.autopilot.events import Answered, Event, Look, OperatorCommand
+from ceph_tuner.core.autopilot.events import Event, Look, OperatorCommand
 from ceph_tuner.core.autopilot.executor import Executor
 from ceph_tuner.core.autopilot.explanation import explain
 from ceph_tuner.core.autopilot.policy import Policy
@@ -23,6 +22,9 @@ from ceph_tuner.core.autopilot.state_machine import refusal
 from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.goals.guard import Breach
 
+from .guardian import Guardian
+from .inbox import Inbox
+from .logbook import Logbook
 from .lookout import Lookout
 
 LOOK_S = 0.2
@@ -36,41 +38,35 @@ PATIENCE_S = 8.0
 
 
 class Driver:
-    """One turn: one look, and what is decided on it is done. `each_look` is called with the state before each look."""
+    """Takes turns: one look, and what is decided on it is done."""
 
     def __init__(
         self,
         executor: Executor,
         lookout: Lookout,
+        logbook: Logbook,
+        guardian: Guardian,
+        inbox: Inbox,
         policy: Callable[[], Policy],
-        before_start: Callable[[], None],
-        each_look: Callable[[State], None],
         log: logging.Logger,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._executor, self._lookout = executor, lookout
-        self._before_start = before_start
-        self._policy, self._each_look, self._log, self._now = policy, each_look, log, now
-        self._inbox: Deque[Tuple[Event, threading.Event]] = deque()
-        self._wake = threading.Event()
+        self._executor, self._lookout, self._logbook, self._guardian = executor, lookout, logbook, guardian
+        self.inbox, self._policy, self._log, self._now = inbox, policy, log, now
         self._sampled = False
         self._looked = time.monotonic()
         self._failed = 0
-        self.beat: Callable[[], None] = lambda: None
-        """Called after each look that worked: a sign of life for the guardian."""
         self._started = False
         self._problem = "the automatic mode has not started yet"
         self._newest_look: Optional[Look] = None
-        self.notes: Callable[[], List[str]] = list
-        """What else an operator should know."""
 
     # called by other threads
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop. An error costs one turn."""
         while not stop.is_set():
-            self._wake.wait(1.0)
-            self._wake.clear()
+            self.inbox.wake.wait(1.0)
+            self.inbox.wake.clear()
             if stop.is_set():
                 return
             self.attempt()
@@ -78,18 +74,14 @@ class Driver:
     def sampled(self) -> None:
         """A sample was taken, or missed."""
         self._sampled = True
-        self._wake.set()
-
-    def answered(self, answer: Answered) -> None:
-        """Take the optimiser's answer."""
-        self._post(answer)
+        self.inbox.wake.set()
 
     def tell(self, what: str, by: str, why: str = "") -> Dict[str, Any]:
         """Take an operator's word. Raises InputError where it makes no sense now, RetryLater where it must wait."""
         refused = refusal(self._executor.state, what)
         if refused is not None:
             raise InputError("automatic mode", refused, "another moment (`ceph tuner auto explain`)")
-        done = self._post(OperatorCommand(self._now(), what, by, why[:LONGEST_WHY]))
+        done = self.inbox.post(OperatorCommand(self._now(), what, by, why[:LONGEST_WHY]))
         if not done.wait(PATIENCE_S):
             raise RetryLater(
                 f"`{what}` was taken, and waits until what is being written is written: {self._problem}",
@@ -108,7 +100,6 @@ class Driver:
             "missed": list(look.missed) if look else [],
             "waits_for": look.wait if look else "",
             "problem": self._problem,
-            "notes": self.notes(),
         }
 
     @property
@@ -153,11 +144,10 @@ class Driver:
     def turn(self) -> None:
         """Take what is in the inbox, then look at the newest sample. Raises TunerError; the next turn tries again."""
         if not self._started:
-            self._before_start()
             self._executor.start()
             self._started = True
-        while self._inbox:
-            event, done = self._inbox[0]
+        while self.inbox:
+            event, done = self.inbox[0]
             try:
                 self._handle(event)
             except TunerError:
@@ -165,14 +155,14 @@ class Driver:
                 raise
             except Exception:
                 # it would fail for ever, and neither what is behind it nor the guard would have their turn
-                self._inbox.popleft()
+                self.inbox.popleft()
                 done.set()
                 raise
-            self._inbox.popleft()
+            self.inbox.popleft()
             done.set()
         if self._due():
             self._look()
-            self.beat()
+            self._guardian.beat()
 
     def _due(self) -> bool:
         """Whether it is time to look: at a sample, or as one is missing, so that a hanging sampler is noticed."""
@@ -213,19 +203,13 @@ class Driver:
         except Exception:
             self._log.exception("the guard could not look while something is written")
             return None
-        self.beat()
+        self._guardian.beat()
         return breach
 
     def _look(self) -> None:
         """One look, and what is decided on it is done."""
         state = self._executor.state
-        self._each_look(state)
+        self._logbook.progress(state)
         look = self._newest_look = self._lookout.look(state, self._policy())
         if look is not None:
             self._handle(look)
-
-    def _post(self, event: Event) -> threading.Event:
-        done = threading.Event()
-        self._inbox.append((event, done))
-        self._wake.set()
-        return done

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequ
 
 from ceph_tuner.core.autopilot.condition import Condition, ConditionChange, changed
 from ceph_tuner.core.autopilot.events import Look
+from ceph_tuner.core.autopilot.executor import Executor
 from ceph_tuner.core.autopilot.intervention import Interventions, interventions
 from ceph_tuner.core.autopilot.learning import absolute
 from ceph_tuner.core.autopilot.permits import Calm, outside_hours, reason_to_wait
@@ -38,7 +39,7 @@ PLACES_S = 600.0
 
 
 class Lookout:
-    """Looks at the cluster and guards what is on trial, in the driver's thread; `on_trial` in that of the writes."""
+    """Looks at the cluster and guards what is on trial, in the driver's thread; `watch` in that of the writes."""
 
     def __init__(
         self,
@@ -46,15 +47,15 @@ class Lookout:
         service: Service,
         aim: Aim,
         running: Callable[[], Mapping[int, int]],
+        executors: Mapping[str, Executor],
         now: Callable[[], float],
-        busy: Callable[[], str] = str,
     ) -> None:
         """`running` gives the OSDs that are up with the map since which each is.
 
-        `busy` says, where another mode has something on trial, which: a cluster has one trial at a time.
+        `executors` has those of all modes by device class, this one's too: a cluster has one trial at a time.
         """
-        self._mgr, self._service, self._aim, self._busy = mgr, service, aim, busy
-        self._running, self._now = running, now
+        self._mgr, self._service, self._aim = mgr, service, aim
+        self._running, self._executors, self._now = running, executors, now
         self._windows = PhaseWindows(aim)
         self._begun = 0.0
         self._calm = Calm()
@@ -64,6 +65,8 @@ class Lookout:
         """The newest; any thread may read it."""
         self.release = ""
         """The oldest version among the OSDs, as of the newest window."""
+        self._policy = Policy()
+        """That of the newest look."""
         self._slo: Optional[Slo] = None
         self._reference: Mapping[str, float] = {}
         self._watchdog: Optional[Watchdog] = None
@@ -77,6 +80,7 @@ class Lookout:
 
         That is so while the mode is off and has nothing on the cluster.
         """
+        self._policy = policy
         self._aim.watch(groups_of(state))
         if state.mode == OFF:
             self._keep_up()
@@ -124,7 +128,7 @@ class Lookout:
             self._aim.refer(self._slo, closed.means)
         return breach
 
-    def on_trial(self, state: State, policy: Policy) -> None:
+    def watch(self, state: State) -> None:
         """Settings are about to be on trial, or are so no more: watch them, and who else writes."""
         self._change = ConditionChange()
         if state.proposed is None or not state.on_cluster:
@@ -132,7 +136,7 @@ class Lookout:
             return
         self._dump = self._service.config.dump()
         if self._slo is not None:
-            self._watchdog = Watchdog(self._slo, state.baseline, self.sight, policy)
+            self._watchdog = Watchdog(self._slo, state.baseline, self.sight, self._policy)
 
     def overdue_s(self) -> float:
         """Seconds without a sample after which one is missing."""
@@ -151,8 +155,16 @@ class Lookout:
         return (
             "no fresh sample" if sight is None else "",
             reason_to_wait(now, policy, self._calm, state.moves, state.failures, state.failed_at, state.declined_at),
-            "" if state.on_cluster else self._busy(),
+            "" if state.on_cluster else self._other_trial(),
         )
+
+    def _other_trial(self) -> str:
+        """Which other mode has something on trial, in words; empty where none has."""
+        for device_class, executor in list(self._executors.items()):
+            if device_class != self._aim.device_class and executor.state.on_cluster:
+                of = f"class {device_class}" if device_class else "the cluster as a whole"
+                return f"the mode of {of} has settings on trial, and a cluster has one trial at a time"
+        return ""
 
     def _keep_up(self) -> None:
         """Keep what is exported as it is, while nobody looks."""

@@ -57,8 +57,8 @@ def answer(at: float = 0.0, rollout: Rollout = ROLLOUT, **settings: Any) -> Answ
 
 
 @dataclass
-class RecordingCrew:
-    """Remembers what it was told, once the store has it."""
+class Recorder:
+    """Logbook, optimiser and guard of an executor: has what it was told, once the store has it."""
 
     store: MemoryStore
     notes: List[Note] = field(default_factory=list)
@@ -66,6 +66,12 @@ class RecordingCrew:
     learned: List[Learn] = field(default_factory=list)
     asked: int = 0
     guarded: List[bool] = field(default_factory=list)
+    unreadable: List[Exception] = field(default_factory=list)
+    """What reading the past raises, one after the other."""
+
+    def remember(self) -> None:
+        if self.unreadable:
+            raise self.unreadable.pop(0)
 
     def note(self, note: Note, at: float) -> None:
         self._store()
@@ -79,10 +85,10 @@ class RecordingCrew:
         self._store()
         self.learned.append(result)
 
-    def ask(self, state: State) -> None:
+    def start(self, state: State, policy: Policy) -> None:
         self.asked += 1
 
-    def on_trial(self, state: State) -> None:
+    def watch(self, state: State) -> None:
         self.guarded.append(state.on_cluster)
 
     def _store(self) -> None:
@@ -128,7 +134,7 @@ class Field:
         self.clock = ManualClock()
         self.alive: Set[str] = set()
         self.locks: Dict[str, Lock] = {}
-        self.crew = RecordingCrew(self.store)
+        self.recorder = Recorder(self.store)
 
     def hands(self, name: str) -> Tuple[Applier, Lock]:
         self.alive.add(name)
@@ -137,7 +143,9 @@ class Field:
         return Applier(self.monitors, self.store, self.clock, lock, TENTACLE, name), lock
 
     def executor(self, name: str = "mgr.a", policy: Policy = QUICK) -> Executor:
-        return Executor(self.store, lambda: self.hands(name), self.crew, self.clock, lambda: policy, "mgr")
+        told = self.recorder
+        hands = lambda: self.hands(name)  # noqa: E731
+        return Executor(self.store, hands, told, told, (told,), self.clock, lambda: policy, "mgr")
 
     def entries(self) -> List[Entry]:
         return self.hands("reader")[0].history()

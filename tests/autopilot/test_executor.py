@@ -10,6 +10,7 @@ from appliers import CUSTOM, Killed, kill_at, survive
 from ceph_tuner.core.autopilot.contract import BETTER, Rollout
 from ceph_tuner.core.autopilot.events import Answered, Kept, Look, Note, OperatorCommand, TookBack, Wrote
 from ceph_tuner.core.autopilot.executor import KEY, Executor
+from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import (
     APPROVE,
     ASKING,
@@ -91,8 +92,8 @@ def test_a_good_trial_goes_from_the_canary_over_all_stages_to_the_whole_target_a
     (kept,) = [entry for entry in field.entries() if entry.state == APPLIED]
     assert (kept.number, kept.trial) == (executor.state.kept, False)
     assert claims(field) == []
-    assert field.crew.guarded == [True, False]
-    assert isinstance(field.crew.outcomes[-1], Kept)
+    assert field.recorder.guarded == [True, False]
+    assert isinstance(field.recorder.outcomes[-1], Kept)
 
 
 def test_a_breach_is_off_the_cluster_when_the_call_returns() -> None:
@@ -100,8 +101,8 @@ def test_a_breach_is_off_the_cluster_when_the_call_returns() -> None:
     executor = fly(field, HOLDING)
     executor.handle(good(field, breach=BREACH))
     assert (executor.state.phase, field.monitors.table, claims(field)) == (OBSERVING, {}, [])
-    assert [note.what for note in field.crew.notes][-1] == "taken back"
-    assert isinstance(field.crew.outcomes[-1], TookBack)
+    assert [note.what for note in field.recorder.notes][-1] == "taken back"
+    assert isinstance(field.recorder.outcomes[-1], TookBack)
 
 
 def test_alternating_settings_come_and_go_and_are_kept_in_the_end() -> None:
@@ -132,8 +133,8 @@ def test_another_tuner_that_holds_the_lock_keeps_the_trial_away_and_is_no_failur
     with field.hands("other")[1]:
         executor.handle(good(field))
         assert (executor.state.phase, field.monitors.table) == (OBSERVING, {})
-        assert (executor.state.failures, executor.state.tried, field.crew.learned) == (0, 0, [])
-        assert "another tuner is at work on this cluster: other" in field.crew.notes[-1].why
+        assert (executor.state.failures, executor.state.tried, field.recorder.learned) == (0, 0, [])
+        assert "another tuner is at work on this cluster: other" in field.recorder.notes[-1].why
 
 
 def test_a_lock_that_was_lost_delays_no_taking_back() -> None:
@@ -171,8 +172,8 @@ def test_what_somebody_else_changed_meanwhile_is_left_and_reported() -> None:
     field.monitors.someone_sets("osd.0", "osd_max_scrubs", "7")
     executor.handle(good(field, breach=BREACH))
     assert field.monitors.table == {("osd.0", "osd_max_scrubs"): "7"}
-    assert field.crew.notes[-1].what == "drift"
-    assert "found 7" in field.crew.notes[-1].why
+    assert field.recorder.notes[-1].what == "drift"
+    assert "found 7" in field.recorder.notes[-1].why
 
 
 @pytest.mark.parametrize("settings", [{"osd_max_scrubs": -5}, {"no_such_option": 1}, {"osd_max_scrubs": 10**400}])
@@ -189,8 +190,8 @@ class Silent:
     """An audit trail that takes nothing while it is `broken`."""
 
     def __init__(self, field: Field) -> None:
-        self.broken, self.real = False, field.crew.note
-        field.crew.note = self.note
+        self.broken, self.real = False, field.recorder.note
+        field.recorder.note = self.note
 
     def note(self, note: Note, at: float) -> None:
         if self.broken:
@@ -212,7 +213,7 @@ def test_an_audit_trail_that_cannot_be_written_stops_forward_writes_but_no_takin
     assert len(field.monitors.writes) == writes
     trail.broken = False
     executor.handle(good(field))
-    told = [note.what for note in field.crew.notes]
+    told = [note.what for note in field.recorder.notes]
     # all of it is told afterwards, in order
     assert told.index("taken back") < told.index("resumed") < len(told) - 1
 
@@ -223,13 +224,13 @@ def test_an_optimiser_that_cannot_be_asked_is_asked_again_later() -> None:
     executor.start()
     executor.handle(OperatorCommand(field.clock.now(), AUTO, "alice"))
 
-    def fail(state: State) -> None:
+    def fail(state: State, policy: Policy) -> None:
         raise ClusterTimeout("no worker")
 
-    field.crew.ask = fail
+    field.recorder.start = fail
     executor.handle(good(field))
     assert (executor.state.phase, executor.state.worker_failures) == (OBSERVING, 1)
-    assert "no worker" in field.crew.notes[-1].why
+    assert "no worker" in field.recorder.notes[-1].why
 
 
 def killed(field: Field, executor: Executor, at: int, landed: bool) -> bool:
@@ -307,7 +308,7 @@ def test_a_profile_that_the_canary_got_of_its_own_before_the_first_write_ends_th
     assert (field.on_trial(), field.monitors.table) == ([], {("osd.0", PROFILE): "high_client_ops"})
     chosen = format_settings(TENTACLE.profiles["high_client_ops"], TENTACLE)
     assert field.monitors.schedulers() == [chosen, *before[1:]]
-    assert "osd.0" in str(field.crew.outcomes)
+    assert "osd.0" in str(field.recorder.outcomes)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "5", "{", '{"mode": "sideways"}', '{"mode": "auto", "tried": "often"}'])
@@ -320,7 +321,7 @@ def test_a_damaged_state_switches_it_off_says_so_once_and_leaves_no_trial(text: 
         heir = field.executor(name)
         heir.start()
         assert (heir.state.mode, heir.state.phase, field.monitors.table) == (OFF, OBSERVING, {})
-    assert len([note for note in field.crew.notes if "cannot be read" in note.why]) == 1
+    assert len([note for note in field.recorder.notes if "cannot be read" in note.why]) == 1
 
 
 def test_off_it_leaves_what_another_tuner_left_to_that_tuner() -> None:
@@ -346,4 +347,4 @@ def test_a_store_that_fails_leaves_the_pilot_as_it_was() -> None:
     assert executor.state == before
     survive(field.monitors)
     assert isinstance(fly(field, TRYING, executor).state.changes[0], int)
-    assert isinstance(field.crew.outcomes[-1], Wrote)
+    assert isinstance(field.recorder.outcomes[-1], Wrote)

@@ -93,6 +93,11 @@ def learned(decision: Decision) -> Optional[Learn]:
     return next((act for act in decision.acts if isinstance(act, Learn)), None)
 
 
+def test_the_last_of_several_acts_alone_may_have_an_outcome() -> None:
+    with pytest.raises(ValueError, match="but for the last"):
+        Decision(State(), (Ask(), Note("gave up", "nobody can be asked")))
+
+
 # the way of a trial that succeeds
 
 

@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 import pytest
@@ -19,6 +20,7 @@ from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.measure.sample import Measure, Window
 from tuner import driver as driver_module
 from tuner.driver import BLIND_TURNS, Driver
+from tuner.inbox import Inbox
 
 SLO = parse_slo({"objectives": ["client.p95_ms<=20"]}, "cluster")
 POLICY = replace(QUICK, window=10.0, settle=0.0, baseline_windows=8, most_windows=30)
@@ -61,18 +63,23 @@ class Cabin:
 
     def __init__(self, field: Optional[Field] = None, factor: float = 0.5, name: str = "mgr.a") -> None:
         self.field = field or Field()
-        self.lookout, self.factor, self.looked = Lookout(self.field, self), factor, 0
-        self.before_start: List[Exception] = []
+        self.lookout, self.factor = Lookout(self.field, self), factor
+        self.beats = 0
         self.executor = self.field.executor(name, POLICY)
         self.driver = Driver(
             self.executor,
             self.lookout,  # type: ignore[arg-type]
+            SimpleNamespace(progress=lambda state: None),  # type: ignore[arg-type]
+            self,  # type: ignore[arg-type]
+            Inbox(),
             lambda: POLICY,
-            self._begin,
-            self._count,
             logging.getLogger("test"),
             self.field.clock.now,
         )
+
+    def beat(self) -> None:
+        """The guardian's."""
+        self.beats += 1
 
     scrubs_since = None
 
@@ -89,13 +96,6 @@ class Cabin:
     def _latency(self, osds: Any) -> float:
         found = [self.field.monitors.effective(osd)["osd_max_scrubs"] for osd in osds]
         return sum(30.0 * (self.factor if value == "2" else 1.0) for value in found) / len(found)
-
-    def _begin(self) -> None:
-        if self.before_start:
-            raise self.before_start.pop(0)
-
-    def _count(self, state: State) -> None:
-        self.looked += 1
 
     def tell(self, what: str, why: str = "") -> Dict[str, Any]:
         """As from another thread, while this one takes the turns."""
@@ -125,7 +125,7 @@ class Cabin:
     def on_trial(self) -> Cabin:
         self.tell(AUTO)
         self.until(ASKING)
-        self.driver.answered(answer(self.field.clock.now()))
+        self.driver.inbox.post(answer(self.field.clock.now()))
         self.until(TRYING)
         return self
 
@@ -144,7 +144,7 @@ def test_a_missed_objective_ends_in_settings_that_are_kept_on_all_osds() -> None
     assert cabin.driver.state.kept is not None
     assert cabin.field.on_trial() == []
     assert {cabin.field.monitors.effective(osd)["osd_max_scrubs"] for osd in range(4)} == {"2"}
-    assert [note.what for note in cabin.field.crew.notes] == ["mode", "proposal", "apply", "apply", "apply", "kept"]
+    assert [note.what for note in cabin.field.recorder.notes] == ["mode", "proposal", "apply", "apply", "apply", "kept"]
 
 
 def test_what_does_harm_is_taken_back_from_the_canary() -> None:
@@ -152,7 +152,7 @@ def test_what_does_harm_is_taken_back_from_the_canary() -> None:
     cabin.until(OBSERVING)
     assert (cabin.driver.state.kept, cabin.driver.state.failures) == (None, 1)
     assert {cabin.field.monitors.effective(osd)["osd_max_scrubs"] for osd in range(4)} != {"2"}
-    assert cabin.field.crew.learned[0].failed.startswith("harm")
+    assert cabin.field.recorder.learned[0].failed.startswith("harm")
 
 
 @pytest.mark.parametrize("of", ["sample", "window"])
@@ -167,7 +167,7 @@ def test_a_breach_in_a_sample_or_a_window_takes_the_trial_back_in_the_same_turn(
         cabin.sample(2)
     assert cabin.field.on_trial() == []
     assert cabin.driver.state.phase == OBSERVING
-    assert any(note.detail.get("rule") == "ops.slow" for note in cabin.field.crew.notes)
+    assert any(note.detail.get("rule") == "ops.slow" for note in cabin.field.recorder.notes)
 
 
 def test_a_turn_without_a_new_sample_looks_at_nothing() -> None:
@@ -211,7 +211,7 @@ def test_a_word_that_makes_no_sense_now_is_refused_at_once_and_never_heard() -> 
         with pytest.raises(InputError, match=r"automatic mode: found (it is|no proposal)"):
             cabin.driver.tell(what, "me")
     cabin.driver.attempt()
-    assert cabin.field.crew.notes == []
+    assert cabin.field.recorder.notes == []
 
 
 def test_a_command_waits_until_what_is_being_written_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +226,7 @@ def test_a_command_waits_until_what_is_being_written_is_written(monkeypatch: pyt
 
     cabin.tell(AUTO)
     cabin.until(ASKING)
-    cabin.driver.answered(answer(cabin.field.clock.now()))
+    cabin.driver.inbox.post(answer(cabin.field.clock.now()))
     cabin.until(COMPARING)
     cabin.field.monitors.before_write = slow_write
     flying = threading.Thread(target=cabin.until, args=(TRYING,))
@@ -280,13 +280,12 @@ class SlowWrite:
 
 
 def test_the_guard_looks_at_every_sample_while_a_stage_is_written() -> None:
-    cabin, beats = Cabin().on_trial(), []
-    cabin.driver.beat = lambda: beats.append(1)
+    cabin = Cabin().on_trial()
     slow = SlowWrite(cabin)
-    guarded, seen = cabin.lookout.guarded, len(beats)
+    guarded, beats = cabin.lookout.guarded, cabin.beats
     slow.samples(5)
     assert cabin.lookout.guarded == guarded + 5
-    assert len(beats) == seen + 5
+    assert cabin.beats == beats + 5
     # one that fails costs itself
     cabin.lookout.trouble = [ValueError("no sample"), ClusterTimeout("no answer")]
     slow.samples(3)
@@ -307,7 +306,7 @@ def test_a_breach_while_a_stage_is_written_ends_the_write_and_takes_everything_b
     assert cabin.field.monitors.table == {}
     assert cabin.field.on_trial() == []
     assert not cabin.driver.state.on_cluster
-    (note,) = [note for note in cabin.field.crew.notes if note.what == "taken back"]
+    (note,) = [note for note in cabin.field.recorder.notes if note.what == "taken back"]
     assert note.detail["rule"] == "osds.down"
     assert "1 OSD more is down" in note.why
     assert "while it was written" in note.why
@@ -333,11 +332,11 @@ def test_words_are_taken_in_the_order_in_which_they_were_said() -> None:
     threads = []
     for what in ("pause", "resume", OFF):
         heard = threading.Event()
-        cabin.driver._inbox.append((OperatorCommand(cabin.field.clock.now(), what, "me"), heard))
+        cabin.driver.inbox.append((OperatorCommand(cabin.field.clock.now(), what, "me"), heard))
         threads.append(heard)
     cabin.driver.attempt()
     assert all(heard.is_set() for heard in threads)
-    assert [note.what for note in cabin.field.crew.notes] == ["mode", "paused", "resumed", "mode"]
+    assert [note.what for note in cabin.field.recorder.notes] == ["mode", "paused", "resumed", "mode"]
 
 
 # errors
@@ -362,7 +361,7 @@ def test_an_error_of_the_store_loses_no_command_and_says_why_it_waits(monkeypatc
     cabin.driver.attempt()
     assert cabin.driver.state.paused
     assert cabin.driver.problem == ""
-    assert [note.what for note in cabin.field.crew.notes].count("paused") == 1
+    assert [note.what for note in cabin.field.recorder.notes].count("paused") == 1
 
 
 @pytest.mark.parametrize("error", [CommandFailed("config-key dump", -5, "no quorum"), RuntimeError("a bug")])
@@ -381,7 +380,7 @@ def test_an_error_costs_one_turn(error: Exception) -> None:
 def test_a_word_that_cannot_be_understood_does_not_stop_the_guard() -> None:
     cabin = Cabin().on_trial()
     heard = threading.Event()
-    cabin.driver._inbox.append((OperatorCommand(0.0, "dance", "me"), heard))
+    cabin.driver.inbox.append((OperatorCommand(0.0, "dance", "me"), heard))
     cabin.lookout.breach = Breach("osds.down", "1 OSDs down, 0 before the trial")
     cabin.sample(2)
     assert heard.is_set()
@@ -390,7 +389,7 @@ def test_a_word_that_cannot_be_understood_does_not_stop_the_guard() -> None:
 
 def test_it_starts_again_until_the_state_can_be_read() -> None:
     cabin = Cabin()
-    cabin.before_start = [CommandFailed("config-key dump", -5, "no quorum")]
+    cabin.field.recorder.unreadable = [CommandFailed("config-key dump", -5, "no quorum")]
     cabin.sample()
     assert "no quorum" in cabin.driver.problem
     cabin.sample()
@@ -408,7 +407,7 @@ def test_the_next_mgr_takes_a_trial_back_before_anything_else() -> None:
     cabin.driver.attempt()
     assert left.field.on_trial() == []
     assert cabin.driver.state.mode == AUTO
-    assert [note.what for note in left.field.crew.notes][-1] == "failover"
+    assert [note.what for note in left.field.recorder.notes][-1] == "failover"
 
 
 def test_taking_back_that_fails_is_tried_again_with_every_sample() -> None:
@@ -416,7 +415,7 @@ def test_taking_back_that_fails_is_tried_again_with_every_sample() -> None:
     cabin.lookout.breach = Breach("osds.down", "1 OSDs down, 0 before the trial")
     cabin.field.monitors.refuse = lambda who, name, value: True
     cabin.sample(3)
-    assert [type(found) for found in cabin.field.crew.outcomes].count(TakeBackFailed) == 3
+    assert [type(found) for found in cabin.field.recorder.outcomes].count(TakeBackFailed) == 3
     assert cabin.driver.state.problem
     cabin.field.monitors.refuse = lambda who, name, value: False
     cabin.sample()
@@ -433,7 +432,7 @@ def test_an_answer_that_comes_when_nobody_wants_it_any_more_is_dropped(word: str
     cabin.tell(AUTO)
     cabin.until(ASKING)
     cabin.tell(word)
-    cabin.driver.answered(answer(cabin.field.clock.now()))
+    cabin.driver.inbox.post(answer(cabin.field.clock.now()))
     cabin.sample(20)
     assert cabin.driver.state.phase == OBSERVING
     assert cabin.driver.state.proposed is None
@@ -444,11 +443,11 @@ def test_a_refused_answer_pauses_before_the_optimiser_is_asked_again() -> None:
     cabin = Cabin()
     cabin.tell(AUTO)
     cabin.until(ASKING)
-    cabin.driver.answered(Answered(cabin.field.clock.now(), refused="it died"))
+    cabin.driver.inbox.post(Answered(cabin.field.clock.now(), refused="it died"))
     cabin.sample(10)
-    assert (cabin.field.crew.asked, cabin.driver.state.worker_failures) == (1, 1)
+    assert (cabin.field.recorder.asked, cabin.driver.state.worker_failures) == (1, 1)
     cabin.sample(30)
-    assert cabin.field.crew.asked == 2
+    assert cabin.field.recorder.asked == 2
     assert cabin.field.entries() == []
 
 
@@ -494,9 +493,9 @@ def test_a_sampling_thread_that_hangs_does_not_blind_the_guard() -> None:
 
 
 def test_a_sign_of_life_follows_only_a_look_that_worked() -> None:
-    cabin, beats = Cabin().on_trial(), []
-    cabin.driver.beat = lambda: beats.append(1)
+    cabin = Cabin().on_trial()
+    beats = cabin.beats
     cabin.sample()
     cabin.lookout.trouble = [ClusterTimeout("no answer")]
     cabin.sample()
-    assert beats == [1]
+    assert cabin.beats == beats + 1

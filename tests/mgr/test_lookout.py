@@ -24,7 +24,7 @@ TRIED = State("auto", TRYING, proposed=Proposed(1, {"osd_max_scrubs": 3}, "why",
 
 def around(**options: Any) -> Tuple[Lookout, OnTwin]:
     aboard = OnTwin(**options)
-    return aboard.modes.whole._lookout, aboard
+    return aboard.modes.whole.lookout, aboard
 
 
 def sampled(aboard: OnTwin, count: int = 2) -> None:
@@ -86,7 +86,7 @@ def test_what_becomes_of_the_clusters_health_while_something_is_on_trial_is_a_br
     aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
     sampled(aboard)
     assert look(there, ON, ALWAYS).breach is None
-    there.on_trial(TRIED, ALWAYS)
+    there.watch(TRIED)
     assert look(there, TRIED, ALWAYS).breach is None
     aboard.mgr.checks, aboard.mgr.status = check, "" if check else "HEALTH_ERR"
     sampled(aboard, 1)
@@ -94,7 +94,7 @@ def test_what_becomes_of_the_clusters_health_while_something_is_on_trial_is_a_br
     assert breach is not None
     assert breach.rule == rule
     # with nothing on trial any more, nobody guards it
-    there.on_trial(State(), ALWAYS)
+    there.watch(State())
     assert look(there, ON, ALWAYS).breach is None
 
 
@@ -127,7 +127,7 @@ def test_samples_that_are_missing_while_something_is_on_trial_are_a_breach_after
     aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
     sampled(aboard)
     look(there, ON, ALWAYS)
-    there.on_trial(TRIED, ALWAYS)
+    there.watch(TRIED)
     aboard.twin.clock.sleep(60.0)
     found = [look(there, TRIED, ALWAYS).breach for _ in range(ALWAYS.guard_blind)]
     assert [breach.rule if breach else "" for breach in found] == ["", "", "blind"]
@@ -152,7 +152,7 @@ def test_what_the_sample_says_outranks_what_the_windows_say(monkeypatch: pytest.
     policy = replace(ALWAYS, window=5.0, guard_windows=1)
     sampled(aboard)
     look(there, ON, policy)
-    there.on_trial(TRIED, policy)
+    there.watch(TRIED)
     assert there._watchdog is not None
     monkeypatch.setattr(there._watchdog, "close", lambda *window: Breach("slo", "of a window"))
     sampled(aboard)

@@ -65,10 +65,14 @@ BY_HAND = ("drift", "manual")
 
 @dataclass(frozen=True)
 class Decision:
-    """What comes next."""
+    """What comes next: the state, and what is to be done, of which the last act alone has an outcome."""
 
     state: State
     acts: Tuple[Act, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(not isinstance(act, (Note, Learn)) for act in self.acts[:-1]):
+            raise ValueError(f"acts (={self.acts}) must be notes and results but for the last one")
 
 
 def decide(state: State, event: Event, policy: Policy) -> Decision:
