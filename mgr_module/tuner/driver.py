@@ -1,8 +1,7 @@
-"""Drives the automatic mode: a thread that looks at each sample, has the executor decide, and takes operators' words.
+"""Drives the automatic mode: a thread that takes turns, each of one look and of what is done on it, and commands.
 
-Everything is decided in that one thread, and nothing is while something is being written, which a second thread does:
-on a large cluster that takes as long as several samples, and the guard looks at each of them. A command puts its words
-into the inbox and waits for a moment.
+A second thread decides and acts, on one event at a time: on a large cluster a write takes as long as several samples,
+and the guard looks at each of them meanwhile. A command puts its words into the inbox and waits for a moment.
 """
 
 from __future__ import annotations
