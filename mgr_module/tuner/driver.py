@@ -132,7 +132,8 @@ class Driver:
     def _gone_wrong(self, problem: str) -> None:
         """Where turn after turn fails nobody guards what is on trial: take it back."""
         self._problem, self._failed = problem, self._failed + 1
-        if self._failed < BLIND_TURNS or not self._executor.state.on_cluster:
+        # before its start it decides nothing: another mgr may live, and the start itself takes back what one left
+        if self._failed < BLIND_TURNS or not self._started or not self._executor.state.on_cluster:
             return
         try:
             breach = Breach("blind", f"the guard cannot look: {problem}"[:LONGEST_WHY])

@@ -11,6 +11,7 @@ import pytest
 from flights import P95, QUICK, SETTINGS, Field, answer
 
 from ceph_tuner.core.autopilot.events import Answered, Look, OperatorCommand, TakeBackFailed
+from ceph_tuner.core.autopilot.executor import KEY
 from ceph_tuner.core.autopilot.phase_windows import Eyes, PhaseWindows
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import ASKING, AUTO, COMPARING, OBSERVING, OFF, TRYING, State
@@ -408,6 +409,29 @@ def test_the_next_mgr_takes_a_trial_back_before_anything_else() -> None:
     assert left.field.on_trial() == []
     assert cabin.driver.state.mode == AUTO
     assert [note.what for note in left.field.recorder.notes][-1] == "failover"
+
+
+def test_a_mgr_whose_start_fails_turn_after_turn_decides_nothing_meanwhile() -> None:
+    """The store takes no state for so long that a started one would take the trial back unseen."""
+    left = Cabin().on_trial()
+    left.field.alive.clear()
+    notes, refused = len(left.field.recorder.notes), []
+
+    def refuse(key: str, value: str) -> None:
+        if key == KEY:
+            refused.append(key)
+            raise CommandFailed("config-key set", -5, "no")
+
+    left.field.store.on_set = refuse
+    cabin = Cabin(left.field, name="mgr.b")
+    cabin.sample(BLIND_TURNS + 2)
+    # what the other one left is taken back by each attempt to start, and told once that has worked
+    assert left.field.on_trial() == []
+    assert (len(refused), len(left.field.recorder.notes)) == (BLIND_TURNS + 2, notes)
+    left.field.store.on_set = lambda key, value: None
+    cabin.sample()
+    assert [note.what for note in left.field.recorder.notes[notes:]] == ["failover"]
+    assert left.field.recorder.learned == []
 
 
 def test_taking_back_that_fails_is_tried_again_with_every_sample() -> None:
