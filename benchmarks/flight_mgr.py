@@ -285,7 +285,7 @@ class MgrProcess:
             self._new_lock,
         )
         self.driver = self.modes.whole.driver
-        self.driver._post = self._post  # type: ignore[method-assign]
+        self.driver.inbox.post = self._post  # type: ignore[method-assign]
         self._held: List[Tuple[float, Answered]] = []
         self.answer_after = 0.0
         """Seconds that the optimiser's next answers take."""
@@ -332,7 +332,7 @@ class MgrProcess:
             self._held.append((self._world.now() + self.answer_after, event))
             self.answer_after = 0.0
         else:
-            self.driver._inbox.append((event, done))
+            self.driver.inbox.append((event, done))
         return done
 
     def _new_lock(self, store: Store, clock: Clock, who: str) -> Lock:

@@ -16,7 +16,7 @@ from ceph_lab.processes import command_line
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.cluster.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
 from ceph_tuner.core.autopilot.audit_log import KEPT, Audit, Record
-from ceph_tuner.core.autopilot.pilot import KEY
+from ceph_tuner.core.autopilot.executor import KEY
 from ceph_tuner.core.autopilot.state import OBSERVING, State
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.system_clock import SystemClock

@@ -19,7 +19,7 @@ STATE, TRAIL = "auto/state", "audit/"
 
 
 class Aim:
-    """`observer.Eyes` and more. Without a device class it is for all that no class's own mode is for."""
+    """`phase_windows.Eyes` and more. Without a device class it is for all that no class's own mode is for."""
 
     def __init__(
         self,

@@ -1,8 +1,7 @@
-"""Drives the automatic mode: a thread that looks at each sample, has the pilot decide, and takes operators' words.
+"""Drives the automatic mode: a thread that takes turns, each of one look and of what is done on it, and commands.
 
-Everything is decided in that one thread, and nothing is while something is being written, which a second thread does:
-on a large cluster that takes as long as several samples, and the guard looks at each of them. A command puts its words
-into the inbox and waits for a moment.
+A second thread decides and acts, on one event at a time: on a large cluster a write takes as long as several samples,
+and the guard looks at each of them meanwhile. A command puts its words into the inbox and waits for a moment.
 """
 
 from __future__ import annotations
@@ -10,21 +9,22 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
 from concurrent.futures import Future, wait
-from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Optional
 
-from ceph_tuner.core.autopilot.events import Answered, Event, OperatorCommand, Seen
+from ceph_tuner.core.autopilot.events import Event, Look, OperatorCommand
+from ceph_tuner.core.autopilot.executor import Executor
 from ceph_tuner.core.autopilot.explanation import explain
-from ceph_tuner.core.autopilot.observer import Observer
-from ceph_tuner.core.autopilot.pilot import Pilot
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import OFF, State
+from ceph_tuner.core.autopilot.state import State
 from ceph_tuner.core.autopilot.state_machine import refusal
 from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.goals.guard import Breach
 
-from .surroundings import Surroundings
+from .guardian import Guardian
+from .inbox import Inbox
+from .logbook import Logbook
+from .lookout import Lookout
 
 LOOK_S = 0.2
 """How often it is seen whether a sample has come while something is written."""
@@ -37,42 +37,35 @@ PATIENCE_S = 8.0
 
 
 class Driver:
-    """`around` is everything that is seen beside the samples; `each_look` is called with the state before each."""
+    """Takes turns: one look, and what is decided on it is done."""
 
     def __init__(
         self,
-        pilot: Pilot,
-        observer: Observer,
-        around: Surroundings,
+        executor: Executor,
+        lookout: Lookout,
+        logbook: Logbook,
+        guardian: Guardian,
+        inbox: Inbox,
         policy: Callable[[], Policy],
-        before_start: Callable[[], None],
-        each_look: Callable[[State], None],
         log: logging.Logger,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._pilot, self._observer, self._around = pilot, observer, around
-        self._before_start = before_start
-        self._policy, self._each_look, self._log, self._now = policy, each_look, log, now
-        self._inbox: Deque[Tuple[Event, threading.Event]] = deque()
-        self._wake = threading.Event()
+        self._executor, self._lookout, self._logbook, self._guardian = executor, lookout, logbook, guardian
+        self.inbox, self._policy, self._log, self._now = inbox, policy, log, now
         self._sampled = False
         self._looked = time.monotonic()
         self._failed = 0
-        self.beat: Callable[[], None] = lambda: None
-        """Called after each look that worked: a sign of life for the guardian."""
         self._started = False
         self._problem = "the automatic mode has not started yet"
-        self._seen: Optional[Seen] = None
-        self.notes: Callable[[], List[str]] = list
-        """What else an operator should know."""
+        self._newest_look: Optional[Look] = None
 
     # called by other threads
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop. An error costs one turn."""
         while not stop.is_set():
-            self._wake.wait(1.0)
-            self._wake.clear()
+            self.inbox.wake.wait(1.0)
+            self.inbox.wake.clear()
             if stop.is_set():
                 return
             self.attempt()
@@ -80,18 +73,14 @@ class Driver:
     def sampled(self) -> None:
         """A sample was taken, or missed."""
         self._sampled = True
-        self._wake.set()
-
-    def answered(self, answer: Answered) -> None:
-        """Take the optimiser's answer."""
-        self._post(answer)
+        self.inbox.wake.set()
 
     def tell(self, what: str, by: str, why: str = "") -> Dict[str, Any]:
         """Take an operator's word. Raises InputError where it makes no sense now, RetryLater where it must wait."""
-        refused = refusal(self._pilot.state, what)
+        refused = refusal(self._executor.state, what)
         if refused is not None:
             raise InputError("automatic mode", refused, "another moment (`ceph tuner auto explain`)")
-        done = self._post(OperatorCommand(self._now(), what, by, why[:LONGEST_WHY]))
+        done = self.inbox.post(OperatorCommand(self._now(), what, by, why[:LONGEST_WHY]))
         if not done.wait(PATIENCE_S):
             raise RetryLater(
                 f"`{what}` was taken, and waits until what is being written is written: {self._problem}",
@@ -101,22 +90,21 @@ class Driver:
 
     def document(self) -> Dict[str, Any]:
         """The state, what was seen last, and in words what it does and waits for."""
-        state, policy, seen = self._pilot.state, self._policy(), self._seen
+        state, policy, look = self._executor.state, self._policy(), self._newest_look
         return {
             **state.to_dict(),
-            "words": explain(state, seen, policy, self._now()),
-            "effects": [effect.to_dict() for effect in seen.effects.values()] if seen else [],
-            "windows": seen.windows if seen else 0,
-            "missed": list(seen.missed) if seen else [],
-            "waits_for": seen.wait if seen else "",
+            "words": explain(state, look, policy, self._now()),
+            "effects": [effect.to_dict() for effect in look.effects.values()] if look else [],
+            "windows": look.windows if look else 0,
+            "missed": list(look.missed) if look else [],
+            "waits_for": look.wait if look else "",
             "problem": self._problem,
-            "notes": self.notes(),
         }
 
     @property
     def state(self) -> State:
         """The state as it is now."""
-        return self._pilot.state
+        return self._executor.state
 
     @property
     def problem(self) -> str:
@@ -124,9 +112,9 @@ class Driver:
         return self._problem
 
     @property
-    def seen(self) -> Optional[Seen]:
-        """What the last turn saw."""
-        return self._seen
+    def newest_look(self) -> Optional[Look]:
+        """What the last turn knew; None where it did not look."""
+        return self._newest_look
 
     # the driver's own thread
 
@@ -144,22 +132,22 @@ class Driver:
     def _gone_wrong(self, problem: str) -> None:
         """Where turn after turn fails nobody guards what is on trial: take it back."""
         self._problem, self._failed = problem, self._failed + 1
-        if self._failed < BLIND_TURNS or not self._pilot.state.on_cluster:
+        # before its start it decides nothing: another mgr may live, and the start itself takes back what one left
+        if self._failed < BLIND_TURNS or not self._started or not self._executor.state.on_cluster:
             return
         try:
             breach = Breach("blind", f"the guard cannot look: {problem}"[:LONGEST_WHY])
-            self._handle(Seen(self._now(), breach=breach))
+            self._handle(Look(self._now(), breach=breach))
         except Exception:
             self._log.exception("and nothing can be taken back now")
 
     def turn(self) -> None:
         """Take what is in the inbox, then look at the newest sample. Raises TunerError; the next turn tries again."""
         if not self._started:
-            self._before_start()
-            self._pilot.start()
+            self._executor.start()
             self._started = True
-        while self._inbox:
-            event, done = self._inbox[0]
+        while self.inbox:
+            event, done = self.inbox[0]
             try:
                 self._handle(event)
             except TunerError:
@@ -167,29 +155,29 @@ class Driver:
                 raise
             except Exception:
                 # it would fail for ever, and neither what is behind it nor the guard would have their turn
-                self._inbox.popleft()
+                self.inbox.popleft()
                 done.set()
                 raise
-            self._inbox.popleft()
+            self.inbox.popleft()
             done.set()
         if self._due():
             self._look()
-            self.beat()
+            self._guardian.beat()
 
     def _due(self) -> bool:
         """Whether it is time to look: at a sample, or as one is missing, so that a hanging sampler is noticed."""
-        if not self._sampled and time.monotonic() - self._looked <= self._around.overdue_s():
+        if not self._sampled and time.monotonic() - self._looked <= self._lookout.overdue_s():
             return False
         self._sampled, self._looked = False, time.monotonic()
         return True
 
     def _handle(self, event: Event) -> None:
-        """Have the pilot take an event; the guard goes on meanwhile."""
+        """Have the executor take an event; the guard goes on meanwhile."""
         done: Future[None] = Future()
 
         def work() -> None:
             try:
-                self._pilot.handle(event)
+                self._executor.handle(event)
             except BaseException as error:
                 done.set_exception(error)
             else:
@@ -200,46 +188,28 @@ class Driver:
         while not wait([done], LOOK_S).done:
             breach = breach or self._guarded()
             if breach is not None:
-                self._pilot.end_write(breach)
+                self._executor.end_write(breach)
         done.result()
-        if breach is not None and self._pilot.state.on_cluster:
+        if breach is not None and self._executor.state.on_cluster:
             # all was written before its end was seen
-            self._handle(Seen(self._now(), breach=breach))
+            self._handle(Look(self._now(), breach=breach))
 
     def _guarded(self) -> Optional[Breach]:
         """Look at what is due while something is written."""
         if not self._due():
             return None
         try:
-            breach = self._around.guard(self._pilot.state)
+            breach = self._lookout.guard(self._executor.state)
         except Exception:
             self._log.exception("the guard could not look while something is written")
             return None
-        self.beat()
+        self._guardian.beat()
         return breach
 
     def _look(self) -> None:
-        state = self._pilot.state
-        self._each_look(state)
-        if state.mode == OFF and not state.on_cluster:
-            self._seen = None
-            return
-        policy = self._policy()
-        view = self._around.look(state, policy)
-        closed = []
-        if view.newest is not None:
-            closed = self._observer.close(view.newest, state, view.slo, view.reference, policy)
-        breach = view.breach
-        for window in closed:
-            breach = breach or self._around.close(window, state, policy)
-        seen = self._observer.see(self._now(), state, view.slo, policy)
-        self._seen = self._around.complete(seen, view, breach, policy)
-        self._handle(self._seen)
-        if self._pilot.state.begun != state.begun:
-            self._around.begun_again()
-
-    def _post(self, event: Event) -> threading.Event:
-        done = threading.Event()
-        self._inbox.append((event, done))
-        self._wake.set()
-        return done
+        """One look, and what is decided on it is done."""
+        state = self._executor.state
+        self._logbook.progress(state)
+        look = self._newest_look = self._lookout.look(state, self._policy())
+        if look is not None:
+            self._handle(look)

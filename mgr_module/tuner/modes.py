@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ceph_tuner import __version__
 from ceph_tuner.core.autopilot.audit_log import CAPACITY, Audit, every_trail
+from ceph_tuner.core.autopilot.executor import Executor
 from ceph_tuner.core.autopilot.state import MODES, OFF, WAITING
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.errors import InputError, TunerError
@@ -48,7 +49,7 @@ class Modes:
         clock: Optional[Clock] = None,
         new_lock: NewLock = own_lock,
     ) -> None:
-        """`mgr` is the module; `running` is as for `Surroundings`; without a clock, the machine's.
+        """`mgr` is the module; `running` is as for `Lookout`; without a clock, the machine's.
 
         `written` gives an OSD's counter of client writes, with its stamp before it.
         """
@@ -68,6 +69,7 @@ class Modes:
         )
         self._capacity: List[str] = []
         self._capacity_at = 0.0
+        self._executors: Dict[str, Executor] = {}
         self.whole = self._mode("")
         """The one of the cluster as a whole; it has nothing to do while classes have their own."""
         self._of_classes: Dict[str, Automatic] = {}
@@ -126,7 +128,7 @@ class Modes:
         """Go on after a sample, or a missed one. Called by the sampling thread."""
         self._service.slos.begin_interval()
         for mode in self.all:
-            mode.sampled()
+            mode.driver.sampled()
         port = int(self._option("metrics_port"))
         self._endpoint.listen(str(self._option("metrics_address")), port)
         if port:
@@ -236,22 +238,14 @@ class Modes:
     def _conditions(self) -> Tuple[Tuple[int, ...], bool, Sight]:
         """What a bench has to heed: OSDs of a canary, whether something is on trial, how the cluster is."""
         busy = next((mode for mode in self.all if mode.driver.state.on_cluster), self.whole)
-        return busy.canary, busy.driver.state.on_cluster, self.whole.sight
+        return busy.canary, busy.driver.state.on_cluster, self.whole.lookout.sight
 
     def _note_capacity(self, why: str, changes: List[int]) -> None:
         Audit(self._service.store, TRAIL).append(self._now(), OPERATOR, CAPACITY, why, {"changes": changes}, "stored")
 
     def _mode(self, device_class: str) -> Automatic:
-        aim, busy = self._service.aim(device_class), lambda: self._busy_beside(device_class)
-        clock, new_lock = self._clock, self._new_lock
-        return Automatic(self._mgr, self._service, aim, self._running, self._option, busy, clock, new_lock)
-
-    def _busy_beside(self, device_class: str) -> str:
-        for mode in self.all:
-            if mode.aim.device_class != device_class and mode.driver.state.on_cluster:
-                of = f"class {mode.aim.device_class}" if mode.aim.device_class else "the cluster as a whole"
-                return f"the mode of {of} has settings on trial, and a cluster has one trial at a time"
-        return ""
+        aim = self._service.aim(device_class)
+        return Automatic(self._mgr, self._service, aim, self._running, self._executors, self._clock, self._new_lock)
 
     def _stored_classes(self) -> Iterable[str]:
         """Classes whose mode was on or had something on trial when this mgr became the active one."""
@@ -268,7 +262,7 @@ class Modes:
             name = mode.aim.device_class
             current = self._threads.get(name)
             if current is None or not current.is_alive():
-                thread = threading.Thread(target=mode.run, args=(stop,), daemon=True)
+                thread = threading.Thread(target=mode.driver.run, args=(stop,), daemon=True)
                 thread.name = f"tuner-{name}" if name else "tuner-automatic"
                 thread.start()
                 self._threads[name] = thread
@@ -294,7 +288,7 @@ class Modes:
             "window": window.to_dict() if window is not None else None,
             "modes": [mode.exported() for mode in self.all],
             "tick_s": self._sampler.tick_s,
-            "release": self.whole.release,
+            "release": self.whole.lookout.release,
             "sampling_failures": self._sampler.failures,
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Callable, Dict, List, NamedTuple
 
 from ceph_tuner.core.autopilot.policy import Policy, option_name, options
@@ -58,6 +59,8 @@ OPTIONS += [
     ),
 ]
 
+AT_ALL_TIMES = "mon-sun"
+
 DEFAULTS: Dict[str, Any] = {option.name: option.default for option in OPTIONS}
 
 
@@ -69,3 +72,22 @@ def policy_of(option: Callable[[str], Any]) -> Policy:
             "auto_window", f"{policy.window:g}", f"at least sample_interval ({option('sample_interval'):g})"
         )
     return policy
+
+
+class PolicyOptions:
+    """The options as the automatic mode reads them, turn after turn."""
+
+    def __init__(self, option: Callable[[str], Any]) -> None:
+        self._option, self._policy = option, Policy()
+        self.problem = ""
+        """Why the options made no sense when they were read last."""
+
+    def read(self) -> Policy:
+        """Give the policy. Where the options make no sense no move is permitted, and what is on trial goes."""
+        try:
+            self._policy, self.problem = policy_of(self._option), ""
+        except InputError as error:
+            # not an error of each turn: with options that nobody can read the guard must go on, and commands too
+            self.problem = f"an option makes no sense: {error}"
+            return replace(self._policy, hours="", blackout=AT_ALL_TIMES)
+        return self._policy

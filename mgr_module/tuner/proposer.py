@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from ceph_tuner.core.autopilot.events import Answered
@@ -10,12 +11,13 @@ from ceph_tuner.core.autopilot.learning import absolute
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import State
 from ceph_tuner.core.ceph.target import Place, Target
-from ceph_tuner.core.errors import InputError, TunerError
+from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.measure.reading import spread
 from ceph_tuner.core.profiles.profile import Profile
 
 from .aim import Aim
+from .inbox import Inbox
 from .service import Service
 
 LONGEST_WORDS = 1000
@@ -31,8 +33,19 @@ UNLIKE = 2.0
 class Proposer:
     """Asks once; an error becomes an answer that says so, never an exception."""
 
-    def __init__(self, service: Service, aim: Aim, now: Callable[[], float]) -> None:
-        self._service, self._aim, self._now = service, aim, now
+    def __init__(self, service: Service, aim: Aim, inbox: Inbox, now: Callable[[], float]) -> None:
+        self._service, self._aim, self._inbox, self._now = service, aim, inbox, now
+
+    def start(self, state: State, policy: Policy) -> None:
+        """Ask in a thread of its own, as the guard goes on meanwhile; the answer goes to the inbox.
+
+        Raises RetryLater where there is no thread to be had.
+        """
+        ask = lambda: self._inbox.post(self.ask(state, policy))  # noqa: E731
+        try:
+            threading.Thread(target=ask, name="tuner-asking", daemon=True).start()
+        except RuntimeError as error:
+            raise RetryLater(f"no thread to ask in: {error}") from error
 
     def ask(self, state: State, policy: Policy) -> Answered:
         """Give the next proposal for the cluster as `state.baseline` shows it. Takes as long as the worker may."""

@@ -1,4 +1,4 @@
-"""What the tests of the automatic mode share: a pilot on the fake monitors, and windows as a trial meets them."""
+"""What the tests of the automatic mode share: a executor on the fake monitors, and windows as a trial meets them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Rollout, Stage
-from ceph_tuner.core.autopilot.events import Answered, Event, Learn, Note, Seen
-from ceph_tuner.core.autopilot.pilot import Pilot
+from ceph_tuner.core.autopilot.events import Answered, Event, Learn, Look, Note
+from ceph_tuner.core.autopilot.executor import Executor
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import State
 from ceph_tuner.core.changes.applier import Applier
@@ -38,7 +38,7 @@ def effect(metric: str, verdict: str, change: Optional[float] = 0.2, windows: in
     return Effect(metric, middle, middle - half, middle + half, windows, verdict)
 
 
-def seen(at: float = 0.0, **facts: Any) -> Seen:
+def seen(at: float = 0.0, **facts: Any) -> Look:
     """A window in which a hard objective on latency is missed, and nothing stands in the way."""
     usual: Dict[str, Any] = {
         "means": {P95: 30.0},
@@ -49,7 +49,7 @@ def seen(at: float = 0.0, **facts: Any) -> Seen:
         "condition": {"osds": 4},
     }
     usual["pairs"] = facts.get("windows", 0)
-    return Seen(at, **{**usual, **facts})
+    return Look(at, **{**usual, **facts})
 
 
 def answer(at: float = 0.0, rollout: Rollout = ROLLOUT, **settings: Any) -> Answered:
@@ -57,8 +57,8 @@ def answer(at: float = 0.0, rollout: Rollout = ROLLOUT, **settings: Any) -> Answ
 
 
 @dataclass
-class RecordingCrew:
-    """Remembers what it was told, once the store has it."""
+class Recorder:
+    """Logbook, optimiser and guard of an executor: has what it was told, once the store has it."""
 
     store: MemoryStore
     notes: List[Note] = field(default_factory=list)
@@ -66,6 +66,12 @@ class RecordingCrew:
     learned: List[Learn] = field(default_factory=list)
     asked: int = 0
     guarded: List[bool] = field(default_factory=list)
+    unreadable: List[Exception] = field(default_factory=list)
+    """What reading the past raises, one after the other."""
+
+    def remember(self) -> None:
+        if self.unreadable:
+            raise self.unreadable.pop(0)
 
     def note(self, note: Note, at: float) -> None:
         self._store()
@@ -79,10 +85,10 @@ class RecordingCrew:
         self._store()
         self.learned.append(result)
 
-    def ask(self, state: State) -> None:
+    def start(self, state: State, policy: Policy) -> None:
         self.asked += 1
 
-    def on_trial(self, state: State) -> None:
+    def watch(self, state: State) -> None:
         self.guarded.append(state.on_cluster)
 
     def _store(self) -> None:
@@ -128,7 +134,7 @@ class Field:
         self.clock = ManualClock()
         self.alive: Set[str] = set()
         self.locks: Dict[str, Lock] = {}
-        self.crew = RecordingCrew(self.store)
+        self.recorder = Recorder(self.store)
 
     def hands(self, name: str) -> Tuple[Applier, Lock]:
         self.alive.add(name)
@@ -136,8 +142,10 @@ class Field:
         self.locks[name] = lock
         return Applier(self.monitors, self.store, self.clock, lock, TENTACLE, name), lock
 
-    def pilot(self, name: str = "mgr.a", policy: Policy = QUICK) -> Pilot:
-        return Pilot(self.store, lambda: self.hands(name), self.crew, self.clock, lambda: policy, "mgr")
+    def executor(self, name: str = "mgr.a", policy: Policy = QUICK) -> Executor:
+        told = self.recorder
+        hands = lambda: self.hands(name)  # noqa: E731
+        return Executor(self.store, hands, told, told, (told,), self.clock, lambda: policy, "mgr")
 
     def entries(self) -> List[Entry]:
         return self.hands("reader")[0].history()

@@ -1,4 +1,4 @@
-"""The state machine arrow by arrow; `test_pilot_laws.py` has what no sequence of them may lead to."""
+"""The state machine arrow by arrow; `test_executor_laws.py` has what no sequence of them may lead to."""
 
 from __future__ import annotations
 
@@ -91,6 +91,11 @@ def notes(decision: Decision) -> List[str]:
 
 def learned(decision: Decision) -> Optional[Learn]:
     return next((act for act in decision.acts if isinstance(act, Learn)), None)
+
+
+def test_the_last_of_several_acts_alone_may_have_an_outcome() -> None:
+    with pytest.raises(ValueError, match="but for the last"):
+        Decision(State(), (Ask(), Note("gave up", "nobody can be asked")))
 
 
 # the way of a trial that succeeds

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.watchdog import RULES, Watch
+from ceph_tuner.core.autopilot.watchdog import RULES, Watchdog
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.guard import Breach, Sight
 from ceph_tuner.core.goals.slo import Bound, Objective, Slo, parse_slo
@@ -25,8 +25,8 @@ BASELINE = {
 BEFORE = Sight(0.0, "HEALTH_WARN", checks=frozenset({"PG_DEGRADED"}))
 
 
-def watch(baseline: Dict[str, float] = BASELINE, before: Sight = BEFORE, slo: Slo = SLO, **policy: float) -> Watch:
-    return Watch(slo, baseline, before, Policy(**policy))
+def watch(baseline: Dict[str, float] = BASELINE, before: Sight = BEFORE, slo: Slo = SLO, **policy: float) -> Watchdog:
+    return Watchdog(slo, baseline, before, Policy(**policy))
 
 
 def sight(health: str = "HEALTH_WARN", checks: frozenset = BEFORE.checks, **values: float) -> Sight:
@@ -205,7 +205,7 @@ def test_what_is_as_it_was_before_is_never_a_breach(
 ) -> None:
     # clients as in the baseline; everything else as it was just before
     before = Sight(0.0, health, {**states, **baseline}, "", checks)
-    guard = Watch(slo, baseline, before, Policy(guard_windows=1, guard_patience=1, guard_blind=1))
+    guard = Watchdog(slo, baseline, before, Policy(guard_windows=1, guard_patience=1, guard_blind=1))
     for _ in range(4):
         assert guard.look(before) is None
         assert guard.close(baseline) is None

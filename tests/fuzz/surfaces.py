@@ -54,6 +54,7 @@ from ceph_tuner_cli import main as program
 from fake_dashboard import PAGES
 from monitors import ManualClock
 from tuner import changes, health, service, worker
+from tuner.inbox import Inbox
 from tuner.proposer import Proposer
 
 Surface = Callable[[random.Random], int]
@@ -390,7 +391,7 @@ class Worker:
         self.answer = b""
         service.ask_worker = lambda *_: worker._answer(0, self.answer, b"\x1b[2Jlast words")  # type: ignore[assignment]
         aboard = self.module.aboard
-        self.proposer = Proposer(aboard.service, aboard.service.aim(), aboard.twin.clock.now)
+        self.proposer = Proposer(aboard.service, aboard.service.aim(), Inbox(), aboard.twin.clock.now)
 
     def __call__(self, randomness: random.Random) -> int:
         """To `recommend`, and to the automatic mode."""

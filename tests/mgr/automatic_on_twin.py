@@ -154,8 +154,8 @@ class OnTwin:
             if thread.name == "tuner-asking":
                 # its refusal is not taken: the answer below comes first
                 thread.join()
-        self.driver._inbox.clear()
-        self.driver.answered(Answered(self.twin.clock.now(), settings or {"osd_max_scrubs": 3}, "a test", rollout))
+        self.driver.inbox.clear()
+        self.driver.inbox.post(Answered(self.twin.clock.now(), settings or {"osd_max_scrubs": 3}, "a test", rollout))
         self.until("trying")
         return self
 

@@ -199,7 +199,7 @@ def progress(aboard: OnTwin) -> List[str]:
 def test_the_progress_bar_of_a_trial_that_an_operator_ends_has_not_failed() -> None:
     aboard = OnTwin()
     # an earlier trial did harm
-    aboard.modes.whole._crew.note(Note("taken back", "harm"), aboard.twin.clock.now())
+    aboard.modes.whole.logbook.note(Note("taken back", "harm"), aboard.twin.clock.now())
     aboard.on_trial(**CHANGED)
     aboard.sample()
     assert "update" in progress(aboard)
@@ -240,7 +240,7 @@ def test_objectives_are_exported_while_the_automatic_mode_is_off_too() -> None:
         aboard.service.slo_set("client.p95_ms<=0.01", False, 1.0, "")
         aboard.sample(3)
         found = aboard.modes.whole.exported()
-        assert (found["mode"], aboard.modes.whole.release) == ("off", aboard.service.release_version())
+        assert (found["mode"], aboard.modes.whole.lookout.release) == ("off", aboard.service.release_version())
         assert [verdict["met"] for verdict in found["slo"]] == [False]
         aboard.service.slo_remove("all")
         aboard.sample()

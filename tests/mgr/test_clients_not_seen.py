@@ -61,8 +61,8 @@ def test_a_trial_whose_clients_nobody_sees_any_more_is_never_kept(rollout: Rollo
     assert not told(aboard, KEPT)
     # nothing of it is left on the cluster, and nothing new begins
     assert {entry.state for entry in aboard.entries()} == {"undone"}
-    assert aboard.driver.seen is not None
-    assert "no trial could show what it does to clients, as client.p95_ms is not seen" in aboard.driver.seen.wait
+    assert aboard.driver.newest_look is not None
+    assert "no trial could show what it does to clients, as client.p95_ms is not seen" in aboard.driver.newest_look.wait
 
 
 def test_nothing_is_begun_for_clients_that_are_away(tmp_path: object) -> None:
@@ -74,9 +74,9 @@ def test_nothing_is_begun_for_clients_that_are_away(tmp_path: object) -> None:
     aboard.service.slo_set("scrub.bytes_s>=30 MB/s", False, 1.0, "")
     aboard.during(lambda: aboard.modes.switch("auto"))
     aboard.sample(40)
-    assert aboard.driver.seen is not None
+    assert aboard.driver.newest_look is not None
     # scrub is too slow, and no trial for it could show what it does to the clients
-    assert aboard.driver.seen.metrics_missed == ("scrub.bytes_s",)
+    assert aboard.driver.newest_look.metrics_missed == ("scrub.bytes_s",)
     assert (aboard.driver.state.phase, aboard.driver.state.worker_failures) == ("observing", 0)
     assert "client.p95_ms is not seen" in " ".join(aboard.driver.document()["words"])
     lens.shown = None

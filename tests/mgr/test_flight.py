@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from flight import Flight
+from flight import KINDS, Flight
 
 pytestmark = pytest.mark.slow
 
 HOURS = 1.0
 
 
-@pytest.mark.parametrize(("seed", "copies"), [(1, 2), (2, 3)], ids=["canaries of hosts", "canaries of OSDs"])
-def test_no_law_is_broken_in_hours_of_faults_and_operators(tmp_path: Path, seed: int, copies: int) -> None:
-    flight = Flight(seed, tmp_path, copies=copies)
+@pytest.mark.parametrize(("seed", "kind"), [(1, "hosts"), (2, "osds"), (3, "alternating")])
+def test_no_law_is_broken_in_hours_of_faults_and_operators(tmp_path: Path, seed: int, kind: str) -> None:
+    options, copies = KINDS[kind]
+    flight = Flight(seed, tmp_path, options, copies)
     flight.fly(HOURS, 8.0, 3.0)
     flight.land()
     assert flight.laws.violations == []

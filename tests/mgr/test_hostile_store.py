@@ -94,8 +94,8 @@ def test_whatever_lies_in_the_store_sampling_commands_and_the_way_back_go_on(
 @pytest.mark.parametrize("at", [1e300, -1e300, 1e18])
 def test_a_record_of_no_time_costs_nothing_but_itself(module: Loaded, at: float) -> None:
     module.aboard.service.store.set("audit/000000", record(at))
-    module._modes.whole._crew.remember()
-    module._modes.whole._crew.recent += [Record(2, at, "x", TAKEN_BACK, "a\x1b[2J\nforged", {"rule": "slo"})]
+    module._modes.whole.logbook.remember()
+    module._modes.whole.logbook.recent += [Record(2, at, "x", TAKEN_BACK, "a\x1b[2J\nforged", {"rule": "slo"})]
     module._report_health()
     assert health.UNKNOWN not in module.health_checks
     assert module.run("history")[0] == 0

@@ -45,8 +45,8 @@ def on_trial(aboard: OnTwin, device_class: str, **settings: Any) -> Automatic:
         if mode.driver.state.phase == ASKING:
             break
         aboard.sample()
-    mode.driver._inbox.clear()
-    mode.driver.answered(
+    mode.driver.inbox.clear()
+    mode.driver.inbox.post(
         Answered(aboard.twin.clock.now(), settings or {"osd_max_scrubs": 3}, "a test", rollout(device_class))
     )
     for _ in range(60):

@@ -19,6 +19,7 @@ from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import REEF, TENTACLE
+from tuner.inbox import Inbox
 from tuner.proposer import LONGEST_WORDS, Proposer
 from twins import small_twin
 
@@ -35,7 +36,7 @@ def proposing(*settings: Any, **more: Any) -> str:
 def ready(aboard: OnTwin, target: str = "osd") -> Proposer:
     aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
     aboard.options["auto_target"] = target
-    return Proposer(aboard.service, aboard.service.aim(), aboard.twin.clock.now)
+    return Proposer(aboard.service, aboard.service.aim(), Inbox(), aboard.twin.clock.now)
 
 
 def asked(directory: Path, text: str, target: str = "osd") -> Tuple[Answered, OnTwin]:
@@ -160,7 +161,7 @@ def test_no_proposal_is_no_failure_and_has_the_optimisers_reason(tmp_path: Path)
 
 def test_without_objectives_there_is_nothing_to_ask_for() -> None:
     aboard = OnTwin(worker_python="/no/such/python")
-    found = Proposer(aboard.service, aboard.service.aim(), aboard.twin.clock.now).ask(ASKING, Policy())
+    found = Proposer(aboard.service, aboard.service.aim(), Inbox(), aboard.twin.clock.now).ask(ASKING, Policy())
     assert found.refused == ""
     assert "slo set" in found.why
 
@@ -269,7 +270,7 @@ def test_one_set_of_values_is_asked_for_only_where_it_suits_all(
         capacities=lambda osds: [SimpleNamespace(iops=value) for value in iops],
     )
     aim: Any = SimpleNamespace(target=target)
-    proposer = Proposer(service, aim, time.time)
+    proposer = Proposer(service, aim, Inbox(), time.time)
     places = [Place(0, "hdd"), Place(1, "ssd"), Place(2, "ssd"), Place(3, "hdd", up=False)]
     if refused:
         with pytest.raises(InputError, match=refused):

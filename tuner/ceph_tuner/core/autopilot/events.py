@@ -35,8 +35,8 @@ class OperatorCommand:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A sample was taken; everything that was worked out of it."""
+class Look:
+    """All that a turn knows of the cluster, once a sample was taken or missed."""
 
     at: float
     means: Mapping[str, float] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class Kept:
     number: int
 
 
-Event = Union[Started, OperatorCommand, Seen, Answered, Wrote, WriteFailed, TookBack, TakeBackFailed, Kept]
+Event = Union[Started, OperatorCommand, Look, Answered, Wrote, WriteFailed, TookBack, TakeBackFailed, Kept]
 
 
 @dataclass(frozen=True)

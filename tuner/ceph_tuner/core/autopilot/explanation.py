@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable, Dict, List, Optional, Sequence
 
 from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE
-from ceph_tuner.core.autopilot.events import Seen
+from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.judgement import in_words
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import (
@@ -42,12 +42,12 @@ _STOPS = (
 )
 
 
-def explain(state: State, seen: Optional[Seen], policy: Policy, now: float) -> List[str]:
+def explain(state: State, newest: Optional[Look], policy: Policy, now: float) -> List[str]:
     """Say what it does and why, what it waits for and until when, what comes next, and what would make it stop.
 
-    `seen` is the newest look at the cluster, None where there was none; `now` in seconds since the epoch.
+    `newest` is the newest look at the cluster, None where there was none; `now` in seconds since the epoch.
     """
-    look = seen or Seen(now)
+    look = newest or Look(now)
     lines = [_MODES[state.mode]]
     if state.paused:
         until = (
@@ -57,16 +57,16 @@ def explain(state: State, seen: Optional[Seen], policy: Policy, now: float) -> L
     if state.phase == OBSERVING and (state.paused or state.mode == OFF):
         return lines
     lines += _PHASES[state.phase](state, look, policy, now)
-    return lines if seen else [*lines, "The cluster was not looked at yet: objectives and effects are missing here."]
+    return lines if newest else [*lines, "The cluster was not looked at yet: objectives and effects are missing here."]
 
 
-def _observing(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
+def _observing(state: State, look: Look, policy: Policy, now: float) -> List[str]:
     lines = ["It watches the objectives; nothing is on trial."]
     if state.kept is not None:
         lines.append(f"It kept change {state.kept} last; `ceph tuner rollback --yes` takes that back.")
-    if not seen.wanted:
+    if not look.wanted:
         return [*lines, "No objective is set, so there is nothing to do: `ceph tuner slo set 'client.p95_ms<=80'`."]
-    lines += _missed(seen)
+    lines += _missed(look)
     if state.gave_up:
         return [
             *lines,
@@ -77,59 +77,59 @@ def _observing(state: State, seen: Seen, policy: Policy, now: float) -> List[str
     if state.failures:
         last = "The last trial was" if state.failures == 1 else f"The last {state.failures} trials were"
         lines.append(f"{last} taken back; the pause doubles with each in a row.")
-    lines += _waits(seen)
+    lines += _waits(look)
     if state.worker_failures:
         again = asks_again(state, policy)
         when = f"at {utc_minute(again)}" if now < again else "as soon as it may"
         lines.append(f"The optimiser failed {_times(state.worker_failures)}; it is asked again {when}.")
-    if not seen.missed:
+    if not look.missed:
         return [*lines, "Next: once an objective is missed, it asks the optimiser for settings."]
     if state.tried >= policy.trials:
         return [*lines, f"Next: it gives up, as {state.tried} of {policy.trials} proposals were tried."]
     return [*lines, f"Next: it asks the optimiser; {state.tried} of {policy.trials} proposals were tried."]
 
 
-def _asking(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
+def _asking(state: State, look: Look, policy: Policy, now: float) -> List[str]:
     following = {
         APPROVE: "the proposal waits for approval",
         DRY_RUN: "it reports what it would try, and tries nothing",
     }.get(state.mode, "canary and control are compared, then the canary gets the settings")
     asked = f"It asked the optimiser for settings {_length(now - state.since)} ago."
-    return [asked, *_missed(seen), f"Next: {following}."]
+    return [asked, *_missed(look), f"Next: {following}."]
 
 
-def _waiting(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
+def _waiting(state: State, look: Look, policy: Policy, now: float) -> List[str]:
     return [
         f"A proposal waits for approval since {utc_minute(state.since)}; nothing is written.",
         *_why(state),
-        *_missed(seen),
-        *_waits(seen),
+        *_missed(look),
+        *_waits(look),
         "Next: `ceph tuner approve` starts its trial, `ceph tuner reject` drops it.",
         "It is dropped by itself once the objectives are met or the cluster changes.",
     ]
 
 
-def _comparing(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
+def _comparing(state: State, look: Look, policy: Policy, now: float) -> List[str]:
     rollout = _of(state).rollout
     needed = policy.windows_before(rollout.alternating)
     canary = rollout.stages[0]
     who = "all OSDs" if rollout.alternating else f"{_osds(len(canary.osds))} with {_others(len(canary.control))}"
     verb = "watches" if rollout.alternating else "compares"
     return [
-        f"It {verb} {who} before anything is written: {min(seen.pairs, needed)} of {needed} windows.",
+        f"It {verb} {who} before anything is written: {min(look.pairs, needed)} of {needed} windows.",
         *_why(state),
-        *_missed(seen),
-        *_waits(seen),
+        *_missed(look),
+        *_waits(look),
         f"Next: it writes the settings to {_some(canary.targets)}.",
         "Dropped at once: the cluster changes, `ceph tuner auto pause` or `off`.",
     ]
 
 
-def _writing(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
+def _writing(state: State, look: Look, policy: Policy, now: float) -> List[str]:
     return [f"It is writing since {utc_minute(state.since)}.", *_why(state), _STOPS]
 
 
-def _trying(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
+def _trying(state: State, look: Look, policy: Policy, now: float) -> List[str]:
     rollout = _of(state).rollout
     stage, everyone = rollout.stages[state.stage], len(rollout.stages[-1].osds)
     if rollout.alternating:
@@ -142,39 +142,39 @@ def _trying(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
             f"The settings are on {len(stage.osds)} of {everyone} OSDs, compared with {_others(len(stage.control))}."
         )
         where += f" Stage {state.stage + 1} of {len(rollout.stages)}."
-        windows, unit = seen.windows, "windows"
+        windows, unit = look.windows, "windows"
         wider = rollout.stages[state.stage + 1 :][:1]
         following = f"if all is well, they go to {len(wider[0].osds) if wider else everyone} of {everyone} OSDs"
     return [
         where,
         *_why(state),
         f"{windows} {unit} so far; a verdict takes {policy.least_windows} to {policy.most_windows}.",
-        *_effects(seen),
-        *_missed(seen),
-        *_waits(seen),
+        *_effects(look),
+        *_missed(look),
+        *_waits(look),
         f"Next: {following}.",
         f"Without a verdict by then they are taken back, and it pauses for {_length(policy.back_off)}.",
         _STOPS,
     ]
 
 
-def _holding(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
+def _holding(state: State, look: Look, policy: Policy, now: float) -> List[str]:
     everyone = len(_of(state).rollout.stages[-1].osds)
-    windows = f"{min(seen.windows, policy.hold_windows)} of {policy.hold_windows} windows"
+    windows = f"{min(look.windows, policy.hold_windows)} of {policy.hold_windows} windows"
     gain = [f"The trial showed: {state.gain}."] if state.gain else []
     return [
         f"The settings are on all {everyone} OSDs, on probation: {windows}.",
         *_why(state),
         *gain,
-        *(["Windows count once the scrubs have ended that began under the old settings."] if seen.outlived else []),
-        *(f"Broken by these windows on the whole: {objective}." for objective in seen.broken),
-        *_missed(seen),
+        *(["Windows count once the scrubs have ended that began under the old settings."] if look.outlived else []),
+        *(f"Broken by these windows on the whole: {objective}." for objective in look.broken),
+        *_missed(look),
         "Next: they are kept if all stays well and they gained something, else taken back.",
         _STOPS,
     ]
 
 
-def _returning(state: State, seen: Seen, policy: Policy, now: float) -> List[str]:
+def _returning(state: State, look: Look, policy: Policy, now: float) -> List[str]:
     lines = ["It takes a trial back. This waits for nobody, and is tried again at each sample until it is done."]
     if state.problem:
         lines.append(f"The last attempt failed: {state.problem}.")
@@ -186,7 +186,7 @@ def _returning(state: State, seen: Seen, policy: Policy, now: float) -> List[str
     return [*lines, f"Next: it watches the objectives{', and pauses before the next trial' if state.back_off else ''}."]
 
 
-_PHASES: Dict[str, Callable[[State, Seen, Policy, float], List[str]]] = {
+_PHASES: Dict[str, Callable[[State, Look, Policy, float], List[str]]] = {
     OBSERVING: _observing,
     ASKING: _asking,
     WAITING: _waiting,
@@ -204,16 +204,16 @@ def _why(state: State) -> List[str]:
     return [f"Proposal {proposed.number}: {proposed.why}.", *chosen]
 
 
-def _missed(seen: Seen) -> List[str]:
-    return [f"Missed: {objective}." for objective in seen.missed]
+def _missed(look: Look) -> List[str]:
+    return [f"Missed: {objective}." for objective in look.missed]
 
 
-def _waits(seen: Seen) -> List[str]:
-    return [f"It waits: {seen.wait}."] if seen.wait else []
+def _waits(look: Look) -> List[str]:
+    return [f"It waits: {look.wait}."] if look.wait else []
 
 
-def _effects(seen: Seen) -> List[str]:
-    shown = [effect for effect in seen.effects.values() if effect.change is not None]
+def _effects(look: Look) -> List[str]:
+    shown = [effect for effect in look.effects.values() if effect.change is not None]
     return [f"So far {in_words(effect)}: {_VERDICTS[effect.verdict]}." for effect in shown] or ["No effect seen yet."]
 
 

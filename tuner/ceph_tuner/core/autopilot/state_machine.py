@@ -23,9 +23,9 @@ from ceph_tuner.core.autopilot.events import (
     Keep,
     Kept,
     Learn,
+    Look,
     Note,
     OperatorCommand,
-    Seen,
     Started,
     TakeBack,
     TakeBackFailed,
@@ -65,10 +65,14 @@ BY_HAND = ("drift", "manual")
 
 @dataclass(frozen=True)
 class Decision:
-    """What comes next."""
+    """What comes next: the state, and what is to be done, of which the last act alone has an outcome."""
 
     state: State
     acts: Tuple[Act, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(not isinstance(act, (Note, Learn)) for act in self.acts[:-1]):
+            raise ValueError(f"acts (={self.acts}) must be notes and results but for the last one")
 
 
 def decide(state: State, event: Event, policy: Policy) -> Decision:
@@ -146,51 +150,51 @@ def _told(state: State, event: OperatorCommand, policy: Policy) -> Decision:
     raise ValueError(f"what (={event.what!r}) is no command of the automatic mode")
 
 
-def _seen(state: State, event: Seen, policy: Policy) -> Decision:
+def _looked(state: State, look: Look, policy: Policy) -> Decision:
     # a clock that was ahead leaves times behind that are far in the future: they bind nobody
-    state = replace(state, moves=tuple(at for at in state.moves if abs(event.at - at) < DAY_S))
-    if state.paused and state.paused_until is not None and not _until(event.at, state.paused_until, policy.back_off):
+    state = replace(state, moves=tuple(at for at in state.moves if abs(look.at - at) < DAY_S))
+    if state.paused and state.paused_until is not None and not _until(look.at, state.paused_until, policy.back_off):
         state = _going_on(state)
     if state.phase == RETURNING:
         # the last attempt failed
         return Decision(state, (TakeBack(state.changes, state.problem or "tried again"),))
     if state.phase in (TRYING, HOLDING):
-        if event.breach is not None:
-            by_hand = event.breach.rule in BY_HAND
+        if look.breach is not None:
+            by_hand = look.breach.rule in BY_HAND
             # who changes settings by hand does not want to race a machine
-            then = f"somebody intervened: {event.breach.reason}" if by_hand else ""
-            return _back(state, event, event.breach.reason, failure=not by_hand, rule=event.breach.rule, then=then)
-        if event.upset:
-            return _back(state, event, f"cannot be compared any more: {event.upset}", failure=False)
-        if event.outside:
-            return _back(state, event, f"outside of the permitted hours: {event.wait}", failure=False)
-    return _SIGHTS[state.phase](state, event, policy)
+            then = f"somebody intervened: {look.breach.reason}" if by_hand else ""
+            return _back(state, look, look.breach.reason, failure=not by_hand, rule=look.breach.rule, then=then)
+        if look.upset:
+            return _back(state, look, f"cannot be compared any more: {look.upset}", failure=False)
+        if look.outside:
+            return _back(state, look, f"outside of the permitted hours: {look.wait}", failure=False)
+    return _LOOKS[state.phase](state, look, policy)
 
 
-def _observing(state: State, event: Seen, policy: Policy) -> Decision:
+def _observing(state: State, look: Look, policy: Policy) -> Decision:
     if state.mode == OFF or state.paused:
         return Decision(state)
     acts: List[Act] = []
     if not state.condition:
-        state = replace(state, condition=dict(event.condition), begun=event.at)
-    elif event.changed:
-        words = "; ".join(event.changed)
-        acts.append(Note("condition changed", words, detail={"changed": list(event.changed)}))
-        state = replace(state, condition=dict(event.condition), begun=event.at, tried=0, gave_up="")
-    if not event.missed or state.gave_up or event.wait:
+        state = replace(state, condition=dict(look.condition), begun=look.at)
+    elif look.changed:
+        words = "; ".join(look.changed)
+        acts.append(Note("condition changed", words, detail={"changed": list(look.changed)}))
+        state = replace(state, condition=dict(look.condition), begun=look.at, tried=0, gave_up="")
+    if not look.missed or state.gave_up or look.wait:
         return Decision(state, tuple(acts))
     if state.tried >= policy.trials:
-        words = f"{state.tried} proposals were tried, and still missed: {'; '.join(event.missed)}"
+        words = f"{state.tried} proposals were tried, and still missed: {'; '.join(look.missed)}"
         return Decision(replace(state, gave_up=words), (*acts, Note("gave up", words)))
-    if _until(event.at, asks_again(state, policy), asks_again(state, policy) - state.asked_at):
+    if _until(look.at, asks_again(state, policy), asks_again(state, policy) - state.asked_at):
         return Decision(state, tuple(acts))
     asking = replace(
         state,
         phase=ASKING,
-        since=event.at,
-        asked_at=event.at,
-        aims=event.metrics_missed,
-        baseline=dict(event.means),
+        since=look.at,
+        asked_at=look.at,
+        aims=look.metrics_missed,
+        baseline=dict(look.means),
     )
     return Decision(asking, (*acts, Ask()))
 
@@ -219,114 +223,114 @@ def _answered(state: State, event: Answered, policy: Policy) -> Decision:
     return Decision(taken, (Note("proposal", event.why, detail=detail),))
 
 
-def _overtaken(event: Seen) -> str:
+def _overtaken(look: Look) -> str:
     """Why a proposal that is not written yet is out of date; empty where it is not."""
-    return "; ".join(event.changed) if event.changed else "the objectives are met again" if event.met else ""
+    return "; ".join(look.changed) if look.changed else "the objectives are met again" if look.met else ""
 
 
-def _waiting(state: State, event: Seen, policy: Policy) -> Decision:
-    reason = _overtaken(event)
+def _waiting(state: State, look: Look, policy: Policy) -> Decision:
+    reason = _overtaken(look)
     if not reason:
         return Decision(state)
-    return Decision(_idle(state, event.at), (Note("proposal", f"dropped: {reason}"),))
+    return Decision(_idle(state, look.at), (Note("proposal", f"dropped: {reason}"),))
 
 
-def _comparing(state: State, event: Seen, policy: Policy) -> Decision:
-    reason = _overtaken(event)
+def _comparing(state: State, look: Look, policy: Policy) -> Decision:
+    reason = _overtaken(look)
     if reason:
-        return Decision(_idle(state, event.at), (Note("proposal", f"dropped: {reason}"),))
-    if event.wait:
+        return Decision(_idle(state, look.at), (Note("proposal", f"dropped: {reason}"),))
+    if look.wait:
         # what was compared meanwhile is no baseline
-        return Decision(replace(state, since=event.at) if event.windows else state)
-    if event.pairs < policy.windows_before(_proposed(state).rollout.alternating):
-        if event.windows < policy.baseline_windows + policy.most_windows:
+        return Decision(replace(state, since=look.at) if look.windows else state)
+    if look.pairs < policy.windows_before(_proposed(state).rollout.alternating):
+        if look.windows < policy.baseline_windows + policy.most_windows:
             return Decision(state)
-        words = f"dropped: canary and control were seen together in {event.pairs} of {event.windows} windows only"
-        return Decision(_idle(state, event.at, failed=True), (Note("proposal", words),))
-    return _write(replace(state, baseline=dict(event.means) or state.baseline), event.at)
+        words = f"dropped: canary and control were seen together in {look.pairs} of {look.windows} windows only"
+        return Decision(_idle(state, look.at, failed=True), (Note("proposal", words),))
+    return _write(replace(state, baseline=dict(look.means) or state.baseline), look.at)
 
 
-def _trying(state: State, event: Seen, policy: Policy) -> Decision:
+def _trying(state: State, look: Look, policy: Policy) -> Decision:
     proposed = _proposed(state)
     if proposed.rollout.alternating:
-        return _alternating(state, event, policy)
-    judgement = _judge(state, event, policy, event.windows)
+        return _alternating(state, look, policy)
+    judgement = _judge(state, look, policy, look.windows)
     if judgement.verdict != judging.PASSED:
-        return _unless_over(state, event, policy, judgement)
-    if event.wait:
+        return _unless_over(state, look, policy, judgement)
+    if look.wait:
         # forward moves wait; what is on the canary is well
         return Decision(state)
-    passed = replace(state, stage=state.stage + 1, gain=state.gain or _gain(judgement), effects=event.effects)
-    return _write(passed, event.at, judgement.words)
+    passed = replace(state, stage=state.stage + 1, gain=state.gain or _gain(judgement), effects=look.effects)
+    return _write(passed, look.at, judgement.words)
 
 
-def _alternating(state: State, event: Seen, policy: Policy) -> Decision:
+def _alternating(state: State, look: Look, policy: Policy) -> Decision:
     """Old and new settings take turns of one window each; the judge speaks at the end of a turn of the old ones.
 
     A turn that has not shown all that a verdict needs goes on, for as long as the guard would bear it.
     """
-    if not event.windows or (event.unseen and event.windows < policy.guard_windows):
+    if not look.windows or (look.unseen and look.windows < policy.guard_windows):
         return Decision(state)
     if state.leg:
-        turn = replace(state, phase=WRITING, since=event.at, leg=False)
+        turn = replace(state, phase=WRITING, since=look.at, leg=False)
         return Decision(turn, (TakeBack(state.changes, "the old settings' turn"),))
-    judgement = _judge(state, event, policy, state.turns)
+    judgement = _judge(state, look, policy, state.turns)
     if judgement.verdict in (judging.HARMFUL, judging.INCONCLUSIVE):
-        return _unless_over(state, event, policy, judgement)
-    if event.wait:
+        return _unless_over(state, look, policy, judgement)
+    if look.wait:
         # a turn is a forward move like any other, and what waits has nothing on the cluster
         return Decision(state)
     if judgement.verdict == judging.PASSED:
-        passed = replace(state, passed=True, gain=_gain(judgement), effects=event.effects)
-        return _write(passed, event.at, judgement.words)
-    return _write(state, event.at, "next turn", turn=True)
+        passed = replace(state, passed=True, gain=_gain(judgement), effects=look.effects)
+        return _write(passed, look.at, judgement.words)
+    return _write(state, look.at, "next turn", turn=True)
 
 
-def _unless_over(state: State, event: Seen, policy: Policy, judgement: judging.Judgement) -> Decision:
+def _unless_over(state: State, look: Look, policy: Policy, judgement: judging.Judgement) -> Decision:
     if judgement.verdict == judging.HARMFUL:
-        return _back(state, event, f"harm: {judgement.words}", failure=True, rule="harm")
+        return _back(state, look, f"harm: {judgement.words}", failure=True, rule="harm")
     if judgement.verdict == judging.INCONCLUSIVE:
         # it is not passed: people may look, and after a while it goes on with other settings
         then = f"the last trial was inconclusive: {judgement.words}"
-        paused = replace(state, paused_until=event.at + policy.back_off)
-        return _back(paused, event, f"inconclusive: {judgement.words}", failure=False, then=then)
+        paused = replace(state, paused_until=look.at + policy.back_off)
+        return _back(paused, look, f"inconclusive: {judgement.words}", failure=False, then=then)
     return Decision(state)
 
 
-def _interrupted(state: State, event: Seen, policy: Policy) -> Decision:
+def _interrupted(state: State, look: Look, policy: Policy) -> Decision:
     """Still writing at the next look: what was to be done before the write failed, the audit trail for one."""
-    return _back(state, event, "a write was interrupted before it began", failure=False)
+    return _back(state, look, "a write was interrupted before it began", failure=False)
 
 
-def _holding(state: State, event: Seen, policy: Policy) -> Decision:
-    if event.windows < policy.hold_windows:
+def _holding(state: State, look: Look, policy: Policy) -> Decision:
+    if look.windows < policy.hold_windows:
         return Decision(state)
-    judgement = _judge(state, event, policy, event.windows)
+    judgement = _judge(state, look, policy, look.windows)
     if judgement.verdict == judging.HARMFUL:
-        return _unless_over(state, event, policy, judgement)
-    if event.broken:
+        return _unless_over(state, look, policy, judgement)
+    if look.broken:
         # no window by itself was bad enough for the guard: scrub comes in bursts
-        if event.windows < min(2 * policy.hold_windows, policy.most_windows):
+        if look.windows < min(2 * policy.hold_windows, policy.most_windows):
             return Decision(state)
-        words = f"{event.windows} windows on all OSDs break {'; '.join(event.broken)}"
-        return _unless_over(state, event, policy, judging.Judgement(judging.HARMFUL, words))
+        words = f"{look.windows} windows on all OSDs break {'; '.join(look.broken)}"
+        return _unless_over(state, look, policy, judging.Judgement(judging.HARMFUL, words))
     # the canary's gain was seen beside a control; what all OSDs show may be the load's doing
-    less = "" if state.gain else lighter(state.baseline, event.means, event.idle_iops)
-    gains = [] if less else judging.gained(event.effects, state.aims)
-    met = bool(state.aims) and not less and not set(state.aims) & set(event.metrics_missed)
+    less = "" if state.gain else lighter(state.baseline, look.means, look.idle_iops)
+    gains = [] if less else judging.gained(look.effects, state.aims)
+    met = bool(state.aims) and not less and not set(state.aims) & set(look.metrics_missed)
     # what is not seen is not met
-    met = met and all(metric in event.means for metric in state.aims)
-    if event.unseen or not (state.gain or gains or met):
-        if event.windows < policy.most_windows:
+    met = met and all(metric in look.means for metric in state.aims)
+    if look.unseen or not (state.gain or gains or met):
+        if look.windows < policy.most_windows:
             return Decision(state)
-        blind = f"{' and '.join(event.unseen)} not seen" if event.unseen else ""
-        words = f"{event.windows} windows on all OSDs; {blind or less or 'no gain seen'}"
-        return _unless_over(state, event, policy, judging.Judgement(judging.INCONCLUSIVE, words))
+        blind = f"{' and '.join(look.unseen)} not seen" if look.unseen else ""
+        words = f"{look.windows} windows on all OSDs; {blind or less or 'no gain seen'}"
+        return _unless_over(state, look, policy, judging.Judgement(judging.INCONCLUSIVE, words))
     number = state.changes[-1]
     words = state.gain or "; ".join(map(judging.in_words, gains)) or f"{' and '.join(state.aims)} met"
     return Decision(
-        replace(state, phase=WRITING, since=event.at, effects=state.effects or event.effects),
-        (Note("kept", words, detail={**_detail(event), "change": number}), Keep(number)),
+        replace(state, phase=WRITING, since=look.at, effects=state.effects or look.effects),
+        (Note("kept", words, detail={**_detail(look), "change": number}), Keep(number)),
     )
 
 
@@ -346,7 +350,7 @@ def _write_failed(state: State, event: WriteFailed, policy: Policy) -> Decision:
     if event.busy and not failed.changes:
         return Decision(_idle(state, event.at), (Note("proposal", f"dropped: {event.words}"),))
     why = event.words if event.rule else f"a write failed: {event.words}"
-    return _back(failed, Seen(event.at), why, failure=True, rule=event.rule or "write failed")
+    return _back(failed, Look(event.at), why, failure=True, rule=event.rule or "write failed")
 
 
 def _took_back(state: State, event: TookBack, policy: Policy) -> Decision:
@@ -393,14 +397,14 @@ def _write(state: State, at: float, words: str = "", turn: bool = False) -> Deci
     )
 
 
-def _back(state: State, event: Seen, why: str, failure: bool, rule: str = "", then: str = "") -> Decision:
+def _back(state: State, look: Look, why: str, failure: bool, rule: str = "", then: str = "") -> Decision:
     """Take the trial back: never waits for anybody."""
-    acts: List[Act] = [Note("taken back", why, detail={**_detail(event), "rule": rule or "trial"})]
+    acts: List[Act] = [Note("taken back", why, detail={**_detail(look), "rule": rule or "trial"})]
     if state.proposed is not None:
         failed = why if failure else ""
-        acts.append(Learn(state.proposed.settings, dict(event.effects), state.baseline, state.proposed.number, failed))
+        acts.append(Learn(state.proposed.settings, dict(look.effects), state.baseline, state.proposed.number, failed))
     tried = state.tried + 1
-    back = replace(state, phase=RETURNING, since=event.at, back_off=failure, then=then, tried=tried)
+    back = replace(state, phase=RETURNING, since=look.at, back_off=failure, then=then, tried=tried)
     return Decision(back, (*acts, TakeBack(state.changes, why)))
 
 
@@ -446,16 +450,16 @@ def _idle(state: State, at: float, failed: bool = False) -> State:
     )
 
 
-def _judge(state: State, event: Seen, policy: Policy, windows: int) -> judging.Judgement:
-    return judging.judge(event.effects, event.allowed, state.aims, windows, policy, event.unseen)
+def _judge(state: State, look: Look, policy: Policy, windows: int) -> judging.Judgement:
+    return judging.judge(look.effects, look.allowed, state.aims, windows, policy, look.unseen)
 
 
 def _gain(judgement: judging.Judgement) -> str:
     return judgement.words if judgement.gain else ""
 
 
-def _detail(event: Seen) -> Dict[str, Any]:
-    return {"effects": [effect.to_dict() for effect in event.effects.values()]}
+def _detail(look: Look) -> Dict[str, Any]:
+    return {"effects": [effect.to_dict() for effect in look.effects.values()]}
 
 
 def _proposed(state: State) -> Proposed:
@@ -464,11 +468,11 @@ def _proposed(state: State) -> Proposed:
     return state.proposed
 
 
-def _unmoved(state: State, event: Seen, policy: Policy) -> Decision:
+def _unmoved(state: State, look: Look, policy: Policy) -> Decision:
     return Decision(state)
 
 
-_SIGHTS: Dict[str, Callable[[State, Seen, Policy], Decision]] = {
+_LOOKS: Dict[str, Callable[[State, Look, Policy], Decision]] = {
     OBSERVING: _observing,
     ASKING: _unmoved,
     WAITING: _waiting,
@@ -481,7 +485,7 @@ _SIGHTS: Dict[str, Callable[[State, Seen, Policy], Decision]] = {
 _HANDLERS: Dict[type, Callable[[State, Any, Policy], Decision]] = {
     Started: _started,
     OperatorCommand: _told,
-    Seen: _seen,
+    Look: _looked,
     Answered: _answered,
     Wrote: _wrote,
     WriteFailed: _write_failed,

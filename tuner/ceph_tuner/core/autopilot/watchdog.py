@@ -45,7 +45,7 @@ _DEGRADED, _MENDED = "recovery.objects_left", "recovery.copies_s"
 _WORK_LEFT = tuple(sorted({name for names in LEFT.values() for name in names}))
 
 
-class Watch:
+class Watchdog:
     """Watches what one proposal brought onto the cluster. Feed it every sample and every window."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What the pilot has done around it: that what came of an act is told, however often the store refuses it."""
+"""What the logbook tells of acts: that what came of one is told, however often the store refuses it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import pytest
 
 from ceph_tuner.core.autopilot.audit_log import APPLY, TAKEN_BACK, Audit, without_outcome
 from ceph_tuner.core.autopilot.events import Note, TookBack, Wrote
-from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.errors import CommandFailed
 from ceph_tuner.core.measure.history import History
 from monitors import MemoryStore
 from tuner.announce import Announcer
-from tuner.crew import MgrCrew
+from tuner.logbook import Logbook
 
 
 class Refusing(MemoryStore):
@@ -29,26 +28,17 @@ class Refusing(MemoryStore):
         super().set(key, value)
 
 
-class Nobody:
-    """Proposes nothing."""
-
-    def ask(self, state: Any, policy: Policy) -> Any:
-        raise AssertionError("nobody asked")
-
-
-def crew(store: MemoryStore) -> MgrCrew:
-    log = logging.getLogger("crew")
+def logbook(store: MemoryStore) -> Logbook:
+    log = logging.getLogger("logbook")
     mgr: Any = SimpleNamespace(
         ClusterLogPrio=SimpleNamespace(INFO=1, WARN=2), cluster_log=lambda *line: None, remote=lambda *call: None
     )
-    return MgrCrew(
-        Audit(store), Announcer(mgr, log), lambda: History(store), Nobody(), Policy, print, [], "the mgr", log
-    )
+    return Logbook(Audit(store), Announcer(mgr, log), lambda: History(store), "the mgr", "", log)
 
 
 def test_an_outcome_that_the_store_refused_is_told_again() -> None:
     store = Refusing()
-    made, trail = crew(store), Audit(store)
+    made, trail = logbook(store), Audit(store)
     made.note(Note(APPLY, "to see"), 1.0)
     store.refuses = True
     with pytest.raises(CommandFailed):

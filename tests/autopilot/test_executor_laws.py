@@ -1,6 +1,6 @@
 """Model checking of the automatic mode: no sequence of events leaves settings without a journalled inverse.
 
-The real pilot, state machine, applier, journal and lock run on the fake monitors, and everything goes wrong around
+The real executor, state machine, applier, journal and lock run on the fake monitors, and everything goes wrong around
 them. `CEPH_TUNER_EXAMPLES` sets how many sequences are tried.
 """
 
@@ -20,8 +20,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from appliers import Killed, kill_at, survive
 from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Rollout, Stage
-from ceph_tuner.core.autopilot.events import Answered, Event, OperatorCommand, Seen
-from ceph_tuner.core.autopilot.pilot import KEY, Pilot
+from ceph_tuner.core.autopilot.events import Answered, Event, Look, OperatorCommand
+from ceph_tuner.core.autopilot.executor import KEY, Executor
 from ceph_tuner.core.autopilot.state import (
     APPROVE,
     AUTO,
@@ -162,7 +162,7 @@ class Flight(RuleBasedStateMachine):
         self.approved: Set[int] = set()
         self.event: Optional[Event] = None
         self.born = self.others_born = 0
-        self.pilot: Optional[Pilot] = None
+        self.executor: Optional[Executor] = None
         if full:
             # as many old entries as are kept: each change forgets one
             journal = Journal(self.field.store)
@@ -175,10 +175,10 @@ class Flight(RuleBasedStateMachine):
     # what goes on
 
     def handle(self, event: Event) -> None:
-        assert self.pilot is not None
+        assert self.executor is not None
         self.event = event
         try:
-            self.pilot.handle(event)
+            self.executor.handle(event)
         except Killed:
             self.die()
         except TunerError:
@@ -189,21 +189,21 @@ class Flight(RuleBasedStateMachine):
     def start(self) -> None:
         self.field.alive.discard(f"mgr.{self.born}")
         self.born += 1
-        pilot = self.field.pilot(f"mgr.{self.born}")
+        executor = self.field.executor(f"mgr.{self.born}")
         try:
-            pilot.start()
+            executor.start()
         except Killed:
             self.die()
         except TunerError:
             # whoever drives it calls it again
             assert self.troubled or self.other is not None
         else:
-            self.pilot = pilot
+            self.executor = executor
 
     def die(self) -> None:
         self.field.alive.discard(f"mgr.{self.born}")
         survive(self.monitors)
-        self.pilot = None
+        self.executor = None
         self.lock_lost = False
 
     def another(self) -> Tuple[Applier, Lock]:
@@ -224,7 +224,7 @@ class Flight(RuleBasedStateMachine):
         if not entry.who.startswith("mgr"):
             return
         stored = State.from_dict(json.loads(self.field.store.values[KEY]))
-        assert self.pilot is not None
+        assert self.executor is not None
         assert stored.phase == WRITING
         assert stored.mode in (AUTO, APPROVE)
         assert stored.paused == ""
@@ -232,18 +232,18 @@ class Flight(RuleBasedStateMachine):
         assert stored.proposed is not None
         if stored.mode == APPROVE:
             assert stored.proposed.number in self.approved
-        assert isinstance(self.event, Seen)
+        assert isinstance(self.event, Look)
         assert not self.event.wait
         assert not self.event.outside
         assert self.event.breach is None
 
     @property
     def phase(self) -> str:
-        return self.pilot.state.phase if self.pilot is not None else ""
+        return self.executor.state.phase if self.executor is not None else ""
 
     # rules
 
-    flying = precondition(lambda self: self.pilot is not None)
+    flying = precondition(lambda self: self.executor is not None)
 
     @flying
     @rule(windows=st.integers(2, 8), gain=st.booleans())
@@ -282,7 +282,7 @@ class Flight(RuleBasedStateMachine):
         was = self.phase
         held = not self.lock_lost and self.other is None
         self.see(breach=Breach(words, f"{words} broken"))
-        if was in (TRYING, HOLDING) and self.pilot is not None and held and not self.troubled:
+        if was in (TRYING, HOLDING) and self.executor is not None and held and not self.troubled:
             assert self.phase == OBSERVING
             assert self.ours_on_trial() == []
 
@@ -303,20 +303,20 @@ class Flight(RuleBasedStateMachine):
     @precondition(lambda self: self.phase == WAITING)
     @rule()
     def approves(self) -> None:
-        assert self.pilot is not None
-        assert self.pilot.state.proposed is not None
-        self.approved.add(self.pilot.state.proposed.number)
+        assert self.executor is not None
+        assert self.executor.state.proposed is not None
+        self.approved.add(self.executor.state.proposed.number)
         self.handle(OperatorCommand(self.clock.now(), "accept", "alice"))
 
     @flying
     @rule(what=st.sampled_from([*MODES, "pause", "resume", "reject", "retry", AUTO, "resume"]))
     def told(self, what: str) -> None:
         self.handle(OperatorCommand(self.clock.now(), what, "alice"))
-        if self.pilot is not None and not self.troubled:
+        if self.executor is not None and not self.troubled:
             if what in (OFF, DRY_RUN):
-                assert self.pilot.state.mode == what
-            if what == "pause" and self.pilot.state.mode != OFF:
-                assert self.pilot.state.paused or self.pilot.state.then
+                assert self.executor.state.mode == what
+            if what == "pause" and self.executor.state.mode != OFF:
+                assert self.executor.state.paused or self.executor.state.then
 
     @flying
     @rule(rollout=rollouts, wanted=some_settings(), looks=st.integers(0, 8))
@@ -334,7 +334,7 @@ class Flight(RuleBasedStateMachine):
                 break
             self.a_good_window(windows=6, gain=True)
 
-    @precondition(lambda self: self.pilot is None)
+    @precondition(lambda self: self.executor is None)
     @rule()
     def another_mgr_becomes_active(self) -> None:
         self.start()
@@ -423,7 +423,7 @@ class Flight(RuleBasedStateMachine):
         if self.other is None:
             other = self.another()
             with self.healthy(), suppress(TunerError), other[1]:
-                self.lock_lost = self.lock_lost or (self.pilot_claims() == [] and self.pilot is not None)
+                self.lock_lost = self.lock_lost or (self.pilot_claims() == [] and self.executor is not None)
                 if recovers:
                     other[0].recover()
 
@@ -431,12 +431,12 @@ class Flight(RuleBasedStateMachine):
     def the_clock_is_set(self, by: float) -> None:
         self.clock.time += by
 
-    @precondition(lambda self: self.pilot is None)
+    @precondition(lambda self: self.executor is None)
     @rule(text=st.sampled_from(_DAMAGE))
     def the_stored_state_is_damaged(self, text: str) -> None:
         self.field.store.values[KEY] = text
 
-    @precondition(lambda self: self.pilot is None and self.field.store.values.get(KEY) not in (None, *_DAMAGE))
+    @precondition(lambda self: self.executor is None and self.field.store.values.get(KEY) not in (None, *_DAMAGE))
     @rule(name=st.sampled_from(["since", "changes", "paused_until", "tried", "then", "proposed"]))
     def a_value_of_the_stored_state_is_damaged(self, name: str) -> None:
         stored = json.loads(self.field.store.values[KEY])
@@ -504,13 +504,13 @@ class Flight(RuleBasedStateMachine):
         if self.other is not None:
             self.the_other_tuner_goes(dies=True)
         self.clock.sleep(2 * LEASE_S)
-        if self.pilot is None:
+        if self.executor is None:
             self.start()
-        assert self.pilot is not None
+        assert self.executor is not None
         self.see()
-        assert not self.pilot.state.on_cluster or self.phase in (TRYING, HOLDING)
+        assert not self.executor.state.on_cluster or self.phase in (TRYING, HOLDING)
         self.handle(OperatorCommand(self.clock.now(), OFF, "alice"))
-        assert not self.pilot.state.on_cluster
+        assert not self.executor.state.on_cluster
         self.nothing_is_in_force_that_the_state_does_not_know()
         self.what_differs_can_be_taken_back()
         with self.field.hands("next")[1]:
@@ -520,7 +520,7 @@ class Flight(RuleBasedStateMachine):
     # what is looked at
 
     def see(self, **facts: Any) -> None:
-        if self.pilot is None:
+        if self.executor is None:
             return
         self.clock.sleep(10.0)
         self.handle(seen(self.clock.now(), **facts))
@@ -542,7 +542,7 @@ class Flight(RuleBasedStateMachine):
             self.monitors.before_write, self.monitors.after_write, self.field.store.before_read = hooks
 
     def state(self) -> Optional[State]:
-        return self.pilot.state if self.pilot is not None else None
+        return self.executor.state if self.executor is not None else None
 
     def entries(self) -> List[Entry]:
         with self.healthy():

@@ -1,27 +1,28 @@
-"""What the automatic mode sees beside windows: health, other people's writes, hours, what kind of cluster it is."""
+"""One look at the cluster: windows, health, hours, other people's writes, what kind of cluster it is, and the guard."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.core.autopilot.condition import Condition, ConditionChange, changed
-from ceph_tuner.core.autopilot.events import Seen
+from ceph_tuner.core.autopilot.events import Look
+from ceph_tuner.core.autopilot.executor import Executor
 from ceph_tuner.core.autopilot.intervention import Interventions, interventions
 from ceph_tuner.core.autopilot.learning import absolute
-from ceph_tuner.core.autopilot.observer import Closed
 from ceph_tuner.core.autopilot.permits import Calm, outside_hours, reason_to_wait
+from ceph_tuner.core.autopilot.phase_windows import Closed, PhaseWindows, groups_of
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import State
-from ceph_tuner.core.autopilot.watchdog import Watch
+from ceph_tuner.core.autopilot.state import OFF, State
+from ceph_tuner.core.autopilot.watchdog import Watchdog
 from ceph_tuner.core.bounded import ANSWER, read_json
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.changes.plan import Restore
-from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, TunerError
 from ceph_tuner.core.goals.guard import HEALTH_ERR, Breach, Sight
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
@@ -38,27 +39,8 @@ LATE = 2.5
 PLACES_S = 600.0
 
 
-@dataclass(frozen=True)
-class SurroundingsView:
-    """One look."""
-
-    newest: Optional[float] = None
-    """Time of the newest sample; None where there is none."""
-    slo: Optional[Slo] = None
-    """With bounds as numbers."""
-    reference: Mapping[str, float] = field(default_factory=dict)
-    """Means that relative bounds refer to."""
-    wait: str = ""
-    outside: bool = False
-    upset: str = ""
-    breach: Optional[Breach] = None
-
-
-class Surroundings:
-    """Called by the driver's thread alone, `on_trial` also by the one that writes.
-
-    `running` gives the OSDs that are up with the map since which each is; `interval` the sampling interval in seconds.
-    """
+class Lookout:
+    """Looks at the cluster and guards what is on trial, in the driver's thread; `watch` in that of the writes."""
 
     def __init__(
         self,
@@ -66,13 +48,17 @@ class Surroundings:
         service: Service,
         aim: Aim,
         running: Callable[[], Mapping[int, int]],
-        interval: Callable[[], float],
+        executors: Mapping[str, Executor],
         now: Callable[[], float],
-        busy: Callable[[], str] = str,
     ) -> None:
-        """`busy` says, where another mode has something on trial, which: a cluster has one trial at a time."""
-        self._mgr, self._service, self._aim, self._busy = mgr, service, aim, busy
-        self._running, self._interval, self._now = running, interval, now
+        """`running` gives the OSDs that are up with the map since which each is.
+
+        `executors` has those of all modes by device class, this one's too: a cluster has one trial at a time.
+        """
+        self._mgr, self._service, self._aim = mgr, service, aim
+        self._running, self._executors, self._now = running, executors, now
+        self._windows = PhaseWindows(aim)
+        self._begun = 0.0
         self._calm = Calm()
         self._change = ConditionChange()
         self._condition: Optional[Condition] = None
@@ -80,51 +66,62 @@ class Surroundings:
         """The newest; any thread may read it."""
         self.release = ""
         """The oldest version among the OSDs, as of the newest window."""
+        self._policy = Policy()
+        """That of the newest look."""
         self._slo: Optional[Slo] = None
         self._reference: Mapping[str, float] = {}
-        self._watch: Optional[Watch] = None
+        self._watchdog: Optional[Watchdog] = None
         self._placed: Tuple[float, Set[int], Sequence[Place]] = (0.0, set(), ())
         self._reckoned: Tuple[Any, bool, Sequence[Capacity]] = (None, False, ())
         self._dump: List[ConfigEntry] = []
         self._ours: Tuple[Tuple[int, ...], Tuple[Restore, ...]] = ((), ())
 
-    def look(self, state: State, policy: Policy) -> SurroundingsView:
-        """Look once, after a sample was taken or missed."""
+    def look(self, state: State, policy: Policy) -> Optional[Look]:
+        """Give all that is known once a sample was taken or missed; None while nothing is to be known.
+
+        That is so while the mode is off and has nothing on the cluster.
+        """
+        self._policy = policy
+        self._aim.watch(groups_of(state))
+        if state.mode == OFF:
+            self._keep_up()
+            if not state.on_cluster:
+                return None
+        if state.begun != self._begun:
+            # the condition was taken for a new one
+            self._begun, self._change = state.begun, ConditionChange()
         now, sample, sight = self._now(), self._aim.latest(), self._newest_sight()
         if sight is not None:
             self.sight = sight
             self._calm = self._calm.after(sight, self._aim.running(self._running()))
         slo, reference = self._wanted()
-        outside = outside_hours(now, policy)
-        wait = reason_to_wait(now, policy, self._calm, state.moves, state.failures, state.failed_at, state.declined_at)
-        if not state.on_cluster:
-            wait = "; ".join(filter(None, (wait, self._busy())))
-        if sight is None:
-            wait = "; ".join(filter(None, ("no fresh sample", wait)))
-        return SurroundingsView(
-            sample.at if sample is not None else None,
-            slo,
-            reference,
-            wait or "",
-            bool(outside),
-            self._upset(state),
-            self._breach(sight, state, policy),
+        reasons = self._reasons_to_wait(now, sight, state, policy)
+        upset, breach = self._upset(state), self._breach(sight, state)
+        closed = self._windows.close(sample.at, state, slo, reference, policy) if sample is not None else []
+        for window in closed:
+            # what the sample says outranks what the windows say
+            breach = breach or self.take(window, state, policy)
+        look, condition = self._windows.see(self._now(), state, slo, policy), self._condition
+        return replace(
+            look,
+            wait="; ".join(filter(None, (*reasons, _cannot_be_told(look.unseen)))),
+            outside=outside_hours(now, policy) is not None,
+            condition=condition.to_dict() if condition is not None else {},
+            idle_iops=condition.idle_iops if condition is not None else 0.0,
+            changed=self._change.lasting(policy),
+            upset=upset,
+            breach=breach,
         )
 
     def guard(self, state: State) -> Optional[Breach]:
         """Look at the newest sample alone, while settings are being written: what is ours among the writes is open."""
-        watch = self._watch
-        return watch.look(self._newest_sight(), in_force=not state.old_turn) if watch is not None else None
+        watchdog = self._watchdog
+        return watchdog.look(self._newest_sight(), in_force=not state.old_turn) if watchdog is not None else None
 
-    def keep_up(self) -> None:
-        """Keep what is exported as it is, while nobody looks around."""
-        self._wanted()
-        self.release = self._service.release_version()
-
-    def close(self, closed: Closed, state: State, policy: Policy) -> Optional[Breach]:
-        """Take a window that was closed."""
+    def take(self, closed: Closed, state: State, policy: Policy) -> Optional[Breach]:
+        """Take a window that was closed; say whether the guard objects to it."""
         # first the guard: what follows asks the cluster, which may not answer
-        breach = self._watch.close(closed.means, not state.old_turn) if self._watch is not None else None
+        breach = self._watchdog.close(closed.means, not state.old_turn) if self._watchdog is not None else None
         condition = self._condition = self._condition_of(closed.means)
         if state.condition:
             self._change = self._change.after(Condition.from_dict(state.condition), condition, policy)
@@ -132,42 +129,48 @@ class Surroundings:
             self._aim.refer(self._slo, closed.means)
         return breach
 
-    def complete(self, seen: Seen, view: SurroundingsView, breach: Optional[Breach], policy: Policy) -> Seen:
-        """Add to what the windows say."""
-        condition = self._condition.to_dict() if self._condition is not None else {}
-        return replace(
-            seen,
-            wait="; ".join(filter(None, (view.wait, _cannot_be_told(seen.unseen)))),
-            outside=view.outside,
-            condition=condition,
-            idle_iops=self._condition.idle_iops if self._condition is not None else 0.0,
-            changed=self._change.lasting(policy),
-            upset=view.upset,
-            breach=breach,
-        )
-
-    def on_trial(self, state: State, policy: Policy) -> None:
+    def watch(self, state: State) -> None:
         """Settings are about to be on trial, or are so no more: watch them, and who else writes."""
         self._change = ConditionChange()
         if state.proposed is None or not state.on_cluster:
-            self._watch = None
+            self._watchdog = None
             return
         self._dump = self._service.config.dump()
         if self._slo is not None:
-            self._watch = Watch(self._slo, state.baseline, self.sight, policy)
+            self._watchdog = Watchdog(self._slo, state.baseline, self.sight, self._policy)
 
     def overdue_s(self) -> float:
         """Seconds without a sample after which one is missing."""
-        return LATE * self._interval()
-
-    def begun_again(self) -> None:
-        """The condition was taken for a new one."""
-        self._change = ConditionChange()
+        return LATE * float(self._service.option("sample_interval"))
 
     def verdicts(self, window: Optional[Window]) -> List[Dict[str, Any]]:
         """The SLO held against a window, without asking the cluster."""
         verdicts = Judge(self._slo).verdicts_at_work(window.means) if window is not None else ()
         return [verdict.to_dict() for verdict in verdicts]
+
+    def _reasons_to_wait(
+        self, now: float, sight: Optional[Sight], state: State, policy: Policy
+    ) -> Tuple[Optional[str], ...]:
+        return (
+            "no fresh sample" if sight is None else "",
+            reason_to_wait(now, policy, self._calm, state.moves, state.failures, state.failed_at, state.declined_at),
+            "" if state.on_cluster else self._other_trial(),
+        )
+
+    def _other_trial(self) -> str:
+        """Which other mode has something on trial, in words; empty where none has."""
+        for device_class, executor in list(self._executors.items()):
+            if device_class != self._aim.device_class and executor.state.on_cluster:
+                of = f"class {device_class}" if device_class else "the cluster as a whole"
+                return f"the mode of {of} has settings on trial, and a cluster has one trial at a time"
+        return ""
+
+    def _keep_up(self) -> None:
+        """Keep what is exported as it is, while nobody looks."""
+        if self._service.option("metrics_port"):
+            with contextlib.suppress(TunerError):
+                self._wanted()
+                self.release = self._service.release_version()
 
     def _wanted(self) -> Tuple[Optional[Slo], Mapping[str, float]]:
         # monitors that do not answer blind nobody: samples come from the mgr's memory
@@ -182,7 +185,7 @@ class Surroundings:
     def _newest_sight(self) -> Optional[Sight]:
         """By the newest sample; None where that is missing."""
         sample = self._aim.latest()
-        fresh = sample is not None and self._now() - sample.at < LATE * self._interval()
+        fresh = sample is not None and self._now() - sample.at < self.overdue_s()
         return self._sight_of(sample) if sample is not None and fresh else None
 
     def _sight_of(self, sample: Sample) -> Sight:
@@ -199,13 +202,13 @@ class Surroundings:
         named = sorted(name for name in checks if not name.startswith("TUNER_"))
         return Sight(sample.at, status, dict(sample.values), ", ".join(named), checks)
 
-    def _breach(self, sight: Optional[Sight], state: State, policy: Policy) -> Optional[Breach]:
-        if self._watch is None:
+    def _breach(self, sight: Optional[Sight], state: State) -> Optional[Breach]:
+        if self._watchdog is None:
             return None
         found = Interventions((), ())
         with contextlib.suppress(ClusterTimeout, CommandFailed):
             found = self._interventions(state)
-        return self._watch.look(sight, found.drift, found.manual, not state.old_turn)
+        return self._watchdog.look(sight, found.drift, found.manual, not state.old_turn)
 
     def _interventions(self, state: State) -> Interventions:
         if self._ours[0] != state.changes:

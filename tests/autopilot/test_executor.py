@@ -8,8 +8,9 @@ from flights import ALTERNATING, P95, ROLLOUT, SETTINGS, Field, answer, effect, 
 
 from appliers import CUSTOM, Killed, kill_at, survive
 from ceph_tuner.core.autopilot.contract import BETTER, Rollout
-from ceph_tuner.core.autopilot.events import Answered, Kept, Note, OperatorCommand, Seen, TookBack, Wrote
-from ceph_tuner.core.autopilot.pilot import KEY, Pilot
+from ceph_tuner.core.autopilot.events import Answered, Kept, Look, Note, OperatorCommand, TookBack, Wrote
+from ceph_tuner.core.autopilot.executor import KEY, Executor
+from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import (
     APPROVE,
     ASKING,
@@ -37,29 +38,33 @@ ALL = {("osd", "osd_max_scrubs"): "2"}
 BREACH = Breach("slow ops", "3 slow operations")
 
 
-def told(field: Field, mode: str) -> Pilot:
-    pilot = field.pilot()
-    pilot.start()
-    pilot.handle(OperatorCommand(field.clock.now(), mode, "alice"))
-    return pilot
+def told(field: Field, mode: str) -> Executor:
+    executor = field.executor()
+    executor.start()
+    executor.handle(OperatorCommand(field.clock.now(), mode, "alice"))
+    return executor
 
 
 def fly(
-    field: Field, to: str, pilot: Optional[Pilot] = None, rollout: Rollout = ROLLOUT, settings: Settings = SETTINGS
-) -> Pilot:
+    field: Field,
+    to: str,
+    executor: Optional[Executor] = None,
+    rollout: Rollout = ROLLOUT,
+    settings: Settings = SETTINGS,
+) -> Executor:
     """Go on with good windows until the phase is reached."""
-    pilot = pilot or told(field, AUTO)
+    executor = executor or told(field, AUTO)
     for _ in range(12):
-        if pilot.state.phase == to:
-            return pilot
-        if pilot.state.phase == ASKING:
-            pilot.handle(answer(field.clock.now(), rollout, **settings))
+        if executor.state.phase == to:
+            return executor
+        if executor.state.phase == ASKING:
+            executor.handle(answer(field.clock.now(), rollout, **settings))
         else:
-            pilot.handle(good(field))
-    raise AssertionError(f"it stays at {pilot.state.phase}")
+            executor.handle(good(field))
+    raise AssertionError(f"it stays at {executor.state.phase}")
 
 
-def good(field: Field, **facts: Any) -> Seen:
+def good(field: Field, **facts: Any) -> Look:
     field.clock.sleep(30)
     for lock in field.locks.values():
         lock.renew()
@@ -76,47 +81,47 @@ def stored(field: Field) -> State:
 
 def test_a_good_trial_goes_from_the_canary_over_all_stages_to_the_whole_target_and_is_kept() -> None:
     field = Field()
-    pilot = fly(field, TRYING)
+    executor = fly(field, TRYING)
     assert field.monitors.table == CANARY
-    pilot.handle(good(field))
+    executor.handle(good(field))
     assert set(field.monitors.table) == {(f"osd.{osd}", "osd_max_scrubs") for osd in (0, 1, 2)}
-    pilot.handle(good(field))
-    assert (pilot.state.phase, field.monitors.table) == (HOLDING, ALL)
-    pilot.handle(good(field))
-    assert (pilot.state.phase, field.monitors.table) == (OBSERVING, ALL)
+    executor.handle(good(field))
+    assert (executor.state.phase, field.monitors.table) == (HOLDING, ALL)
+    executor.handle(good(field))
+    assert (executor.state.phase, field.monitors.table) == (OBSERVING, ALL)
     (kept,) = [entry for entry in field.entries() if entry.state == APPLIED]
-    assert (kept.number, kept.trial) == (pilot.state.kept, False)
+    assert (kept.number, kept.trial) == (executor.state.kept, False)
     assert claims(field) == []
-    assert field.crew.guarded == [True, False]
-    assert isinstance(field.crew.outcomes[-1], Kept)
+    assert field.recorder.guarded == [True, False]
+    assert isinstance(field.recorder.outcomes[-1], Kept)
 
 
 def test_a_breach_is_off_the_cluster_when_the_call_returns() -> None:
     field = Field()
-    pilot = fly(field, HOLDING)
-    pilot.handle(good(field, breach=BREACH))
-    assert (pilot.state.phase, field.monitors.table, claims(field)) == (OBSERVING, {}, [])
-    assert [note.what for note in field.crew.notes][-1] == "taken back"
-    assert isinstance(field.crew.outcomes[-1], TookBack)
+    executor = fly(field, HOLDING)
+    executor.handle(good(field, breach=BREACH))
+    assert (executor.state.phase, field.monitors.table, claims(field)) == (OBSERVING, {}, [])
+    assert [note.what for note in field.recorder.notes][-1] == "taken back"
+    assert isinstance(field.recorder.outcomes[-1], TookBack)
 
 
 def test_alternating_settings_come_and_go_and_are_kept_in_the_end() -> None:
     field = Field()
-    pilot = fly(field, TRYING, rollout=ALTERNATING)
+    executor = fly(field, TRYING, rollout=ALTERNATING)
     for table in (ALL, {}, ALL):
         assert field.monitors.table == table
         assert len(claims(field)) == 1
-        pilot.handle(good(field, effects={}))
-    assert fly(field, OBSERVING, pilot).state.kept is not None
+        executor.handle(good(field, effects={}))
+    assert fly(field, OBSERVING, executor).state.kept is not None
     assert field.monitors.table == ALL
 
 
 def test_the_state_is_in_the_store_before_anything_is_written() -> None:
     field = Field()
-    pilot = fly(field, COMPARING)
+    executor = fly(field, COMPARING)
     phases = []
     field.monitors.before_write = lambda: phases.append(stored(field).phase)
-    pilot.handle(good(field))
+    executor.handle(good(field))
     # the state itself and the note come first
     assert phases[0] == COMPARING
     assert set(phases[1:-1]) == {WRITING}
@@ -124,22 +129,22 @@ def test_the_state_is_in_the_store_before_anything_is_written() -> None:
 
 def test_another_tuner_that_holds_the_lock_keeps_the_trial_away_and_is_no_failure_of_it() -> None:
     field = Field()
-    pilot = fly(field, COMPARING)
+    executor = fly(field, COMPARING)
     with field.hands("other")[1]:
-        pilot.handle(good(field))
-        assert (pilot.state.phase, field.monitors.table) == (OBSERVING, {})
-        assert (pilot.state.failures, pilot.state.tried, field.crew.learned) == (0, 0, [])
-        assert "another tuner is at work on this cluster: other" in field.crew.notes[-1].why
+        executor.handle(good(field))
+        assert (executor.state.phase, field.monitors.table) == (OBSERVING, {})
+        assert (executor.state.failures, executor.state.tried, field.recorder.learned) == (0, 0, [])
+        assert "another tuner is at work on this cluster: other" in field.recorder.notes[-1].why
 
 
 def test_a_lock_that_was_lost_delays_no_taking_back() -> None:
     field = Field()
-    pilot = fly(field, TRYING)
+    executor = fly(field, TRYING)
     field.clock.sleep(LEASE_S + 1)
     with field.hands("other")[1]:
         assert field.monitors.table == CANARY
-    pilot.handle(seen(field.clock.now(), breach=BREACH))
-    assert (pilot.state.phase, field.monitors.table, claims(field)) == (OBSERVING, {}, [])
+    executor.handle(seen(field.clock.now(), breach=BREACH))
+    assert (executor.state.phase, field.monitors.table, claims(field)) == (OBSERVING, {}, [])
 
 
 def test_a_write_whose_number_was_never_known_is_taken_back_all_the_same() -> None:
@@ -147,7 +152,7 @@ def test_a_write_whose_number_was_never_known_is_taken_back_all_the_same() -> No
     journal = Journal(field.store)
     for number in range(1, 51):
         journal.write(Entry(number, UNDONE, 0, 0, "admin", "", TENTACLE.name, "osd", (), ()))
-    pilot = fly(field, COMPARING)
+    executor = fly(field, COMPARING)
     forget = field.store.remove
 
     def refuse(key: str) -> None:
@@ -157,27 +162,27 @@ def test_a_write_whose_number_was_never_known_is_taken_back_all_the_same() -> No
 
     # the change is in force when the oldest entries are to be forgotten
     field.store.remove = refuse
-    pilot.handle(good(field))
-    assert (pilot.state.phase, field.monitors.table, field.on_trial()) == (OBSERVING, {}, [])
+    executor.handle(good(field))
+    assert (executor.state.phase, field.monitors.table, field.on_trial()) == (OBSERVING, {}, [])
 
 
 def test_what_somebody_else_changed_meanwhile_is_left_and_reported() -> None:
     field = Field()
-    pilot = fly(field, TRYING)
+    executor = fly(field, TRYING)
     field.monitors.someone_sets("osd.0", "osd_max_scrubs", "7")
-    pilot.handle(good(field, breach=BREACH))
+    executor.handle(good(field, breach=BREACH))
     assert field.monitors.table == {("osd.0", "osd_max_scrubs"): "7"}
-    assert field.crew.notes[-1].what == "drift"
-    assert "found 7" in field.crew.notes[-1].why
+    assert field.recorder.notes[-1].what == "drift"
+    assert "found 7" in field.recorder.notes[-1].why
 
 
 @pytest.mark.parametrize("settings", [{"osd_max_scrubs": -5}, {"no_such_option": 1}, {"osd_max_scrubs": 10**400}])
 def test_settings_that_the_release_refuses_are_never_written(settings: Any) -> None:
     field = Field()
-    pilot = fly(field, ASKING)
-    pilot.handle(Answered(field.clock.now(), settings, "wild", ROLLOUT))
-    pilot.handle(good(field))
-    assert (pilot.state.phase, pilot.state.failures) == (OBSERVING, 1)
+    executor = fly(field, ASKING)
+    executor.handle(Answered(field.clock.now(), settings, "wild", ROLLOUT))
+    executor.handle(good(field))
+    assert (executor.state.phase, executor.state.failures) == (OBSERVING, 1)
     assert (field.monitors.writes, field.entries()) == ([], [])
 
 
@@ -185,8 +190,8 @@ class Silent:
     """An audit trail that takes nothing while it is `broken`."""
 
     def __init__(self, field: Field) -> None:
-        self.broken, self.real = False, field.crew.note
-        field.crew.note = self.note
+        self.broken, self.real = False, field.recorder.note
+        field.recorder.note = self.note
 
     def note(self, note: Note, at: float) -> None:
         if self.broken:
@@ -197,43 +202,43 @@ class Silent:
 def test_an_audit_trail_that_cannot_be_written_stops_forward_writes_but_no_taking_back() -> None:
     field = Field()
     trail = Silent(field)
-    pilot = fly(field, TRYING)
+    executor = fly(field, TRYING)
     trail.broken = True
-    pilot.handle(good(field, breach=BREACH))
-    assert (pilot.state.phase, field.monitors.table) == (OBSERVING, {})
+    executor.handle(good(field, breach=BREACH))
+    assert (executor.state.phase, field.monitors.table) == (OBSERVING, {})
     writes = len(field.monitors.writes)
-    pilot.handle(OperatorCommand(field.clock.now(), "retry", "alice"))
-    fly(field, COMPARING, pilot)
-    pilot.handle(good(field))
+    executor.handle(OperatorCommand(field.clock.now(), "retry", "alice"))
+    fly(field, COMPARING, executor)
+    executor.handle(good(field))
     assert len(field.monitors.writes) == writes
     trail.broken = False
-    pilot.handle(good(field))
-    told = [note.what for note in field.crew.notes]
+    executor.handle(good(field))
+    told = [note.what for note in field.recorder.notes]
     # all of it is told afterwards, in order
     assert told.index("taken back") < told.index("resumed") < len(told) - 1
 
 
 def test_an_optimiser_that_cannot_be_asked_is_asked_again_later() -> None:
     field = Field()
-    pilot = field.pilot()
-    pilot.start()
-    pilot.handle(OperatorCommand(field.clock.now(), AUTO, "alice"))
+    executor = field.executor()
+    executor.start()
+    executor.handle(OperatorCommand(field.clock.now(), AUTO, "alice"))
 
-    def fail(state: State) -> None:
+    def fail(state: State, policy: Policy) -> None:
         raise ClusterTimeout("no worker")
 
-    field.crew.ask = fail
-    pilot.handle(good(field))
-    assert (pilot.state.phase, pilot.state.worker_failures) == (OBSERVING, 1)
-    assert "no worker" in field.crew.notes[-1].why
+    field.recorder.start = fail
+    executor.handle(good(field))
+    assert (executor.state.phase, executor.state.worker_failures) == (OBSERVING, 1)
+    assert "no worker" in field.recorder.notes[-1].why
 
 
-def killed(field: Field, pilot: Pilot, at: int, landed: bool) -> bool:
+def killed(field: Field, executor: Executor, at: int, landed: bool) -> bool:
     """Whether the next good window was cut off at its n-th write."""
     event = good(field)
     kill_at(field.monitors, at, landed)
     try:
-        pilot.handle(event)
+        executor.handle(event)
     except Killed:
         return True
     finally:
@@ -247,11 +252,11 @@ def test_killed_at_every_single_write_the_next_mgr_leaves_it_as_before_or_as_pla
     outcomes = set()
     for at in range(1, 100):
         field = Field()
-        pilot = fly(field, phase)
-        if not killed(field, pilot, at, landed):
+        executor = fly(field, phase)
+        if not killed(field, executor, at, landed):
             break
         field.alive.clear()
-        heir = field.pilot("mgr.b")
+        heir = field.executor("mgr.b")
         heir.start()
         assert heir.state.phase == OBSERVING
         assert field.on_trial() == []
@@ -267,14 +272,14 @@ def test_killed_at_every_single_write_the_next_mgr_leaves_it_as_before_or_as_pla
 
 def test_killed_before_a_pause_was_carried_out_the_next_mgr_pauses() -> None:
     field = Field()
-    pilot = fly(field, TRYING)
+    executor = fly(field, TRYING)
     # the state, the note: then it dies
     kill_at(field.monitors, 3)
     with pytest.raises(Killed):
-        pilot.handle(OperatorCommand(field.clock.now(), "pause", "alice"))
+        executor.handle(OperatorCommand(field.clock.now(), "pause", "alice"))
     survive(field.monitors)
     field.alive.clear()
-    heir = field.pilot("mgr.b")
+    heir = field.executor("mgr.b")
     heir.start()
     assert (heir.state.paused, heir.state.phase, field.monitors.table) == ("paused by alice", OBSERVING, {})
 
@@ -282,7 +287,7 @@ def test_killed_before_a_pause_was_carried_out_the_next_mgr_pauses() -> None:
 def test_while_another_mgr_may_live_its_trial_is_left_alone() -> None:
     field = Field()
     fly(field, TRYING)
-    heir = field.pilot("mgr.b")
+    heir = field.executor("mgr.b")
     with pytest.raises(Locked):
         heir.start()
     field.alive.discard("mgr.a")
@@ -294,16 +299,16 @@ def test_a_profile_that_the_canary_got_of_its_own_before_the_first_write_ends_th
     """Under the canary's own entry nobody sees it; for all, it would be a built-in profile that goes by our values."""
     field = Field()
     before = field.monitors.schedulers()
-    pilot = fly(field, WAITING, told(field, APPROVE), settings=CUSTOM)
+    executor = fly(field, WAITING, told(field, APPROVE), settings=CUSTOM)
     field.monitors.someone_sets("osd.0", PROFILE, "high_client_ops")
-    pilot.handle(OperatorCommand(field.clock.now(), "accept", "alice"))
+    executor.handle(OperatorCommand(field.clock.now(), "accept", "alice"))
     for _ in range(6):
-        if pilot.state.phase in (COMPARING, TRYING):
-            pilot.handle(good(field))
+        if executor.state.phase in (COMPARING, TRYING):
+            executor.handle(good(field))
     assert (field.on_trial(), field.monitors.table) == ([], {("osd.0", PROFILE): "high_client_ops"})
     chosen = format_settings(TENTACLE.profiles["high_client_ops"], TENTACLE)
     assert field.monitors.schedulers() == [chosen, *before[1:]]
-    assert "osd.0" in str(field.crew.outcomes)
+    assert "osd.0" in str(field.recorder.outcomes)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "5", "{", '{"mode": "sideways"}', '{"mode": "auto", "tried": "often"}'])
@@ -313,10 +318,10 @@ def test_a_damaged_state_switches_it_off_says_so_once_and_leaves_no_trial(text: 
     field.alive.clear()
     field.store.values[KEY] = text
     for name in ("mgr.b", "mgr.c"):
-        heir = field.pilot(name)
+        heir = field.executor(name)
         heir.start()
         assert (heir.state.mode, heir.state.phase, field.monitors.table) == (OFF, OBSERVING, {})
-    assert len([note for note in field.crew.notes if "cannot be read" in note.why]) == 1
+    assert len([note for note in field.recorder.notes if "cannot be read" in note.why]) == 1
 
 
 def test_off_it_leaves_what_another_tuner_left_to_that_tuner() -> None:
@@ -324,22 +329,22 @@ def test_off_it_leaves_what_another_tuner_left_to_that_tuner() -> None:
     other = field.hands("admin")[0]
     other.apply(other.plan("osd", SETTINGS), trial=True)
     field.alive.clear()
-    field.pilot().start()
+    field.executor().start()
     assert field.monitors.table == ALL
 
 
 def test_a_store_that_fails_leaves_the_pilot_as_it_was() -> None:
     field = Field()
-    pilot = fly(field, OBSERVING)
-    before = pilot.state
+    executor = fly(field, OBSERVING)
+    before = executor.state
 
     def fail() -> None:
         raise ClusterTimeout("no answer")
 
     field.monitors.before_write = fail
     with pytest.raises(TunerError):
-        pilot.handle(good(field))
-    assert pilot.state == before
+        executor.handle(good(field))
+    assert executor.state == before
     survive(field.monitors)
-    assert isinstance(fly(field, TRYING, pilot).state.changes[0], int)
-    assert isinstance(field.crew.outcomes[-1], Wrote)
+    assert isinstance(fly(field, TRYING, executor).state.changes[0], int)
+    assert isinstance(field.recorder.outcomes[-1], Wrote)

@@ -1,15 +1,13 @@
-"""What the pilot has done around it: the audit trail, the cluster's log, the history, the optimiser, the guardian."""
+"""What is told of the automatic mode's acts: to the audit trail, the cluster's log, its progress bars, the history."""
 
 from __future__ import annotations
 
 import logging
-import threading
-from typing import Any, Callable, Dict, List, Optional, Protocol
+from typing import Any, Callable, Dict, List, Optional
 
 from ceph_tuner.core.autopilot import audit_log as audit
 from ceph_tuner.core.autopilot.audit_log import Audit, Record, without_outcome
 from ceph_tuner.core.autopilot.events import (
-    Answered,
     Event,
     Kept,
     Learn,
@@ -20,9 +18,9 @@ from ceph_tuner.core.autopilot.events import (
     Wrote,
 )
 from ceph_tuner.core.autopilot.learning import trial_of
-from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import State
-from ceph_tuner.core.errors import RetryLater, TunerError
+from ceph_tuner.core.autopilot.state import COMPARING, PHASES, State
+from ceph_tuner.core.autopilot.state_machine import BY_OPERATOR
+from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.measure.history import History
 
 from .announce import Announcer
@@ -31,33 +29,22 @@ RECENT = 60
 """Records that health checks look at."""
 
 
-class ProposalSource(Protocol):
-    """Whoever proposes settings; `proposer.Proposer` is one."""
-
-    def ask(self, state: State, policy: Policy) -> Answered:
-        """Give the answer; takes as long as it takes, and raises nothing that is expected."""
-
-
-class MgrCrew:
-    """`pilot.Crew` inside the mgr. Answers and changes of what is on trial go to the callables."""
+class Logbook:
+    """`executor.Logbook` inside the mgr."""
 
     def __init__(
         self,
         trail: Audit,
         announcer: Announcer,
         history: Callable[[], History],
-        proposer: ProposalSource,
-        policy: Callable[[], Policy],
-        answered: Callable[[Answered], None],
-        on_trial: List[Callable[[State], None]],
         who: str,
+        device_class: str,
         log: logging.Logger,
-        device_class: str = "",
     ) -> None:
-        self._device_class = device_class
         self._trail, self._announcer, self._history = trail, announcer, history
-        self._proposer, self._policy, self._answered = proposer, policy, answered
-        self._on_trial, self._who, self._log = on_trial, who, log
+        self._who, self._device_class, self._log = who, device_class, log
+        self._shown = ""
+        """The event of the bar that is shown."""
         self.recent: List[Record] = []
         """Records of the last day, for health checks; any thread may read it."""
         self._act: Optional[Record] = None
@@ -100,21 +87,24 @@ class MgrCrew:
         except (TunerError, ValueError) as error:
             self._log.warning("a trial's result is lost: %s", error)
 
-    def ask(self, state: State) -> None:
-        """Ask in a thread of its own: the guard goes on meanwhile."""
-        policy = self._policy()
-        asking = threading.Thread(
-            target=lambda: self._answered(self._proposer.ask(state, policy)), name="tuner-asking", daemon=True
-        )
-        try:
-            asking.start()
-        except RuntimeError as error:
-            raise RetryLater(f"no thread to ask in: {error}") from error
+    def progress(self, state: State) -> None:
+        """Show the bar of a trial that is under way; take away that of one that is over."""
+        proposed = state.proposed
+        # one bar for a whole trial, also while the old settings have their turn
+        under_way = proposed is not None and (state.on_cluster or state.phase == COMPARING)
+        event = f"tuner-{proposed.number}" if proposed is not None and under_way else ""
+        if self._shown and event != self._shown:
+            self._announcer.finished(self._shown, self._failure())
+        if event and proposed is not None:
+            share = (state.stage + 0.5) / len(proposed.rollout.stages)
+            self._announcer.progress(event, f"ceph-tuner: {PHASES[state.phase]}", share)
+        self._shown = event
 
-    def on_trial(self, state: State) -> None:
-        """Something is on trial now, or no more."""
-        for told in self._on_trial:
-            told(state)
+    def _failure(self) -> str:
+        """Why the last trial ended, if it was taken back."""
+        ends = [record for record in self.recent if record.what in audit.ACTS and not record.refers]
+        failed = bool(ends) and ends[-1].what == audit.TAKEN_BACK and ends[-1].detail.get("rule") != BY_OPERATOR
+        return ends[-1].why if failed else ""
 
 
 def _outcome(outcome: Event) -> Any:

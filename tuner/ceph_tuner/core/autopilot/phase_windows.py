@@ -13,7 +13,7 @@ from typing import Deque, Dict, List, Mapping, Optional, Protocol, Sequence, Tup
 from ceph_tuner.core.autopilot.contract import Effect, Pair
 from ceph_tuner.core.autopilot.demand import asked_for, dwindles, offered, unseen_of
 from ceph_tuner.core.autopilot.effect import effects
-from ceph_tuner.core.autopilot.events import Seen
+from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.judgement import allowances, stand_in
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import COMPARING, HOLDING, ON_CLUSTER, TRYING, WAITING, State
@@ -91,7 +91,7 @@ def groups_of(state: State) -> Dict[str, Tuple[int, ...]]:
     return found
 
 
-class Observer:
+class PhaseWindows:
     """Feed it the time and the state; it gives the windows that were closed and what they say."""
 
     def __init__(self, eyes: Eyes) -> None:
@@ -127,13 +127,13 @@ class Observer:
         self._closed.extend(found)
         return found
 
-    def see(self, at: float, state: State, slo: Optional[Slo], policy: Policy) -> Seen:
+    def see(self, at: float, state: State, slo: Optional[Slo], policy: Policy) -> Look:
         """Give what the windows say; whoever watches the cluster adds the rest."""
         objectives = slo.objectives if slo is not None else ()
         missed, met = self._missed(policy.miss_windows)
         means = self._means(state, policy)
         hard = tuple(dict.fromkeys(item.metric for item in objectives if item.hard))
-        return Seen(
+        return Look(
             at,
             means=means,
             wanted=slo is not None,

@@ -8,21 +8,23 @@ from automatic_on_twin import ROLLOUT, OnTwin
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.autopilot.events import Seen
-from ceph_tuner.core.autopilot.observer import Closed
+from ceph_tuner.core.autopilot.events import Look
+from ceph_tuner.core.autopilot.phase_windows import Closed
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import HOLDING, TRYING, Proposed, State
+from ceph_tuner.core.goals.guard import Breach
+from tuner.lookout import LATE, PLACES_S, Lookout
 from tuner.options import policy_of
-from tuner.surroundings import LATE, PLACES_S, Surroundings, SurroundingsView
 
 P95 = "client.p95_ms"
 ALWAYS = Policy(quiet=0.0)
+ON = State("auto")
 TRIED = State("auto", TRYING, proposed=Proposed(1, {"osd_max_scrubs": 3}, "why", ROLLOUT), baseline={P95: 20.0})
 
 
-def around(**options: Any) -> Tuple[Surroundings, OnTwin]:
+def around(**options: Any) -> Tuple[Lookout, OnTwin]:
     aboard = OnTwin(**options)
-    return aboard.modes.whole._around, aboard
+    return aboard.modes.whole.lookout, aboard
 
 
 def sampled(aboard: OnTwin, count: int = 2) -> None:
@@ -31,8 +33,27 @@ def sampled(aboard: OnTwin, count: int = 2) -> None:
         aboard.sampler.tick()
 
 
+def look(there: Lookout, state: State, policy: Policy) -> Look:
+    found = there.look(state, policy)
+    assert found is not None
+    return found
+
+
 def closed(end: float, **means: float) -> Closed:
     return Closed(end - 30.0, end, {P95: 30.0, **means}, ())
+
+
+class Counted:
+    """Counts calls of a method."""
+
+    def __init__(self, owner: object, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self._original = getattr(owner, name)
+        monkeypatch.setattr(owner, name, self)
+
+    def __call__(self, *arguments: Any) -> Any:
+        self.count += 1
+        return self._original(*arguments)
 
 
 # health
@@ -45,14 +66,14 @@ def test_a_check_that_an_operator_muted_and_our_own_are_no_reason_for_anything()
         "OSD_NEARFULL": {"severity": "HEALTH_WARN", "muted": True},
         "TUNER_PAUSED": {"severity": "HEALTH_WARN", "muted": False},
     }
-    assert there.look(State(), ALWAYS).wait == "the cluster has to be steady for 0 s: it was not watched before"
+    assert look(there, ON, ALWAYS).wait == "the cluster has to be steady for 0 s: it was not watched before"
     sampled(aboard, 1)
-    assert there.look(State(), ALWAYS).wait == ""
+    assert look(there, ON, ALWAYS).wait == ""
     assert there.sight.words == ""
     assert "OSD_NEARFULL" not in there.sight.checks
     aboard.mgr.checks["OSD_NEARFULL"]["muted"] = False
     sampled(aboard, 1)
-    assert "OSD_NEARFULL" in there.look(State(), ALWAYS).wait
+    assert "OSD_NEARFULL" in look(there, ON, ALWAYS).wait
 
 
 @pytest.mark.parametrize(
@@ -64,17 +85,17 @@ def test_what_becomes_of_the_clusters_health_while_something_is_on_trial_is_a_br
     there, aboard = around()
     aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
     sampled(aboard)
-    assert there.look(State(), ALWAYS).breach is None
-    there.on_trial(TRIED, ALWAYS)
-    assert there.look(TRIED, ALWAYS).breach is None
+    assert look(there, ON, ALWAYS).breach is None
+    there.watch(TRIED)
+    assert look(there, TRIED, ALWAYS).breach is None
     aboard.mgr.checks, aboard.mgr.status = check, "" if check else "HEALTH_ERR"
     sampled(aboard, 1)
-    breach = there.look(TRIED, ALWAYS).breach
+    breach = look(there, TRIED, ALWAYS).breach
     assert breach is not None
     assert breach.rule == rule
     # with nothing on trial any more, nobody guards it
-    there.on_trial(State(), ALWAYS)
-    assert there.look(State(), ALWAYS).breach is None
+    there.watch(State())
+    assert look(there, ON, ALWAYS).breach is None
 
 
 # samples that do not come
@@ -82,22 +103,22 @@ def test_what_becomes_of_the_clusters_health_while_something_is_on_trial_is_a_br
 
 def test_before_the_first_sample_there_is_nothing_to_see() -> None:
     there, _ = around()
-    view = there.look(State(), ALWAYS)
-    assert (view.newest, view.breach) == (None, None)
-    assert view.wait.startswith("no fresh sample")
+    first = look(there, ON, ALWAYS)
+    assert (first.windows, first.breach) == (0, None)
+    assert first.wait.startswith("no fresh sample")
 
 
 def test_a_sample_that_is_too_old_holds_up_forward_moves_and_is_seen_by_nobody() -> None:
     there, aboard = around()
     sampled(aboard, 3)
-    there.look(State(), ALWAYS)
+    look(there, ON, ALWAYS)
     sampled(aboard, 1)
-    assert there.look(State(), ALWAYS).wait == ""
+    assert look(there, ON, ALWAYS).wait == ""
     seen = there.sight
     aboard.twin.clock.sleep(LATE * 5.0 - 0.1)
-    assert there.look(State(), ALWAYS).wait == ""
+    assert look(there, ON, ALWAYS).wait == ""
     aboard.twin.clock.sleep(0.2)
-    assert "no fresh sample" in there.look(State(), ALWAYS).wait
+    assert "no fresh sample" in look(there, ON, ALWAYS).wait
     assert there.sight == seen
 
 
@@ -105,11 +126,42 @@ def test_samples_that_are_missing_while_something_is_on_trial_are_a_breach_after
     there, aboard = around()
     aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
     sampled(aboard)
-    there.look(State(), ALWAYS)
-    there.on_trial(TRIED, ALWAYS)
+    look(there, ON, ALWAYS)
+    there.watch(TRIED)
     aboard.twin.clock.sleep(60.0)
-    found = [there.look(TRIED, ALWAYS).breach for _ in range(ALWAYS.guard_blind)]
+    found = [look(there, TRIED, ALWAYS).breach for _ in range(ALWAYS.guard_blind)]
     assert [breach.rule if breach else "" for breach in found] == ["", "", "blind"]
+
+
+# one look
+
+
+def test_switched_off_nothing_is_looked_at_while_nothing_is_on_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    there, aboard = around()
+    sampled(aboard)
+    asked = Counted(aboard.mgr, "get", monkeypatch)
+    assert there.look(State(), ALWAYS) is None
+    assert asked.count == 0
+    assert there.look(replace(TRIED, mode="off"), ALWAYS) is not None
+    assert asked.count > 0
+
+
+def test_what_the_sample_says_outranks_what_the_windows_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    there, aboard = around()
+    aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
+    policy = replace(ALWAYS, window=5.0, guard_windows=1)
+    sampled(aboard)
+    look(there, ON, policy)
+    there.watch(TRIED)
+    assert there._watchdog is not None
+    monkeypatch.setattr(there._watchdog, "close", lambda *window: Breach("slo", "of a window"))
+    sampled(aboard)
+    assert look(there, ON, policy).breach == Breach("slo", "of a window")
+    aboard.mgr.status = "HEALTH_ERR"
+    sampled(aboard)
+    breach = look(there, ON, policy).breach
+    assert breach is not None
+    assert breach.rule == "health"
 
 
 # other people
@@ -153,15 +205,15 @@ def test_outside_of_the_hours_nothing_moves_and_it_is_said_until_when() -> None:
     there, aboard = around(auto_blackout="mon-sun 00:00-23:59")
     policy = policy_of(aboard.options.__getitem__)
     sampled(aboard, 3)
-    view = there.look(State(), policy)
-    assert view.outside
-    assert "blackout" in view.wait
-    assert not there.look(State(), ALWAYS).outside
+    found = look(there, ON, policy)
+    assert found.outside
+    assert "blackout" in found.wait
+    assert not look(there, ON, ALWAYS).outside
 
 
 def test_reasons_to_wait_do_not_hide_one_another() -> None:
     there, _ = around()
-    wait = there.look(State(failures=2, failed_at=there._now()), Policy(blackout="mon-sun")).wait
+    wait = look(there, replace(ON, failures=2, failed_at=there._now()), Policy(blackout="mon-sun")).wait
     for words in ("no fresh sample", "blackout", "not looked at", "taken back"):
         assert words in wait
 
@@ -189,54 +241,41 @@ def test_another_bound_on_the_same_metric_goes_on_with_the_trial() -> None:
 # what relative bounds refer to
 
 
+def bound(there: Lookout, aboard: OnTwin) -> Any:
+    """What the one objective's bound is now, as a number; None where nothing is known that it refers to."""
+    look(there, ON, ALWAYS)
+    (verdict,) = there.verdicts(aboard.sampler.window(60.0))
+    return verdict["bound"]
+
+
 def test_relative_bounds_keep_the_baseline_of_the_first_window() -> None:
     there, aboard = around()
     aboard.service.slo_set("client.p95_ms<=1.5*baseline", False, 1.0, "")
     sampled(aboard, 8)
     now = aboard.twin.clock.now()
-    first = there.look(State(), ALWAYS)
-    assert first.slo is not None
-    assert first.slo.needs_baseline
-    there.close(closed(now), State(), ALWAYS)
-    bound = there.look(State(), ALWAYS).slo.objectives[0].bound  # type: ignore[union-attr]
-    assert not bound.relative
-    assert bound.value == pytest.approx(1.5 * closed(now).means[P95])
+    assert bound(there, aboard) is None
+    there.take(closed(now), ON, ALWAYS)
+    first = bound(there, aboard)
+    assert first == pytest.approx(1.5 * closed(now).means[P95])
     # later windows and trials' own baselines move it no more
     sampled(aboard, 8)
     for _ in range(3):
-        there.close(closed(aboard.twin.clock.now()), replace(TRIED, baseline={P95: 1.0}), ALWAYS)
-    later = there.look(replace(TRIED, baseline={P95: 1.0}), ALWAYS).slo
-    assert later is not None
-    assert later.objectives[0].bound == bound
+        there.take(closed(aboard.twin.clock.now()), replace(TRIED, baseline={P95: 1.0}), ALWAYS)
+    assert bound(there, aboard) == first
     # until the objective is set anew
     aboard.service.slo_set("client.p95_ms<=1.5*baseline", False, 1.0, "")
-    anew = there.look(State(), ALWAYS).slo
-    assert anew is not None
-    assert anew.needs_baseline
+    assert bound(there, aboard) is None
 
 
 def test_bounds_as_numbers_need_no_baseline() -> None:
     there, aboard = around()
     aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
-    there.look(State(), ALWAYS)
-    there.close(closed(aboard.twin.clock.now()), State(), ALWAYS)
+    look(there, ON, ALWAYS)
+    there.take(closed(aboard.twin.clock.now()), ON, ALWAYS)
     assert aboard.service.history().trials() == []
 
 
 # the cluster itself
-
-
-class Counted:
-    """Counts calls of a method."""
-
-    def __init__(self, owner: object, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count = 0
-        self._original = getattr(owner, name)
-        monkeypatch.setattr(owner, name, self)
-
-    def __call__(self, *arguments: Any) -> Any:
-        self.count += 1
-        return self._original(*arguments)
 
 
 def test_the_crush_tree_is_read_again_only_when_other_osds_run_or_after_a_while(
@@ -249,7 +288,7 @@ def test_the_crush_tree_is_read_again_only_when_other_osds_run_or_after_a_while(
     for step, more in ((0.0, {}), (5.0, {}), (5.0, {7: 1}), (5.0, {7: 2}), (PLACES_S + 1.0, {}), (5.0, {})):
         aboard.twin.clock.sleep(step)
         aboard.collector._osds.born = {**aboard.collector._osds.born, **more}
-        there.close(closed(aboard.twin.clock.now()), State(), ALWAYS)
+        there.take(closed(aboard.twin.clock.now()), ON, ALWAYS)
         counts.append(asked.count)
     assert counts == [1, 1, 2, 2, 3, 3]
 
@@ -264,20 +303,20 @@ def test_osds_are_asked_for_their_capacity_again_only_when_it_may_be_another(mon
         if capacity is not None:
             aboard.twin.config.set("osd", "osd_mclock_max_capacity_iops_ssd", capacity)
         aboard.collector._osds.born = {**aboard.collector._osds.born, **started}
-        there.close(closed(aboard.twin.clock.now()), State(), ALWAYS)
+        there.take(closed(aboard.twin.clock.now()), ON, ALWAYS)
         counts.append(asked.count)
     # after a change once more in the next window, as the mgr is told of it some seconds later
     assert counts == [1, 2, 2, 3, 4, 4, 5]
 
 
-def condition(there: Surroundings) -> Mapping[str, Any]:
-    return there.complete(Seen(0.0), SurroundingsView(), None, ALWAYS).condition
+def condition(there: Lookout) -> Mapping[str, Any]:
+    return look(there, ON, ALWAYS).condition
 
 
 def test_the_condition_has_every_osd_and_the_capacity_that_it_reckons_with() -> None:
     there, aboard = around()
     sampled(aboard)
-    there.close(closed(aboard.twin.clock.now(), **{"client.iops": 300.0}), State(), ALWAYS)
+    there.take(closed(aboard.twin.clock.now(), **{"client.iops": 300.0}), ON, ALWAYS)
     found = condition(there)
     assert found["release"] == there.release == "20.2.4"
     assert sum(found["osds"].values()) == 4
@@ -289,16 +328,14 @@ def test_the_condition_has_every_osd_and_the_capacity_that_it_reckons_with() -> 
 def test_a_change_of_the_load_counts_once_it_has_lasted(windows: int, lasts: int) -> None:
     there, _ = AROUND
     policy = replace(ALWAYS, changed_windows=windows)
-    there.begun_again()
-    there.close(closed(0.0, **{"client.iops": 300.0}), State(), policy)
-    state = State(condition=dict(condition(there)))
+    there.take(closed(0.0, **{"client.iops": 300.0}), ON, policy)
+    begun = there._begun + 1.0
+    state = replace(ON, begun=begun, condition=dict(look(there, replace(ON, begun=begun), policy).condition))
     for number in range(1, lasts + 1):
-        there.close(closed(30.0 * number, **{"client.iops": 900.0}), state, policy)
-        changed = there.complete(Seen(0.0), SurroundingsView(), None, policy).changed
-        assert bool(changed) == (number >= windows)
+        there.take(closed(30.0 * number, **{"client.iops": 900.0}), state, policy)
+        assert bool(look(there, state, policy).changed) == (number >= windows)
     # once it is taken for a new one, the count begins again
-    there.begun_again()
-    assert there.complete(Seen(0.0), SurroundingsView(), None, policy).changed == ()
+    assert look(there, replace(state, begun=begun + 1.0), policy).changed == ()
 
 
 AROUND = around()
@@ -307,28 +344,28 @@ AROUND = around()
 def test_another_release_of_an_osd_makes_a_trial_incomparable_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     there, aboard = around()
     sampled(aboard)
-    there.close(closed(aboard.twin.clock.now()), State(), ALWAYS)
+    there.take(closed(aboard.twin.clock.now()), ON, ALWAYS)
     state = State("auto", HOLDING, proposed=TRIED.proposed, condition=dict(condition(there)))
-    assert there.look(state, ALWAYS).upset == ""
+    assert look(there, state, ALWAYS).upset == ""
     monkeypatch.setattr(aboard.service, "release_version", lambda: "20.2.9")
-    there.close(closed(aboard.twin.clock.now()), state, ALWAYS)
-    assert "20.2.9" in there.look(state, ALWAYS).upset
+    there.take(closed(aboard.twin.clock.now()), state, ALWAYS)
+    assert "20.2.9" in look(there, state, ALWAYS).upset
 
 
 def test_more_clients_make_nothing_incomparable() -> None:
     there, aboard = around()
     sampled(aboard)
-    there.close(closed(aboard.twin.clock.now(), **{"client.iops": 300.0}), State(), ALWAYS)
+    there.take(closed(aboard.twin.clock.now(), **{"client.iops": 300.0}), ON, ALWAYS)
     state = State("auto", HOLDING, proposed=TRIED.proposed, condition=dict(condition(there)))
-    there.close(closed(aboard.twin.clock.now(), **{"client.iops": 3000.0, "scrub.objects_s": 9.0}), state, ALWAYS)
-    assert there.look(state, ALWAYS).upset == ""
+    there.take(closed(aboard.twin.clock.now(), **{"client.iops": 3000.0, "scrub.objects_s": 9.0}), state, ALWAYS)
+    assert look(there, state, ALWAYS).upset == ""
 
 
 def test_the_slo_is_held_against_a_window_without_asking_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     there, aboard = around()
     aboard.service.slo_set("client.p95_ms<=0.01", False, 1.0, "")
     sampled(aboard, 3)
-    there.look(State(), ALWAYS)
+    look(there, ON, ALWAYS)
     monkeypatch.setattr(aboard.commander, "mon", None)
     assert [row["met"] for row in there.verdicts(aboard.sampler.window(60.0))] == [False]
     assert there.verdicts(None) == []

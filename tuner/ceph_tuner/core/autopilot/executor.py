@@ -1,6 +1,6 @@
 """Carries out what the state machine decides: remembers first, then acts, and tells it what came of it.
 
-Everything outside is behind a port, so that the same pilot flies a real cluster from inside the mgr, and the twin.
+Everything outside is behind a port, so that the same executor works inside the mgr on a real cluster and on the twin.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ceph_tuner.core.autopilot.events import (
 )
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import OFF, State
-from ceph_tuner.core.autopilot.state_machine import decide
+from ceph_tuner.core.autopilot.state_machine import Decision, decide
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Clock, Store
 from ceph_tuner.core.changes.applier import Applier
@@ -41,8 +41,11 @@ from ceph_tuner.core.goals.guard import Breach
 KEY = "auto/state"
 
 
-class Crew(Protocol):
-    """Who does what touches no settings. What it raises a TunerError for is told again with the next event."""
+class Logbook(Protocol):
+    """Keeps what is done and what came of it. What it raises a TunerError for is told again with the next event."""
+
+    def remember(self) -> None:
+        """Read what happened before this process began."""
 
     def note(self, note: Note, at: float) -> None:
         """Put it into the audit trail, then tell whoever watches."""
@@ -53,31 +56,42 @@ class Crew(Protocol):
     def learn(self, result: Learn, at: float) -> None:
         """Keep a trial's result for the optimiser."""
 
-    def ask(self, state: State) -> None:
-        """Start the optimiser; its answer comes to `Pilot.handle` later."""
 
-    def on_trial(self, state: State) -> None:
-        """Something is on trial now, or (`State.on_cluster` is false) no more."""
+class Optimiser(Protocol):
+    """Proposes settings."""
+
+    def start(self, state: State, policy: Policy) -> None:
+        """Begin to; the answer comes to `Executor.handle` later. Raises TunerError where it cannot."""
 
 
-class Pilot:
-    """The automatic mode of one cluster. Called by one thread only.
+class TrialGuard(Protocol):
+    """Watches over what is on trial."""
 
-    `hands` makes an applier with the lock that it writes under, anew for each trial.
-    """
+    def watch(self, state: State) -> None:
+        """Begin before something is written; end once (`State.on_cluster` is false) nothing is on trial."""
+
+
+class Executor:
+    """Carries out the acts of one automatic mode, and has its state. Called by one thread only."""
 
     def __init__(
         self,
         store: Store,
         hands: Callable[[], Tuple[Applier, Lock]],
-        crew: Crew,
+        logbook: Logbook,
+        optimiser: Optimiser,
+        guards: Sequence[TrialGuard],
         clock: Clock,
         policy: Callable[[], Policy],
         who: str,
         key: str = KEY,
     ) -> None:
-        """`key` is where the state lies in the store."""
-        self._store, self._new_hands, self._crew, self._clock = store, hands, crew, clock
+        """`hands` makes an applier with the lock that it writes under, anew for each trial.
+
+        `key` is where the state lies in the store.
+        """
+        self._store, self._new_hands, self._clock = store, hands, clock
+        self._logbook, self._optimiser, self._guards = logbook, optimiser, guards
         self._policy, self._who, self._key = policy, who, key
         self.state = State()
         self._stored = ""
@@ -88,6 +102,7 @@ class Pilot:
 
     def start(self) -> None:
         """Read the state and take back what a mgr that is gone left. Raises TunerError; call it again then."""
+        self._logbook.remember()
         self.state, damaged = self._read()
         applier, lock = self._new_hands()
         left = applier.leftover()
@@ -118,36 +133,41 @@ class Pilot:
             raise Stopped(f"{self._end_write.reason} (while it was written)", "")
 
     def handle(self, event: Event) -> None:
-        """Decide, remember, act, and go on with what came of it."""
-        pending: List[Event] = [event]
+        """Take an event: decide, carry that out, and go on with what came of it."""
         self._end_write = None
         self._tell()
-        while pending:
-            decision = decide(self.state, pending.pop(0), self._policy())
-            try:
-                self._remember(decision.state)
-            except TunerError:
-                if not any(isinstance(act, TakeBack) for act in decision.acts):
-                    raise
-                # taking back waits for nothing: the journal has what is on trial, and the next look remembers
-                self.state = decision.state
-            for act in decision.acts:
-                outcome = self._do(act)
-                if outcome is not None:
-                    self._tell(functools.partial(self._crew.came_of, outcome))
-                    pending.append(outcome)
+        outcome: Optional[Event] = event
+        while outcome is not None:
+            decision = decide(self.state, outcome, self._policy())
+            outcome = self._carry_out(decision)
         if not self.state.on_cluster:
             self._let_go()
+
+    def _carry_out(self, decision: Decision) -> Optional[Event]:
+        """Remember the state, then act; give what came of the act that has an outcome."""
+        try:
+            self._remember(decision.state)
+        except TunerError:
+            if not any(isinstance(act, TakeBack) for act in decision.acts):
+                raise
+            # taking back waits for nothing: the journal has what is on trial, and the next look remembers
+            self.state = decision.state
+        outcome: Optional[Event] = None
+        for act in decision.acts:
+            outcome = self._do(act)
+        if outcome is not None:
+            self._tell(functools.partial(self._logbook.came_of, outcome))
+        return outcome
 
     def _do(self, act: Act) -> Optional[Event]:
         now = self._clock.now()
         if isinstance(act, Note):
-            self._tell(functools.partial(self._crew.note, act, now))
+            self._tell(functools.partial(self._logbook.note, act, now))
         elif isinstance(act, Learn):
-            self._tell(functools.partial(self._crew.learn, act, now))
+            self._tell(functools.partial(self._logbook.learn, act, now))
         elif isinstance(act, Ask):
             try:
-                self._crew.ask(self.state)
+                self._optimiser.start(self.state, self._policy())
             except TunerError as error:
                 return Answered(now, refused=f"the optimiser cannot be asked: {error}")
         elif isinstance(act, Write):
@@ -159,7 +179,7 @@ class Pilot:
         return None
 
     def _tell(self, telling: Optional[Callable[[], None]] = None) -> None:
-        """Tell the crew, in order. An audit trail that cannot be written delays no taking back."""
+        """Tell the logbook, in order. An audit trail that cannot be written delays no taking back."""
         self._untold += [telling] if telling is not None else []
         with contextlib.suppress(TunerError):
             while self._untold:
@@ -236,7 +256,7 @@ class Pilot:
             self._hands = applier, lock
         if not self._guarded:
             self._guarded = True
-            self._crew.on_trial(self.state)
+            self._tell_guards()
         return self._hands[0]
 
     def _let_go(self) -> None:
@@ -247,7 +267,11 @@ class Pilot:
                 lock.__exit__()
         if self._guarded and not self.state.on_cluster:
             self._guarded = False
-            self._crew.on_trial(self.state)
+            self._tell_guards()
+
+    def _tell_guards(self) -> None:
+        for guard in self._guards:
+            guard.watch(self.state)
 
     def _remember(self, state: State) -> None:
         text = json.dumps(state.to_dict(), sort_keys=True)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.autopilot.contract import BETTER, UNKNOWN, WORSE, Effect, Rollout
-from ceph_tuner.core.autopilot.observer import OUTLIVED_S, Closed, Observer, groups_of
+from ceph_tuner.core.autopilot.phase_windows import OUTLIVED_S, Closed, PhaseWindows, groups_of
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import (
     ASKING,
@@ -65,7 +65,7 @@ def phase(name: str, since: float = START, rollout: Rollout = ROLLOUT, **more: A
 
 
 def watch(
-    observer: Observer,
+    observer: PhaseWindows,
     state: State,
     start: float,
     end: float,
@@ -80,7 +80,7 @@ def watch(
         at += interval
 
 
-def effects_of(observer: Observer, state: State, policy: Policy = POLICY) -> Mapping[str, Effect]:
+def effects_of(observer: PhaseWindows, state: State, policy: Policy = POLICY) -> Mapping[str, Effect]:
     return observer.see(START, state, SLO, policy).effects
 
 
@@ -99,7 +99,7 @@ def wavy(level: float, seed: int = 0) -> Rates:
 )
 def test_windows_follow_one_another_without_a_gap(steps: List[float], length: float, name: str) -> None:
     policy = replace(POLICY, window=max(length, max(steps)))
-    observer, at, closed = Observer(Seen(steady())), START, []
+    observer, at, closed = PhaseWindows(Seen(steady())), START, []
     for step in steps:
         at += step
         closed += observer.close(at, phase(name), SLO, {}, policy)
@@ -113,7 +113,7 @@ def test_windows_follow_one_another_without_a_gap(steps: List[float], length: fl
     ("name", "begins"), [(COMPARING, START), (TRYING, START + POLICY.settle), (HOLDING, START + POLICY.settle)]
 )
 def test_a_phase_begins_a_row_of_windows_and_what_settles_after_a_write_is_in_none(name: str, begins: float) -> None:
-    observer = Observer(Seen(steady()))
+    observer = PhaseWindows(Seen(steady()))
     list(watch(observer, phase(OBSERVING, 0.0), START - 200.0, START - 2.0))
     closed = list(watch(observer, phase(name), START, START + 80.0))
     assert [(window.start, window.end) for window in closed] == [
@@ -124,14 +124,14 @@ def test_a_phase_begins_a_row_of_windows_and_what_settles_after_a_write_is_in_no
 
 @pytest.mark.parametrize("name", [OBSERVING, ASKING, WAITING, WRITING, RETURNING])
 def test_phases_that_write_nothing_go_on_with_the_window_under_way(name: str) -> None:
-    observer = Observer(Seen(steady()))
+    observer = PhaseWindows(Seen(steady()))
     before = list(watch(observer, phase(OBSERVING, 0.0), START - 100.0, START - 1.0))
     after = list(watch(observer, phase(name), START, START + 60.0))
     assert after[0].start == before[-1].end
 
 
 def test_the_next_stage_is_a_row_of_its_own() -> None:
-    observer = Observer(Seen(steady()))
+    observer = PhaseWindows(Seen(steady()))
     list(watch(observer, phase(TRYING), START, START + 80.0))
     later = phase(TRYING, START + 82.0, stage=1)
     assert next(watch(observer, later, START + 85.0, START + 200.0)).start == START + 82.0 + POLICY.settle
@@ -140,7 +140,7 @@ def test_the_next_stage_is_a_row_of_its_own() -> None:
 
 def test_after_a_gap_the_row_goes_on_from_now() -> None:
     eyes = Seen(steady())
-    observer = Observer(eyes)
+    observer = PhaseWindows(eyes)
     list(watch(observer, phase(TRYING), START, START + 80.0))
     closed = list(watch(observer, phase(TRYING), START + 5000.0, START + 5040.0))
     assert [(window.start, window.end) for window in closed] == [(START + 5000.0, START + 5030.0)]
@@ -149,14 +149,14 @@ def test_after_a_gap_the_row_goes_on_from_now() -> None:
 
 
 def test_windows_of_before_a_gap_make_no_row_with_those_after_it() -> None:
-    observer = Observer(Seen(steady(100.0)))
+    observer = PhaseWindows(Seen(steady(100.0)))
     list(watch(observer, phase(OBSERVING, 0.0), START, START + 60.0))
     list(watch(observer, phase(OBSERVING, 0.0), START + 86400.0, START + 86430.0))
     assert observer.see(START, phase(OBSERVING, 0.0), SLO, POLICY).missed == ()
 
 
 def test_a_clock_that_is_set_back_costs_a_window_and_not_the_hours_until_it_is_there_again() -> None:
-    observer = Observer(Seen(steady()))
+    observer = PhaseWindows(Seen(steady()))
     list(watch(observer, phase(TRYING), START, START + 80.0))
     closed = list(watch(observer, phase(TRYING), START - 7200.0, START - 7100.0))
     assert [window.start for window in closed] == [START - 7200.0 + place * POLICY.window for place in range(3)]
@@ -165,14 +165,14 @@ def test_a_clock_that_is_set_back_costs_a_window_and_not_the_hours_until_it_is_t
 def test_a_window_without_a_sample_counts_for_nothing() -> None:
     eyes = Seen(steady())
     eyes.blind = lambda end: end < START + 100.0
-    observer = Observer(eyes)
+    observer = PhaseWindows(eyes)
     closed = list(watch(observer, phase(COMPARING), START, START + 130.0))
     assert [window.end for window in closed] == [START + 120.0]
     assert observer.see(0.0, phase(COMPARING), SLO, POLICY).windows == 1
 
 
 def test_rates_of_work_that_is_not_there_are_in_no_window() -> None:
-    observer = Observer(Seen(steady(100.0, **{RECOVERY: 0.0, "recovery.objects_left": 0.0})))
+    observer = PhaseWindows(Seen(steady(100.0, **{RECOVERY: 0.0, "recovery.objects_left": 0.0})))
     (closed,) = watch(observer, phase(COMPARING), START, START + 30.0)
     assert set(closed.means) == {P95, "recovery.objects_left"}
 
@@ -185,7 +185,7 @@ def test_an_objective_is_missed_or_met_once_all_but_a_fifth_of_so_many_windows_s
     misses: List[bool], count: int
 ) -> None:
     policy = replace(POLICY, miss_windows=count)
-    observer = Observer(Seen(lambda end: {P95: 100.0 if misses[int((end - START) // 30) - 1] else 60.0}))
+    observer = PhaseWindows(Seen(lambda end: {P95: 100.0 if misses[int((end - START) // 30) - 1] else 60.0}))
     state = phase(COMPARING)
     for place in range(len(misses)):
         list(watch(observer, state, START + 30.0 * place + 5.0, START + 30.0 * (place + 1)))
@@ -199,14 +199,14 @@ def test_an_objective_is_missed_or_met_once_all_but_a_fifth_of_so_many_windows_s
 
 def test_work_that_is_not_there_misses_nothing() -> None:
     slo = parse_slo({"objectives": ["recovery.objects_s>=50", "client.p95_ms<=80"]}, "cluster")
-    observer = Observer(Seen(steady(60.0, **{RECOVERY: 0.0})))
+    observer = PhaseWindows(Seen(steady(60.0, **{RECOVERY: 0.0})))
     list(watch(observer, phase(COMPARING), START, START + 200.0, slo=slo))
     assert observer.see(0.0, phase(COMPARING), slo, POLICY).missed == ()
 
 
 def test_a_bound_relative_to_a_baseline_is_held_against_the_baseline_given() -> None:
     slo = parse_slo({"objectives": ["client.p95_ms<=1.2*baseline"]}, "cluster")
-    observer = Observer(Seen(steady(100.0)))
+    observer = PhaseWindows(Seen(steady(100.0)))
     met = [
         observer.close(START + 30.0 * place, phase(COMPARING), slo, {P95: base}, POLICY)[0].verdicts[0].met
         for place, base in enumerate((90.0, 80.0), start=1)
@@ -215,7 +215,7 @@ def test_a_bound_relative_to_a_baseline_is_held_against_the_baseline_given() -> 
 
 
 def test_without_objectives_windows_are_closed_all_the_same() -> None:
-    observer = Observer(Seen(steady()))
+    observer = PhaseWindows(Seen(steady()))
     found = [
         window for place in range(1, 5) for window in observer.close(START + 30.0 * place, State(), None, {}, POLICY)
     ]
@@ -230,7 +230,7 @@ def test_without_objectives_windows_are_closed_all_the_same() -> None:
 @pytest.mark.parametrize(("name", "mean"), [(COMPARING, 35.0), (HOLDING, 35.0), (OBSERVING, 45.0), (TRYING, 45.0)])
 def test_means_are_of_the_phase_where_it_is_about_them_and_else_of_the_last_windows(name: str, mean: float) -> None:
     """Windows of 10, 20, ... 60 in the phase, and others before it."""
-    observer = Observer(Seen(lambda end: {P95: max(5.0, (end - START) / 3.0)}))
+    observer = PhaseWindows(Seen(lambda end: {P95: max(5.0, (end - START) / 3.0)}))
     policy = replace(POLICY, settle=0.0, guard_windows=4, miss_windows=4)
     list(watch(observer, phase(OBSERVING, 0.0), START - 90.0, START, policy))
     list(watch(observer, phase(name), START + 5.0, START + 180.0, policy))
@@ -241,7 +241,7 @@ def test_means_have_no_work_that_has_ended() -> None:
     def ends(end: float) -> Dict[str, float]:
         return {P95: 50.0, **({RECOVERY: 90.0} if end < START + 100.0 else {RECOVERY: 0.0})}
 
-    observer = Observer(Seen(ends))
+    observer = PhaseWindows(Seen(ends))
     list(watch(observer, phase(COMPARING), START, START + 90.0))
     assert RECOVERY in observer.see(0.0, phase(COMPARING), SLO, POLICY).means
     list(watch(observer, phase(COMPARING), START + 95.0, START + 150.0))
@@ -266,7 +266,7 @@ def test_groups_are_what_this_stage_added_and_what_the_next_one_will_each_with_i
     assert groups_of(State()) == {}
 
 
-def fly(observer: Observer, *rows: Tuple[State, int]) -> float:
+def fly(observer: PhaseWindows, *rows: Tuple[State, int]) -> float:
     """Go through phases, each with so many windows; `since` follows by itself."""
     at = START
     for state, windows in rows:
@@ -277,17 +277,17 @@ def fly(observer: Observer, *rows: Tuple[State, int]) -> float:
 
 
 def on_trial(eyes: Seen, windows: int = 12, name: str = TRYING, **more: int) -> Mapping[str, Effect]:
-    observer = Observer(eyes)
+    observer = PhaseWindows(eyes)
     fly(observer, (phase(COMPARING), windows), (phase(name, **more), windows))
     return effects_of(observer, phase(name, **more))
 
 
 def test_effects_are_reckoned_once_a_window_and_anew_for_another_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    observer = Observer(Seen(steady(), {"tried 0": wavy(60.0), "control 0": wavy(100.0)}))
+    observer = PhaseWindows(Seen(steady(), {"tried 0": wavy(60.0), "control 0": wavy(100.0)}))
     end = fly(observer, (phase(COMPARING), 6), (phase(TRYING), 6))
     asked: List[int] = []
     monkeypatch.setattr(
-        "ceph_tuner.core.autopilot.observer.effects", lambda pairs, *rest: asked.append(len(pairs)) or {}
+        "ceph_tuner.core.autopilot.phase_windows.effects", lambda pairs, *rest: asked.append(len(pairs)) or {}
     )
     for _ in range(3):
         effects_of(observer, phase(TRYING))
@@ -333,7 +333,7 @@ def test_what_the_next_stages_osds_do_under_the_old_settings_is_what_they_are_co
         "tried 1": changing(200.0, 120.0, turn),
         "control 1": wavy(100.0),
     }
-    observer = Observer(Seen(steady(), groups))
+    observer = PhaseWindows(Seen(steady(), groups))
     fly(observer, (phase(COMPARING), 12), (phase(TRYING), 12), (phase(TRYING, stage=1), 12))
     state = phase(TRYING, stage=1)
     assert effects_of(observer, state)[P95].change == pytest.approx(-0.4, abs=0.05)
@@ -345,14 +345,14 @@ def test_windows_in_which_one_side_was_not_seen_are_no_pairs() -> None:
         return {P95: 100.0} if (end - START) // 30 % 3 == 0 else {}
 
     eyes = Seen(steady(), {"tried 0": steady(), "control 0": now_and_then})
-    observer = Observer(eyes)
+    observer = PhaseWindows(eyes)
     fly(observer, (phase(COMPARING), 12))
     found = observer.see(0.0, phase(COMPARING, START), SLO, POLICY)
     assert (found.windows, found.pairs) == (12, 4)
 
 
 def test_a_new_proposal_forgets_the_pairs_of_the_one_before() -> None:
-    observer = Observer(Seen(steady(), {"tried 0": changing(100.0, 50.0), "control 0": wavy(100.0)}))
+    observer = PhaseWindows(Seen(steady(), {"tried 0": changing(100.0, 50.0), "control 0": wavy(100.0)}))
     end = fly(observer, (phase(COMPARING), 12), (phase(TRYING), 6))
     other = replace(phase(COMPARING, end), proposed=Proposed(2, SETTINGS, "why", ROLLOUT))
     list(watch(observer, other, end + 1.0, end + 95.0))
@@ -365,7 +365,7 @@ def test_a_new_proposal_forgets_the_pairs_of_the_one_before() -> None:
 
 def test_comparing_that_begins_again_forgets_what_was_compared_while_it_waited() -> None:
     eyes = Seen(steady(), {"tried 0": steady(), "control 0": steady()})
-    observer = Observer(eyes)
+    observer = PhaseWindows(eyes)
     list(watch(observer, phase(COMPARING), START, START + 300.0))
     assert observer.see(0.0, phase(COMPARING), SLO, POLICY).pairs == 10
     again = phase(COMPARING, START + 300.0)
@@ -375,7 +375,7 @@ def test_comparing_that_begins_again_forgets_what_was_compared_while_it_waited()
 
 def test_once_the_settings_are_everywhere_the_whole_cluster_is_held_against_itself_before() -> None:
     eyes = Seen(changing(100.0, 70.0), {"tried 0": steady(), "control 0": steady()})
-    observer = Observer(eyes)
+    observer = PhaseWindows(eyes)
     fly(observer, (phase(COMPARING), 12), (phase(HOLDING, stage=2), 10))
     state = phase(HOLDING, stage=2)
     assert effects_of(observer, state)[P95].change == pytest.approx(-0.3, abs=0.03)
@@ -385,13 +385,13 @@ def test_once_the_settings_are_everywhere_the_whole_cluster_is_held_against_itse
 def test_effects_of_a_stand_in_are_given_beside_the_metric_that_no_part_of_the_osds_shows() -> None:
     slo = parse_slo({"objectives": ["recovery.finish_s<=3600"]}, "cluster")
     rates: Rates = lambda at: {RECOVERY: 100.0 if at <= START + 361.0 else 200.0}  # noqa: E731
-    observer = Observer(Seen(steady(), {"tried 0": rates, "control 0": steady(**{RECOVERY: 50.0})}))
+    observer = PhaseWindows(Seen(steady(), {"tried 0": rates, "control 0": steady(**{RECOVERY: 50.0})}))
     fly(observer, (phase(COMPARING), 12), (phase(TRYING), 12))
     assert observer.see(0.0, phase(TRYING), slo, POLICY).effects[RECOVERY].change == pytest.approx(1.0)
 
 
 def test_the_more_metrics_may_end_a_trial_the_more_certain_each_has_to_be() -> None:
-    observer = Observer(Seen(steady(), {"tried 0": wavy(100.0), "control 0": wavy(100.0, 3)}))
+    observer = PhaseWindows(Seen(steady(), {"tried 0": wavy(100.0), "control 0": wavy(100.0, 3)}))
     fly(observer, (phase(COMPARING), 12), (phase(TRYING), 12))
     more = parse_slo({"objectives": ["client.p95_ms<=80", "client.p99_ms<=200", "recovery.objects_s>=50"]}, "cluster")
     one, three = (observer.see(0.0, phase(TRYING), slo, POLICY).effects[P95] for slo in (SLO, more))
@@ -400,7 +400,7 @@ def test_the_more_metrics_may_end_a_trial_the_more_certain_each_has_to_be() -> N
 
 def test_no_effect_is_told_before_anything_was_written() -> None:
     eyes = Seen(steady(), {"tried 0": steady(), "control 0": steady()})
-    observer = Observer(eyes)
+    observer = PhaseWindows(eyes)
     fly(observer, (phase(COMPARING), 12))
     assert effects_of(observer, phase(COMPARING)) == {}
 
@@ -412,7 +412,7 @@ def take_turns(levels: Sequence[float], count: int) -> Mapping[str, Effect]:
     """`levels`: of each window in its turn, old and new alternately, the old first."""
     values = iter(levels)
     eyes = Seen(lambda end: {P95: next(values)})
-    observer, at = Observer(eyes), START
+    observer, at = PhaseWindows(eyes), START
     list(watch(observer, phase(COMPARING, at, ALTERNATING), at + 30.0, at + 30.0))
     state = phase(TRYING, at, ALTERNATING)
     for turn in range(1, count):
@@ -445,7 +445,7 @@ def test_a_turn_whose_second_neighbour_has_not_come_yet_does_not_count() -> None
 
 
 def test_every_window_counts_as_compared_where_nothing_stands_beside() -> None:
-    observer = Observer(Seen(steady()))
+    observer = PhaseWindows(Seen(steady()))
     list(watch(observer, phase(COMPARING, START, ALTERNATING), START, START + 60.0))
     assert observer.see(0.0, phase(COMPARING, START, ALTERNATING), SLO, POLICY).pairs == 2
 
@@ -458,7 +458,7 @@ def test_a_latency_that_the_newest_window_lacks_is_in_the_means_while_clients_wo
         return lambda end: {"client.iops": work, **({P95: 50.0} if end < START + 80.0 else {})}
 
     for work, names in ((100.0, {P95, "client.iops"}), (0.0, {"client.iops"})):
-        observer = Observer(Seen(patchy(work)))
+        observer = PhaseWindows(Seen(patchy(work)))
         list(watch(observer, phase(COMPARING), START, START + 90.0))
         found = observer.see(0.0, phase(COMPARING), SLO, POLICY)
         assert set(found.means) == names
@@ -466,7 +466,7 @@ def test_a_latency_that_the_newest_window_lacks_is_in_the_means_while_clients_wo
 
 
 def test_clients_that_no_window_of_the_phase_shows_are_told_as_unseen() -> None:
-    observer = Observer(Seen(lambda end: {"client.iops": 0.0} if end > START + 1.0 else {P95: 50.0}))
+    observer = PhaseWindows(Seen(lambda end: {"client.iops": 0.0} if end > START + 1.0 else {P95: 50.0}))
     list(watch(observer, phase(OBSERVING, 0.0), START - 100.0, START))
     assert observer.see(0.0, phase(OBSERVING, 0.0), SLO, POLICY).unseen == ()
     list(watch(observer, phase(HOLDING), START, START + 80.0))
@@ -476,7 +476,7 @@ def test_clients_that_no_window_of_the_phase_shows_are_told_as_unseen() -> None:
 def test_a_turn_that_goes_on_is_one_turn_with_what_all_its_windows_showed() -> None:
     """The new settings' first window showed no latency, its second one did."""
     shown = {START + 30.0: 100.0, START + 135.0: 60.0, START + 195.0: 100.0}
-    observer = Observer(Seen(lambda end: {"client.iops": 9.0, **({P95: shown[end]} if end in shown else {})}))
+    observer = PhaseWindows(Seen(lambda end: {"client.iops": 9.0, **({P95: shown[end]} if end in shown else {})}))
     rows = [(phase(COMPARING, START, ALTERNATING), START, 30.0)]
     rows += [(phase(TRYING, START + 60.0, ALTERNATING, leg=True), START + 60.0, 75.0)]
     rows += [(phase(TRYING, START + 150.0, ALTERNATING), START + 150.0, 45.0)]
@@ -495,7 +495,7 @@ def test_a_turn_that_goes_on_is_one_turn_with_what_all_its_windows_showed() -> N
 @pytest.mark.parametrize("attempts", [0, 1], ids=["taken back at once", "seen while it is taken back"])
 @pytest.mark.parametrize("name", [TRYING, HOLDING])
 def test_what_a_trial_did_is_no_miss_of_the_settings_that_are_in_force_again(name: str, attempts: int) -> None:
-    observer = Observer(Seen(lambda end: {P95: 500.0 if end <= START + 95.0 else 60.0}))
+    observer = PhaseWindows(Seen(lambda end: {P95: 500.0 if end <= START + 95.0 else 60.0}))
     list(watch(observer, phase(name), START, START + 80.0))
     for _ in range(attempts):
         list(watch(observer, phase(RETURNING, START + 81.0), START + 85.0, START + 90.0))
@@ -517,7 +517,7 @@ def probation(began: Callable[[float], Optional[float]], slo: Slo = SCRUBBED, **
     """Windows that count at each look in the first two minutes; `began` gives since when scrubs go on."""
     eyes = Seen(steady())
     state = State(AUTO, HOLDING, START, proposed=Proposed(1, settings or SETTINGS, "why", ROLLOUT))
-    observer, counted = Observer(eyes), []
+    observer, counted = PhaseWindows(eyes), []
     for at in range(0, 121, 5):
         eyes.scrubs_since = began(START + at)
         observer.close(START + at, state, slo, {}, POLICY)
@@ -542,7 +542,7 @@ def test_windows_count_once_the_scrubs_of_the_old_settings_have_ended() -> None:
 def test_scrubs_that_never_end_are_not_waited_for_for_ever() -> None:
     eyes, state = Seen(steady()), phase(HOLDING)
     eyes.scrubs_since = START - 100.0
-    observer = Observer(eyes)
+    observer = PhaseWindows(eyes)
     list(watch(observer, state, START, START + OUTLIVED_S, slo=SCRUBBED))
     list(watch(observer, state, START + OUTLIVED_S, START + OUTLIVED_S + 35.0, slo=SCRUBBED))
     assert observer.see(START, state, SCRUBBED, POLICY).windows > 0
@@ -552,7 +552,7 @@ def test_scrubs_that_never_end_are_not_waited_for_for_ever() -> None:
 def test_the_guard_sees_windows_that_do_not_count() -> None:
     eyes = Seen(steady())
     eyes.scrubs_since = START - 100.0
-    observer = Observer(eyes)
+    observer = PhaseWindows(eyes)
     assert len(list(watch(observer, phase(HOLDING), START, START + 120.0, slo=SCRUBBED))) == 3
     assert observer.see(START + 120.0, phase(HOLDING), SCRUBBED, POLICY).outlived
 
@@ -569,7 +569,7 @@ def test_the_guard_sees_windows_that_do_not_count() -> None:
     ids=["kept before", "kept", "missed before, within the tolerance", "missed before, and worse", "no scrub"],
 )
 def test_what_windows_on_probation_break_on_the_whole_is_told(before: float, now: float, broken: Any) -> None:
-    observer = Observer(Seen(steady(60.0, **{SCRUB: now, "scrub.objects_s": now / 1e6})))
+    observer = PhaseWindows(Seen(steady(60.0, **{SCRUB: now, "scrub.objects_s": now / 1e6})))
     state = phase(HOLDING, baseline={P95: 100.0, SCRUB: before})
     list(watch(observer, state, START, START + 120.0, slo=SCRUBBED))
     assert observer.see(START, state, SCRUBBED, POLICY).broken == broken
@@ -581,6 +581,6 @@ def test_recovery_that_comes_to_its_end_breaks_nothing() -> None:
     left = "recovery.objects_left"
     state = phase(HOLDING, baseline={RECOVERY: 90.0, left: 1000.0})
     for remains, told in ((900.0, 1), (100.0, 0)):
-        observer = Observer(Seen(steady(60.0, **{RECOVERY: 10.0, left: remains})))
+        observer = PhaseWindows(Seen(steady(60.0, **{RECOVERY: 10.0, left: remains})))
         list(watch(observer, state, START, START + 120.0, slo=slo))
         assert len(observer.see(START, state, slo, POLICY).broken) == told

@@ -1,0 +1,24 @@
+"""What waits for the thread of an automatic mode: operators' commands and the optimiser's answers."""
+
+from __future__ import annotations
+
+import threading
+from typing import Deque, Tuple
+
+from ceph_tuner.core.autopilot.events import Event
+
+
+class Inbox(Deque[Tuple[Event, threading.Event]]):
+    """Events, the oldest first, each with what is set once it was taken. Any thread may post."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wake = threading.Event()
+        """Set where there is something to do."""
+
+    def post(self, event: Event) -> threading.Event:
+        """Add an event; give what is set once it was taken."""
+        done = threading.Event()
+        self.append((event, done))
+        self.wake.set()
+        return done
