@@ -15,9 +15,11 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.goals.stored_slo import stored_baseline, stored_slo
 from ceph_tuner.core.measure.history import RECENT_S, History, merged
+from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.moments import moment_ahead
 from ceph_tuner.files import slo_file
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work, show_commands
+from ceph_tuner_cli.fleet import FleetOption
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
 
 if TYPE_CHECKING:
@@ -32,6 +34,12 @@ KeepOption = typer.Option(
     help="An objective about clients, such as 'client.p95_ms<=20'; repeatable. Default: the cluster's own.",
 )
 SloOption = typer.Option(None, "--slo", help="An SLO file, in the place of --keep.")
+PastOption = typer.Option(
+    None,
+    "--past",
+    metavar="NAME",
+    help="This cluster's name in fleet.yaml: rates by its Prometheus server's last week.",
+)
 ZoneOption = typer.Option(
     "UTC", "--time-zone", help="Of the OSDs' hosts, such as Europe/Berlin: Ceph's scrub hours are in it."
 )
@@ -47,6 +55,8 @@ def plan_command(
     ),
     zone: str = ZoneOption,
     every: bool = typer.Option(False, "--all", help="Every PG and hour, in the place of the first ones."),
+    past: Optional[str] = PastOption,
+    fleet: Path = FleetOption,
     form: Format = FormatOption,
 ) -> int:
     """Show which PGs are late or will be, what the objectives leave for scrub, and when each comes. Changes nothing.
@@ -57,7 +67,8 @@ def plan_command(
 
     where = _zone(zone)
     with at_work(cluster, "reading PGs and rules") as opened:
-        found = planned(opened, _wanted(opened, keep, slo), days, where)
+        wanted = _wanted(opened, keep, slo)
+        found = planned(opened, wanted, days, where, _past(past, fleet, wanted, opened.clock.now()))
     emit({"cluster": cluster, **found.to_dict()}, form, lambda: plan_page(found, where, every))
     commands = [obstacle.command for obstacle in found.obstacles if obstacle.command]
     if commands and form is Format.table:
@@ -82,6 +93,8 @@ def drain(
     any_hour: bool = typer.Option(False, "--any-hour", help="Also outside of Ceph's own scrub hours."),
     despite_flags: bool = typer.Option(False, "--despite-flags", help="Also what nodeep-scrub is set for."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Show what would be asked for, in which order, and end."),
+    past: Optional[str] = PastOption,
+    fleet: Path = FleetOption,
     form: Format = FormatOption,
 ) -> int:
     """Ask Ceph for the deep scrubs that are late or due by a date, in the plan's order, as fast as objectives allow.
@@ -101,7 +114,7 @@ def drain(
         until = moment_ahead(by, opened.clock.now(), "--by")
         wanted = _wanted(opened, keep, slo)
         with working(f"{cluster}: reading PGs and rules"):
-            found = planned(opened, wanted, None, where)
+            found = planned(opened, wanted, None, where, _past(past, fleet, wanted, opened.clock.now()))
         order = due_until(found.view, until)
         _check_flags(found.view, [pg.pool for pg in order], despite_flags)
         limits = ScrubLimits(per_osd or found.view.rules.max_scrubs, per_host)
@@ -132,29 +145,31 @@ def drain(
     return 0 if outcome.reason == DONE else 1
 
 
-def planned(opened: Cluster, wanted: Optional[Slo], days: Optional[float], zone: tzinfo) -> ScrubPlan:
-    """Read the cluster, and plan. Raises TunerError."""
+def planned(
+    opened: Cluster,
+    wanted: Optional[Slo],
+    days: Optional[float],
+    zone: tzinfo,
+    past: Optional[Sequence[Window]] = None,
+) -> ScrubPlan:
+    """Read the cluster, and plan; `past` stands in the place of the windows that it keeps. Raises TunerError."""
     from ceph_tuner.scrub_plan.cluster_view import read_view
     from ceph_tuner.scrub_plan.plan import plan
 
     view = read_view(opened)
     recent = merged(History(opened.store).windows(opened.clock.now() - RECENT_S))
-    rates, notes = _rates(opened, view, wanted, zone)
+    windows = _kept_windows(opened) if past is None else past
+    rates, notes = _rates(opened, view, wanted, zone, windows)
     texts = [objective.text for objective in wanted.objectives] if wanted is not None else []
     return plan(view, rates, texts, recent.means if recent is not None else None, days, zone, notes)
 
 
 def _rates(
-    opened: Cluster, view: ScrubView, wanted: Optional[Slo], zone: tzinfo
+    opened: Cluster, view: ScrubView, wanted: Optional[Slo], zone: tzinfo, windows: Sequence[Window]
 ) -> Tuple[Tuple[RateRange, ...], Tuple[str, ...]]:
     """By the cluster's own windows; else its twin's pace, in the hours that the windows leave; else its past scrubs."""
-    from ceph_tuner.scrub_plan import HOURS
     from ceph_tuner.scrub_plan.rates import flat_rates, held_bounds, measured_rates, pace_of_past_scrubs
 
-    history = History(opened.store)
-    hours = history.hours()
-    # a day of hours tells the day's shape; before that, minutes are all there is
-    windows = hours if len(hours) >= HOURS else [*hours, *history.windows()]
     held = held_bounds(wanted, stored_baseline(opened.store))
     found = measured_rates(windows, held, None, zone)
     if found is not None:
@@ -170,6 +185,33 @@ def _rates(
             )
         notes = (*notes, "rates by the PGs' last deep scrubs: whether they keep objectives is not known")
     return measured_rates(windows, held, pace, zone) or flat_rates(pace), notes
+
+
+def _kept_windows(opened: Cluster) -> List[Window]:
+    """Those that the plugin keeps: a day of hours tells the day's shape; before that, minutes are all there is."""
+    history = History(opened.store)
+    hours = history.hours()
+    return hours if len(hours) >= 24 else [*hours, *history.windows()]
+
+
+def _past(name: Optional[str], fleet: Path, wanted: Optional[Slo], now: float) -> Optional[List[Window]]:
+    """The hours of the week before, by the Prometheus server of a cluster of that file; None where none is named."""
+    if name is None:
+        return None
+    from ceph_tuner.cluster.prometheus import Span
+    from ceph_tuner.fleet import fleet_file
+    from ceph_tuner.fleet.past import HOUR_S, WEEK_S, WEEK_STEP_S, past_of
+    from ceph_tuner.scrub_plan.rates import SCRUBBED
+
+    (member,) = fleet_file.read(fleet).chosen([name])
+    own = [objective.metric for objective in wanted.objectives if objective.scope is None] if wanted is not None else []
+    end = now // HOUR_S * HOUR_S
+    span = Span.of(end - WEEK_S, end, WEEK_STEP_S)
+    found = past_of(member, list(dict.fromkeys([*own, SCRUBBED, "client.iops"])), span)
+    starts = [end - WEEK_S + hour * HOUR_S for hour in range(round(WEEK_S / HOUR_S))]
+    windows = [found.window(start, start + HOUR_S) for start in starts]
+    say([f"the past has no {metric}: {why}" for metric, why in found.unknown.items()])
+    return [window for window in windows if window is not None]
 
 
 def _twin_pace(opened: Cluster, view: ScrubView, wanted: Optional[Slo]) -> Tuple[Optional[RateRange], Tuple[str, ...]]:

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, Tuple
+from pathlib import Path
+from typing import Any, Callable, Dict, Sequence, Tuple
 
 import pytest
 
+from ceph_tuner.cluster.prometheus import Span
 from ceph_tuner.core.changes.lock import claims
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
+from ceph_tuner.fleet import past
+from ceph_tuner.fleet.contract import Member
+from ceph_tuner.fleet.past import Course, PastMetrics
 from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner_cli import cluster_option, render, scrub
 from overdue import DAY, HOUR, MB, overdue_twin
@@ -79,6 +84,32 @@ def test_a_pool_s_own_interval_wins(twin: TwinCluster, run: Program) -> None:
     twin.commander.mon("osd pool set", {"pool": "rbd", "var": "deep_scrub_interval", "val": str(15 * DAY)})
     _, found = document(run, "plan")
     assert [row["pgid"] for row in found["late"]] == ["1.0", "1.1", "1.2", "1.3", "1.4"]
+
+
+def test_the_past_by_prometheus_stands_in_the_place_of_the_windows(
+    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def known(member: Member, metrics: Sequence[str], span: Span, timeout: float = 30.0) -> PastMetrics:
+        # scrubs run at 10 MB/s, and between 8 and 20 h the objective is missed
+        ends = [(span.start + number * span.step) / 1000 for number in range(1, span.count)]
+        busy = {at: 8 <= (at - 1) % DAY / HOUR < 20 for at in ends}
+        points = {
+            "client.p95_ms": tuple((at, 30.0 if busy[at] else 10.0) for at in ends),
+            "client.iops": tuple((at, 100.0) for at in ends),
+            "scrub.bytes_s": tuple((at, 10 * MB) for at in ends),
+        }
+        courses = {name: Course(name, "plugin", span, points[name]) for name in metrics}
+        return PastMetrics(member.name, span, courses, {})
+
+    monkeypatch.setattr(past, "past_of", known)
+    (tmp_path / "fleet.yaml").write_text(
+        "schema: 1\nclusters:\n  north: {lab: a, prometheus: {url: 'http://127.0.0.1:9'}}\n"
+    )
+    words = ("--past", "north", "--fleet", str(tmp_path / "fleet.yaml"), "--keep", "client.p95_ms<=20")
+    _, found = document(run, "plan", *words)
+    assert [rate["mean"] > 0 for rate in found["rates"]] == [hour < 8 or hour >= 20 for hour in range(24)]
+    assert {rate["source"] for rate in found["rates"]} == {"measured"}
+    assert found["rates"][3]["mean"] == pytest.approx(10 * MB)
 
 
 def test_a_plan_changes_nothing(twin: TwinCluster, run: Program) -> None:

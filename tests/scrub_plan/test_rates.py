@@ -1,17 +1,17 @@
 from __future__ import annotations
 
 from datetime import timedelta, timezone
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Tuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overdue import DAY, HOUR, MB, NOW, pg, rate
 
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.scrub_plan import MEASURED, OTHER_HOURS, TWIN
 from ceph_tuner.scrub_plan.rates import flat_rates, held_bounds, measured_rates, missed, pace_of_past_scrubs
+from overdue import DAY, HOUR, MB, NOW, pg, rate
 
 SLO = Slo("keep", (parse_objective("client.p95_ms <= 20"),))
 HELD = held_bounds(SLO, {})
@@ -90,6 +90,13 @@ def test_a_window_in_which_clients_wait_and_none_is_served_is_missed() -> None:
     assert missed(HELD, {"client.iops": 0.0, "queue.client": 0.0}, {"client.iops": 100.0}) == []
 
 
+def test_windows_that_do_not_show_an_objective_s_metric_tell_nothing() -> None:
+    assert measured_rates([window(3, None, 50 * MB, day) for day in range(5)], HELD) is None
+    found = measured_rates([*days_of(3, 50 * MB), *(window(15, None, 90 * MB, day) for day in range(5))], HELD)
+    assert found is not None
+    assert found[15].source == OTHER_HOURS
+
+
 def test_relative_bounds_need_what_they_refer_to() -> None:
     slo = Slo("keep", (parse_objective("client.p95_ms <= 1.2 * baseline"),))
     assert held_bounds(slo, {}) == {}
@@ -111,7 +118,9 @@ def test_past_scrubs_tell_a_pace_by_how_long_they_took() -> None:
         max_size=60,
     )
 )
-def test_no_hour_is_promised_more_than_what_was_seen_at_best(rows) -> None:  # type: ignore[no-untyped-def]
+def test_no_hour_is_promised_more_than_what_was_seen_at_best(
+    rows: List[Tuple[int, float, float, int]],
+) -> None:
     found = measured_rates([window(hour, p95, scrubbed, day) for hour, p95, scrubbed, day in rows], HELD)
     best = max((scrubbed for _, p95, scrubbed, _ in rows if p95 <= 20), default=0.0)
     for each in found or ():

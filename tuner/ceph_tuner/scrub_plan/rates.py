@@ -57,8 +57,9 @@ def measured_rates(
     """The rates of the day's hours out of windows of any length; None where these do not tell.
 
     `pace` is that of scrubs in hours with room, where it is known otherwise (the twin's); without one, only windows in
-    which PGs were scrubbed tell it.
+    which PGs were scrubbed tell it. Windows that do not show an objective's metric tell nothing.
     """
+    windows = [window for window in windows if _tells(held, window.means)]
     kept = [window for window in windows if not missed(held, window.means)]
     paces = [window.means[SCRUBBED] for window in kept if window.means.get(SCRUBBED, 0.0) > 0]
     if not windows or (pace is None and not paces):
@@ -75,6 +76,11 @@ def measured_rates(
     reach = 0.0 if pace is None or not pace.mean else max(pace.mean - pace.low, pace.high - pace.mean) / pace.mean
     overall = _range(together, together, reach, source if len(windows) < FEWEST else OTHER_HOURS)
     return tuple(_range(own, together, reach, source) if len(own) >= FEWEST else overall for own in by_hour)
+
+
+def _tells(held: Mapping[Objective, float], means: Mapping[str, float]) -> bool:
+    """Whether a window says of each objective that it was kept or missed: without a client, it was kept."""
+    return means.get("client.iops") == 0 or all(objective.metric in means for objective in held)
 
 
 def flat_rates(pace: RateRange) -> Tuple[RateRange, ...]:
