@@ -77,9 +77,9 @@ def test_the_two_axes_of_a_histogram_are_summed_over_the_second() -> None:
 def test_a_pg_is_late_when_its_last_deep_scrub_is_longer_ago_than_the_interval() -> None:
     now, day = 1_795_241_826.0, 86400.0
     stamps = {"1.0": "2026-11-21T06:12:34.529551+0000", "1.1": "2026-11-01T06:12:34.529551+0000"}
-    assert late_pgs(stamps, now, 7 * day, {}) == 1
-    assert late_pgs(stamps, now, 30 * day, {}) == 0
-    assert late_pgs(stamps, now + 40 * day, 7 * day, {}) == 2
+    assert late_pgs(stamps, now, 7 * day, {}) == ["1.1"]
+    assert late_pgs(stamps, now, 30 * day, {}) == []
+    assert late_pgs(stamps, now + 40 * day, 7 * day, {}) == ["1.0", "1.1"]
 
 
 def test_a_pool_s_own_deep_scrub_interval_wins_over_that_of_the_osds() -> None:
@@ -88,8 +88,8 @@ def test_a_pool_s_own_deep_scrub_interval_wins_over_that_of_the_osds() -> None:
     pools = [{"pool": 1, "options": {"deep_scrub_interval": 3 * day}}, {"pool": 2, "options": {}}, {"pool": 3}]
     own = deep_scrub_intervals({"pools": pools})
     assert own == {1: 3 * day}
-    assert late_pgs(stamps, now, 60 * day, own) == 1
-    assert late_pgs(stamps, now, day, {1: 60 * day}) == 1
+    assert late_pgs(stamps, now, 60 * day, own) == ["1.0"]
+    assert late_pgs(stamps, now, day, {1: 60 * day}) == ["2.0"]
 
 
 def test_what_was_recovered_of_erasure_coded_pools_is_counted_by_their_pgs() -> None:

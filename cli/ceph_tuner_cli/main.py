@@ -27,6 +27,7 @@ COMMANDS: Dict[str, Tuple[str, str, str]] = {
     "tune": ("tune", "tune", "From an SLO to settings: tried, measured, guarded, written back."),
     "recommend": ("recommend", "recommend", "Settings for a described cluster; needs no cluster."),
     "watch": ("watch", "watch", "A live view of rates, objectives, queues and the trial under way."),
+    "scrub": ("scrub", "app", "When deep scrubs come; to have them done by a date."),
     "report": ("report", "report", "One HTML page of a recommendation, a run, or a cluster's past."),
     "apply": ("apply", "apply", "Set a profile or single knobs, so that they can be taken back."),
     "rollback": ("rollback", "rollback", "Take changes back."),

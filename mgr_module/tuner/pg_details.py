@@ -99,7 +99,7 @@ class PgDetails:
         if not 0 <= now - self._interval_at < DETAIL_S:
             self._interval, self._interval_at = self._osds_interval(), now
         interval = self._interval
-        return (lambda pgs: float(late_pgs(pgs, now, interval, own))) if interval > 0 else None
+        return (lambda pgs: float(len(late_pgs(pgs, now, interval, own)))) if interval > 0 else None
 
     def _osds_interval(self) -> float:
         """What the OSDs go by; the mgr's own option may differ, and counts where the monitors do not answer."""

@@ -92,7 +92,7 @@ class ClusterSampler:
                 _by_pool(self._rows, chunks),
                 {pgid: pg.snaptrim_queue for pgid, pg in self._pgs.items()},
                 stamps,
-                lambda pgs: float(late_pgs(pgs, now, interval, own)),
+                lambda pgs: float(len(late_pgs(pgs, now, interval, own))),
             )
         return Reading(
             at=now,
@@ -113,7 +113,7 @@ class ClusterSampler:
             osds_down=float(len(down)),
             down=down,
             pools=pools,
-            pgs_late=float(late_pgs(stamps, now, interval, own)),
+            pgs_late=float(len(late_pgs(stamps, now, interval, own))),
             notes=tuple(notes),
         )
 
@@ -173,8 +173,7 @@ class ClusterSampler:
 
     def _deep_scrub_interval(self) -> float:
         if self._interval is None:
-            who = {"who": "osd", "key": "osd_deep_scrub_interval"}
-            self._interval = float(parsed(self._commander.mon("config get", who), "config get"))
+            self._interval = deep_scrub_interval(self._commander)
         return self._interval
 
     def _ask(self, prefix: str) -> Any:
@@ -182,6 +181,12 @@ class ClusterSampler:
 
     def _tell(self, osd: int, prefix: str) -> Any:
         return parsed(self._commander.tell(f"osd.{osd}", prefix, {}), prefix)
+
+
+def deep_scrub_interval(commander: Commander) -> float:
+    """Seconds within which the OSDs deep-scrub a PG whose pool has no interval of its own. Raises TunerError."""
+    who = {"who": "osd", "key": "osd_deep_scrub_interval"}
+    return float(parsed(commander.mon("config get", who), "config get"))
 
 
 def _by_pool(rows: Sequence[Mapping[str, Any]], chunks: Mapping[int, int]) -> Dict[int, PoolReading]:

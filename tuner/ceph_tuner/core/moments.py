@@ -9,6 +9,8 @@ from datetime import datetime, timezone
 from ceph_tuner.core.errors import InputError
 
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)\Z")
+_LAST = 253_402_300_799.0
+"""The last second that a calendar date has (year 9999)."""
 _LENGTHS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
@@ -48,11 +50,7 @@ def moment(text: str, now: float, place: str) -> float:
     if text.strip() == "now":
         return now
     try:
-        if _AGE.match(text.strip()):
-            at = now - duration_s(text, place)
-        else:
-            stamp = datetime.fromisoformat(text.strip())
-            at = (stamp if stamp.tzinfo else stamp.replace(tzinfo=timezone.utc)).timestamp()
+        at = now - duration_s(text, place) if _AGE.match(text.strip()) else _of_date(text)
     except (ValueError, OverflowError):
         raise InputError(
             place, repr(text), "an age such as 12h or 7d, or a time such as 2026-11-21 or 2026-11-21T18:00"
@@ -60,3 +58,21 @@ def moment(text: str, now: float, place: str) -> float:
     if not 0 <= at <= now:
         raise InputError(place, repr(text), "a time that is past")
     return at
+
+
+def moment_ahead(text: str, now: float, place: str) -> float:
+    """Seconds since the epoch of in so long (`12h`), or of a date and time to come, in UTC. Raises InputError."""
+    try:
+        at = now + duration_s(text, place) if _AGE.match(text.strip()) else _of_date(text)
+    except (ValueError, OverflowError):
+        raise InputError(
+            place, repr(text), "a time from now on such as 12h or 7d, or a date such as 2026-12-01 or 2026-12-01T06:00"
+        ) from None
+    if not now < at < _LAST:
+        raise InputError(place, repr(text), f"a time to come: it is {utc_minute(now)}")
+    return at
+
+
+def _of_date(text: str) -> float:
+    found = datetime.fromisoformat(text.strip())
+    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import (
     Any,
@@ -29,7 +28,7 @@ from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Journal
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
 from ceph_tuner.core.knobs.releases import Release, parse_version
-from ceph_tuner.core.measure.reading import osd_queues, spread
+from ceph_tuner.core.measure.reading import osd_queues, spread, stamp_s
 from ceph_tuner.core.profiles.in_force import kind_of
 from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts
 from ceph_tuner.doctor.finding import named
@@ -42,8 +41,6 @@ PGS_MOST = 20_000
 
 _ERASURE = 3
 """Type of an erasure-coded pool (`pg_pool_t::TYPE_ERASURE`)."""
-
-STAMP = "%Y-%m-%dT%H:%M:%S.%f%z"
 
 LOG_LINES = "10000"
 
@@ -252,5 +249,5 @@ def _pg(row: Mapping[str, Any]) -> PgFacts:
         float(row["stat_sum"]["num_bytes"]),
         float(row["stat_sum"]["num_objects"]),
         seconds if deep else None,
-        datetime.strptime(str(row["last_deep_scrub_stamp"]), STAMP).timestamp() if deep else 0.0,
+        stamp_s(str(row["last_deep_scrub_stamp"])) if deep else 0.0,
     )

@@ -208,6 +208,20 @@ class Simulation:
                 work.append(PgWork(pool, int(row["pg"]) - first, kind, int(row["total"]), int(row["left"]), running))
         return work
 
+    def request_scrub(self, pool: str, pg: int) -> bool:
+        """Let a PG of a pool with scrub work be scrubbed from its beginning when its OSDs have a place for it.
+
+        False where that is not possible: the pool has no scrub work, or the PG is being scrubbed.
+        """
+        rows = self._of_tasks()
+        own = (rows["kind"] == records.SCRUB) & (rows["pg"] == self._layout.pools[pool][0] + pg)
+        if not own.any() or (rows["state"][own] == records.RUNNING).any():
+            return False
+        # a slice of the tables themselves, so that this is written there
+        rows["state"][own] = records.WAITING
+        rows["left"][own] = rows["total"][own]
+        return True
+
     def _waiting(self) -> Array:
         waiting = self._tables["shards"]["queue"]["classes"]["waiting"]
         by_osd: Array = waiting.reshape(self._count, self.model.osd.shards, -1).sum(axis=1)

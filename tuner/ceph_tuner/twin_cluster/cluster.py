@@ -144,6 +144,16 @@ class TwinCommander:
         """Operations that Ceph would call slow, by OSD."""
         return self._map.slow_operations()
 
+    @property
+    def requested_scrubs(self) -> List[Tuple[float, str]]:
+        """Deep scrubs that were asked for: when (seconds since the epoch), and which PG."""
+        return list(self._map.requested_scrubs)
+
+    def deep_scrubbed(self, pgid: str, at: float) -> None:
+        """Let the last deep scrub of a PG have ended then (seconds since the epoch)."""
+        with self._one_at_a_time:
+            self._map.pgs.deep_scrubbed(pgid, at)
+
     def restart(self, osd: int) -> None:
         """Restart an OSD: options read at the start take effect, its scheduler forgets what it had; counters go on."""
         with self._one_at_a_time:

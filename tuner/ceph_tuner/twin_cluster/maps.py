@@ -6,7 +6,8 @@ import errno
 import json
 import uuid
 from collections import Counter
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from dataclasses import replace
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple
 
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.knobs.catalogue import KNOBS
@@ -24,6 +25,7 @@ SLOW_S = 30.0
 """osd_op_complaint_time."""
 
 _ROOT = "default"
+_SCRUB_FLAGS = ("noscrub", "nodeep-scrub")
 
 
 def places_of(model: ClusterModel) -> List[Place]:
@@ -70,7 +72,12 @@ class TwinMap:
     def __init__(self, osds: Sequence[TwinOsd], version: str, name: str, now: Callable[[], float]) -> None:
         self._osds, self._version, self._name, self._now = osds, version, name, now
         self.pgs = PlacementGroups()
+        self.requested_scrubs: List[Tuple[float, str]] = []
+        """When which PG was asked for (`pg deep-scrub`)."""
         self._made: List[TwinPool] = []
+        self._flags: Set[str] = set()
+        self._of_pools: Dict[str, Dict[str, Any]] = {}
+        """What was set of the twin's own pools: they are made anew with each simulation."""
         self._simulation: Simulation
         self._answered: Dict[int, Tuple[float, float]] = {}
         self._stuck: Dict[int, int] = {}
@@ -87,10 +94,14 @@ class TwinMap:
             "osd crush dump": self._answer(self.crush),
             "osd ls": self._answer(lambda: [osd.place.osd for osd in self._osds]),
             "pg ls": self._answer(lambda: {"pg_ready": True, "pg_stats": self.pg_rows()}),
+            "pg deep-scrub": self._deep_scrub,
+            "osd set": self._set_flag,
+            "osd unset": self._unset_flag,
             "osd erasure-code-profile get": self._code_get,
             "osd pool ls": self._pool_ls,
             "osd pool create": self._pool_create,
             "osd pool get": self._pool_get,
+            "osd pool set": self._pool_set,
             "osd pool rm": self._pool_rm,
             "osd pool delete": self._pool_rm,
         }
@@ -100,7 +111,7 @@ class TwinMap:
         self._simulation = simulation
         self._answered.clear()
         self._stuck.clear()
-        self.pgs.begin(simulation, self._made, self._now())
+        self._begin_pgs(self._made)
 
     def follow(self) -> None:
         """Look at what goes on; called once a second of the simulation."""
@@ -164,7 +175,9 @@ class TwinMap:
         """As `ceph osd dump`."""
         osds = [{"osd": osd.place.osd, "up": 1, "in": 1, "weight": 1.0, "up_from": osd.born} for osd in self._osds]
         pools = [pool.row() for pool in self.pgs.pools]
-        dump = {"epoch": self._epoch(), "fsid": FSID, "flags": "", "flags_set": [], "pools": pools, "osds": osds}
+        flags = sorted(self._flags)
+        dump: Dict[str, Any] = {"epoch": self._epoch(), "fsid": FSID, "pools": pools, "osds": osds}
+        dump.update(flags=",".join(flags), flags_set=flags)
         return {**dump, "erasure_code_profiles": self._codes()}
 
     def osd_tree(self) -> Dict[str, Any]:
@@ -242,6 +255,46 @@ class TwinMap:
             self._set_made([*self._made, pool])
         return ""
 
+    def _pool_set(self, arguments: Mapping[str, str], payload: str) -> str:
+        """Of what can be set: the deep-scrub interval, and the flags about scrubs."""
+        pool, name, value = self._pool(arguments["pool"], "osd pool set"), arguments["var"], arguments["val"]
+        own = self._of_pools.setdefault(pool.name, {})
+        if name == "deep_scrub_interval":
+            own["deep_scrub_interval_s"] = float(value)
+        elif name in _SCRUB_FLAGS and value in ("0", "1", "false", "true"):
+            own["flags"] = (pool.flags | {name}) if value in ("1", "true") else (pool.flags - {name})
+        else:
+            raise refusal("osd pool set", errno.EINVAL, f"invalid command: {name} {value}")
+        self._name_pools()
+        return ""
+
+    def _set_flag(self, arguments: Mapping[str, str], payload: str) -> str:
+        if arguments["key"] not in _SCRUB_FLAGS:
+            raise refusal("osd set", errno.EINVAL, f"invalid command: {arguments['key']}")
+        self._flags.add(arguments["key"])
+        return ""
+
+    def _unset_flag(self, arguments: Mapping[str, str], payload: str) -> str:
+        self._flags.discard(arguments["key"])
+        return ""
+
+    def _deep_scrub(self, arguments: Mapping[str, str], payload: str) -> str:
+        """The operator's request: whatever the flags and the date say, the PG is scrubbed, and its stamp stays."""
+        pgid = arguments["pgid"]
+        rows = {row["pgid"]: row for row in self.pg_rows()}
+        if pgid not in rows:
+            raise refusal("pg deep-scrub", errno.ENOENT, f"pg {pgid} dne")
+        self.requested_scrubs.append((self._now(), pgid))
+        self.pgs.request_scrub(self._simulation, pgid)
+        return ""
+
+    def _begin_pgs(self, made: List[TwinPool]) -> None:
+        self.pgs.begin(self._simulation, made, self._now())
+        self._name_pools()
+
+    def _name_pools(self) -> None:
+        self.pgs.pools = [replace(pool, **self._of_pools.get(pool.name, {})) for pool in self.pgs.pools]
+
     def _pool_get(self, arguments: Mapping[str, str], payload: str) -> str:
         pool, name = self._pool(arguments["pool"], "osd pool get"), arguments["var"]
         row: Dict[str, Value] = {"pg_num": pool.pgs, "pgp_num": pool.pgs, "size": pool.size}
@@ -271,7 +324,7 @@ class TwinMap:
 
     def _set_made(self, pools: List[TwinPool]) -> None:
         self._made = pools
-        self.pgs.begin(self._simulation, pools, self._now())
+        self._begin_pgs(pools)
 
     def _answer(self, document: Callable[[], Any]) -> Callable[[Mapping[str, str], str], str]:
         return lambda arguments, payload: json.dumps(document())

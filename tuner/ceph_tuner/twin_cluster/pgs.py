@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, FrozenSet, List, Mapping, Sequence
 
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.simulation import PgWork, Simulation
@@ -29,6 +29,9 @@ class TwinPool:
     size: int
     k: int = 0
     object_bytes: int = 0
+    deep_scrub_interval_s: float = 0.0
+    """Its own; 0 where that of the OSDs counts."""
+    flags: FrozenSet[str] = frozenset()
 
     @property
     def code(self) -> str:
@@ -50,6 +53,8 @@ class TwinPool:
             "min_size": self.k + 1 if self.k else self.size - self.size // 2,
             "pg_num": self.pgs,
             "erasure_code_profile": self.code,
+            "flags_names": ",".join(sorted(self.flags)),
+            "options": {"deep_scrub_interval": self.deep_scrub_interval_s} if self.deep_scrub_interval_s else {},
         }
 
 
@@ -76,9 +81,14 @@ class _Scrub:
     running: bool = False
     total: int = 0
     """Objects of all its scrubs since the simulation began."""
+    began: float = 0.0
+    """When the one that runs was first seen to (s since the epoch)."""
+    lasted_s: int = 0
+    """The last one, in whole seconds as Ceph says it."""
 
     def end(self, objects: int, at: float, deep: bool) -> None:
         """A scrub of so many objects is over."""
+        self.lasted_s = max(1, round(at - self.began)) if self.running else 1
         self.scrubbed, self.ended = objects, stamp(at)
         self.deep_ended = self.ended if deep else self.deep_ended
 
@@ -121,7 +131,12 @@ class PlacementGroups:
                 scrub.end(work.objects, now, deep)
                 scrub.total += work.objects - before
                 before = 0
+            elif not (scrub.running or work.running) and work.left == 0 < scrub.left:
+                # the one scrub that it had began and ended between two looks
+                scrub.end(work.objects, now, deep)
+                scrub.total += work.objects
             if work.running:
+                scrub.began = scrub.began if scrub.running and before else now
                 scrub.scrubbed = work.objects - work.left
                 scrub.total += scrub.scrubbed - before
             scrub.running, scrub.left = work.running, work.left
@@ -149,6 +164,21 @@ class PlacementGroups:
                     self._scrubs[pgid].end(own[pgid].objects, now, deep)
                     self._scrubs[pgid].total += own[pgid].objects
                     owed -= own[pgid].objects
+
+    def deep_scrubbed(self, pgid: str, at: float) -> None:
+        """Let the last scrub of a PG, a deep one, have ended then (seconds since the epoch)."""
+        known = self._scrubs[pgid]
+        known.ended = known.deep_ended = stamp(at)
+
+    def request_scrub(self, simulation: Simulation, pgid: str) -> bool:
+        """Ask for a PG's scrub; false where it has none to come. Of PGs that share a simulated one, any does."""
+        for pool in self.pools:
+            if pgid in pool.ids and any(work.pool == pool.name for work in simulation.model.scrub):
+                place = pool.ids.index(pgid) % len(simulation.acting(pool.name))
+                if simulation.request_scrub(pool.name, place):
+                    self._scrubs[pgid].left = self._objects.get(pgid, 0)
+                    return True
+        return False
 
     def rows(self, simulation: Simulation) -> List[Dict[str, Any]]:
         """Every PG's statistics."""
@@ -223,6 +253,7 @@ def _row(
         "last_scrub_stamp": scrub.ended,
         "last_deep_scrub_stamp": scrub.deep_ended,
         "objects_scrubbed": scrub.scrubbed,
+        "last_scrub_duration": scrub.lasted_s,
         "snaptrimq_len": 1 if left["snaptrim"] else 0,
         "objects_trimmed": own["snaptrim"].objects - left["snaptrim"] if "snaptrim" in own else 0,
         "stat_sum": {

@@ -10,6 +10,7 @@ import math
 import re
 import time
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import (
     Any,
     Callable,
@@ -17,6 +18,7 @@ from typing import (
     Dict,
     FrozenSet,
     Iterable,
+    List,
     Mapping,
     NamedTuple,
     Optional,
@@ -410,16 +412,21 @@ def deep_scrub_intervals(osd_map: Mapping[str, Any]) -> Dict[int, float]:
     return {pool: interval for pool, interval in own.items() if interval > 0}
 
 
-def late_pgs(deep_scrubbed: Mapping[str, str], now: float, interval_s: float, own: Mapping[int, float]) -> int:
+def late_pgs(deep_scrubbed: Mapping[str, str], now: float, interval_s: float, own: Mapping[int, float]) -> List[str]:
     """PGs whose last deep scrub is longer ago than their pool's `own` interval, else than that of the OSDs.
 
     `deep_scrubbed` has each PG's stamp of it, as Ceph writes it.
     """
     # Ceph writes stamps in UTC and in one form, so that they sort as text
     deadlines = {every: time.strftime(_STAMP, time.gmtime(now - every)) for every in {interval_s, *own.values()}}
-    return sum(
-        1 for pgid, stamp in deep_scrubbed.items() if stamp and stamp < deadlines[own.get(pool_of(pgid), interval_s)]
-    )
+    return [
+        pgid for pgid, stamp in deep_scrubbed.items() if stamp and stamp < deadlines[own.get(pool_of(pgid), interval_s)]
+    ]
+
+
+def stamp_s(stamp: str) -> float:
+    """Seconds since the epoch of a moment as Ceph writes it; 0 of one that never was."""
+    return datetime.strptime(stamp, f"{_STAMP}.%f%z").timestamp() if "T" in stamp else 0.0
 
 
 def check_heard(states: Mapping[str, int]) -> None:

@@ -1,0 +1,275 @@
+"""`ceph-tuner scrub`: when deep scrubs come, and to have them done by a date."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import timezone, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, List, Optional, Sequence, Tuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import typer
+
+from ceph_tuner.cluster import Cluster, open_cluster
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Slo, parse_objective
+from ceph_tuner.core.goals.stored_slo import stored_baseline, stored_slo
+from ceph_tuner.core.measure.history import RECENT_S, History, merged
+from ceph_tuner.core.measure.sample import Window
+from ceph_tuner.core.moments import moment_ahead
+from ceph_tuner.files import slo_file
+from ceph_tuner_cli.cluster_option import ClusterOption, at_work, show_commands
+from ceph_tuner_cli.fleet import FleetOption
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
+
+if TYPE_CHECKING:
+    from ceph_tuner.scrub_plan import RateRange, ScrubView
+    from ceph_tuner.scrub_plan.plan import ScrubPlan
+
+app = typer.Typer(help="Deep scrubs: when they come, and to have them done by a date.", no_args_is_help=True)
+
+KeepOption = typer.Option(
+    [],
+    "--keep",
+    help="An objective about clients, such as 'client.p95_ms<=20'; repeatable. Default: the cluster's own.",
+)
+SloOption = typer.Option(None, "--slo", help="An SLO file, in the place of --keep.")
+PastOption = typer.Option(
+    None,
+    "--past",
+    metavar="NAME",
+    help="This cluster's name in fleet.yaml: rates by its Prometheus server's last week.",
+)
+ZoneOption = typer.Option(
+    "UTC", "--time-zone", help="Of the OSDs' hosts, such as Europe/Berlin: Ceph's scrub hours are in it."
+)
+
+
+@app.command("plan")
+def plan_command(
+    cluster: str = ClusterOption,
+    keep: List[str] = KeepOption,
+    slo: Optional[Path] = SloOption,
+    days: Optional[float] = typer.Option(
+        None, "--days", min=0.05, max=60, help="Days ahead; by default the longest interval, 28 at most."
+    ),
+    zone: str = ZoneOption,
+    every: bool = typer.Option(False, "--all", help="Every PG and hour, in the place of the first ones."),
+    past: Optional[str] = PastOption,
+    fleet: Path = FleetOption,
+    form: Format = FormatOption,
+) -> int:
+    """Show which PGs are late or will be, what the objectives leave for scrub, and when each comes. Changes nothing.
+
+    Exit code 1 where the backlog is not gone within these days.
+    """
+    from ceph_tuner_cli.scrub_page import plan_page
+
+    where = _zone(zone)
+    with at_work(cluster, "reading PGs and rules") as opened:
+        wanted = _wanted(opened, keep, slo)
+        found = planned(opened, wanted, days, where, _past(past, fleet, wanted, opened.clock.now()))
+    emit({"cluster": cluster, **found.to_dict()}, form, lambda: plan_page(found, where, every))
+    commands = [obstacle.command for obstacle in found.obstacles if obstacle.command]
+    if commands and form is Format.table:
+        show_commands(commands)
+    return 0 if found.schedule.gone_at is not None and not found.flagged else 1
+
+
+@app.command()
+def drain(
+    cluster: str = ClusterOption,
+    by: str = typer.Option(
+        ..., "--by", help="Until when: 2026-12-01 (its beginning, in UTC), 2026-12-01T06:00, or 8h."
+    ),
+    keep: List[str] = KeepOption,
+    slo: Optional[Path] = SloOption,
+    per_osd: Optional[int] = typer.Option(
+        None, "--per-osd", min=1, max=100, help="Scrubs at a time on an OSD, whoever asked; by default osd_max_scrubs."
+    ),
+    per_host: int = typer.Option(8, "--per-host", min=1, max=1000, help="Scrubs at a time on a host, whoever asked."),
+    window: float = typer.Option(30.0, "--window", min=10, max=600, help="Seconds that objectives are judged by."),
+    zone: str = ZoneOption,
+    any_hour: bool = typer.Option(False, "--any-hour", help="Also outside of Ceph's own scrub hours."),
+    despite_flags: bool = typer.Option(False, "--despite-flags", help="Also what nodeep-scrub is set for."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Show what would be asked for, in which order, and end."),
+    past: Optional[str] = PastOption,
+    fleet: Path = FleetOption,
+    form: Format = FormatOption,
+) -> int:
+    """Ask Ceph for the deep scrubs that are late or due by a date, in the plan's order, as fast as objectives allow.
+
+    Waits while an objective is missed; changes no setting and no PG's date. May be ended and begun again at any time.
+    Exit code 1 where PGs are left when time is up.
+    """
+    from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, Drain, DrainTask
+    from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
+    from ceph_tuner_cli.ending import INTERRUPTED as CODE_INTERRUPTED
+    from ceph_tuner_cli.scrub_page import DrainLine, drain_page, order_page
+
+    where = _zone(zone)
+    with working(f"{cluster}: connecting"):
+        opened = open_cluster(cluster)
+    with closing(opened):
+        until = moment_ahead(by, opened.clock.now(), "--by")
+        wanted = _wanted(opened, keep, slo)
+        with working(f"{cluster}: reading PGs and rules"):
+            found = planned(opened, wanted, None, where, _past(past, fleet, wanted, opened.clock.now()))
+        order = due_until(found.view, until)
+        _check_flags(found.view, [pg.pool for pg in order], despite_flags)
+        limits = ScrubLimits(per_osd or found.view.rules.max_scrubs, per_host)
+        say(found.notes)
+        if dry_run:
+            commands = [f"ceph pg deep-scrub {pg.pgid}" for pg in order]
+            document = {"cluster": cluster, "by": until, "would": [pg.pgid for pg in order], "commands": commands}
+            emit(document, form, lambda: order_page(found, order, until, where))
+            return 0
+        task = DrainTask(
+            order,
+            until,
+            limits,
+            wanted,
+            found.rates,
+            stored_baseline(opened.store),
+            where,
+            any_hour,
+            despite_flags,
+            window,
+        )
+        with opened.lock("ceph-tuner scrub drain") as lock, DrainLine(cluster, until) as line:
+            outcome = Drain(opened, found.view, task, lock, line.show).run()
+    warn(outcome.remarks)
+    emit({"cluster": cluster, "by": until, **outcome.to_dict()}, form, lambda: drain_page(outcome, until))
+    if outcome.reason == INTERRUPTED:
+        return CODE_INTERRUPTED
+    return 0 if outcome.reason == DONE else 1
+
+
+def planned(
+    opened: Cluster,
+    wanted: Optional[Slo],
+    days: Optional[float],
+    zone: tzinfo,
+    past: Optional[Sequence[Window]] = None,
+) -> ScrubPlan:
+    """Read the cluster, and plan; `past` stands in the place of the windows that it keeps. Raises TunerError."""
+    from ceph_tuner.scrub_plan.cluster_view import read_view
+    from ceph_tuner.scrub_plan.plan import plan
+
+    view = read_view(opened)
+    recent = merged(History(opened.store).windows(opened.clock.now() - RECENT_S))
+    windows = _kept_windows(opened) if past is None else past
+    rates, notes = _rates(opened, view, wanted, zone, windows)
+    texts = [objective.text for objective in wanted.objectives] if wanted is not None else []
+    return plan(view, rates, texts, recent.means if recent is not None else None, days, zone, notes)
+
+
+def _rates(
+    opened: Cluster, view: ScrubView, wanted: Optional[Slo], zone: tzinfo, windows: Sequence[Window]
+) -> Tuple[Tuple[RateRange, ...], Tuple[str, ...]]:
+    """By the cluster's own windows; else its twin's pace, in the hours that the windows leave; else its past scrubs."""
+    from ceph_tuner.scrub_plan.rates import flat_rates, held_bounds, measured_rates, pace_of_past_scrubs
+
+    held = held_bounds(wanted, stored_baseline(opened.store))
+    found = measured_rates(windows, held, None, zone)
+    if found is not None:
+        return found, (f"rates by {len(windows)} windows of the cluster: what scrubs came to, not what they could",)
+    pace, notes = _twin_pace(opened, view, wanted)
+    if pace is None:
+        pace = pace_of_past_scrubs(view.pgs, view.rules.max_scrubs)
+        if pace is None:
+            raise InputError(
+                f"cluster {opened.name}",
+                "no window with scrubs, no twin of it, and no past deep scrub: nothing tells how fast they are",
+                "the plugin, which keeps windows (`ceph-tuner mgr install`)",
+            )
+        notes = (*notes, "rates by the PGs' last deep scrubs: whether they keep objectives is not known")
+    return measured_rates(windows, held, pace, zone) or flat_rates(pace), notes
+
+
+def _kept_windows(opened: Cluster) -> List[Window]:
+    """Those that the plugin keeps: a day of hours tells the day's shape; before that, minutes are all there is."""
+    history = History(opened.store)
+    hours = history.hours()
+    return hours if len(hours) >= 24 else [*hours, *history.windows()]
+
+
+def _past(name: Optional[str], fleet: Path, wanted: Optional[Slo], now: float) -> Optional[List[Window]]:
+    """The hours of the week before, by the Prometheus server of a cluster of that file; None where none is named."""
+    if name is None:
+        return None
+    from ceph_tuner.cluster.prometheus import Span
+    from ceph_tuner.fleet import fleet_file
+    from ceph_tuner.fleet.past import HOUR_S, WEEK_S, WEEK_STEP_S, past_of
+    from ceph_tuner.scrub_plan.rates import SCRUBBED
+
+    (member,) = fleet_file.read(fleet).chosen([name])
+    own = [objective.metric for objective in wanted.objectives if objective.scope is None] if wanted is not None else []
+    end = now // HOUR_S * HOUR_S
+    span = Span.of(end - WEEK_S, end, WEEK_STEP_S)
+    found = past_of(member, list(dict.fromkeys([*own, SCRUBBED, "client.iops"])), span)
+    starts = [end - WEEK_S + hour * HOUR_S for hour in range(round(WEEK_S / HOUR_S))]
+    windows = [found.window(start, start + HOUR_S) for start in starts]
+    say([f"the past has no {metric}: {why}" for metric, why in found.unknown.items()])
+    return [window for window in windows if window is not None]
+
+
+def _twin_pace(opened: Cluster, view: ScrubView, wanted: Optional[Slo]) -> Tuple[Optional[RateRange], Tuple[str, ...]]:
+    from ceph_tuner.describe.live_cluster import describe
+    from ceph_tuner.scrub_plan.twin_rates import twin_pace
+
+    with working(f"{opened.name}: asking its twin") as tell:
+        try:
+            described = describe(opened, also={"scrub"})
+            pace, notes = twin_pace(
+                described,
+                wanted,
+                stored_baseline(opened.store),
+                view.rules.max_scrubs,
+                lambda done, total: tell(f"{opened.name}: asking its twin", done, total),
+            )
+        except InputError as fault:
+            return None, (f"the twin cannot tell how fast scrubs may be: {fault}",)
+    return pace, ("rates by the twin of this cluster, as no window of it has scrubs", *notes)
+
+
+def _wanted(opened: Cluster, keep: Sequence[str], slo: Optional[Path]) -> Optional[Slo]:
+    """The objectives; None where there are none. Raises InputError."""
+    if keep and slo is not None:
+        raise InputError("--keep", "--slo as well", "one of them")
+    if slo is not None:
+        return slo_file.read(slo).slo
+    if not keep:
+        return stored_slo(opened.store)
+    objectives = tuple(parse_objective(text, lambda *keys: "--keep") for text in keep)
+    for objective in objectives:
+        if not objective.metric.startswith("client."):
+            raise InputError("--keep", objective.text, "an objective about clients, such as 'client.p95_ms<=20'")
+    try:
+        return Slo("keep", objectives)
+    except ValueError as fault:
+        raise InputError("--keep", str(fault), "one objective for each metric") from fault
+
+
+def _check_flags(view: ScrubView, pools: Sequence[str], despite_flags: bool) -> None:
+    flagged = [pool for pool in dict.fromkeys(pools) if view.rules.forbids_deep(pool)]
+    if not flagged or despite_flags:
+        return
+    if "nodeep-scrub" in view.rules.flags:
+        raise InputError("the cluster", "nodeep-scrub is set", "`ceph osd unset nodeep-scrub`, or --despite-flags")
+    if len(flagged) == len(set(pools)):
+        raise InputError(
+            f"the pool {flagged[0]}",
+            "nodeep-scrub is set",
+            f"`ceph osd pool set {flagged[0]} nodeep-scrub 0`, or --despite-flags",
+        )
+    say([f"left out, as nodeep-scrub is set: {', '.join(flagged)}"])
+
+
+def _zone(name: str) -> tzinfo:
+    if name == "UTC":
+        return timezone.utc
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InputError("--time-zone", repr(name), "a name such as UTC or Europe/Berlin") from None

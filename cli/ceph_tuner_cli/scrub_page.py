@@ -1,0 +1,185 @@
+"""What `ceph-tuner scrub` shows to people: the plan, a drain under way, and how it ended."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from datetime import datetime, timezone, tzinfo
+from typing import List, Optional, Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ceph_tuner.core.moments import utc_minute
+from ceph_tuner.report.words import amount, quantity
+from ceph_tuner.scrub_plan import HOURS, RateRange, ScrubPg
+from ceph_tuner.scrub_plan.drain import DrainOutcome, DrainProgress
+from ceph_tuner.scrub_plan.plan import ScrubPlan
+from ceph_tuner.scrub_plan.rates import SCRUBBED
+from ceph_tuner_cli.render import Tell, messages, say, working
+from ceph_tuner_cli.tables import Columns, columns
+
+FIRST_PGS, FIRST_OBSTACLE_PGS = 15, 4
+SAID_EVERY_S = 600.0
+"""Without a terminal, a drain says so often how far it is."""
+
+
+def plan_page(found: ScrubPlan, zone: tzinfo, every: bool) -> RenderableType:
+    """The whole plan: the answer first."""
+    parts: List[RenderableType] = [Text(line) for line in _headlines(found)]
+    parts += [Text(""), _obstacles(found), Text(""), _rates(found, zone)]
+    if found.schedule.scrubs:
+        parts += [Text(""), _scrubs(found, every)]
+    if every:
+        parts += [Text(""), _hours(found)]
+    parts += [Text(f"note: {note}", "dim") for note in found.notes]
+    return Group(*parts)
+
+
+def _headlines(found: ScrubPlan) -> List[str]:
+    view, plan = found.view, found.schedule
+    to_come = sum(1 for scrub in plan.to_be_late if scrub.due_at > view.at)
+    lines = [f"{len(found.late)} of {len(view.pgs)} PGs are late with their deep scrub; {to_come} more will be."]
+    first, last = found.gone_between
+    if found.flagged:
+        lines.append("nodeep-scrub is set, so nothing is done about it. Dates count from its removal.")
+    if plan.gone_at is None:
+        end = plan.hours[-1].start + plan.hours[-1].seconds if plan.hours else view.at
+        lines.append(f"The backlog is not gone by {utc_minute(end)}, the end of what is planned.")
+    elif plan.gone_at <= view.at:
+        lines.append("There is no backlog.")
+    else:
+        lines.append(f"The backlog is gone by {utc_minute(plan.gone_at)}.")
+        lines.append(f"By the rates' 90% interval that is between {_moment(first)} and {_moment(last)}.")
+    needed, there = quantity(SCRUBBED, found.needed_bytes_s), quantity(SCRUBBED, found.there_bytes_s)
+    lines.append(f"Every PG in its interval takes {needed}; there are {there} in the mean of the hours.")
+    if found.needed_bytes_s > found.there_bytes_s:
+        lines.append("That is not enough for ever: the backlog grows. Longer intervals, or looser objectives, help.")
+    lines.append("Objectives: " + (", ".join(found.objectives) or "none, so nothing but scrubs themselves is a limit"))
+    if plan.held:
+        lines.append(f"{len(plan.held)} PGs wait for what nobody knows the end of, and are left out.")
+    return lines
+
+
+def _moment(at: Optional[float]) -> str:
+    return "a date that is not within it" if at is None else utc_minute(at)
+
+
+def _obstacles(found: ScrubPlan) -> Columns:
+    table = columns("stands in the way", "until", "PGs", keep=("until",))
+    for obstacle in found.obstacles:
+        pgs = ", ".join(obstacle.pgs[:FIRST_OBSTACLE_PGS])
+        more = len(obstacle.pgs) - FIRST_OBSTACLE_PGS
+        until = utc_minute(obstacle.until) if obstacle.until is not None else "unknown" if obstacle.pgs else ""
+        table.add_row(obstacle.words, until, f"{pgs} and {more} more" if more > 0 else pgs)
+    return table
+
+
+def _rates(found: ScrubPlan, zone: tzinfo) -> Columns:
+    name = "UTC" if zone is timezone.utc else str(zone)
+    table = columns(
+        "hours", ">rate", "interval", ">windows", "by", title=f"What the objectives leave for scrub ({name})"
+    )
+    first = 0
+    for hour in range(1, HOURS + 1):
+        if hour == HOURS or found.rates[hour] != found.rates[first]:
+            table.add_row(f"{first:02d}-{hour:02d}", *_rate(found.rates[first]))
+            first = hour
+    return table
+
+
+def _rate(rate: RateRange) -> List[str]:
+    mean, ends = amount(SCRUBBED, rate.mean, rate.low, rate.high)
+    return [mean, ends, str(rate.windows) if rate.windows else "", rate.source]
+
+
+def _scrubs(found: ScrubPlan, every: bool) -> Columns:
+    scrubs = sorted(found.schedule.scrubs, key=lambda each: (each.start, each.due_at))
+    shown = scrubs if every else scrubs[:FIRST_PGS]
+    more = len(scrubs) - len(shown)
+    table = columns(
+        "PG", "pool", "due", "planned", ">late at its end", keep=("PG", "due", "planned"),
+        title="Scrubs in their order (UTC)", caption=f"{more} more: --all, or --format json" if more else "",
+    )  # fmt: skip
+    for scrub in shown:
+        due = "never scrubbed" if scrub.due_at < 86400 * 3650 else _short(scrub.due_at)
+        late = f"{scrub.late_s / 86400:.1f} d" if scrub.late_s and scrub.due_at >= 86400 * 3650 else ""
+        table.add_row(scrub.pgid, scrub.pool, due, _short(scrub.start), late)
+    return table
+
+
+def _hours(found: ScrubPlan) -> Columns:
+    table = columns("hour (UTC)", ">share", ">planned", "by", title="Each hour's share, and what is planned of it")
+    for hour in found.schedule.hours:
+        share, planned = (quantity(SCRUBBED, part / hour.seconds) for part in (hour.share_bytes, hour.planned_bytes))
+        table.add_row(_short(hour.start), share, planned, hour.source)
+    return table
+
+
+def _short(at: float) -> str:
+    return datetime.fromtimestamp(at, timezone.utc).strftime("%m-%d %H:%M")
+
+
+def order_page(found: ScrubPlan, order: Sequence[ScrubPg], by: float, zone: tzinfo) -> RenderableType:
+    """What a drain would do."""
+    lines = [f"{len(order)} PGs are late or due by {utc_minute(by)}. They would be asked for in this order:"]
+    lines += [f"ceph pg deep-scrub {pg.pgid}" for pg in order[:FIRST_PGS]]
+    if len(order) > FIRST_PGS:
+        lines.append(f"and {len(order) - FIRST_PGS} more: --format json")
+    lines.append("Nothing is asked for: that was a dry run.")
+    return Group(*(Text(line) for line in lines))
+
+
+def drain_page(outcome: DrainOutcome, by: float) -> RenderableType:
+    """How a drain ended."""
+    seconds = max(outcome.ended - outcome.began, 1e-9)
+    lines = [
+        f"{outcome.done} of {outcome.total} PGs are deep-scrubbed, {outcome.reason} at {utc_minute(outcome.ended)}."
+    ]
+    if outcome.scrubbed_bytes:
+        rate = quantity(SCRUBBED, outcome.scrubbed_bytes / seconds)
+        lines.append(f"{rate} in the mean of {quantity('scrub.interval_s', seconds)}.")
+    if outcome.gone:
+        lines.append(f"{outcome.gone} PGs are not there any more.")
+    if outcome.windows:
+        lines.append(f"Objectives were missed in {outcome.windows_missed} of {outcome.windows} windows.")
+    if outcome.left:
+        lines.append(f"{len(outcome.left)} PGs are left; the same command goes on with them.")
+    return Group(*(Text(line) for line in lines))
+
+
+class DrainLine:
+    """A context manager: on a terminal a line that moves; elsewhere a line every ten minutes, and at each change."""
+
+    def __init__(self, cluster: str, by: float) -> None:
+        self._cluster, self._by = cluster, by
+        self._stack = ExitStack()
+        self._tell: Tell = lambda *words: None
+        self._said_at = float("-inf")
+        self._waited_for = ""
+
+    def __enter__(self) -> DrainLine:
+        self._tell = self._stack.enter_context(working(f"{self._cluster}: draining"))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def show(self, progress: DrainProgress) -> None:
+        """Show how far it is, and when it will be done."""
+        words = progress_words(progress, self._by)
+        self._tell(f"{self._cluster}: {words}", progress.done, progress.total)
+        changed = bool(progress.waits_for) != bool(self._waited_for)
+        if progress.at - self._said_at >= SAID_EVERY_S or (changed and not messages.is_interactive):
+            say([f"{utc_minute(progress.at)} {words}"])
+            self._said_at = progress.at
+        self._waited_for = progress.waits_for
+
+
+def progress_words(progress: DrainProgress, by: float) -> str:
+    """One line."""
+    end = "not within 60 days" if progress.finish_at is None else f"by {utc_minute(progress.finish_at)}"
+    late = " (too late)" if progress.finish_at is None or progress.finish_at > by else ""
+    pace = "" if progress.at_once is None else f" of {progress.at_once}"
+    under_way = progress.running + progress.asked
+    line = f"{progress.done} of {progress.total} PGs, {under_way}{pace} at a time, done {end}{late}"
+    return f"{line}; waits for {progress.waits_for}" if progress.waits_for else line

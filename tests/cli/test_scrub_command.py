@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Callable, Dict, Sequence, Tuple
+
+import pytest
+
+from ceph_tuner.cluster.prometheus import Span
+from ceph_tuner.core.changes.lock import claims
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.sample import Measure, Window
+from ceph_tuner.fleet import past
+from ceph_tuner.fleet.contract import Member
+from ceph_tuner.fleet.past import Course, PastMetrics
+from ceph_tuner.twin_cluster.cluster import TwinCluster
+from ceph_tuner_cli import cluster_option, render, scrub
+from overdue import DAY, HOUR, MB, overdue_twin
+
+Program = Callable[..., Tuple[int, str, str]]
+
+LATE = {f"1.{number:x}": 20.0 - number for number in range(12)}
+
+
+def with_windows(twin: TwinCluster, scrubbed: float = 50 * MB, p95_ms: float = 10.0, minutes: int = 30) -> TwinCluster:
+    history, now = History(twin.store), twin.clock.now()
+    values = {
+        "client.iops": 300.0,
+        "client.read_iops": 60.0,
+        "client.write_iops": 240.0,
+        "client.bytes_s": 1.2e6,
+        "client.p95_ms": p95_ms,
+        "scrub.bytes_s": scrubbed,
+    }
+    measures = {name: Measure(value, 0.0, 12) for name, value in values.items()}
+    for minute in range(minutes, 0, -1):
+        history.add_window(Window(now - 60 * minute, now - 60 * minute + 60, measures))
+    return twin
+
+
+@pytest.fixture
+def opening(monkeypatch: pytest.MonkeyPatch) -> Callable[[TwinCluster], TwinCluster]:
+    def opened(twin: TwinCluster) -> TwinCluster:
+        for module in (scrub, cluster_option):
+            monkeypatch.setattr(module, "open_cluster", lambda name: twin)
+        return twin
+
+    return opened
+
+
+@pytest.fixture
+def twin(opening: Callable[[TwinCluster], TwinCluster]) -> TwinCluster:
+    return opening(with_windows(overdue_twin(LATE)))
+
+
+def document(run: Program, *words: str) -> Tuple[int, Dict[str, Any]]:
+    code, out, err = run("scrub", *words, "--cluster", "twin", "--format", "json")
+    assert out, err
+    return code, json.loads(out)
+
+
+def test_a_plan_says_what_is_late_when_it_is_gone_and_why(twin: TwinCluster, run: Program) -> None:
+    code, found = document(run, "plan", "--keep", "client.p95_ms<=20")
+    assert code == 0
+    assert [row["pgid"] for row in found["late"]] == sorted(LATE, key=lambda pgid: -LATE[pgid])
+    assert twin.clock.now() < found["gone_at"] < twin.clock.now() + HOUR
+    first, last = found["gone_between"]
+    assert first <= found["gone_at"] <= last
+    assert found["objectives"] == ["client.p95_ms <= 20 ms"]
+    assert {rate["source"] for rate in found["rates"]} <= {"measured", "measured at other hours"}
+    assert {"osd_max_scrubs", "osd_scrub_load_threshold"} <= {row["name"] for row in found["obstacles"]}
+    for hour in found["hours"]:
+        assert hour["planned_bytes"] <= hour["share_bytes"] + 1
+
+
+def test_a_plan_is_about_what_scrub_pgs_late_counts(twin: TwinCluster, run: Program) -> None:
+    from ceph_tuner.cluster.sampler import ClusterSampler
+
+    _, found = document(run, "plan")
+    assert len(found["late"]) == ClusterSampler(twin.commander, twin.clock.now).read().pgs_late == 12
+
+
+def test_a_pool_s_own_interval_wins(twin: TwinCluster, run: Program) -> None:
+    twin.commander.mon("osd pool set", {"pool": "rbd", "var": "deep_scrub_interval", "val": str(15 * DAY)})
+    _, found = document(run, "plan")
+    assert [row["pgid"] for row in found["late"]] == ["1.0", "1.1", "1.2", "1.3", "1.4"]
+
+
+def test_the_past_by_prometheus_stands_in_the_place_of_the_windows(
+    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def known(member: Member, metrics: Sequence[str], span: Span, timeout: float = 30.0) -> PastMetrics:
+        # scrubs run at 10 MB/s, and between 8 and 20 h the objective is missed
+        ends = [(span.start + number * span.step) / 1000 for number in range(1, span.count)]
+        busy = {at: 8 <= (at - 1) % DAY / HOUR < 20 for at in ends}
+        points = {
+            "client.p95_ms": tuple((at, 30.0 if busy[at] else 10.0) for at in ends),
+            "client.iops": tuple((at, 100.0) for at in ends),
+            "scrub.bytes_s": tuple((at, 10 * MB) for at in ends),
+        }
+        courses = {name: Course(name, "plugin", span, points[name]) for name in metrics}
+        return PastMetrics(member.name, span, courses, {})
+
+    monkeypatch.setattr(past, "past_of", known)
+    (tmp_path / "fleet.yaml").write_text(
+        "schema: 1\nclusters:\n  north: {lab: a, prometheus: {url: 'http://127.0.0.1:9'}}\n"
+    )
+    words = ("--past", "north", "--fleet", str(tmp_path / "fleet.yaml"), "--keep", "client.p95_ms<=20")
+    _, found = document(run, "plan", *words)
+    assert [rate["mean"] > 0 for rate in found["rates"]] == [hour < 8 or hour >= 20 for hour in range(24)]
+    assert {rate["source"] for rate in found["rates"]} == {"measured"}
+    assert found["rates"][3]["mean"] == pytest.approx(10 * MB)
+
+
+def test_a_plan_changes_nothing(twin: TwinCluster, run: Program) -> None:
+    before = twin.commander.mon("pg ls", {}), twin.store.keys("")
+    document(run, "plan")
+    assert (twin.commander.mon("pg ls", {}), twin.store.keys("")) == before
+    assert twin.twin.requested_scrubs == []
+
+
+def test_where_objectives_leave_nothing_the_exit_code_is_1(
+    opening: Callable[[TwinCluster], TwinCluster], run: Program
+) -> None:
+    opening(with_windows(overdue_twin(LATE), p95_ms=30.0))
+    code, found = document(run, "plan", "--keep", "client.p95_ms<=20")
+    assert (code, found["gone_at"]) == (1, None)
+    assert sorted(found["unplaced"])[:12] == sorted(LATE)
+
+
+def test_a_flag_is_the_first_thing_that_a_plan_says(twin: TwinCluster, run: Program) -> None:
+    twin.commander.mon("osd set", {"key": "nodeep-scrub"})
+    code, out, _ = run("scrub", "plan", "--cluster", "twin")
+    assert code == 1
+    assert "nodeep-scrub is set, so nothing is done about it." in out
+    assert "ceph osd unset nodeep-scrub" in out
+
+
+def test_without_windows_the_twin_of_the_cluster_is_asked_and_that_is_said(
+    opening: Callable[[TwinCluster], TwinCluster], run: Program
+) -> None:
+    opening(with_windows(overdue_twin(LATE), scrubbed=0.0))
+    _, found = document(run, "plan", "--keep", "client.p95_ms<=200")
+    assert {rate["source"] for rate in found["rates"]} <= {"twin", "measured at other hours"}
+    assert "twin" in {rate["source"] for rate in found["rates"]}
+    assert any("twin of this cluster" in note for note in found["notes"])
+    assert found["there_bytes_s"] > 0
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("more", [(), ("--all",)])
+def test_pages_fit(
+    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch, width: int, more: Tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(render.console, "_width", width)
+    twin.commander.mon("osd set", {"key": "nodeep-scrub"})
+    _, out, _ = run("scrub", "plan", "--cluster", "twin", *more)
+    assert max(map(len, out.splitlines())) <= width
+    assert "12 of 16 PGs are late" in out
+
+
+def test_a_drain_scrubs_what_is_late_and_says_so(twin: TwinCluster, run: Program) -> None:
+    code, found = document(run, "drain", "--by", "8h", "--keep", "client.p95_ms<=200")
+    assert code == 0
+    assert (found["reason"], found["done"], found["total"], found["left"]) == ("done", 12, 12, [])
+    _, found = document(run, "plan")
+    assert found["late"] == []
+
+
+def test_a_drain_without_a_terminal_says_how_far_it_is_and_when_it_is_done(twin: TwinCluster, run: Program) -> None:
+    code, out, err = run("scrub", "drain", "--cluster", "twin", "--by", "8h")
+    assert code == 0
+    assert "12 of 12 PGs are deep-scrubbed, done at" in out
+    assert "0 of 12 PGs" in err
+    assert "done by" in err
+
+
+def test_time_that_is_up_is_exit_code_1(twin: TwinCluster, run: Program) -> None:
+    code, found = document(run, "drain", "--by", "2min", "--keep", "client.p95_ms<=0.01")
+    assert (code, found["reason"], len(found["left"])) == (1, "time is up", 12)
+
+
+def test_a_dry_run_shows_the_order_and_asks_for_nothing(twin: TwinCluster, run: Program) -> None:
+    code, found = document(run, "drain", "--by", "8h", "--dry-run")
+    assert code == 0
+    assert found["commands"][:2] == ["ceph pg deep-scrub 1.0", "ceph pg deep-scrub 1.1"]
+    assert twin.twin.requested_scrubs == []
+    _, out, _ = run("scrub", "drain", "--cluster", "twin", "--by", "8h", "--dry-run")
+    assert "Nothing is asked for: that was a dry run." in out
+
+
+def test_a_drain_has_the_lock_of_the_product_while_it_goes_on(
+    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holders, ask = [], type(twin.commander).mon
+
+    def look(commander: Any, prefix: str, arguments: Dict[str, str], payload: str = "") -> str:
+        if prefix == "pg deep-scrub":
+            holders.append([claim.holder.name for claim in claims(twin.store) if claim.held])
+        return ask(commander, prefix, arguments, payload)
+
+    monkeypatch.setattr(type(twin.commander), "mon", look)
+    assert run("scrub", "drain", "--cluster", "twin", "--by", "8h")[0] == 0
+    assert len(holders) == 12
+    assert all(len(names) == 1 and "ceph-tuner scrub drain" in names[0] for names in holders)
+    assert claims(twin.store) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("plan", "--keep", "client.p95_ms=20"), "client.p95_ms <="),
+        (("plan", "--keep", "scrub.bytes_s>=1MB/s"), "an objective about clients"),
+        (("plan", "--time-zone", "Mars/Olympus"), "Europe/Berlin"),
+        (("drain", "--by", "yesterday"), "2026-12-01"),
+        (("drain", "--by", "2020-01-01"), "a time to come"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    twin: TwinCluster, run: Program, words: Tuple[str, ...], said: str
+) -> None:
+    code, out, err = run("scrub", *words, "--cluster", "twin")
+    assert (code, out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_drain_against_a_flag_is_refused_with_what_to_do(twin: TwinCluster, run: Program) -> None:
+    twin.commander.mon("osd set", {"key": "nodeep-scrub"})
+    code, _, err = run("scrub", "drain", "--cluster", "twin", "--by", "8h")
+    assert code == 2
+    assert "ceph osd unset nodeep-scrub" in err
+    code, found = document(run, "drain", "--by", "8h", "--despite-flags")
+    assert (code, found["done"]) == (0, 12)

@@ -1,0 +1,340 @@
+"""Drains of twins: what is asked for, when, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import pytest
+from overdue import DAY, HOUR, MB, overdue_twin, rate
+
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
+from ceph_tuner.core.changes.lock import break_lock
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, Locked, RetryLater
+from ceph_tuner.core.goals.slo import Slo, parse_objective
+from ceph_tuner.core.knobs.releases import REEF, TENTACLE
+from ceph_tuner.scrub_plan.cluster_view import read_view
+from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, TIME_UP, Drain, DrainOutcome, DrainProgress, DrainTask
+from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
+from ceph_tuner.twin.model import ClientStream
+from ceph_tuner.twin_cluster.cluster import TwinCluster
+from ceph_tuner.twin_cluster.pgs import stamp
+from twins import DISK
+
+LATE = {f"1.{number:x}": 20.0 - number for number in range(12)}
+"""Of 16 PGs: the first is the longest late."""
+
+Listener = Callable[[DrainProgress], None]
+
+
+def silent(progress: DrainProgress) -> None:
+    """Of no interest."""
+
+
+def slow_twin(**changes: Any) -> TwinCluster:
+    """Disks on which scrubs are felt: p95 of 24 ms without any, 93 with one at a time, 165 with three."""
+    clients = (ClientStream("rbd", rate=250.0, depth=64, read_share=0.2),)
+    profile = {"osd_mclock_profile": "high_recovery_ops"}
+    return overdue_twin(LATE, profile, **{"objects": 6400, "osd": DISK, "clients": clients, **changes})
+
+
+def task(cluster: Cluster, keep: str = "", per_osd: int = 3, seconds: float = DAY, **changes: Any) -> DrainTask:
+    seen = read_view(cluster)
+    slo = Slo("keep", (parse_objective(keep),)) if keep else None
+    order = due_until(seen, seen.at + HOUR)
+    return DrainTask(order, seen.at + seconds, ScrubLimits(per_osd, 80), slo, (rate(20 * MB),) * 24, **changes)
+
+
+def drain(cluster: Cluster, wanted: DrainTask, listen: Listener = silent) -> DrainOutcome:
+    with cluster.lock("drain") as lock:
+        return Drain(cluster, read_view(cluster), wanted, lock, listen).run()
+
+
+def asked(twin: TwinCluster) -> List[str]:
+    return [pgid for _, pgid in twin.twin.requested_scrubs]
+
+
+def stamps(twin: TwinCluster) -> Dict[str, str]:
+    rows = json.loads(twin.commander.mon("pg ls", {}))["pg_stats"]
+    return {row["pgid"]: row["last_deep_scrub_stamp"] for row in rows}
+
+
+@pytest.mark.parametrize("release", [TENTACLE, REEF])
+def test_what_is_late_is_asked_for_once_in_its_order_and_nothing_else_is(release: Any) -> None:
+    twin = overdue_twin(LATE, release=release)
+    before = stamps(twin)
+    outcome = drain(twin, task(twin))
+    assert (outcome.reason, outcome.done, outcome.left) == (DONE, 12, ())
+    assert sorted(asked(twin)) == sorted(LATE)
+    assert asked(twin)[0] == "1.0"
+    assert {pgid for pgid, text in stamps(twin).items() if text != before[pgid]} == set(LATE)
+
+
+def test_to_be_asked_for_changes_no_stamp() -> None:
+    twin = overdue_twin(LATE)
+    before = stamps(twin)
+    twin.commander.mon("pg deep-scrub", {"pgid": "1.0"})
+    assert stamps(twin) == before
+
+
+@pytest.mark.parametrize("per_osd", [1, 2])
+def test_no_osd_has_more_scrubs_than_it_may_at_any_look(per_osd: int) -> None:
+    twin = slow_twin()
+    most: Dict[int, int] = {}
+
+    def look(progress: DrainProgress) -> None:
+        rows = json.loads(twin.commander.mon("pg ls", {}))["pg_stats"]
+        outstanding = {pgid for pgid in asked(twin) if not newer(twin, pgid)}
+        for osd in range(4):
+            own = sum(1 for row in rows if row["pgid"] in outstanding and osd in row["acting"])
+            most[osd] = max(most.get(osd, 0), own)
+
+    began = twin.clock.now()
+
+    def newer(twin: TwinCluster, pgid: str) -> bool:
+        return stamps(twin)[pgid] >= stamp(began)
+
+    assert drain(twin, task(twin, per_osd=per_osd), look).done == 12
+    assert max(most.values()) == per_osd
+
+
+def test_an_objective_that_scrubs_break_slows_them_and_is_kept_longer() -> None:
+    seen: Dict[str, List[DrainProgress]] = {"kept": [], "loose": []}
+    outcomes = {}
+    for name, bound in (("loose", 1000), ("kept", 100)):
+        twin = slow_twin()
+        outcomes[name] = drain(twin, task(twin, f"client.p95_ms <= {bound}"), seen[name].append)
+    assert [outcome.reason for outcome in outcomes.values()] == [DONE, DONE]
+    assert max(progress.at_once or 0 for progress in seen["kept"]) < max(
+        progress.at_once or 0 for progress in seen["loose"]
+    )
+    times = {name: outcome.ended - outcome.began for name, outcome in outcomes.items()}
+    assert times["kept"] > times["loose"]
+    waited = [progress for progress in seen["kept"] if "client.p95_ms at" in progress.waits_for]
+    assert waited
+
+
+def test_nothing_is_asked_for_while_an_objective_is_missed() -> None:
+    twin = slow_twin()
+    counts: List[Tuple[bool, int]] = []
+    drain(
+        twin,
+        task(twin, "client.p95_ms <= 100"),
+        lambda progress: counts.append((bool(progress.waits_for), len(asked(twin)))),
+    )
+    assert all(now == before for (_, before), (waits, now) in zip(counts, counts[1:]) if waits)
+
+
+def test_an_objective_that_is_missed_without_any_scrub_leaves_everything_unasked() -> None:
+    twin = slow_twin()
+    outcome = drain(twin, task(twin, "client.p95_ms <= 2", seconds=600))
+    assert (outcome.reason, outcome.done, asked(twin)) == (TIME_UP, 0, [])
+    assert outcome.windows_missed == outcome.windows > 0
+    assert len(outcome.left) == 12
+
+
+def test_where_one_scrub_at_a_time_is_too_much_rests_grow() -> None:
+    twin = slow_twin()
+    rests: List[float] = []
+
+    def look(progress: DrainProgress) -> None:
+        if progress.waits_for.startswith("a rest of"):
+            rests.append(float(progress.waits_for.split()[3]))
+
+    outcome = drain(twin, task(twin, "client.p95_ms <= 40"), look)
+    assert outcome.reason == DONE
+    assert max(rests) > 200
+
+
+def test_a_relative_bound_refers_to_what_was_before_the_first_scrub() -> None:
+    twin = slow_twin()
+    outcome = drain(twin, task(twin, "client.p95_ms <= 20 * baseline"))
+    assert (outcome.reason, outcome.windows_missed) == (DONE, 0)
+    assert outcome.windows > 0
+
+
+class Killed(BaseException):
+    """As kill -9: nothing is cleared up after it."""
+
+
+def test_a_drain_that_was_killed_goes_on_where_it_was() -> None:
+    twin = slow_twin()
+
+    def kill(progress: DrainProgress) -> None:
+        if progress.done >= 5:
+            raise Killed
+
+    with pytest.raises(Killed):
+        drain(twin, task(twin, per_osd=1), kill)
+    first = asked(twin)
+    left = {pg.pgid for pg in task(twin).order}
+    assert len(left) <= 7
+    outcome = drain(twin, task(twin, per_osd=1))
+    again = asked(twin)[len(first) :]
+    assert (outcome.reason, outcome.total) == (DONE, len(left))
+    # what ran by then is waited for; only what had not begun is asked for again
+    assert set(again) <= left
+    assert set(first) | set(again) == set(LATE)
+    # without what was forgotten, in the same order
+    assert [pgid for pgid in again if pgid not in first] == sorted(left - set(first), key=lambda pgid: -LATE[pgid])
+
+
+def test_ctrl_c_ends_it_and_says_what_goes_on() -> None:
+    twin = slow_twin()
+
+    def interrupt(progress: DrainProgress) -> None:
+        if progress.done >= 3 and progress.running:
+            raise KeyboardInterrupt
+
+    outcome = drain(twin, task(twin), interrupt)
+    assert outcome.reason == INTERRUPTED
+    assert 3 <= outcome.done < 12
+    assert "go on to their end" in outcome.remarks[0]
+    with twin.lock("next"):
+        pass
+
+
+def test_time_that_is_up_ends_it_with_what_is_left() -> None:
+    twin = slow_twin()
+    outcome = drain(twin, task(twin, per_osd=1, seconds=30))
+    assert outcome.reason == TIME_UP
+    assert len(outcome.left) == 12 - outcome.done > 0
+
+
+def test_a_flag_that_comes_meanwhile_is_waited_for() -> None:
+    twin = slow_twin()
+    reasons: List[str] = []
+
+    def look(progress: DrainProgress) -> None:
+        reasons.append(progress.waits_for)
+        if len(reasons) == 3:
+            twin.commander.mon("osd set", {"key": "nodeep-scrub"})
+        if len(reasons) == 30:
+            twin.commander.mon("osd unset", {"key": "nodeep-scrub"})
+
+    assert drain(twin, task(twin), look).reason == DONE
+    assert set(reasons[3:30]) == {"nodeep-scrub to be unset"}
+
+
+def test_ceph_s_own_hours_are_waited_for() -> None:
+    # the twin's time begins at midnight
+    twin = overdue_twin(LATE, {"osd_scrub_begin_hour": 2, "osd_scrub_end_hour": 5})
+    began = twin.clock.now()
+    assert drain(twin, task(twin)).reason == DONE
+    assert min(at for at, _ in twin.twin.requested_scrubs) >= began + 2 * HOUR
+    other = overdue_twin(LATE, {"osd_scrub_begin_hour": 2, "osd_scrub_end_hour": 5})
+    assert drain(other, task(other, any_hour=True)).reason == DONE
+    assert min(at for at, _ in other.twin.requested_scrubs) < began + HOUR
+
+
+def test_without_the_lock_nothing_more_is_asked_for() -> None:
+    twin = slow_twin()
+    counts: List[int] = []
+
+    def look(progress: DrainProgress) -> None:
+        counts.append(len(asked(twin)))
+        if len(counts) == 2:
+            break_lock(twin.store)
+
+    with pytest.raises(Locked):
+        drain(twin, task(twin, per_osd=1), look)
+    assert len(asked(twin)) == counts[1]
+
+
+class Faulty:
+    """A commander that fails on some commands for a while."""
+
+    def __init__(self, twin: TwinCluster, prefixes: Sequence[str], fault: Exception, until: float) -> None:
+        self._twin, self._prefixes, self._fault, self.until = twin, prefixes, fault, until
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        if prefix in self._prefixes and self._twin.clock.now() < self.until:
+            raise self._fault
+        return self._twin.commander.mon(prefix, arguments, payload)
+
+    def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
+        return self._twin.commander.tell(daemon, prefix, arguments)
+
+
+def failing(twin: TwinCluster, prefixes: Sequence[str], fault: Exception, seconds: Optional[float]) -> Cluster:
+    until = float("inf") if seconds is None else twin.clock.now() + seconds
+    commander = Faulty(twin, prefixes, fault, until)
+    return replace(twin, commander=commander, config=CommandConfig(commander), store=CommandStore(commander))
+
+
+@pytest.mark.parametrize("fault", [ClusterTimeout("no answer"), CommandFailed("pg ls", -11, "no active mgr")])
+def test_a_failover_of_the_mgr_is_waited_for(fault: Exception) -> None:
+    twin = overdue_twin(LATE)
+    wanted = task(twin)
+    cluster = failing(twin, ("pg ls",), fault, 60)
+    with cluster.lock("drain") as lock:
+        assert Drain(cluster, read_view(twin), wanted, lock).run().reason == DONE
+
+
+def test_a_cluster_that_is_silent_for_ten_minutes_ends_it() -> None:
+    twin = overdue_twin(LATE)
+    wanted = task(twin)
+    cluster = failing(twin, ("pg ls",), ClusterTimeout("no answer"), None)
+    with cluster.lock("drain") as lock, pytest.raises(RetryLater):
+        Drain(cluster, read_view(twin), wanted, lock).run()
+    assert asked(twin) == []
+
+
+@pytest.mark.parametrize("fault", [CommandFailed("pg deep-scrub", -11, "no primary"), ClusterTimeout("no answer")])
+def test_a_request_that_fails_for_a_moment_is_made_again(fault: Exception) -> None:
+    twin = overdue_twin(LATE)
+    cluster = failing(twin, ("pg deep-scrub",), fault, 60)
+    outcome = drain(cluster, task(twin))
+    assert (outcome.reason, outcome.done) == (DONE, 12)
+
+
+def test_a_request_that_is_refused_ends_it() -> None:
+    twin = overdue_twin(LATE)
+    cluster = failing(twin, ("pg deep-scrub",), CommandFailed("pg deep-scrub", -22, "unknown"), None)
+    with pytest.raises(CommandFailed):
+        drain(cluster, task(twin))
+
+
+def health(*errors: str) -> Dict[str, Any]:
+    checks = {name: {"severity": "HEALTH_ERR", "summary": {"message": name, "count": 1}} for name in errors}
+    return {"status": "HEALTH_ERR", "checks": checks, "mutes": []}
+
+
+class Unhealthy(Faulty):
+    """Raises health errors from some moment on."""
+
+    def __init__(self, twin: TwinCluster, errors: Sequence[str], since: float) -> None:
+        super().__init__(twin, (), ValueError(), 0.0)
+        self._errors, self._since = errors, since
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        answer = super().mon(prefix, arguments, payload)
+        if prefix == "status" and self._twin.clock.now() >= self._since:
+            return json.dumps({**json.loads(answer), "health": health(*self._errors)})
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("errors", "goes_on"), [(["OSD_SCRUB_ERRORS", "PG_DAMAGED"], True), (["MON_DISK_CRIT", "PG_DAMAGED"], False)]
+)
+def test_damage_that_scrubs_find_is_told_and_stops_none_and_other_errors_do(errors: List[str], goes_on: bool) -> None:
+    twin = slow_twin()
+    commander = Unhealthy(twin, errors, twin.clock.now() + 20)
+    cluster = replace(twin, commander=commander, config=CommandConfig(commander), store=CommandStore(commander))
+    outcome = drain(cluster, task(twin, per_osd=1, seconds=600))
+    assert (outcome.reason == DONE) == goes_on
+    assert any("ceph health detail" in remark for remark in outcome.remarks) == goes_on
+
+
+def test_the_date_is_corrected_as_it_goes() -> None:
+    """A forecast of ten times what comes: the first date is far too early, the later ones are not."""
+    twin = slow_twin(objects=64_000)
+    wanted = replace(task(twin), rates=(rate(500 * MB),) * 24)
+    dates: List[Tuple[float, float]] = []
+    outcome = drain(twin, wanted, lambda progress: dates.append((progress.at, progress.finish_at or 0.0)))
+    left = [abs(date - outcome.ended) / (outcome.ended - at) for at, date in dates if outcome.ended - at > 60]
+    assert left[0] > 0.5
+    # at its end fewer run side by side, which no rate tells
+    assert max(left[len(left) // 2 :]) < 0.5 * left[0]

@@ -1,0 +1,163 @@
+"""Reads a cluster's PGs, flags and scrub options by commands that change nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Dict, FrozenSet, List, Mapping, Sequence, Tuple
+
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.sampler import deep_scrub_interval
+from ceph_tuner.core.ceph.commands import parsed, shaped
+from ceph_tuner.core.ceph.ports import Commander
+from ceph_tuner.core.errors import RetryLater
+from ceph_tuner.core.measure.reading import (
+    UNHEARD,
+    PgDetail,
+    data_chunks,
+    deep_scrub_intervals,
+    late_pgs,
+    pg_details,
+    pool_of,
+    spread,
+    stamp_s,
+)
+from ceph_tuner.scrub_plan import ScrubPg, ScrubRules, ScrubView
+
+OSDS_ASKED = 64
+"""OSDs whose options are asked for, evenly over their ids."""
+
+_NAMES = (
+    "osd_max_scrubs",
+    "osd_scrub_begin_hour",
+    "osd_scrub_end_hour",
+    "osd_scrub_begin_week_day",
+    "osd_scrub_end_week_day",
+    "osd_scrub_during_recovery",
+    "osd_scrub_load_threshold",
+)
+
+
+def read_view(cluster: Cluster) -> ScrubView:
+    """The whole. Raises TunerError."""
+    places = cluster.config.places()
+    rules, notes = read_rules(cluster, [place.osd for place in places if place.up])
+    empty = ScrubView(
+        cluster.clock.now(),
+        (),
+        rules,
+        {place.osd: place.locations.get("host", "") for place in places},
+        tuple(notes),
+    )
+    return read_again(cluster, empty, deep_scrub_interval(cluster.commander))
+
+
+def read_again(cluster: Cluster, before: ScrubView, usual_interval_s: float) -> ScrubView:
+    """The same with PGs and flags as they are now; options and places stay. Raises TunerError."""
+    osd_map, rows = _ask(cluster.commander, "osd dump"), _pg_rows(cluster.commander)
+    now = cluster.clock.now()
+    with shaped("osd dump"):
+        flags, pool_flags = _flags(osd_map)
+        pgs = _pgs(osd_map, rows, now, usual_interval_s)
+    return replace(before, at=now, pgs=pgs, rules=replace(before.rules, flags=flags, pool_flags=pool_flags))
+
+
+def _pgs(
+    osd_map: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], now: float, usual_s: float
+) -> Tuple[ScrubPg, ...]:
+    names = {int(pool["pool"]): str(pool["pool_name"]) for pool in osd_map["pools"]}
+    own = deep_scrub_intervals(osd_map)
+    details = pg_details(rows, data_chunks(osd_map))
+    late = set(late_pgs({pgid: pg.deep_scrubbed for pgid, pg in details.items()}, now, usual_s, own))
+    found = []
+    for row in rows:
+        pgid = str(row["pgid"])
+        detail, pool = details[pgid], pool_of(pgid)
+        if pool not in names:
+            # the map and the statistics are of two moments
+            continue
+        found.append(
+            ScrubPg(
+                pgid,
+                names[pool],
+                # a place that no OSD fills is a number beyond all of them
+                tuple(int(osd) for osd in row["acting"] if 0 <= int(osd) < 2**31 - 1),
+                detail.raw_bytes,
+                own.get(pool, usual_s),
+                stamp_s(detail.deep_scrubbed),
+                pgid in late,
+                frozenset(detail.state.split("+")),
+                detail.snaptrim_queue,
+                detail.scrub_lasted_s if detail.scrub_lasted_s > 0 and _last_was_deep(row) else None,
+                _progress(detail),
+            )
+        )
+    return tuple(found)
+
+
+def _progress(pg: PgDetail) -> float:
+    deep = {"scrubbing", "deep"} <= set(pg.state.split("+"))
+    return min(pg.scrubbed / pg.objects, 1.0) if deep and pg.objects else 0.0
+
+
+def _last_was_deep(row: Mapping[str, Any]) -> bool:
+    return bool(row["last_scrub_stamp"] == row["last_deep_scrub_stamp"])
+
+
+def _flags(osd_map: Mapping[str, Any]) -> Tuple[FrozenSet[str], Dict[str, FrozenSet[str]]]:
+    pools = {str(pool["pool_name"]): _words(pool.get("flags_names", "")) for pool in osd_map["pools"]}
+    return _words(osd_map.get("flags", "")), pools
+
+
+def _words(text: object) -> FrozenSet[str]:
+    return frozenset(word for word in str(text).split(",") if word)
+
+
+def read_rules(cluster: Cluster, osds: Sequence[int]) -> Tuple[ScrubRules, List[str]]:
+    """Options as the OSDs have them, and notes where OSDs differ. Flags are left out."""
+    notes: List[str] = []
+    values: Dict[str, Dict[str, int]] = {name: {} for name in _NAMES}
+    chosen = spread(osds, OSDS_ASKED)
+    if len(chosen) < len(osds):
+        notes.append(f"{len(chosen)} of {len(osds)} OSDs were asked for their options, evenly over their ids")
+    for osd, answer in cluster.config.effective_on(chosen, _NAMES):
+        if not isinstance(answer, dict):
+            notes.append(f"osd.{osd} did not say its options ({answer})")
+            continue
+        for name in _NAMES:
+            if name in answer:
+                values[name][answer[name]] = values[name].get(answer[name], 0) + 1
+    usual = ScrubRules()
+
+    def numbers(name: str, default: float) -> List[float]:
+        return [float(text) for text in values[name]] or [default]
+
+    def commonest(name: str) -> int:
+        counts = values[name]
+        return int(float(max(sorted(counts), key=lambda text: counts[text]))) if counts else 0
+
+    with shaped("config show"):
+        rules = ScrubRules(
+            max_scrubs=int(min(numbers("osd_max_scrubs", usual.max_scrubs))),
+            hours=(commonest("osd_scrub_begin_hour"), commonest("osd_scrub_end_hour")),
+            days=(commonest("osd_scrub_begin_week_day"), commonest("osd_scrub_end_week_day")),
+            during_recovery=set(values["osd_scrub_during_recovery"]) == {"true"},
+            load_threshold=min(numbers("osd_scrub_load_threshold", usual.load_threshold)),
+        )
+    for name, counts in values.items():
+        if len(counts) > 1:
+            said = ", ".join(f"{value} on {count}" for value, count in sorted(counts.items()))
+            which = "the commonest" if name.endswith(("_hour", "_day")) else "the strictest"
+            notes.append(f"OSDs differ in {name}: {said}; {which} is taken")
+    return rules, notes
+
+
+def _pg_rows(commander: Commander) -> List[Mapping[str, Any]]:
+    answer = _ask(commander, "pg ls")
+    if isinstance(answer, dict) and not answer.get("pg_ready", True):
+        raise RetryLater(UNHEARD)
+    rows: List[Mapping[str, Any]] = answer["pg_stats"] if isinstance(answer, dict) else answer
+    return rows
+
+
+def _ask(commander: Commander, prefix: str) -> Any:
+    return parsed(commander.mon(prefix, {}), prefix)

@@ -1,0 +1,369 @@
+"""Asks Ceph for deep scrubs one after the other, in the order of their dates, at the pace that objectives leave.
+
+Each is asked for by `ceph pg deep-scrub PGID`, on every release. That is the one way that leaves the PG's stamps alone:
+`ceph tell PGID schedule-deep-scrub` and Reef's `deep_scrub` set them back (docs/ceph-behaviour.md). Scrubs that are
+asked for so do not heed `osd_max_scrubs` from Squid on, nor hours, flags and load on any release. So the drain heeds
+them itself: it counts the scrubs on each OSD and host, whoever asked for them, and waits outside of the hours.
+
+Nothing is kept about a drain. What is done is told by the PGs' own stamps, so one that was killed goes on where it was:
+it asks again, in the same order, for what it had asked for and what has not begun. To be asked twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass, field, replace
+from datetime import timezone, tzinfo
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.sampler import deep_scrub_interval
+from ceph_tuner.core.changes.lock import Lock
+from ceph_tuner.core.errors import CommandFailed, InputError, Locked, PermissionRefused, RetryLater
+from ceph_tuner.core.goals.guard import HEALTH_ERR, Guard, Sight
+from ceph_tuner.core.goals.slo import Objective, Slo
+from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubView
+from ceph_tuner.scrub_plan.cluster_view import read_again
+from ceph_tuner.scrub_plan.judged_windows import judged_windows
+from ceph_tuner.scrub_plan.obstacles import next_opening, open_at
+from ceph_tuner.scrub_plan.pace import TRUSTED_PGS, Expectation, Pace, ScrubLimits, finished, next_scrubs
+from ceph_tuner.scrub_plan.rates import NO_OBJECTIVE, held_bounds, missed
+from ceph_tuner.tune.on_cluster import ClusterLookout
+
+LOOK_S, LOOK_S_PER_PG = 5.0, 1e-3
+"""Between two looks at least, and as much more as listing the PGs costs: about 4 KiB of JSON each."""
+ASK_AGAIN_S = 900.0
+"""A PG that has not begun by then is asked for again: its primary may have been restarted since."""
+SILENT_S = 600.0
+"""So long a cluster may say nothing before the drain ends."""
+FOUND_BY_SCRUB = frozenset(("OSD_SCRUB_ERRORS", "PG_DAMAGED"))
+"""Health checks that scrubs raise: to find damage is what they are for."""
+
+
+@dataclass(frozen=True)
+class DrainTask:
+    """What is to be done, and within which bounds."""
+
+    order: Tuple[ScrubPg, ...]
+    by: float
+    limits: ScrubLimits
+    slo: Optional[Slo]
+    rates: Tuple[RateRange, ...]
+    """The forecast, for the day's 24 hours."""
+    baseline: Mapping[str, float] = field(default_factory=dict)
+    """What relative bounds refer to; what is missing is measured before the first scrub."""
+    zone: tzinfo = timezone.utc
+    any_hour: bool = False
+    despite_flags: bool = False
+    window_s: float = 30.0
+
+
+@dataclass(frozen=True)
+class DrainProgress:
+    """How far it is."""
+
+    at: float
+    total: int
+    done: int
+    running: int
+    """PGs of the drain that are being scrubbed."""
+    asked: int
+    """PGs that were asked for and have not begun."""
+    left_bytes: float
+    at_once: Optional[int]
+    """Scrubs at a time that the objectives allow now; None: they are no limit."""
+    finish_at: Optional[float]
+    waits_for: str = ""
+    """Why nothing is asked for now; empty where something is."""
+    means: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DrainOutcome:
+    """How it ended."""
+
+    began: float
+    ended: float
+    total: int
+    done: int
+    gone: int
+    """PGs that are not there any more."""
+    scrubbed_bytes: float
+    windows: int
+    """That objectives were held against."""
+    windows_missed: int
+    reason: str
+    """DONE, TIME_UP or INTERRUPTED."""
+    left: Tuple[str, ...] = ()
+    remarks: Tuple[str, ...] = ()
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Plain values, for programs."""
+        return {**self.__dict__, "left": list(self.left), "remarks": list(self.remarks)}
+
+
+DONE, TIME_UP, INTERRUPTED = "done", "time is up", "interrupted"
+
+Listener = Callable[[DrainProgress], None]
+
+
+class Drain:
+    """One drain of a cluster, under the lock. `run` ends when all is scrubbed, when time is up, or by Ctrl-C."""
+
+    def __init__(
+        self, cluster: Cluster, view: ScrubView, task: DrainTask, lock: Lock, listen: Listener = lambda progress: None
+    ) -> None:
+        self._cluster, self._view, self._task, self._lock, self._listen = cluster, view, task, lock, listen
+        self._clock = cluster.clock
+        self._goal = {pg.pgid: pg.deep_scrubbed_at for pg in task.order}
+        self._bytes = {pg.pgid: pg.raw_bytes for pg in task.order}
+        self._asked: Dict[str, float] = {}
+        self._interval = deep_scrub_interval(cluster.commander)
+        self._look_s = max(LOOK_S, LOOK_S_PER_PG * len(view.pgs))
+        self._pace = Pace()
+        self._held: Dict[Objective, float] = {}
+        self._usual: Dict[str, float] = dict(task.baseline)
+        self._changed = self._clock.now()
+        self._missed: List[Objective] = []
+        self._windows = self._windows_missed = 0
+        self._means: Mapping[str, float] = {}
+        self._limited = False
+        """Whether the pace was what kept the last look from asking for more."""
+        self._scrubbing = False
+        """Whether scrubs of the drain were under way since the last change."""
+        self._rests_until = 0.0
+        self._damage = False
+        mean = sum(self._bytes.values()) / max(1, len(self._bytes))
+        self._expectation = Expectation(task.rates, TRUSTED_PGS * mean)
+        hard = task.slo is not None and any(objective.hard for objective in task.slo.objectives)
+        scopes = task.slo.scopes if task.slo is not None else ()
+        self._judged = judged_windows(cluster, len(view.hosts), scopes, task.window_s) if hard else None
+        self._lookout = ClusterLookout(cluster.commander, cluster.clock)
+
+    def run(self) -> DrainOutcome:
+        """Drain. Raises Locked where the lock is lost, TunerError where the cluster is silent for ten minutes."""
+        began = before = self._clock.now()
+        silent_since: Optional[float] = None
+        reason, waits_for = DONE, ""
+        try:
+            self._measure_first()
+            guard = self._guard()
+            while True:
+                now = self._clock.now()
+                try:
+                    self._view = read_again(self._cluster, self._view, self._interval)
+                    silent_since = None
+                except (Locked, PermissionRefused):
+                    raise
+                except (RetryLater, CommandFailed):
+                    silent_since = now if silent_since is None else silent_since
+                    if now - silent_since >= SILENT_S:
+                        raise
+                    self._clock.sleep(self._look_s)
+                    continue
+                self._settle_asked(now)
+                scrubbed = self._scrubbed_bytes() + self._half_done_bytes()
+                self._expectation = self._expectation.after(before, now - before, scrubbed, self._task.zone)
+                before = now
+                if not self._left():
+                    break
+                if now >= self._task.by:
+                    reason = TIME_UP
+                    break
+                waited, waits_for = bool(waits_for), self._waits_for(guard)
+                if waited and not waits_for:
+                    # what was kept while nothing was asked for says nothing of what is asked for now
+                    self._changed = now
+                if not waits_for:
+                    self._ask(now)
+                self._tell(waits_for)
+                self._clock.sleep(self._look_s)
+        except KeyboardInterrupt:
+            reason = INTERRUPTED
+        return self._outcome(began, reason)
+
+    def _measure_first(self) -> None:
+        """A window without scrubs of ours: what relative bounds refer to, and what clients usually do."""
+        if self._judged is None or self._task.slo is None:
+            return
+        self._judged.look()
+        start = self._clock.now()
+        window = None
+        while window is None:
+            if self._clock.now() - start > SILENT_S:
+                raise RetryLater(
+                    f"{self._cluster.name} gave no window for {SILENT_S:g} s", "see whether `ceph -s` answers"
+                )
+            self._tell("a first window, before any scrub is asked for")
+            self._clock.sleep(min(LOOK_S, self._task.window_s / 3))
+            self._judged.look()
+            window = self._judged.window(start)
+        self._usual = {**window.means, **self._task.baseline}
+        self._held = held_bounds(self._task.slo, self._usual)
+        if not self._held:
+            raise InputError("--keep", "no hard objective about clients with a bound", "such as client.p95_ms<=20")
+        self._judge(window.means)
+        self._changed = self._clock.now()
+
+    def _guard(self) -> Guard:
+        sight = self._lookout.look()
+        if sight is None:
+            raise RetryLater(f"the state of {self._cluster.name} is not seen", "see whether `ceph -s` answers")
+        return Guard(self._task.slo or NO_OBJECTIVE, self._usual, self._without_damage(sight))
+
+    def _settle_asked(self, now: float) -> None:
+        """Forget what has begun, is done or gone, and what must be asked for again."""
+        done = finished(self._goal, self._view)
+        running = {pg.pgid for pg in self._view.pgs if pg.scrubbing}
+        self._asked = {
+            pgid: at
+            for pgid, at in self._asked.items()
+            if pgid in done and not done[pgid] and pgid not in running and now - at < ASK_AGAIN_S
+        }
+
+    def _waits_for(self, guard: Guard) -> str:
+        """Why nothing may be asked for now; nothing where something may."""
+        rules, now = self._view.rules, self._view.at
+        if self._judged is not None:
+            self._look_at_objectives()
+        sight = self._lookout.look()
+        breach = guard.watch(None if sight is None else self._without_damage(sight))
+        if breach is not None:
+            return breach.reason
+        if self._missed:
+            return "; ".join(self._words(objective) for objective in self._missed)
+        if now < self._rests_until:
+            return f"a rest of {self._rests_until - now:.0f} s: one scrub at a time was too much"
+        if not self._task.any_hour and not open_at(rules, now, self._task.zone):
+            opens = next_opening(rules, now, self._task.zone)
+            return f"Ceph's own scrub hours, in {(opens - now) / 3600:.1f} h"
+        left = self._left()
+        flagged = [pg for pg in self._view.pgs if pg.pgid in left and rules.forbids_deep(pg.pool)]
+        if len(flagged) == len(left) and not self._task.despite_flags:
+            return "nodeep-scrub to be unset"
+        return ""
+
+    def _look_at_objectives(self) -> None:
+        """Judge the newest window since the last change, and change the pace by it."""
+        if self._judged is None:
+            return
+        self._judged.look()
+        self._scrubbing |= self._under_way() > 0
+        window = self._judged.window(self._changed)
+        if window is None:
+            return
+        self._judge(window.means)
+        now = self._clock.now()
+        if self._missed and self._scrubbing:
+            self._pace = self._pace.slower()
+            self._rests_until = now + self._pace.rest * self._task.window_s
+        elif not self._missed and self._limited:
+            self._pace = self._pace.faster()
+        elif not self._missed:
+            return
+        self._changed, self._limited, self._scrubbing = now, False, self._under_way() > 0
+
+    def _judge(self, means: Mapping[str, float]) -> None:
+        self._means = means
+        self._windows += 1
+        self._missed = missed(self._held, means, self._usual)
+        self._windows_missed += bool(self._missed)
+
+    def _words(self, objective: Objective) -> str:
+        seen = self._means.get(objective.metric)
+        said = "not seen while clients wait" if seen is None else f"at {seen:.4g}"
+        return f"{objective.metric} {said}, to be {objective.comparison} {self._held[objective]:.4g}"
+
+    def _ask(self, now: float) -> None:
+        at_once = self._pace.at_once if self._judged is not None else None
+        chosen = next_scrubs(
+            self._goal, self._view, set(self._asked), self._task.limits, at_once, self._task.despite_flags
+        )
+        self._limited = at_once is not None and self._under_way() + len(chosen) >= at_once
+        for pg in chosen:
+            self._lock.check()
+            try:
+                self._cluster.commander.mon("pg deep-scrub", {"pgid": pg.pgid})
+            except CommandFailed as failure:
+                if failure.code not in (-errno.EAGAIN, -errno.ENOENT):
+                    raise
+                # its primary is not there just now, or the PG was merged: the next look shows which
+                continue
+            except RetryLater as failure:
+                if isinstance(failure, Locked):
+                    raise
+                # it may have been heard: it counts as asked for, and asking twice changes nothing
+            self._asked[pg.pgid] = now
+
+    def _without_damage(self, sight: Sight) -> Sight:
+        """The guard is not to stop scrubs for what scrubs found."""
+        errors = {name for name in sight.words.strip("()").split(", ") if name}
+        if sight.health != HEALTH_ERR or not errors or not errors <= FOUND_BY_SCRUB:
+            return sight
+        self._damage = True
+        return replace(sight, health="HEALTH_WARN", words="")
+
+    def _left(self) -> List[str]:
+        return [pgid for pgid, done in finished(self._goal, self._view).items() if not done]
+
+    def _under_way(self) -> int:
+        running = {pg.pgid for pg in self._view.pgs if pg.scrubbing and pg.pgid in self._goal}
+        return len(running | set(self._asked))
+
+    def _scrubbed_bytes(self) -> float:
+        return sum(self._bytes[pgid] for pgid, done in finished(self._goal, self._view).items() if done)
+
+    def _half_done_bytes(self) -> float:
+        left = set(self._left())
+        return sum(pg.progress * pg.raw_bytes for pg in self._view.pgs if pg.pgid in left)
+
+    def _tell(self, waits_for: str) -> None:
+        left = set(self._left())
+        running = {pg.pgid for pg in self._view.pgs if pg.scrubbing and pg.pgid in left}
+        left_bytes = sum(self._bytes[pgid] for pgid in left) - self._half_done_bytes()
+        rules = replace(self._view.rules, hours=(0, 0), days=(0, 0)) if self._task.any_hour else self._view.rules
+        self._listen(
+            DrainProgress(
+                self._clock.now(),
+                len(self._goal),
+                len(self._goal) - len(left),
+                len(running),
+                len(set(self._asked) - running),
+                left_bytes,
+                self._pace.at_once if self._judged is not None else None,
+                self._expectation.finish_at(
+                    max(self._clock.now(), self._rests_until), left_bytes, rules, self._task.zone
+                ),
+                waits_for,
+                self._means,
+            )
+        )
+
+    def _outcome(self, began: float, reason: str) -> DrainOutcome:
+        done = finished(self._goal, self._view)
+        left = tuple(pgid for pgid in self._goal if pgid in done and not done[pgid])
+        remarks = []
+        running = [pg.pgid for pg in self._view.pgs if pg.scrubbing and pg.pgid in left]
+        if left and (running or self._asked):
+            remarks.append("scrubs that were asked for go on to their end: " + _named([*running, *self._asked]))
+        if self._damage:
+            remarks.append("scrubs found damage: see `ceph health detail`")
+        return DrainOutcome(
+            began,
+            self._clock.now(),
+            len(self._goal),
+            sum(done.values()),
+            len(self._goal) - len(done),
+            self._scrubbed_bytes(),
+            self._windows,
+            self._windows_missed,
+            reason,
+            left,
+            tuple(remarks),
+        )
+
+
+def _named(pgids: Sequence[str], most: int = 8) -> str:
+    once = list(dict.fromkeys(pgids))
+    more = f" and {len(once) - most} more" if len(once) > most else ""
+    return ", ".join(once[:most]) + more

@@ -1,0 +1,156 @@
+"""What stands in the way of deep scrubs, and for how long where that is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone, tzinfo
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.core.measure.sample import NEVER_S
+from ceph_tuner.scrub_plan import ScrubPg, ScrubRules, ScrubView
+
+RECOVERING = frozenset(("recovering", "backfilling"))
+FLAG = "nodeep-scrub"
+TRIMMING = frozenset(("snaptrim", "snaptrim_wait"))
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """One reason why scrubs do not begin, or others do not because of them."""
+
+    name: str
+    words: str
+    pgs: Tuple[str, ...] = ()
+    """PGs that it holds up; none where it is about all work, or about hours."""
+    until: Optional[float] = None
+    """When it is over, in seconds since the epoch; None where that is not known."""
+    command: str = ""
+    """What takes it away."""
+
+
+def obstacles(view: ScrubView, means: Optional[Mapping[str, float]] = None) -> List[Obstacle]:
+    """All of them; `means` of a recent window say when recovery and snaptrim are done."""
+    return [
+        *_flagged(view),
+        *_unready(view, means or {}),
+        *_trimming(view, means or {}),
+        *_restricted(view.rules),
+    ]
+
+
+def held_pgs(found: Sequence[Obstacle]) -> Dict[str, Optional[float]]:
+    """PG -> when it can be scrubbed; None where nobody knows.
+
+    Flags are left out: the operator's hand ends them, and dates count from there.
+    """
+    held: Dict[str, Optional[float]] = {}
+    for obstacle in found:
+        if obstacle.name == FLAG:
+            continue
+        for pgid in obstacle.pgs:
+            before = held.get(pgid, 0.0)
+            held[pgid] = None if before is None or obstacle.until is None else max(before, obstacle.until)
+    return held
+
+
+def open_at(rules: ScrubRules, at: float, zone: tzinfo = timezone.utc) -> bool:
+    """Whether Ceph's own hours and days let scrubs begin at a moment (`OsdScrub::scrub_time_permit`)."""
+    local = datetime.fromtimestamp(at, zone)
+    # Ceph counts from Sunday
+    return _between(rules.days, (local.weekday() + 1) % 7) and _between(rules.hours, local.hour)
+
+
+def next_opening(rules: ScrubRules, at: float, zone: tzinfo = timezone.utc) -> float:
+    """The next moment at which they may begin, to the full hour; `at` itself where that is one."""
+    moment = at
+    # within a week and a day every hour of every weekday comes
+    for _ in range(8 * 24):
+        if open_at(rules, moment, zone):
+            return moment
+        moment = (moment // 3600 + 1) * 3600
+    return moment
+
+
+def recovering_osds(pgs: Sequence[ScrubPg]) -> Dict[int, str]:
+    """OSD -> a PG that recovers or is backfilled on it."""
+    return {osd: pg.pgid for pg in pgs if pg.state & RECOVERING for osd in pg.acting}
+
+
+def _between(bounds: Tuple[int, int], value: int) -> bool:
+    """`isbetween_modulo` of osd_scrub.cc: the same begin and end is always."""
+    begin, end = bounds
+    return begin == end or ((end >= begin) ^ (value >= begin) ^ (value < end))
+
+
+def _flagged(view: ScrubView) -> List[Obstacle]:
+    rules, found = view.rules, []
+    if FLAG in rules.flags:
+        everything = tuple(pg.pgid for pg in view.pgs)
+        words = "nodeep-scrub is set: no deep scrub begins by itself"
+        found.append(Obstacle(FLAG, words, everything, command="ceph osd unset nodeep-scrub"))
+    else:
+        for pool in sorted(rules.pool_flags):
+            if rules.forbids_deep(pool):
+                own = tuple(pg.pgid for pg in view.pgs if pg.pool == pool)
+                command = f"ceph osd pool set {pool} nodeep-scrub 0"
+                words = f"the pool {pool} has nodeep-scrub: no deep scrub of it begins by itself"
+                found.append(Obstacle(FLAG, words, own, command=command))
+    if "noscrub" in rules.flags:
+        words = "noscrub is set: shallow scrubs do not begin; deep ones do"
+        found.append(Obstacle("noscrub", words, command="ceph osd unset noscrub"))
+    return found
+
+
+def _unready(view: ScrubView, means: Mapping[str, float]) -> List[Obstacle]:
+    found = []
+    unclean = tuple(pg.pgid for pg in view.pgs if not pg.clean)
+    until = _ends(view.at, means, "recovery.finish_s", "backfill.finish_s")
+    if unclean:
+        words = f"{_count(unclean)} not active and clean: Ceph scrubs none of them"
+        found.append(Obstacle("unclean", words, unclean, until))
+    recovering = recovering_osds(view.pgs)
+    if recovering and not view.rules.during_recovery:
+        own = tuple(pg.pgid for pg in view.pgs if pg.clean and set(pg.acting) & set(recovering))
+        if own:
+            words = f"{_count(own)} on OSDs that recover: osd_scrub_during_recovery is false, so no scrub begins there"
+            command = "ceph config set osd osd_scrub_during_recovery true"
+            found.append(Obstacle("recovery", words, own, until, command))
+    return found
+
+
+def _trimming(view: ScrubView, means: Mapping[str, float]) -> List[Obstacle]:
+    found = []
+    trimming = tuple(pg.pgid for pg in view.pgs if pg.state & TRIMMING)
+    if trimming:
+        words = f"{_count(trimming)} trimmed of snapshots: Ceph scrubs none of them meanwhile"
+        found.append(Obstacle("snaptrim", words, trimming, _ends(view.at, means, "snaptrim.drain_s")))
+    waiting = [pg.pgid for pg in view.pgs if pg.scrubbing and pg.snaptrim_queue]
+    if waiting:
+        words = f"{_count(waiting)} scrubbed while snapshots wait to be trimmed: that waits for the scrub"
+        found.append(Obstacle("scrub before snaptrim", words))
+    return found
+
+
+def _restricted(rules: ScrubRules) -> List[Obstacle]:
+    found = []
+    if rules.hours[0] != rules.hours[1]:
+        words = f"scrubs begin from {rules.hours[0]} to {rules.hours[1]} h alone (osd_scrub_begin_hour, …_end_hour)"
+        found.append(Obstacle("hours", words))
+    if rules.days[0] != rules.days[1]:
+        words = f"scrubs begin on days {rules.days[0]} to {rules.days[1]} alone (osd_scrub_begin_week_day; 0 is Sunday)"
+        found.append(Obstacle("days", words))
+    words = f"osd_max_scrubs is {rules.max_scrubs}: so many periodic scrubs at a time on an OSD"
+    found.append(Obstacle("osd_max_scrubs", words))
+    words = f"osd_scrub_load_threshold is {rules.load_threshold:g}: a host with more load for each CPU begins none"
+    found.append(Obstacle("osd_scrub_load_threshold", f"{words}; its load is not seen from here"))
+    return found
+
+
+def _ends(at: float, means: Mapping[str, float], *metrics: str) -> Optional[float]:
+    """When the longest of these is done; None where one never is, or none is seen."""
+    times = [means[name] for name in metrics if name in means]
+    return at + max(times) if times and max(times) < NEVER_S else None
+
+
+def _count(pgs: Sequence[str]) -> str:
+    return f"{len(pgs)} PG is" if len(pgs) == 1 else f"{len(pgs)} PGs are"

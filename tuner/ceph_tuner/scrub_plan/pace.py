@@ -1,0 +1,170 @@
+"""Which PGs are asked for next, how many at a time, and when all will be done."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone, tzinfo
+from typing import AbstractSet, Dict, List, Mapping, Optional, Set, Tuple
+
+from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubRules, ScrubView
+from ceph_tuner.scrub_plan.obstacles import TRIMMING, recovering_osds
+from ceph_tuner.scrub_plan.schedule import hours_ahead, shares
+
+TRUSTED_PGS = 1.0
+"""The forecast counts for as much as so many PGs that are scrubbed."""
+HALF_S = 1800.0
+"""What came so long ago counts for half as much as what comes now."""
+LONGEST_DAYS = 60.0
+LONGEST_REST = 64
+"""Windows."""
+
+
+@dataclass(frozen=True)
+class ScrubLimits:
+    """How many scrubs there may be at a time, primaries and replicas counted together, whoever asked for them."""
+
+    per_osd: int
+    per_host: int
+
+    def __post_init__(self) -> None:
+        if self.per_osd < 1 or self.per_host < 1:
+            raise ValueError(f"per_osd (={self.per_osd}) and per_host (={self.per_host}) must be at least 1")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Scrubs at a time in the whole cluster, by additive increase and multiplicative decrease (Chiu and Jain, 1989).
+
+    One more after each window that kept the objectives, half of them after one that missed any. Until one did, a
+    quarter more: a scrub cannot be taken back, so the first step too far is to be a small one. Where a single scrub
+    is too much, rests follow that double.
+    """
+
+    at_once: int = 1
+    missed_any: bool = False
+    rest: int = 0
+    """Windows to wait after the one that was missed."""
+
+    def faster(self) -> Pace:
+        """More."""
+        more = 1 if self.missed_any else max(1, self.at_once // 4)
+        return replace(self, at_once=self.at_once + more, rest=0)
+
+    def slower(self) -> Pace:
+        """Half as many; of one, a longer rest."""
+        rest = min(LONGEST_REST, max(1, 2 * self.rest)) if self.at_once == 1 else 0
+        return Pace(max(1, self.at_once // 2), True, rest)
+
+
+def due_until(view: ScrubView, until: float) -> Tuple[ScrubPg, ...]:
+    """PGs that are late, or due until then; the longest late first, so that a second run takes the same order."""
+    return tuple(sorted((pg for pg in view.pgs if pg.late or pg.due_at <= until), key=lambda pg: (pg.due_at, pg.pgid)))
+
+
+def finished(goal: Mapping[str, float], view: ScrubView) -> Dict[str, bool]:
+    """PG -> whether it was deep-scrubbed since its stamp in the `goal`; PGs that are gone are left out."""
+    return {pg.pgid: pg.deep_scrubbed_at > goal[pg.pgid] for pg in view.pgs if pg.pgid in goal}
+
+
+def next_scrubs(
+    goal: Mapping[str, float],
+    view: ScrubView,
+    requested: AbstractSet[str],
+    limits: ScrubLimits,
+    at_once: Optional[int],
+    despite_flags: bool = False,
+) -> List[ScrubPg]:
+    """PGs to ask for now, in the order of the `goal` (PG -> its stamp when the drain was planned).
+
+    `requested`: asked for, and not seen to begin; they count as if they ran. `at_once` of None: only OSDs and hosts
+    are limits. A PG that cannot begin now (trimmed, unclean, on an OSD that recovers, flagged) is passed over.
+    """
+    by_id = {pg.pgid: pg for pg in view.pgs}
+    done = finished(goal, view)
+    on_osd: Counter[int] = Counter()
+    on_host: Counter[str] = Counter()
+    under_way = 0
+
+    def count(pg: ScrubPg) -> None:
+        on_osd.update(pg.acting)
+        on_host.update(_hosts_of(pg, view))
+
+    for pg in view.pgs:
+        waits = pg.pgid in requested and not done.get(pg.pgid, False)
+        if pg.scrubbing or waits:
+            count(pg)
+            under_way += pg.pgid in goal
+    recovering = set() if view.rules.during_recovery else set(recovering_osds(view.pgs))
+    chosen: List[ScrubPg] = []
+    for pgid in goal:
+        if at_once is not None and under_way + len(chosen) >= at_once:
+            break
+        if pgid not in by_id or done[pgid] or pgid in requested:
+            continue
+        pg = by_id[pgid]
+        if pg.scrubbing or not pg.clean or not pg.acting or pg.state & TRIMMING or recovering & set(pg.acting):
+            continue
+        if view.rules.forbids_deep(pg.pool) and not despite_flags:
+            continue
+        if any(on_osd[osd] >= limits.per_osd for osd in pg.acting):
+            continue
+        if any(on_host[host] >= limits.per_host for host in _hosts_of(pg, view)):
+            continue
+        count(pg)
+        chosen.append(pg)
+    return chosen
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """The forecast's rates against what came, so that the date is corrected as the drain goes.
+
+    Both fade: an hour ago counts for a quarter, and so does what the forecast counts for at the beginning.
+    """
+
+    rates: Tuple[RateRange, ...]
+    """Of the day's 24 hours."""
+    trusted_bytes: float
+    """The forecast counts for as much as so much that is scrubbed."""
+    expected_bytes: float = 0.0
+    """What the forecast had for the time of the drain so far, faded."""
+    came_bytes: float = 0.0
+    """What was scrubbed in that time, faded alike."""
+    scrubbed_bytes: float = 0.0
+    """In all."""
+
+    def after(self, at: float, seconds: float, scrubbed_bytes: float, zone: tzinfo = timezone.utc) -> Expectation:
+        """Some more time, and how much is scrubbed in all by then."""
+        rate, fade = self.rates[datetime.fromtimestamp(at, zone).hour].mean, 0.5 ** (seconds / HALF_S)
+        return replace(
+            self,
+            trusted_bytes=self.trusted_bytes * fade,
+            expected_bytes=self.expected_bytes * fade + rate * seconds,
+            came_bytes=self.came_bytes * fade + max(0.0, scrubbed_bytes - self.scrubbed_bytes),
+            scrubbed_bytes=scrubbed_bytes,
+        )
+
+    @property
+    def factor(self) -> float:
+        """What came as a multiple of the forecast; 1 at the beginning."""
+        expected = self.expected_bytes + self.trusted_bytes
+        return (self.came_bytes + self.trusted_bytes) / expected if expected > 0 else 1.0
+
+    def finish_at(
+        self, now: float, left_bytes: float, rules: ScrubRules, zone: tzinfo = timezone.utc
+    ) -> Optional[float]:
+        """When so many bytes are scrubbed; None where that takes longer than 60 days."""
+        if left_bytes <= 0:
+            return now
+        hours = hours_ahead(now, LONGEST_DAYS)
+        for (start, seconds), share in zip(hours, shares(hours, self.rates, rules, "mean", zone)):
+            room = share * self.factor
+            if room >= left_bytes:
+                return start + seconds * left_bytes / room
+            left_bytes -= room
+        return None
+
+
+def _hosts_of(pg: ScrubPg, view: ScrubView) -> Set[str]:
+    return {view.hosts[osd] for osd in pg.acting if view.hosts.get(osd)}

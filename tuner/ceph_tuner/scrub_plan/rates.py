@@ -1,0 +1,111 @@
+"""How fast deep scrub may go, hour by hour of the day, for objectives to be kept.
+
+A window in which objectives were kept and PGs were scrubbed says how fast that can be. One in which they were kept and
+nothing was scrubbed says that the hour has room, at the pace of the others. One in which they were missed has none: a
+drain waits there. So an hour's rate is the mean over its windows. It is what scrubs came to, not what they could come
+to: where Ceph had little to scrub, it is too low, and the forecast too late.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from datetime import datetime, timezone, tzinfo
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from scipy.special import stdtrit
+
+from ceph_tuner.core.goals.guard import beyond
+from ceph_tuner.core.goals.slo import Bound, Objective, Slo
+from ceph_tuner.core.measure.sample import Window, clients_wait
+from ceph_tuner.scrub_plan import HOURS, MEASURED, OTHER_HOURS, PAST_SCRUBS, RateRange, ScrubPg
+
+SURE = 0.95
+"""Of each end of an interval."""
+FEWEST = 3
+"""Windows of an hour of the day below which those of other hours stand for it."""
+
+SCRUBBED = "scrub.bytes_s"
+
+NO_OBJECTIVE = Slo("scrubs", (Objective(SCRUBBED, ">=", Bound(0.0), hard=False),))
+"""What everything keeps, for what takes an SLO."""
+
+
+def held_bounds(slo: Optional[Slo], baseline: Mapping[str, float]) -> Dict[Objective, float]:
+    """Hard objective about clients -> its bound, where one is known."""
+    found = {}
+    for objective in slo.objectives if slo is not None else ():
+        bound = objective.bound.resolve(baseline.get(objective.metric))
+        if objective.hard and objective.metric.startswith("client.") and bound is not None:
+            found[objective] = bound
+    return found
+
+
+def missed(
+    held: Mapping[Objective, float], means: Mapping[str, float], usual: Optional[Mapping[str, float]] = None
+) -> List[Objective]:
+    """The objectives that a window is beyond; where clients wait and none is served, all about them."""
+    return beyond(held, means, clients_wait(means, usual or {}))
+
+
+def measured_rates(
+    windows: Sequence[Window],
+    held: Mapping[Objective, float],
+    pace: Optional[RateRange] = None,
+    zone: tzinfo = timezone.utc,
+) -> Optional[Tuple[RateRange, ...]]:
+    """The rates of the day's hours out of windows of any length; None where these do not tell.
+
+    `pace` is that of scrubs in hours with room, where it is known otherwise (the twin's); without one, only windows in
+    which PGs were scrubbed tell it. Windows that do not show an objective's metric tell nothing.
+    """
+    windows = [window for window in windows if _tells(held, window.means)]
+    kept = [window for window in windows if not missed(held, window.means)]
+    paces = [window.means[SCRUBBED] for window in kept if window.means.get(SCRUBBED, 0.0) > 0]
+    if not windows or (pace is None and not paces):
+        return None
+    usual = statistics.fmean(paces) if pace is None else pace.mean
+    by_hour: List[List[float]] = [[] for _ in range(HOURS)]
+    for window in windows:
+        scrubbed = window.means.get(SCRUBBED, 0.0)
+        room = 0.0 if missed(held, window.means) else scrubbed if scrubbed > 0 and pace is None else usual
+        by_hour[datetime.fromtimestamp((window.start + window.end) / 2, zone).hour].append(room)
+    together = [room for rooms in by_hour for room in rooms]
+    source = MEASURED if pace is None else pace.source
+    # how far the pace itself is believed
+    reach = 0.0 if pace is None or not pace.mean else max(pace.mean - pace.low, pace.high - pace.mean) / pace.mean
+    overall = _range(together, together, reach, source if len(windows) < FEWEST else OTHER_HOURS)
+    return tuple(_range(own, together, reach, source) if len(own) >= FEWEST else overall for own in by_hour)
+
+
+def _tells(held: Mapping[Objective, float], means: Mapping[str, float]) -> bool:
+    """Whether a window says of each objective that it was kept or missed: without a client, it was kept."""
+    return means.get("client.iops") == 0 or all(objective.metric in means for objective in held)
+
+
+def flat_rates(pace: RateRange) -> Tuple[RateRange, ...]:
+    """The same rate at all hours."""
+    return (pace,) * HOURS
+
+
+def pace_of_past_scrubs(pgs: Sequence[ScrubPg], at_once: int) -> Optional[RateRange]:
+    """Bytes a second of `at_once` scrubs side by side, each as fast as the PGs' last deep ones; None where none tells.
+
+    Scrubs share drives, so `at_once` of them are slower than this where drives are what holds them up.
+    """
+    paces = [pg.raw_bytes / pg.scrub_s for pg in pgs if pg.scrub_s and pg.raw_bytes > 0]
+    return _range([at_once * pace for pace in paces], [], 0.0, PAST_SCRUBS) if paces else None
+
+
+def rate_range(values: Sequence[float], source: str) -> RateRange:
+    """Mean of independent values, and where the true mean is (Student)."""
+    return _range(values, values, 0.0, source)
+
+
+def _range(values: Sequence[float], others: Sequence[float], reach: float, source: str) -> RateRange:
+    """Mean and interval; of a single value the spread is that of `others`. `reach` is a share on top."""
+    mean = statistics.fmean(values)
+    spread = statistics.stdev(values) if len(values) > 1 else statistics.stdev(others) if len(others) > 1 else mean / 2
+    count = max(len(values), 1)
+    wide = float(stdtrit(max(count - 1, 1), SURE)) * spread / math.sqrt(count) + reach * mean
+    return RateRange(mean, max(0.0, mean - wide), mean + wide, source, len(values))

@@ -1,0 +1,252 @@
+"""A date for every deep scrub: what is late first, what comes spread over the hours before it is due.
+
+Each hour has a share, the bytes that the objectives leave for scrub then, and each OSD has `max_scrubs` scrubs at a
+time. No hour gets more than its share. Late PGs take the first room, the longest late first (earliest deadline first).
+A PG that comes is put into the emptiest hour between the middle of its interval and its end, so that scrubs are spread;
+where these hours are full it comes as soon as there is room, late.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import statistics
+from dataclasses import dataclass
+from datetime import datetime, timezone, tzinfo
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ceph_tuner.scrub_plan import HOUR_S, RateRange, ScrubPg, ScrubRules
+from ceph_tuner.scrub_plan.obstacles import open_at
+
+Array = NDArray[Any]
+
+EARLIEST = 0.5
+"""Share of its interval that a PG waits at least, before it is scrubbed ahead of its time."""
+_FULL = 1e-9
+"""Rest of an hour's share that counts as none."""
+ENDS = ("mean", "low", "high")
+"""Of a rate."""
+
+
+@dataclass(frozen=True)
+class PlannedScrub:
+    """One deep scrub to come. Moments are seconds since the epoch."""
+
+    pgid: str
+    pool: str
+    due_at: float
+    start: float
+    end: float
+    raw_bytes: float
+
+    @property
+    def late_s(self) -> float:
+        """How long past its date it ends; 0 where it does not."""
+        return max(0.0, self.end - self.due_at)
+
+
+@dataclass(frozen=True)
+class PlannedHour:
+    """An hour and its share."""
+
+    start: float
+    seconds: float
+    share_bytes: float
+    planned_bytes: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What comes when."""
+
+    scrubs: Tuple[PlannedScrub, ...]
+    hours: Tuple[PlannedHour, ...]
+    unplaced: Tuple[str, ...]
+    """PGs that are due before the last hour ends and find no room."""
+    held: Tuple[str, ...]
+    """PGs that wait for what nobody knows the end of."""
+    gone_at: Optional[float]
+    """When no PG is late any more; None where that is not within the hours."""
+
+    @property
+    def to_be_late(self) -> List[PlannedScrub]:
+        """Scrubs that end past their date."""
+        return [scrub for scrub in self.scrubs if scrub.late_s > 0]
+
+
+def needed_bytes_s(pgs: Sequence[ScrubPg]) -> float:
+    """Bytes a second that keep every PG within its interval for ever."""
+    return sum(pg.raw_bytes / pg.interval_s for pg in pgs if pg.interval_s > 0)
+
+
+def hours_ahead(now: float, days: float) -> List[Tuple[float, float]]:
+    """(start, seconds) of the hours from now on: the first is what is left of this one."""
+    found, at, end = [], now, now + days * 24 * HOUR_S
+    while at < end - 1e-6:
+        until = min((math.floor(at / HOUR_S) + 1) * HOUR_S, end)
+        found.append((at, until - at))
+        at = until
+    return found
+
+
+def shares(
+    hours: Sequence[Tuple[float, float]],
+    rates: Sequence[RateRange],
+    rules: ScrubRules,
+    end: str = "mean",
+    zone: tzinfo = timezone.utc,
+) -> List[float]:
+    """Bytes that each hour has for scrub, by the rates of the day's hours; none where Ceph's own hours allow none."""
+    if end not in ENDS:
+        raise ValueError(f"end(={end!r}) must be one of {', '.join(ENDS)}")
+    return [
+        float(getattr(rates[datetime.fromtimestamp(start, zone).hour], end)) * seconds
+        if open_at(rules, start, zone)
+        else 0.0
+        for start, seconds in hours
+    ]
+
+
+def schedule(
+    pgs: Sequence[ScrubPg],
+    now: float,
+    hours: Sequence[Tuple[float, float]],
+    share_bytes: Sequence[float],
+    max_scrubs: int,
+    held: Optional[Mapping[str, Optional[float]]] = None,
+    sources: Sequence[str] = (),
+) -> Schedule:
+    """Place every deep scrub that is due within the hours. `held`: PG -> when it can be scrubbed; None: unknown."""
+    held = held or {}
+    room = _Room(pgs, hours, share_bytes, max_scrubs)
+    horizon = hours[-1][0] + hours[-1][1] if hours else now
+    by_id = {pg.pgid: pg for pg in pgs}
+    waiting = [pgid for pgid in by_id if pgid in held and held[pgid] is None]
+    queue = [(pg.due_at, pg.pgid, pg.deep_scrubbed_at) for pg in pgs if pg.pgid not in set(waiting)]
+    heapq.heapify(queue)
+    scrubs: List[PlannedScrub] = []
+    unplaced: List[str] = []
+    while queue and queue[0][0] < horizon:
+        due, pgid, last = heapq.heappop(queue)
+        pg = by_id[pgid]
+        ready = max(now, held.get(pgid) or now)
+        if due <= now:
+            first = room.from_moment(ready)
+        else:
+            first = room.emptiest(pg, max(ready, last + EARLIEST * pg.interval_s), due)
+        placed = room.take(pg, first, max(ready, now)) if first is not None else None
+        if placed is None:
+            unplaced.append(pgid)
+            continue
+        start, end = placed
+        scrubs.append(PlannedScrub(pgid, pg.pool, due, start, end, pg.raw_bytes))
+        # an interval of nothing would never end
+        again = end + max(pg.interval_s, HOUR_S)
+        if again < horizon:
+            heapq.heappush(queue, (again, pgid, end))
+    names = list(sources) or [""] * len(hours)
+    planned = tuple(
+        PlannedHour(start, seconds, share, share - float(left), source)
+        for (start, seconds), share, left, source in zip(hours, share_bytes, room.left, names)
+    )
+    gone = None if unplaced else _gone_at(scrubs, now)
+    return Schedule(tuple(scrubs), planned, tuple(dict.fromkeys(unplaced)), tuple(sorted(waiting)), gone)
+
+
+def _gone_at(scrubs: Sequence[PlannedScrub], now: float) -> float:
+    """The first moment at which no PG is late: lateness that begins before it ends goes on."""
+    at = now
+    for scrub in sorted(scrubs, key=lambda each: each.due_at):
+        if scrub.due_at > at:
+            break
+        at = max(at, scrub.end)
+    return at
+
+
+class _Room:
+    """What the hours have left, for all OSDs together (bytes) and for each one (seconds of scrubs)."""
+
+    def __init__(
+        self,
+        pgs: Sequence[ScrubPg],
+        hours: Sequence[Tuple[float, float]],
+        share_bytes: Sequence[float],
+        max_scrubs: int,
+    ) -> None:
+        self._starts = np.array([start for start, _ in hours])
+        self._seconds = np.array([seconds for _, seconds in hours])
+        self._share = np.array(share_bytes, dtype=float)
+        self.left = self._share.copy()
+        open_s = np.where(self._share > 0, self._seconds, 0.0)
+        self._osds: Dict[int, Array] = {osd: max_scrubs * open_s for pg in pgs for osd in pg.acting}
+        paces = [pg.raw_bytes / pg.scrub_s for pg in pgs if pg.scrub_s and pg.raw_bytes > 0]
+        # without any scrub that is known, OSDs are no limit of their own
+        self._pace = statistics.median(paces) if paces else math.inf
+
+    def from_moment(self, moment: float) -> Optional[int]:
+        """The hour that a moment is in, else the next one."""
+        after = np.flatnonzero(self._starts + self._seconds > moment)
+        return int(after[0]) if len(after) else None
+
+    def emptiest(self, pg: ScrubPg, earliest: float, due: float) -> Optional[int]:
+        """The hour with the least of its share planned in which all of the PG fits; else the earliest."""
+        first = self.from_moment(earliest)
+        last = self.from_moment(due)
+        if first is None:
+            return None
+        # it is to end before the date
+        until = last if last is not None else len(self._starts)
+        chosen = np.arange(first, max(first, until))
+        if len(chosen):
+            fits = (self.left[chosen] >= pg.raw_bytes) & (self._share[chosen] > 0)
+            seconds = self._scrub_s(pg)
+            for osd in pg.acting:
+                fits &= self._osds[osd][chosen] >= np.minimum(seconds, self._seconds[chosen])
+            if fits.any():
+                used = 1 - self.left[chosen[fits]] / self._share[chosen[fits]]
+                return int(chosen[fits][int(np.argmin(used))])
+        return first
+
+    def take(self, pg: ScrubPg, first: int, ready: float) -> Optional[Tuple[float, float]]:
+        """Room for a PG from an hour on; (start, end), or None where there is not enough, and then none is taken."""
+        seconds, done = self._scrub_s(pg), 0.0
+        parts: List[Tuple[int, float]] = []
+        start = end = 0.0
+        for hour in range(first, len(self._starts)):
+            share = self._share[hour]
+            if share <= 0 or (share - self.left[hour]) / share > 1 - _FULL:
+                continue
+            part = 1 - done
+            if pg.raw_bytes > 0:
+                part = min(part, float(self.left[hour]) / pg.raw_bytes)
+            if seconds > 0:
+                limits = [float(self._osds[osd][hour]) for osd in pg.acting]
+                part = min(part, min([float(self._seconds[hour]), *limits]) / seconds)
+            if part <= _FULL:
+                continue
+            filled = 1 - float(self.left[hour]) / share
+            begins = max(ready, float(self._starts[hour] + filled * self._seconds[hour]))
+            if not parts:
+                start = begins
+            parts.append((hour, part))
+            done += part
+            lasts = max(part * seconds, part * pg.raw_bytes / share * float(self._seconds[hour]))
+            end = min(begins + lasts, float(self._starts[hour] + self._seconds[hour]))
+            if done >= 1 - _FULL:
+                break
+        if done < 1 - _FULL:
+            return None
+        for hour, part in parts:
+            self.left[hour] = max(0.0, self.left[hour] - part * pg.raw_bytes)
+            for osd in pg.acting:
+                self._osds[osd][hour] -= part * seconds
+        return start, max(start, end)
+
+    def _scrub_s(self, pg: ScrubPg) -> float:
+        if pg.scrub_s:
+            return pg.scrub_s
+        return pg.raw_bytes / self._pace if math.isfinite(self._pace) and self._pace > 0 else 0.0
