@@ -139,12 +139,13 @@ def _objectives(found: SearchedSettings) -> Columns:
     verdicts = [evaluate(found.question.slo, entry.candidate.means, found.baseline) for entry in compared]
     for index, objective in enumerate(found.question.slo.objectives):
         kind = "" if objective.hard else "\n(soft)"
-        cells = [_cell(own[index], entry) for own, entry in zip(verdicts, compared)]
+        cells = [cell(own[index], entry) for own, entry in zip(verdicts, compared)]
         table.add_row(objective.text + kind, *cells)
     return table
 
 
-def _cell(verdict: Verdict, entry: Prediction) -> Text:
+def cell(verdict: Verdict, entry: Prediction) -> Text:
+    """Say whether an objective is met, by what, and within which interval."""
     metric = verdict.objective.metric
     interval = entry.interval(metric) if verdict.seen is not None else None
     value, ends = amount(metric, verdict.seen, *(interval or ()))

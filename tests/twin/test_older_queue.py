@@ -1,7 +1,8 @@
 """The older queue (wpq) as Ceph's sources state it: priorities by kind of item, the lottery, and what items cost.
 
 WeightedPriorityQueue.h: a priority is drawn with its share of all priorities that have items, and runs where a coin
-falls below what its head leaves of the dearest cost that the queue has seen: p(i) ~ priority x (1 - 0.9 cost / dearest).
+falls below what its head leaves of the dearest cost that the queue has seen:
+p(i) ~ priority x (1 - 0.9 cost / dearest).
 """
 
 from __future__ import annotations
