@@ -16,10 +16,11 @@ from ceph_tuner.core.goals.ranking import LEAST_GAIN, loss
 from ceph_tuner.core.goals.slo import Slo, Verdict, all_met, evaluate
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.core.profiles.translation import from_release_units
 from ceph_tuner.files.cluster_file import ClusterFile
-from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort
+from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction, Question, SearchEffort
 from ceph_tuner.recommend.question import question_of
 from ceph_tuner.recommend.rebuild_plan import mean_and_reach
 from ceph_tuner.recommend.runs import Means, means_of, run_length_s
@@ -76,6 +77,17 @@ class Foreseen:
         baseline = {**self.before.candidate.means, **self.baseline}
         both = [evaluate(self.slo, entry.candidate.means, baseline) for entry in (self.before, self.after)]
         return list(zip(*both))
+
+    def record(self, at: float) -> ForecastRecord:
+        """What is said of the profile, as it is kept with the write. `at`: seconds since the epoch."""
+        means = self.after.candidate.means
+        intervals = {name: self.after.interval(name) for name in means}
+        metrics = {
+            name: ForecastInterval(means[name], *ends)
+            for name, ends in intervals.items()
+            if ends and means[name] < NEVER_S
+        }
+        return ForecastRecord(at, f"twin of {self.name}", COVERAGE, metrics)
 
     def to_dict(self) -> Dict[str, Any]:
         """Plain values, for programs."""
