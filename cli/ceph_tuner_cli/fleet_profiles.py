@@ -40,6 +40,7 @@ from ceph_tuner_cli.fleet_foresight import (
     UnpredictedOption,
     check_prediction,
     document_of,
+    kept_forecast,
     predict,
     refuse,
 )
@@ -194,10 +195,8 @@ def _bring(
             applier = cluster.applier(lock)
             say_undone(applier.recover())
             plan = applier.plan(target, settings)
-            # it speaks of the whole cluster
-            said = foreseen.record(cluster.clock.now()).to_dict() if foreseen is not None and target == "osd" else {}
             why = f"profile {portable.profile.name} of {portable.origin['cluster']}"
-            entry = applier.apply(plan, why, forecast=said)
+            entry = applier.apply(plan, why, forecast=kept_forecast(foreseen, target, cluster))
             remember(cluster.store, portable)
     else:
         plan, entry = cluster.applier().plan(target, settings), None

@@ -113,7 +113,7 @@ def _both(found: QueueComparison) -> Columns:
     named = {"wpq": found.wpq, **{_heading(entry.mclock, found): entry.mclock for entry in found.against}}
     for name, entry in named.items():
         verdicts = evaluate(slo, entry.candidate.means, baseline)
-        table.add_row(name, *(cell(verdict, entry) for verdict in verdicts))
+        table.add_row(Text(name), *(cell(verdict, entry) for verdict in verdicts))
     return table
 
 

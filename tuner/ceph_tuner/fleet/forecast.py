@@ -79,14 +79,14 @@ class Foreseen:
         return list(zip(*both))
 
     def record(self, at: float) -> ForecastRecord:
-        """What is said of the profile, as it is kept with the write. `at`: seconds since the epoch."""
+        """What is said of the profile in the objectives' metrics, as it is kept with the write (`at`: epoch, s)."""
         means = self.after.candidate.means
-        intervals = {name: self.after.interval(name) for name in means}
-        metrics = {
-            name: ForecastInterval(means[name], *ends)
-            for name, ends in intervals.items()
-            if ends and means[name] < NEVER_S
-        }
+        wanted = dict.fromkeys(objective.metric for objective in self.slo.objectives)
+        metrics = {}
+        for name in wanted:
+            ends = self.after.interval(name)
+            if ends is not None and 0 < means.get(name, 0.0) < NEVER_S:
+                metrics[name] = ForecastInterval(means[name], *ends)
         return ForecastRecord(at, f"twin of {self.name}", COVERAGE, metrics)
 
     def to_dict(self) -> Dict[str, Any]:
