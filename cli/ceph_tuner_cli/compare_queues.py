@@ -10,15 +10,20 @@ import typer
 from rich.console import Group, RenderableType
 
 from ceph_tuner.cluster import Cluster
+from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.knobs.releases import parse_version
 from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.reading import osd_queues_in
+from ceph_tuner.doctor.facts import OsdFacts
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner_cli.cluster_option import AnyClusterOption, at_work
 from ceph_tuner_cli.description import read_description
 from ceph_tuner_cli.ending import INTERRUPTED
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
+
+QUEUE = "osd_op_queue"
 
 if TYPE_CHECKING:
     # they bring scipy and scikit-learn, which --help and completion do not wait for
@@ -99,21 +104,27 @@ def _planned(cluster: str, host: str) -> QueueTrial:
     with at_work(cluster, "reading which queue its OSDs run") as opened:
         places = opened.config.places()
         running = [osd for osds in hosts_of(places).values() for osd in osds]
-        queues = {
-            osd: options.get("osd_op_queue", "mclock_scheduler")
-            for osd, options in opened.config.effective_on(running, ("osd_op_queue",))
-            if not isinstance(options, TunerError)
-        }
         return plan_queue_trial(
             host,
             opened.config.dump(),
             places,
-            queues,
+            _queues(opened, running),
             opened.release,
             parse_version(opened.version),
             _sources(opened, running),
             History(opened.store).windows(),
         )
+
+
+def _queues(opened: Cluster, osds: List[int]) -> Dict[int, str]:
+    """The queue that each OSD runs. Counters of mClock's queues tell: the option may have changed since the start."""
+    answers = opened.config.each(osds, "perf dump", osd_queues_in)
+    counted = {osd: bool(answer) for osd, answer in answers if not isinstance(answer, TunerError)}
+    found: Dict[int, str] = {}
+    for osd, options in opened.config.effective_on(osds, (QUEUE,)):
+        if not isinstance(options, TunerError) and osd in counted:
+            found[osd] = OsdFacts(Place(osd), options=options, mclock_queues=counted[osd]).queue
+    return found
 
 
 def _sources(opened: Cluster, osds: List[int]) -> Dict[int, Any]:

@@ -88,6 +88,16 @@ def test_a_trial_is_planned_and_nothing_is_written(
     assert max(len(line) for line in out.splitlines() if not line.startswith("  ")) <= 80
 
 
+def test_an_osd_that_will_change_its_queue_at_its_next_restart_is_no_part_of_a_trial(
+    run: Run, twin: TwinCluster
+) -> None:
+    twin.config.set("osd.2", "osd_op_queue", "wpq")
+    code, _, err = run("compare-queues", "--cluster", "a", "--host", "h2")
+    assert (code, "OSDs under mclock_scheduler, and wpq after a restart" in err) == (2, True)
+    _, out, _ = run("compare-queues", "--cluster", "a", "--host", "h1", "--format", "json")
+    assert set(json.loads(out)["trial"]["controls"]) == {"h0", "h3"}
+
+
 def test_a_trial_for_programs(run: Run, twin: TwinCluster) -> None:
     code, out, _ = run("compare-queues", "--cluster", "a", "--format", "json")
     trial = json.loads(out)["trial"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, Tuple
 
@@ -12,7 +13,8 @@ from ceph_tuner.core.changes.forecast_pairs import kept_pairs
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner_cli import cluster_option, render
-from twins import small_twin
+from ceph_tuner_cli.tune_prior import RULES, Believed
+from twins import small_model, small_twin
 
 Run = Callable[..., Tuple[int, str, str]]
 CLUSTER = """\
@@ -81,6 +83,19 @@ def test_history_shows_both_in_80_columns(
         assert max(map(len, out.splitlines())) <= 80
         assert "client.p95_ms" in out
         assert "(90%)" in out
+
+
+def test_a_tuning_run_asks_the_twin_that_it_knows_and_none_where_there_is_none(twin: TwinCluster) -> None:
+    now = twin.in_force("osd")
+    with Believed(RULES).foretelling(now) as foretell:
+        assert foretell(now.settings, 5.0) is None
+    with Believed("here", small_model()).foretelling(now) as foretell:
+        one, other = foretell(now.settings, 5.0), foretell(now.settings, 9.0)
+    assert one is not None
+    # the same settings are simulated once, and said of another moment
+    assert other == replace(one, at=9.0)
+    assert one.metrics["client.iops"].holds(300.0)
+    assert one.model.startswith("here ")
 
 
 def test_without_yes_it_is_only_said(run: Run, twin: TwinCluster, model: str) -> None:

@@ -75,7 +75,7 @@ def test_the_way_back_leaves_the_database_as_it_was_and_restarts_once_more() -> 
 
 
 def test_an_entry_of_the_osd_is_put_back_as_it_was() -> None:
-    entries = [ConfigEntry("osd.4", "osd_op_queue", "wpq")]
+    entries = [ConfigEntry("osd", "osd_op_queue", "wpq"), ConfigEntry("osd.4", "osd_op_queue", "wpq")]
     found = trial(
         entries=entries, queues={**dict.fromkeys(range(12), MCLOCK), 3: WPQ, 4: WPQ, 5: WPQ, 0: WPQ, 1: WPQ, 2: WPQ}
     )

@@ -25,7 +25,7 @@ from ceph_tuner.recommend.queues import (
 from ceph_tuner.recommend.runs import means_of
 from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds, search
 from ceph_tuner.twin import published
-from ceph_tuner.twin.model import MIB, WPQ, Pool, RecoveryWork
+from ceph_tuner.twin.model import MIB, WPQ, DeleteWork, Pool, RecoveryWork
 from ceph_tuner.twin.prediction import PredictionRun
 from twins import small_model
 
@@ -130,12 +130,14 @@ def test_an_order_is_weak_where_the_twin_is_no_better_than_a_coin(metric: str, w
 def test_caveats_name_what_the_twin_does_not_know_of_a_cluster() -> None:
     coded = (Pool("rbd", 32, 6, k=4),)
     work = (RecoveryWork("rbd", 1000),)
-    flash = " ".join(caveats(MODEL))
-    disk = " ".join(caveats(small_model(osd=replace(MODEL.osd, device_class="hdd"))))
+    flash = " ".join(caveats(replace(MODEL, deletion=(DeleteWork("rbd", 1000),))))
+    disk = " ".join(caveats(replace(MODEL, osd=replace(MODEL.osd, device_class="hdd"))))
     old = " ".join(caveats(small_model(osds=6, pools=coded, recovery=work, release=REEF)))
     new = " ".join(caveats(small_model(osds=6, pools=coded, recovery=work)))
-    assert "osd_recovery_sleep_hdd" in disk
-    assert "osd_recovery_sleep_hdd" not in flash
+    # mClock forces them to 0, and of work that is not there nothing is said
+    assert "(osd_recovery_sleep_hdd 0.1 s)" in disk
+    assert "(osd_delete_sleep_ssd 1 s)" in flash
+    assert "sleeps" not in " ".join(caveats(MODEL))
     assert "past mClock" in old
     assert "past mClock" not in new
     assert "erasure-coded" in new

@@ -21,11 +21,13 @@ from scipy.stats import t as student
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.change_checks import Sources
+from ceph_tuner.core.changes.config_database import Database
 from ceph_tuner.core.changes.plan import Restore, Step, plan_change, plan_restore
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.ranking import WINDOW_NOISE
 from ceph_tuner.core.knobs.releases import Release, Version
 from ceph_tuner.core.measure.sample import Window
+from ceph_tuner.doctor.facts import OWN_SOURCES
 from ceph_tuner.recommend.queues import QUEUE
 from ceph_tuner.twin.model import MCLOCK, WPQ
 
@@ -156,7 +158,8 @@ def plan_queue_trial(
     hosts = hosts_of(places)
     chosen = _chosen(host, hosts, places)
     osds = hosts[chosen]
-    running = sorted({queues[osd] for osd in osds if osd in queues})
+    known = _settled(queues, entries, places, sources)
+    running = sorted({known[osd] for osd in osds if osd in known})
     if len(running) != 1 or running[0] not in (MCLOCK, WPQ):
         raise InputError(
             f"host {chosen}", f"OSDs under {' and '.join(running) or 'no known queue'}", f"{MCLOCK} or {WPQ}"
@@ -166,7 +169,7 @@ def plan_queue_trial(
     controls = {
         name: hosts[name]
         for name in _alike(chosen, hosts, places)
-        if all(queues.get(osd) == before for osd in hosts[name])
+        if all(known.get(osd) == before for osd in hosts[name])
     }
     if not controls:
         raise InputError(
@@ -187,6 +190,23 @@ def plan_queue_trial(
         measured,
         tuple(_notes(before, tried)),
     )
+
+
+def _settled(
+    queues: Mapping[int, str],
+    entries: Sequence[ConfigEntry],
+    places: Sequence[Place],
+    sources: Mapping[int, Sources],
+) -> Dict[int, str]:
+    """The queue of each OSD; of one that will run another one after its next restart, both in words."""
+    database, by_osd = Database(entries), {place.osd: place for place in places}
+    found = {}
+    for osd, queue in queues.items():
+        own = sources.get(osd, {}).get(QUEUE, {})
+        stated = next((own[source] for source in OWN_SOURCES if source in own), None)
+        later = stated or (database.value(QUEUE, by_osd[osd]) if osd in by_osd else None) or MCLOCK
+        found[osd] = queue if queue == later else f"{queue}, and {later} after a restart"
+    return found
 
 
 def hosts_of(places: Sequence[Place]) -> Dict[str, Tuple[int, ...]]:

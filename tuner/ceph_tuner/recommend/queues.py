@@ -16,6 +16,7 @@ from typing import List, Mapping, Optional, Tuple
 from scipy.special import stdtrit
 
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.recommend import COVERAGE, Error, Prediction
 from ceph_tuner.recommend.rebuild import RESTART, RebuildChange
@@ -163,11 +164,24 @@ def caveats(model: ClusterModel) -> List[str]:
                 "before 20.2.3 the reads that rebuild an erasure code go past mClock and past its limits; Ceph's "
                 "documentation advises wpq for erasure-coded clusters with slow operations (ceph/ceph#68932)"
             )
-    if model.osd.device_class == "hdd":
+    sleeps = _sleeps(model)
+    if sleeps:
         notes.append(
-            "on hard disks wpq sleeps between items of recovery, snaptrim and deletion "
-            "(osd_recovery_sleep_hdd 0.1 s, osd_snap_trim_sleep_hdd and osd_delete_sleep_hdd 5 s), which the twin "
-            "does not simulate: there clients get more, and this work less, than it says"
+            f"under wpq an OSD sleeps between items of work ({', '.join(sleeps)}), which the twin does not simulate: "
+            "clients get more there, and that work less, than it says"
         )
     notes.append("the twin knows osd_op_queue_cut_off `high` alone, and the default priorities of wpq")
     return notes
+
+
+def _sleeps(model: ClusterModel) -> List[str]:
+    """Sleeps that mClock forces to 0 and wpq keeps, of the work that the model has, at Ceph's defaults."""
+    kind = "hdd" if model.osd.device_class == "hdd" else "ssd"
+    works = {
+        "osd_recovery_sleep": model.recovery,
+        "osd_snap_trim_sleep": model.snaptrim,
+        "osd_delete_sleep": model.deletion,
+    }
+    knobs = [KNOBS[f"{stem}_{kind}"] for stem, work in works.items() if work]
+    seconds = {knob.name: float(knob.default(model.release) or 0.0) for knob in knobs}
+    return [f"{name} {value:g} s" for name, value in seconds.items() if value]
