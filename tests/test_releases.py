@@ -110,8 +110,11 @@ def test_backfill_moved_to_best_effort_in_17_2_7() -> None:
 
 
 def test_erasure_code_recovery_reads_are_scheduled_from_20_2_3() -> None:
-    scheduled = [n for n, r in RELEASES.items() if r.service_classes["erasure-code recovery read"] != "immediate"]
-    assert scheduled == ["tentacle"]
+    for work in ("recovery", "backfill"):
+        classes = {name: era.service_classes[f"erasure-code {work} read"] for name, era in RELEASES.items()}
+        # by the PG's recovery priority, as the work itself
+        assert classes.pop("tentacle") == RELEASES["tentacle"].service_classes[work]
+        assert set(classes.values()) == {"immediate"}
 
 
 def test_no_limit_is_written_as_the_release_writes_it() -> None:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import typer
 
 from ceph_tuner.cluster import Cluster
 from ceph_tuner.cluster.lock_holder import holder_of
+from ceph_tuner.cluster.sampler import ClusterSampler, observe
+from ceph_tuner.core.changes.forecast_pairs import SETTLED_S, Outcome, outcome_record
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE, knob
 from ceph_tuner.core.knobs.settings import Settings, settings_in_force
+from ceph_tuner.core.measure.forecast_record import ForecastRecord
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.core.profiles.translation import from_release_units
 from ceph_tuner.fleet.portable import Portable
 from ceph_tuner.fleet.trust import check_newest, remember
+from ceph_tuner.report.words import amount, quantity
 from ceph_tuner_cli import complete, profiles
 from ceph_tuner_cli.cluster_option import (
     ClusterOption,
@@ -26,10 +33,22 @@ from ceph_tuner_cli.cluster_option import (
     step_documents,
     step_table,
 )
-from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, warn
+from ceph_tuner_cli.description import read_description
+from ceph_tuner_cli.render import Format, FormatOption, console, emit, say, show_lines, warn, working
+from ceph_tuner_cli.tables import Columns, columns
 
 PolicyOption = typer.Option(
     None, "--fleet", envvar="CEPH_TUNER_FLEET", help="A fleet file whose trust policy a profile's file has to meet."
+)
+ModelOption = typer.Option(
+    None, "--model", help="The cluster's description: what its twin says is shown, and kept with the change."
+)
+MeasureOption = typer.Option(
+    0.0,
+    "--measure",
+    min=0,
+    max=3600,
+    help="With --yes: seconds to measure once it has settled, and to keep beside what the twin said.",
 )
 OlderOption = typer.Option(False, "--older", help="Also where a newer signed profile of the same origin came before.")
 
@@ -53,23 +72,29 @@ def apply(
     form: Format = FormatOption,
     fleet: Optional[Path] = PolicyOption,
     older: bool = OlderOption,
+    model: Optional[Path] = ModelOption,
+    measured_s: float = MeasureOption,
 ) -> None:
     """Set a profile or single knobs: shows the difference and the commands; --yes writes and checks the effect."""
     if profile is None and not sets:
         raise InputError("apply", "neither a profile nor --set", "a profile, or --set KNOB=VALUE")
+    if model is not None and target != "osd":
+        raise InputError("--model", f"the target {target}, while the twin speaks of a whole cluster", "the target osd")
     doing = f"writing to {target}, until its OSDs show it" if yes else f"reading what {target} has"
     with at_work(cluster, doing) as opened:
         # before anything is taken back, which writes
         settings, portable = wanted(profile, sets, opened, target, fleet, older)
         reason = why or (f"profile {profile}" if profile else "single knobs")
         applier = opened.applier()
+        said = None if model is None else foretold(model, completed(settings, opened, target), opened)
         if not yes:
             # before the journal is read: what ends meanwhile is not taken for left behind
             claim = holder_of(opened)
             say_leftover(applier.leftover(), claim)
             plan = applier.plan(target, completed(settings, opened, target))
-            entry = None
+            entry = outcome = None
         else:
+            outcome = None
             # under one lock, so that nobody comes between the plan and its steps
             with opened.lock() as lock:
                 applier = opened.applier(lock)
@@ -78,9 +103,13 @@ def apply(
                     # a newer one may have come since
                     check_newest(opened.store, portable, older)
                 plan = applier.plan(target, completed(settings, opened, target))
-                entry = applier.apply(plan, reason)
+                entry = applier.apply(plan, reason, forecast={} if said is None else said.to_dict())
                 if portable is not None:
                     remember(opened.store, portable)
+            if entry is not None and measured_s:
+                outcome = measured(opened, measured_s)
+                if outcome is not None:
+                    History(opened.store).add_outcome(outcome_record(entry, outcome))
     number = None if entry is None else entry.number
     unchecked = [] if entry is None or not entry.note else [entry.note]
     warn([*plan.warnings, *unchecked])
@@ -92,12 +121,16 @@ def apply(
         "written": number is not None,
         "change": number,
         "unchecked": unchecked,
+        "forecast": None if said is None else said.to_dict(),
+        "measured": None if outcome is None else {name: one.mean for name, one in outcome.measures.items()},
     }
     if form is Format.table and not plan.steps:
         show_lines([f"{plan.target} of {cluster} has these values already: nothing to write"])
         return
     emit(document, form, lambda: step_table(plan.steps))
     if form is Format.table:
+        if said is not None:
+            console.print(forecast_table(said, {} if outcome is None else outcome.measures))
         show_commands(plan.commands)
     if number is None and plan.steps:
         say(["nothing is changed: add --yes to write it"])
@@ -105,6 +138,48 @@ def apply(
         count = f"{len(plan.osds)} OSD{'s' if len(plan.osds) != 1 else ''}"
         where_seen = "seen at the OSDs but for those that are named" if unchecked else f"seen at {count}"
         say([f"written as change {number} and {where_seen}; `ceph-tuner rollback --cluster {cluster}` takes it back"])
+
+
+def foretold(model: Path, settings: Settings, cluster: Cluster) -> Optional[ForecastRecord]:
+    """What the twin of a described cluster says of settings over what is in force. Raises InputError."""
+    # they bring numba and scipy, which who asks no twin does not wait for
+    from ceph_tuner.recommend.write_forecast import write_forecasts
+    from ceph_tuner.tune.past import written_out
+    from ceph_tuner.twin.fit_runs import Runner
+
+    described, release = read_description(model), cluster.release
+    if described.model.release.name != release.name:
+        raise InputError(str(model), f"a cluster of {described.model.release.title}", release.title)
+    now = cluster.in_force("osd")
+    nine = all(name in settings for name in MCLOCK_NINE)
+    own = from_release_units(settings, release, now.hardware) if nine else settings
+    with working("asking the twin"), Runner(None) as runner:
+        whole = written_out(own, release.profiles, now.settings)
+        said = write_forecasts(described, runner).of(whole, cluster.clock.now())
+    if said is None:
+        say(["the twin has nothing to say of this: its work is more than it has room for"])
+    return said
+
+
+def measured(cluster: Cluster, seconds: float) -> Optional[Outcome]:
+    """What the cluster shows, once it has settled; None where it gave no sample."""
+    cluster.clock.sleep(min(SETTLED_S, seconds))
+    window, _ = observe(ClusterSampler(cluster.commander, cluster.clock.now), cluster.clock, seconds)
+    if window is None:
+        warn([f"{cluster.name} gave no sample within {seconds:g} s: nothing is kept beside what the twin said"])
+        return None
+    return Outcome(window.start, window.end, window.measures)
+
+
+def forecast_table(said: ForecastRecord, measures: Mapping[str, Measure]) -> Columns:
+    """What the twin says, and what was measured where that was done."""
+    table = columns("metric", "predicted", f"{said.level:.0%} interval", "measured", title="\nThe twin")
+    for name, entry in said.metrics.items():
+        value, ends = amount(name, entry.value, entry.low, entry.high)
+        seen = "" if name not in measures else quantity(name, measures[name].mean)
+        inside = name not in measures or entry.holds(measures[name].mean)
+        table.add_row(name, value, ends, seen if inside else f"{seen} (outside)")
+    return table
 
 
 def wanted(

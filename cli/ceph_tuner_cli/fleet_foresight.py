@@ -147,6 +147,11 @@ def check_prediction(unpredicted: bool, dask: Optional[str]) -> None:
     check_spread(None, dask)
 
 
+def kept_forecast(foreseen: Optional[Foreseen], target: str, cluster: Cluster) -> Dict[str, Any]:
+    """What a cluster's twin says of a profile, to be kept with the write; a twin speaks of all OSDs together."""
+    return foreseen.record(cluster.clock.now()).to_dict() if foreseen is not None and target == "osd" else {}
+
+
 def predict(
     fittings: Sequence[ProfileForCluster], shown: bool, dask: Optional[str] = None, insecure: bool = False
 ) -> Dict[str, Foreseen]:

@@ -6,7 +6,7 @@ import time
 from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 import typer
 
@@ -40,12 +40,17 @@ from ceph_tuner_cli.fleet_foresight import (
     UnpredictedOption,
     check_prediction,
     document_of,
+    kept_forecast,
     predict,
     refuse,
 )
 from ceph_tuner_cli.render import Format, FormatOption, console, emit, say, warn, working
 from ceph_tuner_cli.spread_option import DaskOption, InsecureOption
 from ceph_tuner_cli.tables import Columns, columns
+
+if TYPE_CHECKING:
+    # it brings scipy and scikit-learn
+    from ceph_tuner.fleet.forecast import Foreseen
 
 FileArgument = typer.Argument(help="A file that `fleet export` wrote.")
 TrustOption = typer.Option(None, "--trust", help="Public key in PEM: take what it signed, and no other.")
@@ -159,7 +164,9 @@ def import_profile(
         refuse(name, list(foreseen.values()))
         for member, document in zip(members, documents):
             with closing(open_member(member, within)) as opened:
-                document.update(_bring(portable, member, opened, target, fittings[member.name].settings, yes, table))
+                said = foreseen.get(member.name)
+                settings = fittings[member.name].settings
+                document.update(_bring(portable, member, opened, target, settings, yes, table, said))
     except TunerError:
         # what was done before it is told
         kept = [str(document["cluster"]) for document in documents if document["change"] is not None]
@@ -173,7 +180,14 @@ def import_profile(
 
 
 def _bring(
-    portable: Portable, member: Member, cluster: Cluster, target: str, settings: Settings, yes: bool, shown: bool
+    portable: Portable,
+    member: Member,
+    cluster: Cluster,
+    target: str,
+    settings: Settings,
+    yes: bool,
+    shown: bool,
+    foreseen: Optional[Foreseen],
 ) -> Dict[str, Any]:
     # under one lock, so that nobody comes between the plan and its steps
     if yes:
@@ -181,7 +195,8 @@ def _bring(
             applier = cluster.applier(lock)
             say_undone(applier.recover())
             plan = applier.plan(target, settings)
-            entry = applier.apply(plan, f"profile {portable.profile.name} of {portable.origin['cluster']}")
+            why = f"profile {portable.profile.name} of {portable.origin['cluster']}"
+            entry = applier.apply(plan, why, forecast=kept_forecast(foreseen, target, cluster))
             remember(cluster.store, portable)
     else:
         plan, entry = cluster.applier().plan(target, settings), None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence
 
 import typer
 
@@ -23,12 +23,16 @@ from ceph_tuner_cli.apply import OlderOption
 from ceph_tuner_cli.cluster_option import TargetOption, code_of, say_undone, undone_documents
 from ceph_tuner_cli.ending import INTERRUPTED
 from ceph_tuner_cli.fleet import FleetOption, LabelOption, NamesArgument, WithinOption
-from ceph_tuner_cli.fleet_foresight import Fitter, UnpredictedOption, check_prediction, predict, refuse
+from ceph_tuner_cli.fleet_foresight import Fitter, UnpredictedOption, check_prediction, kept_forecast, predict, refuse
 from ceph_tuner_cli.fleet_profiles import FileArgument, TrustOption, UnlikeOption, provenance, vouched
 from ceph_tuner_cli.fleet_profiles import app as app
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
 from ceph_tuner_cli.spread_option import DaskOption, InsecureOption
 from ceph_tuner_cli.tables import Columns, columns
+
+if TYPE_CHECKING:
+    # it brings scipy and scikit-learn
+    from ceph_tuner.fleet.forecast import Foreseen
 
 _EVERY_S = 30.0
 _NEXT = "`fleet apply` again goes on after what was kept, `fleet rollback` takes that back"
@@ -83,7 +87,7 @@ def apply(
     with ExitStack() as stack, working("preparing") as tell:
 
         def site(name: str) -> MemberSite:
-            made = _site(by_name[name], fitter, decided=name in fittings)
+            made = _site(by_name[name], fitter, decided=name in fittings, foreseen=foreseen.get(name))
             stack.callback(made.close)
             return made
 
@@ -160,6 +164,7 @@ def _site(
     fitter: Fitter,
     opening: Optional[Callable[[], Cluster]] = None,
     decided: bool = False,
+    foreseen: Optional[Foreseen] = None,
 ) -> MemberSite:
     # by the digest: another file of that name is another rollout
     label = f"fleet {fitter.portable.profile.name} {fitter.portable.digest.split(':')[1][:12]}"
@@ -171,6 +176,7 @@ def _site(
         # a load that is another one hours later is no reason to take those of its wave back
         lambda cluster: fitter.settings_of_alike(cluster) if decided else fitter.settings(member, cluster)[0],
         lambda cluster: remember(cluster.store, fitter.portable),
+        lambda cluster: kept_forecast(foreseen, fitter.target, cluster),
     )
 
 

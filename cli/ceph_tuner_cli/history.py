@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 import typer
+from rich.console import Group
 
+from ceph_tuner.core.changes.forecast_pairs import ForecastPair, kept_pairs
 from ceph_tuner.core.changes.journal import APPLIED, Entry
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.measure.forecast_record import ForecastRecord
+from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.moments import utc
+from ceph_tuner.report.words import amount, quantity
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work, step_documents, step_table
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn
 from ceph_tuner_cli.tables import Columns, columns
+
+MOST_PAIRS = 40
+"""Of the table; --format json has all."""
+
+_CHANGE = "change "
 
 
 def history(
@@ -23,16 +33,20 @@ def history(
     with at_work(cluster, "reading its journal") as opened:
         applier = opened.applier()
         entries, set_aside = applier.history(), applier.set_aside()
+        pairs = kept_pairs(History(opened.store), entries) if any(entry.forecast for entry in entries) else []
     warn(map(str, set_aside))
     if change is None:
         none = "no change was made by ceph-tuner"
-        emit([_document(entry) for entry in entries], form, lambda: _table(entries) if entries else none)
+        documents = [_document(entry, pairs) for entry in entries]
+        emit(documents, form, lambda: Group(_table(entries), *_forecasts(pairs)) if entries else none)
         return
     chosen = [entry for entry in entries if entry.number == change]
     if not chosen:
         raise InputError("--change", str(change), "the number of a change (`ceph-tuner history` lists them)")
     (entry,) = chosen
-    emit({**_document(entry), "steps": step_documents(entry.steps)}, form, lambda: step_table(entry.steps))
+    own = [pair for pair in pairs if pair.subject == _subject(entry)]
+    document = {**_document(entry, pairs), "steps": step_documents(entry.steps)}
+    emit(document, form, lambda: Group(step_table(entry.steps), *_forecasts(own)))
     if form is Format.table and entry.note:
         say([entry.note])
 
@@ -46,8 +60,30 @@ def _table(entries: List[Entry]) -> Columns:
     return table
 
 
-def _document(entry: Entry) -> Dict[str, Any]:
+def _forecasts(pairs: Sequence[ForecastPair]) -> List[Columns]:
+    """What the twin said before changes, and what was measured after, the newest last."""
+    changes = [pair for pair in pairs if pair.subject.startswith(_CHANGE)][-MOST_PAIRS:]
+    if not changes:
+        return []
+    table = columns(">change", "metric", "predicted", "interval", "measured", "inside", title="\nThe twin")
+    for pair in changes:
+        value, ends = amount(pair.metric, pair.interval.value, pair.interval.low, pair.interval.high)
+        seen = quantity(pair.metric, pair.measured)
+        number = pair.subject[len(_CHANGE) :]
+        table.add_row(number, pair.metric, value, f"{ends} ({pair.level:.0%})", seen, "yes" if pair.inside else "no")
+    return [table]
+
+
+def _subject(entry: Entry) -> str:
+    return f"{_CHANGE}{entry.number}"
+
+
+def _document(entry: Entry, pairs: Sequence[ForecastPair]) -> Dict[str, Any]:
+    said = ForecastRecord.from_dict(entry.forecast)
+    seen = {pair.metric: pair for pair in pairs if pair.subject == _subject(entry)}
     return {
+        "forecast": None if said is None else said.to_dict(),
+        "measured": {name: {"mean": pair.measured, "inside": pair.inside} for name, pair in seen.items()} or None,
         "change": entry.number,
         "at": entry.at,
         "changed": entry.changed,

@@ -135,7 +135,7 @@ def import_profile(
 ) -> None:
     """Bring a profile to a cluster, translated to its release: the difference and the commands, then --yes."""
     name = read_vouched(profile, fleet=fleet).profile.name
-    apply(profile, [], cluster, target, yes, f"profile {name}", form, fleet, older)
+    apply(profile, [], cluster, target, yes, f"profile {name}", form, fleet, older, None, 0.0)
 
 
 def _as_name(cluster: str) -> str:

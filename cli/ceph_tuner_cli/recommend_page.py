@@ -136,12 +136,13 @@ def _objectives(searched: SearchedSettings) -> Columns:
     verdicts = [searched.judge.verdicts(entry.candidate.means) for entry in compared]
     for index, objective in enumerate(searched.question.slo.objectives):
         kind = "" if objective.hard else "\n(soft)"
-        cells = [_cell(own[index], entry) for own, entry in zip(verdicts, compared)]
+        cells = [cell(own[index], entry) for own, entry in zip(verdicts, compared)]
         table.add_row(objective.text + kind, *cells)
     return table
 
 
-def _cell(verdict: Verdict, entry: Prediction) -> Text:
+def cell(verdict: Verdict, entry: Prediction) -> Text:
+    """Say whether an objective is met, by what, and within which interval."""
     metric = verdict.objective.metric
     interval = entry.interval(metric) if verdict.seen is not None else None
     value, ends = amount(metric, verdict.seen, *(interval or ()))

@@ -15,6 +15,7 @@ from ceph_tuner.recommend.answer import rounded
 from ceph_tuner.recommend.rebuild import RESTART, RebuildStep
 from ceph_tuner.recommend.rebuild_cost import LOG_ENTRY_BYTES, RESTART_S, Cost
 from ceph_tuner.recommend.rebuild_plan import Plan, Planned, RebuildEffect
+from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner_cli.recommend_page import amount
 from ceph_tuner_cli.tables import Columns, columns
 
@@ -80,12 +81,13 @@ def _change(effect: RebuildEffect, named: bool = True) -> str:
     if effect.ratio is None:
         words = f"{amount(effect.metric, effect.before)[0]} to {amount(effect.metric, effect.after)[0]}"
     else:
-        mean, low, high = (_percent(part) for part in effect.ratio)
+        mean, low, high = (percent(part) for part in effect.ratio)
         words = f"{mean} ({low} to {high})"
     return f"{effect.metric} {words}" if named else words
 
 
-def _percent(ratio: float) -> str:
+def percent(ratio: float) -> str:
+    """Write a ratio as a change: `-12%`."""
     change = round(100 * (ratio - 1))
     return f"{change:+d}%" if change else "0%"
 
@@ -102,7 +104,7 @@ def _cost(entry: Planned) -> List[str]:
     cost = entry.cost
     if cost is None:
         return ["   Cost: not known, it is more than the twin can simulate at once."]
-    lines = [f"   Cost: {_restarts(entry, cost) if cost.rounds else _moved(cost)}."]
+    lines = [f"   Cost: {restart_cost(cost, entry.model) if cost.rounds else _moved(cost)}."]
     meanwhile = _meanwhile(entry, cost)
     if meanwhile:
         lines.append(f"   Meanwhile: {meanwhile}.")
@@ -110,8 +112,9 @@ def _cost(entry: Planned) -> List[str]:
     return lines
 
 
-def _restarts(entry: Planned, cost: Cost) -> str:
-    what = "host" if entry.model.hosts else "OSD"
+def restart_cost(cost: Cost, model: ClusterModel) -> str:
+    """Say what restarting every OSD of that cluster costs."""
+    what = "host" if model.hosts else "OSD"
     words = f"{cost.restarts} OSDs restarted, one {what} at a time ({cost.rounds} in all)"
     if cost.round_s is None or cost.time_s is None:
         return f"{words}; under these settings what is written meanwhile would never be recovered"
@@ -176,7 +179,7 @@ def _document(entry: Planned) -> Dict[str, Any]:
         "undo": [_step(step) for step in entry.change.undo(entry.before.settings, entry.model)],
         "effects": [_effect(effect) for effect in entry.effects],
         "gain": {"mean": rounded(entry.gain[0]), "at_least": rounded(entry.gain[1])},
-        "cost": None if entry.cost is None else _cost_document(entry.cost),
+        "cost": None if entry.cost is None else cost_document(entry.cost),
     }
 
 
@@ -195,7 +198,8 @@ def _effect(effect: RebuildEffect) -> Dict[str, Any]:
     }
 
 
-def _cost_document(cost: Cost) -> Dict[str, Any]:
+def cost_document(cost: Cost) -> Dict[str, Any]:
+    """For programs."""
     means = cost.meanwhile.candidate.means if cost.meanwhile else {}
     return {
         "moved_share": rounded(cost.moved_share),

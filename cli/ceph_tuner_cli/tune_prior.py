@@ -6,9 +6,10 @@ Where the cluster is known well enough it is the twin, else what follows from mC
 from __future__ import annotations
 
 import hashlib
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List, Optional
+from typing import Iterator, List, Optional
 
 from ceph_lab.cluster import lab_of
 from ceph_lab.recipes import options_for_window
@@ -22,10 +23,13 @@ from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.files import fit_file, slo_file
 from ceph_tuner.optimise import Prior
+from ceph_tuner.recommend.write_forecast import WriteForecasts
 from ceph_tuner.search.shares_prior import SharesPrior
 from ceph_tuner.search.space import KnobSpace
+from ceph_tuner.tune.loop import Foretell
 from ceph_tuner.tune.measurement import Timing
 from ceph_tuner.tune.twin_prior import TwinPrior
+from ceph_tuner.twin.fit import Fit, described_fit
 from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner_cli.description import read_description
@@ -39,6 +43,18 @@ class Believed:
 
     name: str = NOTHING
     model: Optional[ClusterModel] = None
+    fit: Optional[Fit] = None
+    """Of the model, where its description names one."""
+
+    @contextmanager
+    def foretelling(self, now: InForce) -> Iterator[Foretell]:
+        """What the twin says before each write; nothing where there is no model."""
+        if self.model is None:
+            yield lambda settings, at: None
+            return
+        fit = self.fit or described_fit({self.name: self.model}, now.settings)
+        with Runner(None) as runs:
+            yield WriteForecasts(self.model, fit, self.name, runs).of
 
     def priors(self, space: KnobSpace, slo: Slo, now: InForce, seed: int) -> List[Prior]:
         """Give what the search is told first. A twin simulates: some tens of seconds on every core.
@@ -66,11 +82,10 @@ def believed(
         described = read_description(model)
         if described.model.release.name != opened.release.name:
             raise InputError(str(model), f"a cluster of {described.model.release.title}", opened.release.title)
-        fitted = described.model
-        if described.calibration is not None:
-            fitted = fit_file.read(described.calibration).applied(fitted)
+        fit = None if described.calibration is None else fit_file.read(described.calibration)
+        fitted = described.model if fit is None else fit.applied(described.model)
         digest = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
-        return Believed(f"{described.name} {digest}", fitted)
+        return Believed(f"{described.name} {digest}", fitted, fit)
     lab = lab_of(opened)
     if lab is None or wanted.scenario not in SCENARIOS:
         return Believed(RULES)

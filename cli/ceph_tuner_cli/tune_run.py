@@ -90,10 +90,11 @@ def run_locked(opened: Cluster, request: TuneRequest) -> Ran:
                 return lessons(earlier, heading, baseline, began, search.nearest, opened.release)
 
             lookout = ClusterLookout(opened.commander, opened.clock)
-            with work_of(opened, scenario_slo, timing, Target.parse(target).device_class) as work:
+            device_class = Target.parse(target).device_class
+            with work_of(opened, scenario_slo, timing, device_class) as work, belief.foretelling(now) as foretell:
                 measuring = Measuring(
                     scenario_slo.slo, work, lookout, writer, opened.clock, progress, interrupts, timing, request.limits
                 )
-                outcome = tune(task, measuring, search, record, resumed.trials if resumed else (), learn)
+                outcome = tune(task, measuring, search, record, resumed.trials if resumed else (), learn, foretell)
                 commands, undo = ([], []) if outcome.written else commands_of(applier, target, outcome, opened, now)
     return Ran(now, belief, transfer, search, history, began, outcome, commands, undo)

@@ -8,11 +8,13 @@ from ceph_tuner.core.ceph.commands import CommandConfig
 from ceph_tuner.core.ceph.ports import Clock, Commander, Store
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.applier import Applier, Undone
+from ceph_tuner.core.changes.forecast_pairs import ForecastPair, due, kept_pairs, outcome_record, outcomes_of
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.lock_owner import may_live, this_process
 from ceph_tuner.core.changes.plan import ChangePlan
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import Release
+from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.profiles.in_force import hardware_on, in_force
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import Translation, translate
@@ -94,10 +96,13 @@ class Changes:
             )
         return {"undone": [], "would": would}
 
-    def journal(self) -> List[Dict[str, Any]]:
-        """Changes that are remembered, oldest first."""
+    def journal(self, history: History) -> List[Dict[str, Any]]:
+        """Changes that are remembered, oldest first; where a twin was asked, what it said and what was measured."""
+        entries = self._applier.history()
+        pairs = kept_pairs(history, entries) if any(entry.forecast for entry in entries) else []
         return [
             {
+                "forecast": [_pair(pair) for pair in pairs if pair.subject == f"change {entry.number}"],
                 "change": entry.number,
                 "state": entry.state,
                 "at": entry.at,
@@ -107,8 +112,21 @@ class Changes:
                 "trial": entry.trial,
                 "note": entry.note,
             }
-            for entry in self._applier.history()
+            for entry in entries
         ]
+
+    def keep_outcomes(self, history: History) -> None:
+        """Keep what was measured after changes about which a twin had been asked: the minutes are gone in two hours.
+
+        Writes to the history alone, which takes no lock.
+        """
+        entries = self._applier.history()
+        if any(entry.forecast for entry in entries):
+            kept = outcomes_of(entries, history.outcomes())
+            found = due(entries, kept, history.windows())
+            for entry in entries:
+                if entry.number in found:
+                    history.add_outcome(outcome_record(entry, found[entry.number]))
 
 
 def _plan(plan: ChangePlan, name: str, translation: Translation) -> Dict[str, Any]:
@@ -121,6 +139,19 @@ def _plan(plan: ChangePlan, name: str, translation: Translation) -> Dict[str, An
             for step in plan.steps
         ],
         "warnings": [*translation.notes, *plan.warnings],
+    }
+
+
+def _pair(pair: ForecastPair) -> Dict[str, Any]:
+    interval = pair.interval
+    return {
+        "metric": pair.metric,
+        "level": pair.level,
+        "predicted": interval.value,
+        "low": interval.low,
+        "high": interval.high,
+        "measured": pair.measured,
+        "inside": pair.inside,
     }
 
 

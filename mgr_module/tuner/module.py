@@ -48,7 +48,9 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         self._checks: Dict[str, Any] = {}
         commander = MgrCommander(self, framework.CommandResult)
         self._collector = collector = Collector(self, commander, compat.counters(self), self._limits)
-        self._sampler = Sampler(collector, lambda: self._service.history())
+        self._sampler = Sampler(
+            collector, lambda: self._service.history(), ten_minutes_kept=lambda: self._service.keep_outcomes()
+        )
         self._service = Service(
             commander,
             self._sampler,

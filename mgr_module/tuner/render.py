@@ -187,6 +187,21 @@ def history(document: Mapping[str, Any]) -> str:
             [str(c["change"]), stamp(c["at"]), c["state"], c["target"], c["why"], c["who"]] for c in document["changes"]
         ]
         lines += ["", table(["CHANGE", "AT", "STATE", "TARGET", "WHY", "WHO"], changes)]
+        said = [
+            [
+                str(change["change"]),
+                pair["metric"],
+                number(pair["predicted"], METRICS[pair["metric"]].unit),
+                f"{number(pair['low'], METRICS[pair['metric']].unit)} to "
+                f"{number(pair['high'], METRICS[pair['metric']].unit)} ({pair['level']:.0%})",
+                number(pair["measured"], METRICS[pair["metric"]].unit),
+                "yes" if pair["inside"] else "no",
+            ]
+            for change in document["changes"]
+            for pair in change.get("forecast", ())
+        ]
+        if said:
+            lines += ["", table(["CHANGE", "METRIC", "THE TWIN SAID", "INTERVAL", "MEASURED", "INSIDE"], said)]
     if document["trials"]:
         trials = [
             [stamp(t["at"]), t["kind"], t["label"], t["failed"] or "measured", _seen(t["measures"])]

@@ -54,7 +54,10 @@ class Sampler:
         history: Callable[[], History],
         now: Callable[[], float] = time.time,
         steady: Optional[Callable[[], float]] = None,
+        ten_minutes_kept: Callable[[], None] = lambda: None,
     ) -> None:
+        """`ten_minutes_kept` is called when another ten minutes are in the history."""
+        self._ten_minutes_kept = ten_minutes_kept
         self._reader, self._history, self._now = reader, history, now
         self._steady = steady or (time.monotonic if now is time.time else now)
         self._ahead: Optional[float] = None
@@ -159,5 +162,7 @@ class Sampler:
             window = window_of(full)
             if window is not None:
                 self._history().add_window(window)
+                if sample.at // (10 * MINUTE) != full[0].at // (10 * MINUTE):
+                    self._ten_minutes_kept()
         else:
             self._minute.append(sample)

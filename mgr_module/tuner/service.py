@@ -223,8 +223,12 @@ class Service:
         return {
             "windows": [window.to_dict() for window in windows[-limit:]],
             "trials": [trial.to_dict() for trial in self._trials(None)[-limit:]],
-            "changes": self.changes().journal()[-limit:],
+            "changes": self.changes().journal(history)[-limit:],
         }
+
+    def keep_outcomes(self) -> None:
+        """Keep what the minutes show of changes about which a twin had been asked."""
+        self.changes().keep_outcomes(self.history())
 
     def aim(self, device_class: str = "") -> Aim:
         """What an automatic mode is for: that of a class, or without one that of the cluster as a whole."""

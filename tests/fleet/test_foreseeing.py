@@ -59,6 +59,15 @@ def test_what_is_in_force_changes_nothing() -> None:
     assert (found.verdicts[0][1].met, found.refusal) == (False, "")
 
 
+def test_what_is_kept_with_the_write_is_the_profile_s_interval_of_each_objective() -> None:
+    found = foreseen(target(LARGE_CHUNKS, "client.p95_ms <= 1 s", "scrub.bytes_s >= 1 kB/s", scrub=SCRUB))
+    record = found.record(7.0)
+    assert (record.at, record.level, set(record.metrics)) == (7.0, 0.9, {"client.p95_ms", "scrub.bytes_s"})
+    kept = record.metrics["client.p95_ms"]
+    assert (kept.low, kept.high) == found.after.interval("client.p95_ms")
+    assert kept.value == found.after.candidate.means["client.p95_ms"]
+
+
 def test_a_hard_objective_that_would_be_missed_is_the_reason() -> None:
     ((before, after),) = values(foreseen(target(LARGE_CHUNKS, "client.p95_ms <= 1 s", scrub=SCRUB)))
     assert after > 1.3 * before

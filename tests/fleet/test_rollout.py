@@ -234,6 +234,16 @@ def test_a_trial_that_is_kept_is_done_for_later_runs_and_can_be_undone() -> None
     assert (scrubs(monitors), site(monitors).done()) == (None, False)
 
 
+def test_a_change_carries_what_the_twin_said_before_and_keeps_it_when_it_is_kept() -> None:
+    monitors, said = Monitors(), {"level": 0.9}
+    brought = site(monitors)
+    brought._forecast = lambda cluster: said
+    brought.bring()
+    brought.keep()
+    (entry,) = brought._own()
+    assert (entry.trial, entry.forecast) == (False, said)
+
+
 def test_a_trial_that_is_taken_back_leaves_nothing() -> None:
     monitors = Monitors()
     before = monitors.dump()
@@ -265,8 +275,8 @@ def test_what_is_struck_when_it_has_just_come_into_force_is_taken_back(
 ) -> None:
     apply = Applier.apply
 
-    def struck(self: Applier, plan: ChangePlan, why: str = "", trial: bool = False) -> Optional[Entry]:
-        apply(self, plan, why, trial)
+    def struck(self: Applier, plan: ChangePlan, why: str = "", **given: Any) -> Optional[Entry]:
+        apply(self, plan, why, **given)
         assert scrubs(monitors) == "2"
         raise fault
 

@@ -81,6 +81,7 @@ KEYS = {
     "history/hour/000": '{"serial": 0, "entries": []}',
     "history/trial/000": '{"serial": 0, "entries": [{"at": 1.0, "name": "x", "settings": {"osd_max_scrubs": 1}}]}',
     "history/learnt/000": '{"serial": 0, "entries": [{}]}',
+    "history/outcome/000": '{"serial": 0, "entries": [{"version": 1, "change": 7, "at": 0, "measures": {}}]}',
     "profile/x": '{"schema": 1, "name": "x"}',
     "lock/0000000000000000": '{"holder": {"name": "x", "host": "", "process": ""}, "since": 0, "expires": 0, '
     '"held": true}',

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 from typing import Any, Dict, List, Tuple
@@ -11,6 +12,8 @@ from typing import Any, Dict, List, Tuple
 import pytest
 from example_answers import AT, LIMIT, recommendation, tuning
 
+from ceph_tuner.core.changes.forecast_pairs import ForecastPair
+from ceph_tuner.core.measure.forecast_record import ForecastInterval
 from ceph_tuner.report import HISTORY, Findings, Mark, answer_file
 from ceph_tuner.report.answers import findings_of
 from ceph_tuner.report.page import page
@@ -115,6 +118,22 @@ def test_each_plot_says_what_it_shows_and_tables_have_headings(recommended: str)
     assert all(attributes.get("aria-label") for tag, attributes in seen.tags if tag == "svg")
     assert all(attributes.get("role") == "img" for tag, attributes in seen.tags if tag == "svg")
     assert all(attributes.get("scope") in ("col", "row") for tag, attributes in seen.tags if tag == "th")
+
+
+def foretold() -> Tuple[ForecastPair, ...]:
+    interval = ForecastInterval(5.0, 4.0, 8.0)
+    return tuple(
+        ForecastPair(AT + number, f"change {number} <b>", "client.p95_ms", 0.9, interval, seen)
+        for number, seen in enumerate((5.0, 0.0, 7.9, 400.0))
+    )
+
+
+def test_what_the_twin_said_stands_beside_what_was_measured_with_its_coverage() -> None:
+    text = page(replace(read(recommendation()), forecasts=foretold()), AT, "answer.json")
+    seen = Seen(text)
+    assert "client.p95_ms: 2 of 4 inside (50%); promised 90%" in seen.words
+    assert "change 1 <b>" in seen.words
+    assert "What the twin said before" not in Seen(written(recommendation())).words
 
 
 def test_hostile_names_stay_text() -> None:

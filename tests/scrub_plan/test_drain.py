@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import pytest
-from overdue import DAY, HOUR, MB, overdue_twin, rate
 
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
@@ -21,6 +20,7 @@ from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
 from ceph_tuner.twin.model import ClientStream
 from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner.twin_cluster.pgs import stamp
+from overdue import DAY, HOUR, MB, overdue_twin, rate
 from twins import DISK
 
 LATE = {f"1.{number:x}": 20.0 - number for number in range(12)}

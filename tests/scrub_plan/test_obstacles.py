@@ -6,11 +6,11 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overdue import DAY, HOUR, NOW, pg, view
 
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.scrub_plan import ScrubPg, ScrubRules
 from ceph_tuner.scrub_plan.obstacles import Obstacle, held_pgs, next_opening, obstacles, open_at
+from overdue import DAY, HOUR, NOW, pg, view
 
 Bounds = Tuple[int, int]
 

@@ -6,10 +6,10 @@ from typing import Dict, List, Set
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overdue import DAY, HOUR, MB, NOW, pg, rate, view
 
 from ceph_tuner.scrub_plan import ScrubPg, ScrubRules
 from ceph_tuner.scrub_plan.pace import Expectation, Pace, ScrubLimits, due_until, finished, next_scrubs
+from overdue import DAY, HOUR, MB, NOW, pg, rate, view
 
 WIDE = ScrubLimits(100, 100)
 SCRUBBED = frozenset(("active", "clean", "scrubbing", "deep"))

@@ -6,10 +6,10 @@ from typing import List, Mapping, Optional, Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from overdue import DAY, HOUR, MB, NOW, pg, rate
 
 from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubRules
 from ceph_tuner.scrub_plan.schedule import Schedule, hours_ahead, needed_bytes_s, schedule, shares
+from overdue import DAY, HOUR, MB, NOW, pg, rate
 
 FLAT = (rate(1 * MB),) * 24
 """One PG of `pg` an hour."""

@@ -8,15 +8,18 @@ import pytest
 from fake_cluster import FakeCluster, no_interrupts
 
 from ceph_tuner.core.ceph.uninterrupted import SIGNALS
+from ceph_tuner.core.changes.forecast_pairs import forecast_pairs
 from ceph_tuner.core.errors import CommandFailed, LabFailed, Locked, NotQuiet, RetryLater
 from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.core.goals.trial import IN_FORCE, Budget, Run, Trial
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import TENTACLE, Settings
+from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
 from ceph_tuner.optimise import Options, SearchVerdict
 from ceph_tuner.search.optimiser import Failed
 from ceph_tuner.search.space import space_for
 from ceph_tuner.tune.interrupts import Interrupts
-from ceph_tuner.tune.loop import Lessons, tune
+from ceph_tuner.tune.loop import Foretell, Lessons, tune
 from ceph_tuner.tune.measurement import Measuring, Timing
 from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
 from ceph_tuner.tune.search import TuningSearch
@@ -55,6 +58,7 @@ def run(
     past: Sequence[Trial] = (),
     lessons: Lessons = lambda baseline: (),
     window: float = 10,
+    foretell: Foretell = lambda settings, at: None,
 ) -> TuneOutcome:
     wanted = wanted or task()
     measuring = Measuring(
@@ -64,7 +68,22 @@ def run(
     search = Spy(space, wanted.slo, wanted.in_force, PROFILES, 1, options)
     if spies is not None:
         spies.append(search)
-    return tune(wanted, measuring, search, record, past, lessons)
+    return tune(wanted, measuring, search, record, past, lessons, foretell)
+
+
+def test_every_measurement_carries_what_the_twin_said_of_all_its_values_before() -> None:
+    cluster, asked, kept = FakeCluster(), [], []
+
+    def foretell(settings: Settings, at: float) -> ForecastRecord:
+        asked.append((settings, at))
+        return ForecastRecord(at, "twin", 0.9, {"client.p95_ms": ForecastInterval(float(len(asked)), 0.0, 100.0)})
+
+    outcome = run(cluster, record=kept.append, foretell=foretell)
+    assert outcome.written
+    assert [trial.run.forecast.metrics["client.p95_ms"].value for trial in kept] == [*range(1, len(kept) + 1)]
+    assert all(at == trial.at for (_, at), trial in zip(asked, kept))
+    assert all(set(MCLOCK_NINE) <= set(settings) and PROFILE not in settings for settings, _ in asked)
+    assert forecast_pairs([], {}, kept) != []
 
 
 def test_a_winner_that_meets_what_the_profiles_miss_is_written_back_and_checked() -> None:

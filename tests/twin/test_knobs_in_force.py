@@ -66,14 +66,14 @@ def test_costs_are_those_seen_in_the_logs_of_osds() -> None:
     assert int(4096 + 11 * each) == pytest.approx(8_380_220, abs=1)
     each, fixed = trim_cost(262144.0, {}, model())
     assert (2 * each, fixed) == (524_288, 0.0)
-    assert delete_cost(model()) == (MIB, 0.0)
+    assert delete_cost({}, model()) == (MIB, 0.0)
 
 
 def test_chunks_and_strides_of_early_releases_have_one_price() -> None:
     early = model(release=QUINCY_EARLY)
     # (50 + 0.011 x bytes) microseconds, counted in milliseconds
     assert scrub_cost(4.0 * MIB, True, {"osd_scrub_cost": 10 * MIB}, early) == (115.0, 1.0)
-    assert delete_cost(early) == (0.0, 12.0)
+    assert delete_cost({}, early) == (0.0, 12.0)
     fixed = trim_cost(4.0 * MIB, {}, early)
     assert fixed[0] == 0.0
     assert fixed[1] > 0.0

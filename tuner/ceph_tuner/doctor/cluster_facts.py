@@ -25,9 +25,11 @@ from typing import (
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, parsed, shaped
 from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.changes.forecast_pairs import ForecastPair, kept_pairs
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Journal
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
 from ceph_tuner.core.knobs.releases import Release, parse_version
+from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.reading import osd_queues, spread, stamp_s
 from ceph_tuner.core.profiles.in_force import kind_of
 from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts
@@ -97,6 +99,7 @@ class _Gathering:
             versions=self._tried("the OSDs' versions", self._versions, {}),
             balancer=self._tried("the balancer", self._balancer, ""),
             deviation=self._option("mgr", _DEVIATION, 5.0),
+            forecasts=self._tried("what the twin said", self._forecasts, ()),
             notes=tuple(self._notes),
         )
 
@@ -201,6 +204,10 @@ class _Gathering:
             who = ", ".join(dict.fromkeys(entry.who for entry in trials))
             self._notes.append(f"settings of {who} are on trial, and not counted among the leftovers")
         return frozenset(restore.key for entry in trials for restore in entry.restores)
+
+    def _forecasts(self) -> Tuple[ForecastPair, ...]:
+        store = CommandStore(self._commander)
+        return tuple(kept_pairs(History(store), Journal(store).entries()))
 
     def _option(self, daemon: str, name: str, otherwise: float) -> float:
         return self._tried(name, lambda: float(self._mon("config get", who=daemon, key=name)), otherwise)

@@ -8,6 +8,7 @@ from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.config_database import winner
+from ceph_tuner.core.changes.forecast_pairs import ForecastPair
 from ceph_tuner.core.knobs.releases import Release, Version
 
 OWN_SOURCES = ("override", "cmdline", "env", "file")
@@ -128,6 +129,8 @@ class Facts:
     """Its mode, or `off`; empty where it was not seen."""
     deviation: float = 5.0
     """PGs by which the balancer lets OSDs differ (`upmap_max_deviation`)."""
+    forecasts: Tuple[ForecastPair, ...] = ()
+    """What the twin said before writes, beside what was measured after, oldest first."""
     notes: Tuple[str, ...] = ()
     """What could not be seen."""
 

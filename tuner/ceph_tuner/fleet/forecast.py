@@ -17,9 +17,10 @@ from ceph_tuner.core.goals.ranking import LEAST_GAIN
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.core.profiles.translation import from_release_units
-from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort
+from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction, Question, SearchEffort
 from ceph_tuner.recommend.question import question_of
 from ceph_tuner.recommend.rebuild_plan import mean_and_reach
 from ceph_tuner.recommend.runs import Means, means_of, run_length_s
@@ -76,6 +77,17 @@ class Foreseen:
         """Each objective under what is in force, and under the profile."""
         judge = _judge(self.slo, self.before, self.baseline)
         return list(zip(*(judge.verdicts(entry.candidate.means) for entry in (self.before, self.after))))
+
+    def record(self, at: float) -> ForecastRecord:
+        """What is said of the profile in the objectives' metrics, as it is kept with the write (`at`: epoch, s)."""
+        means = self.after.candidate.means
+        wanted = dict.fromkeys(objective.metric for objective in self.slo.objectives)
+        metrics = {}
+        for name in wanted:
+            ends = self.after.interval(name)
+            if ends is not None and 0 < means.get(name, 0.0) < NEVER_S:
+                metrics[name] = ForecastInterval(means[name], *ends)
+        return ForecastRecord(at, f"twin of {self.name}", COVERAGE, metrics)
 
     def to_dict(self) -> Dict[str, Any]:
         """Plain values, for programs."""

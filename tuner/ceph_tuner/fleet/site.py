@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, suppress
 from functools import cached_property
-from typing import Callable, Iterator, List, Optional, Sequence
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence
 
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.changes.applier import Applier, Undone
@@ -27,14 +27,15 @@ class MemberSite:
         target: str,
         wanted: Callable[[Cluster], Settings],
         kept: Callable[[Cluster], None] = lambda cluster: None,
+        forecast: Callable[[Cluster], Mapping[str, Any]] = lambda cluster: {},
     ) -> None:
         """`opening` connects, on first use; `wanted` gives the settings there, or raises why it must not have them.
 
-        `kept` is told just before they become permanent.
+        `kept` is told just before they become permanent; `forecast` is what the cluster's twin says of them.
         """
         self.name, self._opening = member.name, opening
         self._member, self._label, self._target, self._wanted = member, label, target, wanted
-        self._kept = kept
+        self._kept, self._forecast = kept, forecast
         self._held = ExitStack()
         self._applier: Optional[Applier] = None
         self._entry: Optional[Entry] = None
@@ -69,8 +70,9 @@ class MemberSite:
             self._applier = self._cluster.applier(self._held.enter_context(self._cluster.lock()))
             undone = self._applier.recover()
             plan = self._applier.plan(self._target, self._wanted(self._cluster))
+            said = self._forecast(self._cluster)
             self._begun = True
-            self._entry = self._applier.apply(plan, self._label, trial=True)
+            self._entry = self._applier.apply(plan, self._label, trial=True, forecast=said)
             return undone
         except BaseException:
             self._release()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
 
+from ceph_tuner.core.changes.forecast_pairs import ForecastPair
 from ceph_tuner.core.goals.judge import Judge, Verdict
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Trial
@@ -98,6 +99,8 @@ class Findings:
     windows: Tuple[Window, ...] = ()
     hours: Tuple[Window, ...] = ()
     marks: Tuple[Mark, ...] = ()
+    forecasts: Tuple[ForecastPair, ...] = ()
+    """What the twin said before writes, beside what was measured after, oldest first."""
     capacity: Tuple[Account, ...] = ()
     learnt: Learnt = field(default_factory=Learnt)
     commands: Tuple[str, ...] = ()

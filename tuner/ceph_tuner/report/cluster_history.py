@@ -9,6 +9,7 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple
 from ceph_tuner.core.autopilot import audit_log as audit
 from ceph_tuner.core.autopilot.audit_log import Record, every_trail
 from ceph_tuner.core.ceph.ports import Store
+from ceph_tuner.core.changes.forecast_pairs import kept_pairs
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry
 from ceph_tuner.core.goals.judge import Judge, all_met
 from ceph_tuner.core.goals.slo import parse_slo
@@ -55,6 +56,7 @@ def remembered(
         windows=tuple(windows),
         hours=tuple(hours),
         marks=_marks(store, entries, [trial for run in runs for trial in run.trials], since),
+        forecasts=tuple(kept_pairs(history, entries)),
         commands=tuple(step.command for step in in_force[-1].steps) if in_force else (),
         undo=(shlex.join(["ceph-tuner", "rollback", "--cluster", name]),) if in_force else (),
         written=bool(in_force),
@@ -69,6 +71,7 @@ def with_history(findings: Findings, kept: Findings) -> Findings:
         windows=kept.windows,
         hours=kept.hours,
         marks=kept.marks,
+        forecasts=kept.forecasts,
         # an answer that was written says so, and the cluster knows by which commands, if nobody changed more since
         commands=kept.commands if findings.written and _bring(kept.commands, findings.after) else findings.commands,
         unknown=(*findings.unknown, *unknown.of_history(kept.windows, kept.hours)),

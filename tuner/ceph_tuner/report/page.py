@@ -16,7 +16,7 @@ from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.moments import utc_minute
 from ceph_tuner.core.printable import printable
 from ceph_tuner.optimise.explaining import Dependence
-from ceph_tuner.report import Findings, Option, plots, plots_in_time, plots_of_search
+from ceph_tuner.report import Findings, Option, plots, plots_in_time, plots_of_forecasts, plots_of_search
 from ceph_tuner.report.words import amount, in_the_way, quantity, shown, spoken
 from ceph_tuner.search.explanation import NOTABLE, notable
 
@@ -59,6 +59,7 @@ def page(findings: Findings, made_at: float, source: str) -> str:
         in_the_way=in_the_way(findings.learnt.in_the_way, quantity) if findings.learnt.in_the_way else [],
         progress=Markup(plots_of_search.progress(findings.learnt.progress)) if findings.learnt.progress else None,  # noqa: S704
         capacity=_capacity(findings),
+        forecasts=_forecasts(findings),
         plans=[_plan(plan) for plan in findings.plans],
         meanings={name: METRICS[name].meaning for name in findings.metrics},
         spoken=spoken,
@@ -145,6 +146,20 @@ def _matters(findings: Findings) -> List[Dict[str, Any]]:
         }
         for entry in findings.learnt.matters
         for knobs in [notable(entry)]
+    ]
+
+
+def _forecasts(findings: Findings) -> List[Dict[str, Any]]:
+    """By metric: how often the twin's intervals held, and every pair."""
+    return [
+        {
+            "metric": metric,
+            "inside": sum(pair.inside for pair in pairs),
+            "pairs": pairs,
+            "promised": sum(pair.level for pair in pairs) / len(pairs),
+            "plot": _svg(plots_of_forecasts.coverage(metric, pairs)),
+        }
+        for metric, pairs in plots_of_forecasts.by_metric(findings.forecasts).items()
     ]
 
 

@@ -21,6 +21,7 @@ from ceph_tuner.cluster.sampler import deep_scrub_interval
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.errors import CommandFailed, InputError, Locked, PermissionRefused, RetryLater
 from ceph_tuner.core.goals.guard import HEALTH_ERR, Guard, Sight
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Objective, Slo
 from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubView
 from ceph_tuner.scrub_plan.cluster_view import read_again
@@ -209,7 +210,7 @@ class Drain:
         sight = self._lookout.look()
         if sight is None:
             raise RetryLater(f"the state of {self._cluster.name} is not seen", "see whether `ceph -s` answers")
-        return Guard(self._task.slo or NO_OBJECTIVE, self._usual, self._without_damage(sight))
+        return Guard(Judge(self._task.slo or NO_OBJECTIVE, self._usual), self._without_damage(sight))
 
     def _settle_asked(self, now: float) -> None:
         """Forget what has begun, is done or gone, and what must be asked for again."""

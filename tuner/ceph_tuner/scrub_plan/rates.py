@@ -15,7 +15,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from scipy.special import stdtrit
 
-from ceph_tuner.core.goals.guard import beyond
+from ceph_tuner.core.goals.judge import Judge, beyond
 from ceph_tuner.core.goals.slo import Bound, Objective, Slo
 from ceph_tuner.core.measure.sample import Window, clients_wait
 from ceph_tuner.scrub_plan import HOURS, MEASURED, OTHER_HOURS, PAST_SCRUBS, RateRange, ScrubPg
@@ -33,12 +33,10 @@ NO_OBJECTIVE = Slo("scrubs", (Objective(SCRUBBED, ">=", Bound(0.0), hard=False),
 
 def held_bounds(slo: Optional[Slo], baseline: Mapping[str, float]) -> Dict[Objective, float]:
     """Hard objective about clients -> its bound, where one is known."""
-    found = {}
-    for objective in slo.objectives if slo is not None else ():
-        bound = objective.bound.resolve(baseline.get(objective.metric))
-        if objective.hard and objective.metric.startswith("client.") and bound is not None:
-            found[objective] = bound
-    return found
+    judge = Judge(slo, baseline)
+    about_clients = [each for each in judge.objectives if each.hard and each.metric.startswith("client.")]
+    bounds = {objective: judge.bound(objective) for objective in about_clients}
+    return {objective: bound for objective, bound in bounds.items() if bound is not None}
 
 
 def missed(

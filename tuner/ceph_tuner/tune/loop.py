@@ -19,6 +19,7 @@ from ceph_tuner.core.goals.trial import (
     standing,
 )
 from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.measure.forecast_record import ForecastRecord
 from ceph_tuner.optimise.contract import SearchVerdict
 from ceph_tuner.search.optimiser import Failed
 from ceph_tuner.tune import Search
@@ -29,6 +30,9 @@ from ceph_tuner.tune.past import Lesson, PastTrials, written_out
 Lessons = Callable[[Mapping[str, float]], Sequence[Lesson]]
 """Gives what earlier runs measured, once the baseline's means are known."""
 
+Foretell = Callable[[Settings, float], Optional[ForecastRecord]]
+"""What the twin says at that time of settings, all values written out; None where there is no twin."""
+
 
 def tune(
     task: TuneTask,
@@ -37,23 +41,31 @@ def tune(
     record: Callable[[Trial], None],
     past: Sequence[Trial] = (),
     lessons: Lessons = lambda baseline: (),
+    foretell: Foretell = lambda settings, at: None,
 ) -> TuneOutcome:
     """Tune. Every trial is undone before the next one; only the winner stays, and only where it is better.
 
     `record` keeps each trial's outcome; `past` is what an interrupted run has kept, and is not measured again.
+    `foretell` says what the twin expects of settings before they are written: it is kept with the trial.
     Raises RetryLater where the baseline itself cannot be measured.
     """
-    return _Tuning(task, measuring, search, record, PastTrials(past)).run(lessons)
+    return _Tuning(task, measuring, search, record, PastTrials(past), foretell).run(lessons)
 
 
 class _Tuning:
     """One tuning run."""
 
     def __init__(
-        self, task: TuneTask, measuring: Measuring, search: Search, record: Callable[[Trial], None], past: PastTrials
+        self,
+        task: TuneTask,
+        measuring: Measuring,
+        search: Search,
+        record: Callable[[Trial], None],
+        past: PastTrials,
+        foretell: Foretell,
     ) -> None:
         self._task, self._measuring, self._search = task, measuring, search
-        self._record, self._past = record, past
+        self._record, self._past, self._foretell = record, past, foretell
         self._began = measuring.clock.now()
         self._trials: List[Trial] = []
         self._judge = Judge(task.slo)
@@ -134,7 +146,8 @@ class _Tuning:
             self._measuring.measured_before(before, number, total)
             trial = before
         else:
-            trial = self._measured(run, number, total, keep)
+            said = self._foretell(self._written_out(run.settings), self._measuring.clock.now())
+            trial = self._measured(replace(run, forecast=said), number, total, keep)
             self._record(trial)
         self._trials.append(trial)
         return trial

@@ -14,7 +14,9 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
 from ceph_tuner.twin.discrepancy import Discrepancy, Unexplained, spread_and_freedom
+from ceph_tuner.twin.fit import Fit
 from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.observations import FITTED, RATES, REPEATABILITY, SimulatedRun, negligible
@@ -77,6 +79,22 @@ def forecast(
         value, least, most = (max(float(np.exp(e)) - floor, 0.0) for e in (middle, low, high))
         forecasts.append(Forecast(metric, value, least, most, own is None))
     return forecasts
+
+
+def forecast_record(
+    fit: Fit,
+    model: ClusterModel,
+    settings: Settings,
+    runner: Runner,
+    at: float,
+    name: str,
+    seconds: float = 25.0,
+    settle: float = 5.0,
+) -> ForecastRecord:
+    """What the twin says of settings, as it is kept with a write. `at`: seconds since the epoch."""
+    said = forecast(model, settings, fit.draws(DRAWS), fit.discrepancy, runner, seconds, settle)
+    metrics = {entry.metric: ForecastInterval(entry.value, entry.low, entry.high) for entry in said}
+    return ForecastRecord(at, name, LEVEL, metrics)
 
 
 def metrics_of(model: ClusterModel) -> Tuple[str, ...]:

@@ -22,6 +22,7 @@ from ceph_tuner.twin.knobs_in_force import (
     WPQ_PRIORITIES,
     WPQ_REPLICA_PRIORITY,
     client_costs,
+    delete_cost,
     limits_of,
     recovery_costs,
     recovery_parts,
@@ -214,8 +215,7 @@ class KernelTables:
     def _set_tasks(self) -> None:
         tasks = self.tables["tasks"][: len(self.work)]
         for name in (
-            "kind", "pg", "lane", "copies", "k", "target", "endless", "read_lane", "object_bytes", "cost_bytes",
-            "cost_is_fixed",
+            "kind", "pg", "lane", "copies", "k", "target", "endless", "read_lane", "object_bytes",
         ):  # fmt: skip
             tasks[name] = [getattr(task, name) for task in self.work]
         for name in ("total", "left", "not_begun"):
@@ -315,3 +315,6 @@ class KernelTables:
                 cost, fixed = trim_cost(task.object_bytes, settings, self.model)
                 tasks["cost_bytes"][numbers], tasks["cost_is_fixed"][numbers] = fixed or cost, fixed > 0.0
                 tasks["clone_cost_bytes"][numbers] = trim_cost(task.clone_bytes, settings, self.model)[0]
+            else:
+                cost, fixed = delete_cost(settings, self.model)
+                tasks["cost_bytes"][numbers], tasks["cost_is_fixed"][numbers] = fixed or cost, fixed > 0.0

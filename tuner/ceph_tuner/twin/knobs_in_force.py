@@ -8,7 +8,6 @@ from typing import Mapping, Tuple
 
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.core.knobs.cost import (
-    DELETE_COST_PER_OBJECT,
     item_cost,
     recovery_item_bytes,
     scrub_item_bytes,
@@ -27,7 +26,14 @@ WPQ_PRIORITIES = (63.0, 3.0)
 WPQ_REPLICA_PRIORITY = 127.0
 """A replica write's message names no priority, so it has the messenger's own (CEPH_MSG_PRIO_DEFAULT)."""
 
-WPQ_CLASSES = {"client": 0, "replica write": 0, "recovery": 1, "backfill": 1, "erasure-code recovery read": 1}
+WPQ_CLASSES = {
+    "client": 0,
+    "replica write": 0,
+    "recovery": 1,
+    "backfill": 1,
+    "erasure-code recovery read": 1,
+    "erasure-code backfill read": 1,
+}
 """The priority that each kind of work has there; the rest has the last."""
 
 
@@ -169,8 +175,11 @@ def trim_cost(object_bytes: float, settings: Mapping[str, Value], model: Cluster
     return whole / concurrent, 0.0
 
 
-def delete_cost(model: ClusterModel) -> Tuple[float, float]:
-    """(cost of an object, cost of an item where that is fixed, else 0)."""
-    if model.scheduler != WPQ and model.release.cost_model == "scaled":
-        return 0.0, float(item_cost(DELETE_COST_PER_OBJECT, model.osd.hardware, model.release))
-    return float(DELETE_COST_PER_OBJECT), 0.0
+def delete_cost(settings: Mapping[str, Value], model: ClusterModel) -> Tuple[float, float]:
+    """(cost of an object, cost of an item where that is fixed, else 0): osd_pg_delete_cost."""
+    each = float(number(settings, "osd_pg_delete_cost", model.release))
+    if model.scheduler == WPQ:
+        return 0.0, each
+    if model.release.cost_model == "scaled":
+        return 0.0, float(item_cost(each, model.osd.hardware, model.release))
+    return each, 0.0

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceph_tuner.twin.kernel import records
-from ceph_tuner.twin.knobs_in_force import class_of, delete_cost
+from ceph_tuner.twin.knobs_in_force import class_of
 from ceph_tuner.twin.model import ClusterModel
 
 Array = NDArray[Any]
@@ -36,10 +36,6 @@ class PgTask(NamedTuple):
     scrubbed_bytes: float = 0.0
     """What a scrub counts an object as, deep or shallow."""
     clone_bytes: float = 0.0
-    cost_bytes: float = 0.0
-    """An object's item, where no setting decides it."""
-    cost_is_fixed: int = 0
-    """1 where every item costs that, whatever it does."""
 
 
 def pg_tasks(
@@ -58,7 +54,7 @@ def pg_tasks(
             # an OSD without a PG's data does not lead it (pg_temp)
             led = acting[:, 0] == work.target
             acting[led, 0], acting[led, 1] = acting[led, 1], work.target
-        reads = class_of("erasure-code recovery read", model)
+        reads = class_of(f"erasure-code {kind} read", model)
         targets = [
             int(random.integers(1, pool.size)) if work.target is None and pool.size > 1 else
             _position(acting[pg], work.target)
@@ -92,14 +88,13 @@ def pg_tasks(
                            float(trim.object_bytes), trim.start_s,
                            clone_bytes=float(trim.object_bytes if trim.clone_bytes is None else trim.clone_bytes))
                 )  # fmt: skip
-    cost, fixed = delete_cost(model)
     for delete in model.deletion:
         pool, (first, acting) = model.pool(delete.pool), pools[delete.pool]
         for pg, count in enumerate(_shared_out(delete.objects * share, range(len(acting)), len(acting), random)):
             if count:
                 tasks.append(
                     PgTask(records.DELETION, first + pg, count, class_of("pg deletion", model), pool.size, pool.k, 0.0,
-                           delete.start_s, cost_bytes=fixed or cost, cost_is_fixed=int(fixed > 0.0))
+                           delete.start_s)
                 )  # fmt: skip
     return tasks
 

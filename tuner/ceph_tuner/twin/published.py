@@ -154,3 +154,22 @@ ORDERINGS: Tuple[Ordering, ...] = (
     Ordering("C1", IOPS, tuple(with_pgs(WRITES, pgs) for pgs in (2048, 512, 128))),
     Ordering("C1", GAIN, (READS, WRITES)),
 )
+
+TOLD_AGAINST_WPQ: Dict[str, Tuple[int, int]] = {
+    IOPS: (1, 8),
+    MEAN_MS: (3, 3),
+    TRIM_RATE: (0, 2),
+    RECOVERY_RATE: (1, 1),
+    SCRUB_S: (0, 1),
+}
+"""Published orders against WPQ: so many the twin tells as they were measured, of so many (`twin validate`;
+benchmarks/results/twin-published.md). Latencies of clients are counted together."""
+
+_OF_METRICS = {"snaptrim": TRIM_RATE, "recovery": RECOVERY_RATE, "backfill": RECOVERY_RATE, "scrub": SCRUB_S}
+
+
+def published_metric(metric: str) -> str:
+    """The published metric that a metric of ours is nearest to."""
+    if metric.startswith("client."):
+        return MEAN_MS if metric.endswith("_ms") else IOPS
+    return _OF_METRICS.get(metric.split(".")[0], "")

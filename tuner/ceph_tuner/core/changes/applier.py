@@ -8,7 +8,9 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import (
+    Any,
     Callable,
     Dict,
     Iterable,
@@ -126,12 +128,17 @@ class Applier:
         return plan_rereading(self._config.dump(), target, self._release, self._config.places())
 
     def apply(
-        self, plan: ChangePlan, why: str = "", trial: bool = False, check: Callable[[], None] = unhindered
+        self,
+        plan: ChangePlan,
+        why: str = "",
+        trial: bool = False,
+        check: Callable[[], None] = unhindered,
+        forecast: Mapping[str, Any] = MappingProxyType({}),
     ) -> Optional[Entry]:
         """Write the plan and see its effect, or leave everything as it was. None where nothing had to be written.
 
         A trial is taken back by the next run if this one dies; `keep` makes it permanent. `check` is called before each
-        write and at each answer of an OSD: what it raises ends the change.
+        write and at each answer of an OSD: what it raises ends the change. `forecast`: what a twin said before.
         Raises Locked, RetryLater (the database is no longer as planned upon), EffectNotSeen, CommandFailed.
         """
         with self._lock:
@@ -156,6 +163,7 @@ class Applier:
                 plan.steps,
                 plan.restores(),
                 trial,
+                forecast=dict(forecast),
             )
             if trial:
                 self._trials.add(entry.number)

@@ -59,6 +59,8 @@ class Entry:
     note: str = ""
     generation: int = 0
     """Of the lock that it was last written under: which holder is at work on it."""
+    forecast: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What the twin said before it, as `ForecastRecord.to_dict` gives it; empty where nobody asked a twin."""
     unknown: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """What a newer version stored beside it: kept as it is."""
 
@@ -76,6 +78,8 @@ class Entry:
         """As it is stored."""
         document = {**self.unknown, **asdict(replace(self, restores=(), unknown={}))}
         del document["unknown"]
+        if not self.forecast:
+            del document["forecast"]
         document["restores"] = [_document(alike) for alike in _runs(self.restores)]
         return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
@@ -304,6 +308,9 @@ def _entry(stored: Any) -> Entry:
     names = {item.name for item in fields(Entry)} - {"unknown"}
     unknown = {name: value for name, value in stored.items() if name not in names}
     own = {name: value for name, value in stored.items() if name in names}
+    if not isinstance(own.get("forecast", {}), dict):
+        # it is read when it is shown: nothing in it may stand in the way of taking the change back
+        del own["forecast"]
     entry = Entry(**{**own, "steps": steps, "restores": tuple(restores), "unknown": unknown})
     texts = [getattr(entry, name) for name in ("who", "why", "release", "target", "note")]
     texts += [text for step in steps for text in (step.who, step.name)]

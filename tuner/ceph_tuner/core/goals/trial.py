@@ -16,6 +16,7 @@ from ceph_tuner.core.goals.ranking import Candidate, Choice, best_of, candidate,
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import moved_knobs
+from ceph_tuner.core.measure.forecast_record import ForecastRecord
 from ceph_tuner.core.measure.sample import Measure
 
 KINDS = ("baseline", "profile", "trial", "repeat", "check")
@@ -35,6 +36,8 @@ class Run:
     why: str = ""
     expected: Mapping[str, Tuple[float, float, float]] = field(default_factory=dict)
     """What the search said of it beforehand: metric -> the middle, and the ends of its 95%."""
+    forecast: Optional[ForecastRecord] = None
+    """What the twin said of it beforehand, where the cluster is described to one."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -79,6 +82,7 @@ class Trial:
             "at": self.at,
             "seconds": self.seconds,
             "measures": {name: measure.to_list() for name, measure in self.measures.items()},
+            "forecast": None if self.run.forecast is None else self.run.forecast.to_dict(),
             "failed": self.failed,
             "notes": list(self.notes),
             "hopeless": self.hopeless,
@@ -97,6 +101,7 @@ class Trial:
                 str(name): (float(middle), float(low), float(high))
                 for name, (middle, low, high) in dict(document.get("expected", {})).items()
             },
+            ForecastRecord.from_dict(document.get("forecast")),
         )
         measures = {str(name): Measure.from_list(row) for name, row in dict(document["measures"]).items()}
         failed = document.get("failed")

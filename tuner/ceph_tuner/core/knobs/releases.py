@@ -111,13 +111,18 @@ _QUINCY_EARLY_CLASSES = {
     "recovery": "background_recovery",
     "backfill": "background_recovery",
     "erasure-code recovery read": "immediate",
+    "erasure-code backfill read": "immediate",
     "scrub": "background_best_effort",
     "snaptrim": "background_best_effort",
     "pg deletion": "background_best_effort",
 }
 _CLASSES_FROM_17_2_7 = {**_QUINCY_EARLY_CLASSES, "backfill": "background_best_effort"}
 # from 20.2.3 by the PG's recovery priority: degraded data as recovery, misplaced data as best effort
-_CLASSES_FROM_20_2_3 = {**_CLASSES_FROM_17_2_7, "erasure-code recovery read": "background_recovery"}
+_CLASSES_FROM_20_2_3 = {
+    **_CLASSES_FROM_17_2_7,
+    "erasure-code recovery read": "background_recovery",
+    "erasure-code backfill read": "background_best_effort",
+}
 
 _PROFILES_QUINCY_EARLY = {
     "high_client_ops": nine((0.5, 2, 0), (0.25, 1, 1.0), (0.25, 2, 0)),

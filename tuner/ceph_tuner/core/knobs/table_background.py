@@ -252,6 +252,7 @@ DELETION = [
         GIB,
         always(MIB, KnobEffect(True, "an item of PG deletion costs this x the objects that it deletes")),
         log_scale=True,
+        under_wpq="works: the cost of an item of PG deletion, however many objects it deletes",
     )
 ]
 

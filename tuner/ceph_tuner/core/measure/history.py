@@ -60,6 +60,7 @@ class History:
         self._hours = Ring(store, "history/hour/", max(2, math.ceil(hours / 24)), 24)
         self._trials = Ring(store, "history/trial/", max(2, math.ceil(trials / 10)), 10)
         self._learnt = Ring(store, "history/learnt/", 2, 1)
+        self._outcomes = Ring(store, "history/outcome/", 10, 10)
 
     def add_window(self, window: Window) -> None:
         """Keep a window of about a minute; when it is the first of another hour, the last hour is kept as one, too."""
@@ -91,6 +92,14 @@ class History:
     def trials(self) -> List[Dict[str, Any]]:
         """Records of trials, oldest first."""
         return self._trials.read()
+
+    def add_outcome(self, record: Mapping[str, Any]) -> None:
+        """Keep what was measured after a change (`forecast_pairs.outcome_record`), of the last hundred."""
+        self._outcomes.append(record)
+
+    def outcomes(self) -> List[Dict[str, Any]]:
+        """Records of what was measured after changes, oldest first."""
+        return self._outcomes.read()
 
     def add_learnt(self, record: Mapping[str, Any]) -> None:
         """Keep what a tuning run had learnt at its end, of the last two runs. ValueError where it is too large."""

@@ -28,6 +28,8 @@ OSD_BUCKETS, STREAM_BUCKETS, PER_OCTAVE = 32, 1024, 32
     SCRUB_MAP, TRIM, TRIM_LOCAL, TRIM_REPLICA, DELETE,
 ) = range(18)  # fmt: skip
 """Roles of items."""
+BEST_EFFORT = 2
+"""The last of the three classes; in the older queue the priority of scrub, snaptrim and deletion."""
 HIGH = 3
 """The strict queue in front: replica writes, answers, erasure-coded sub-reads."""
 REPLICAS = 4
@@ -157,6 +159,8 @@ class Shard(Record):
     """The moment that threads wait for."""
     later_wake_at_s: float
     """A moment that was planned before an earlier one, and still comes."""
+    dearest_cost_bytes: int
+    """In the older queue: of all items that ever entered."""
 
 
 class Budget(Record):

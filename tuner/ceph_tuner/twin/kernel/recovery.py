@@ -117,8 +117,10 @@ def push(state: State, i: int, number: int, now: float) -> None:
 def read_shards(state: State, op: int, count: int, lane: int, size: float, now: float) -> None:
     """Ask other shards of an erasure-coded object for their parts."""
     slot = state.operations[op].pg * state.parameters.width
+    # in the older queue they cost nothing
+    cost = state.parameters.least_cost_bytes if state.parameters.wpq == 1 else cost_of(state, size)
     for place in range(1, count + 1):
-        i = new_item(state, SUBREAD, lane, slot + place, op, cost_of(state, size), size, 0.0)
+        i = new_item(state, SUBREAD, lane, slot + place, op, cost, size, 0.0)
         send(state, i, now + state.parameters.network_s)
 
 

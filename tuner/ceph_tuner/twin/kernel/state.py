@@ -90,8 +90,6 @@ class Progress(Record):
     answered: int
     dirty: int
     """How many are in the scratch tables of these names."""
-    dearest_cost_bytes: int
-    """In the older queue."""
     full: int
     """1 where the tables were too small to go on."""
 

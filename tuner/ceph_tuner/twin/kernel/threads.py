@@ -8,6 +8,7 @@ from ceph_tuner.twin.kernel.dmclock import FUTURE, NONE, add, choose, take
 from ceph_tuner.twin.kernel.drive import read
 from ceph_tuner.twin.kernel.events import mark_dirty, new_item, part_done, release, schedule, send, uniform
 from ceph_tuner.twin.kernel.records import (
+    BEST_EFFORT,
     DELETE,
     EC_READ,
     FREE,
@@ -86,7 +87,7 @@ def choose_wpq(state: State, shard: Shard) -> int:
                 if left < 0.0:
                     chosen = lane
                     break
-        dearest = state.progress.dearest_cost_bytes
+        dearest = shard.dearest_cost_bytes
         if uniform(state) * dearest <= dearest - 0.9 * state.items[shard.head[chosen]].cost_bytes:
             return chosen
 
@@ -101,12 +102,15 @@ def enqueue(state: State, i: int, now: float) -> None:
     if state.parameters.wpq == 1:
         if item.role == SUBWRITE or item.role == TRIM_REPLICA:
             lane = REPLICAS
-        elif item.role == SUBREAD:
-            # its operation's priority
-            lane = 0
+        elif item.role == SUBREAD and lane == HIGH:
+            # a client's: with the messenger's own priority; those of recovery have recovery's
+            lane = REPLICAS
+        elif item.role == RECOVER or item.role == PULLED:
+            # what starts an object, or goes on after a pull, has a priority of its own, that of snaptrim and scrub
+            lane = BEST_EFFORT
         cost = int(item.cost_bytes)
-        if lane != HIGH and cost > state.progress.dearest_cost_bytes:
-            state.progress.dearest_cost_bytes = cost
+        if lane != HIGH and cost > shard.dearest_cost_bytes:
+            shard.dearest_cost_bytes = cost
     elif lane < HIGH:
         add(shard.queue, lane, now, item.cost_bytes)
     if shard.head[lane] < 0:

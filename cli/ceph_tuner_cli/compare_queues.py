@@ -1,0 +1,132 @@
+"""`ceph-tuner compare-queues`: wpq or mClock, on the twin of a described cluster, and as a trial on one real host."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
+
+import typer
+from rich.console import Group, RenderableType
+
+from ceph_tuner.cluster import Cluster
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.errors import InputError, TunerError
+from ceph_tuner.core.knobs.releases import parse_version
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.reading import osd_queues_in
+from ceph_tuner.doctor.facts import OsdFacts
+from ceph_tuner.files import slo_file
+from ceph_tuner.recommend import SearchEffort
+from ceph_tuner_cli.cluster_option import AnyClusterOption, at_work
+from ceph_tuner_cli.description import read_description
+from ceph_tuner_cli.ending import INTERRUPTED
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
+
+QUEUE = "osd_op_queue"
+
+if TYPE_CHECKING:
+    # they bring scipy and scikit-learn, which --help and completion do not wait for
+    from ceph_tuner.recommend.queue_trial import QueueTrial
+    from ceph_tuner.recommend.queues import QueueComparison
+
+
+def compare_queues(
+    described: Optional[Path] = typer.Argument(
+        None, metavar="[CLUSTER_FILE]", help="A described cluster (docs/describing.md)."
+    ),
+    slo: Optional[Path] = typer.Option(None, "--slo", "-s", help="The SLO file, with a described cluster."),
+    trials: int = typer.Option(
+        SearchEffort.trials, "--trials", "-n", min=1, max=500, help="mClock settings to try on the twin."
+    ),
+    seed: int = typer.Option(1, "--seed", min=0, max=2**31, help="The same seed gives the same answer."),
+    processes: Optional[int] = typer.Option(None, "--processes", min=1, help="Runs side by side; else one per core."),
+    cluster: Optional[str] = AnyClusterOption,
+    host: str = typer.Option("", "--host", help="The host that tries the other queue; else one with a like one."),
+    form: Format = FormatOption,
+) -> int:
+    """Say what wpq would do in the place of mClock, and what the change costs. Writes nothing.
+
+    With a described cluster it is simulated under both queues. With --cluster a trial on one host is planned, and its
+    way back.
+    """
+    from ceph_tuner_cli import queues_page
+
+    if described is None and cluster is None:
+        raise InputError("compare-queues", "neither a described cluster nor --cluster", "one of them, or both")
+    if (described is None) != (slo is None):
+        found = "a described cluster without --slo" if slo is None else "--slo without a described cluster"
+        raise InputError("compare-queues", found, "both, or neither")
+    comparison: Optional[QueueComparison] = None
+    if described is not None and slo is not None:
+        effort = replace(SearchEffort(), trials=trials, seed=seed)
+        comparison = _compared(described, slo, effort, processes)
+    trial = _planned(cluster, host) if cluster is not None else None
+    document: Dict[str, Any] = {
+        "comparison": None if comparison is None else queues_page.document(comparison),
+        "trial": None if trial is None else {"cluster": cluster, **trial.to_dict()},
+    }
+
+    def page() -> RenderableType:
+        parts: List[RenderableType] = [] if comparison is None else queues_page.page(comparison)
+        return Group(*parts, *([] if trial is None else queues_page.trial_page(trial)))
+
+    emit(document, form, page)
+    if form is Format.table and trial is not None:
+        show_lines(queues_page.trial_steps(trial))
+        say(["nothing is changed: this is a plan that nobody but you carries out"])
+    return INTERRUPTED if comparison is not None and comparison.searched.interrupted else 0
+
+
+def _compared(described: Path, slo: Path, effort: SearchEffort, processes: Optional[int]) -> QueueComparison:
+    """Search the best mClock settings as `recommend` does, then run wpq on the same seeds."""
+    from ceph_tuner.recommend.question import question_of
+    from ceph_tuner.recommend.queues import compare_queues as compare
+    from ceph_tuner.recommend.search import search
+    from ceph_tuner.tune.interrupts import Interrupts
+    from ceph_tuner.twin.compiled import available
+    from ceph_tuner_cli.recommend_page import RecommendProgress
+
+    read, wanted = read_description(described), slo_file.read(slo).slo
+    if not available():
+        say(["without numba the model runs uncompiled, many times slower"])
+    question = question_of(read, wanted)
+    with RecommendProgress(question.slo) as progress, Interrupts(progress.interrupted) as interrupts, interrupts():
+        searched = search(question, effort, progress, processes)
+    with working("simulating wpq, and what a restart costs"):
+        return compare(searched, read.stored, processes)
+
+
+def _planned(cluster: str, host: str) -> QueueTrial:
+    """Read what the plan needs; nothing is written."""
+    from ceph_tuner.recommend.queue_trial import hosts_of, plan_queue_trial
+
+    with at_work(cluster, "reading which queue its OSDs run") as opened:
+        places = opened.config.places()
+        running = [osd for osds in hosts_of(places).values() for osd in osds]
+        return plan_queue_trial(
+            host,
+            opened.config.dump(),
+            places,
+            _queues(opened, running),
+            opened.release,
+            parse_version(opened.version),
+            _sources(opened, running),
+            History(opened.store).windows(),
+        )
+
+
+def _queues(opened: Cluster, osds: List[int]) -> Dict[int, str]:
+    """The queue that each OSD runs. Counters of mClock's queues tell: the option may have changed since the start."""
+    answers = opened.config.each(osds, "perf dump", osd_queues_in)
+    counted = {osd: bool(answer) for osd, answer in answers if not isinstance(answer, TunerError)}
+    found: Dict[int, str] = {}
+    for osd, options in opened.config.effective_on(osds, (QUEUE,)):
+        if not isinstance(options, TunerError) and osd in counted:
+            found[osd] = OsdFacts(Place(osd), options=options, mclock_queues=counted[osd]).queue
+    return found
+
+
+def _sources(opened: Cluster, osds: List[int]) -> Dict[int, Any]:
+    answers = opened.config.sources_on(osds)
+    return {osd: {} if isinstance(answer, TunerError) else answer for osd, answer in answers}

@@ -1,0 +1,184 @@
+"""What `ceph-tuner compare-queues` shows: both queues beside each other, and a trial on one host."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction
+from ceph_tuner.recommend.answer import rounded
+from ceph_tuner.recommend.queue_trial import MEASURE, RUN, TELL_TALE, QueueTrial, TrialStep
+from ceph_tuner.recommend.queues import BETTER_MCLOCK, BETTER_WPQ, UNDECIDED, QueueComparison, QueueOrder
+from ceph_tuner.report.words import amount
+from ceph_tuner_cli.recommend_page import cell
+from ceph_tuner_cli.recommend_rebuild import cost_document, percent, restart_cost
+from ceph_tuner_cli.tables import Columns, columns
+
+_VERDICTS = {
+    BETTER_WPQ: "By the twin, wpq would do better than any mClock settings that were tried",
+    BETTER_MCLOCK: "By the twin, mClock with the best settings does better than wpq",
+    UNDECIDED: "By the twin it is undecided whether wpq or the best mClock settings do better",
+}
+
+
+def page(found: QueueComparison) -> List[RenderableType]:
+    """Lay out a comparison."""
+    parts: List[RenderableType] = [Text(_headline(found)), Text(""), _both(found), Text(_interval_note(found))]
+    parts += [Text(""), _orders(found), Text("")]
+    parts.append(Text("undecided: chance alone, or the twin's known error, may turn the order round."))
+    parts.append(Text("orders told: published orders in such a metric that the twin has as they were measured."))
+    if any(order.weak for entry in found.against for order in entry.orders):
+        parts.append(Text("weak: those are half of them, or fewer."))
+    parts += [Text(""), *(Text(line) for line in _cost(found)), Text("")]
+    return [*parts, *(Text(f"Note: {note}.") for note in found.caveats)]
+
+
+def document(found: QueueComparison) -> Dict[str, Any]:
+    """For programs."""
+    judge = found.searched.judge
+    return {
+        "release": found.searched.question.model.release.name,
+        "slo": found.searched.question.slo.to_dict(),
+        "better": found.best.better,
+        "confirmed": found.searched.confirmed,
+        "interrupted": found.searched.interrupted,
+        "wpq": _prediction(found.wpq, found),
+        "mclock": [
+            {
+                **_prediction(entry.mclock, found),
+                "better": entry.better,
+                "orders": [_order(order) for order in entry.orders],
+            }
+            for entry in found.against
+        ],
+        "baseline": {name: rounded(value) for name, value in judge.reference.items()},
+        "cost": None if found.cost is None else cost_document(found.cost),
+        "caveats": list(found.caveats),
+    }
+
+
+def trial_page(trial: QueueTrial) -> List[RenderableType]:
+    """Lay out what a trial is about; its steps are lines of their own."""
+    table = columns("host", "role", "OSDs")
+    table.add_row(trial.host, f"tries {trial.tried}", _listed(trial.osds))
+    for host, osds in trial.controls.items():
+        table.add_row(host, f"control, stays under {trial.before}", _listed(osds))
+    measured = columns("measure of each OSD", "from")
+    for what, where in TELL_TALE:
+        measured.add_row(what, where)
+    noise = "the cluster's own last minutes" if trial.measured else "experience, as the cluster keeps no past"
+    return [
+        Text(f"A trial of {trial.tried} on one host:"),
+        table,
+        Text(""),
+        measured,
+        Text(""),
+        Text(
+            f"Three stretches of {trial.minutes} minutes tell a difference of 10% from chance: a minute's difference "
+            f"between hosts deviates by {trial.deviation:.0%}, by {noise}. Hold the host's change against that of its "
+            "controls, from each stretch to the next."
+        ),
+        *(Text(f"Note: {note}.") for note in trial.notes),
+    ]
+
+
+def trial_steps(trial: QueueTrial) -> List[str]:
+    """Lines to be printed unwrapped: commands are copied."""
+    return ["", "The trial:", *map(_line, trial.way), "", "The way back:", *map(_line, trial.way_back)]
+
+
+def _line(step: TrialStep) -> str:
+    if step.kind == RUN:
+        return f"  {step.text}"
+    return f"  # measure {step.text}" if step.kind == MEASURE else f"  # wait: {step.text}"
+
+
+def _listed(osds: Any) -> str:
+    return ", ".join(f"osd.{osd}" for osd in osds)
+
+
+def _headline(found: QueueComparison) -> str:
+    lead = "Interrupted; not yet run on fresh seeds. " if not found.searched.confirmed else ""
+    return f"{lead}{_VERDICTS[found.best.better]}, all objectives together."
+
+
+def _both(found: QueueComparison) -> Columns:
+    judge = found.searched.judge
+    headings = [entry.text + ("" if entry.hard else " (soft)") for entry in judge.objectives]
+    table = columns("settings", *headings)
+    named = {"wpq": found.wpq, **{_heading(entry.mclock, found): entry.mclock for entry in found.against}}
+    for name, entry in named.items():
+        verdicts = judge.verdicts(entry.candidate.means)
+        table.add_row(Text(name), *(cell(verdict, entry) for verdict in verdicts))
+    return table
+
+
+def _heading(entry: Prediction, found: QueueComparison) -> str:
+    marks = []
+    if entry.label == found.best.mclock.label:
+        marks.append("best")
+    if entry.label == found.searched.before.label and entry.label != IN_FORCE:
+        marks.append("in force")
+    return f"{entry.label}\n({', '.join(marks)})" if marks else entry.label
+
+
+def _interval_note(found: QueueComparison) -> str:
+    runs = len(found.wpq.runs)
+    return f"Below each value: where {COVERAGE:.0%} of clusters like this fall, by {runs} runs on the same seeds."
+
+
+def _orders(found: QueueComparison) -> Columns:
+    table = columns("mClock settings", "metric", "wpq beside them", "better", "orders told")
+    for entry in found.against:
+        for order in entry.orders:
+            right, of = order.told
+            told = f"{right} of {of}" if of else "none"
+            better = f"{order.better} (weak)" if order.weak and order.better != UNDECIDED else order.better
+            table.add_row(entry.mclock.label, order.metric, _ratio(order), better, told)
+    return table
+
+
+def _ratio(order: QueueOrder) -> str:
+    if order.ratio is None:
+        return f"{amount(order.metric, order.wpq)[0]}, not {amount(order.metric, order.mclock)[0]}"
+    mean, low, high = map(percent, order.ratio)
+    return f"{mean} ({low} to {high})"
+
+
+def _cost(found: QueueComparison) -> List[str]:
+    model = found.searched.question.model
+    if found.cost is None:
+        return [f"A change costs a restart of all {model.osds} OSDs; more of it is more than the twin can simulate."]
+    return [f"A change costs: {restart_cost(found.cost, model)}. osd_op_queue is read when an OSD starts."]
+
+
+def _prediction(entry: Prediction, found: QueueComparison) -> Dict[str, Any]:
+    means = entry.candidate.means
+    verdicts = found.searched.judge.verdicts(means)
+    return {
+        "label": entry.label,
+        "settings": dict(entry.settings),
+        "profile": entry.settings.get(PROFILE),
+        "runs": len(entry.runs),
+        "means": {name: rounded(value) for name, value in means.items()},
+        "intervals": {name: entry.interval(name) for name in means},
+        "verdicts": [verdict.to_dict() for verdict in verdicts],
+    }
+
+
+def _order(order: QueueOrder) -> Dict[str, Any]:
+    right, of = order.told
+    ratio = None if order.ratio is None else [rounded(part) for part in order.ratio]
+    return {
+        "metric": order.metric,
+        "mclock": rounded(order.mclock),
+        "wpq": rounded(order.wpq),
+        "ratio": None if ratio is None else ratio[0],
+        "interval": None if ratio is None else ratio[1:],
+        "better": order.better,
+        "weak": order.weak,
+        "published_orders": {"told": right, "of": of},
+    }

@@ -1,0 +1,113 @@
+"""`ceph-tuner compare-queues`: a described cluster under both queues, and a trial on a host that is only planned."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Callable, List, Tuple
+
+import pytest
+
+from ceph_tuner.recommend import SearchEffort
+from ceph_tuner.twin_cluster.cluster import TwinCluster
+from ceph_tuner_cli import cluster_option, render
+from twins import small_twin
+
+Run = Callable[..., Tuple[int, str, str]]
+ROOT = Path(__file__).resolve().parents[2]
+CLUSTER = """\
+schema: 1
+release: tentacle
+osds: 4
+osd:
+  drive: {iops: 1075, bandwidth: 60 MiB/s}
+  capacity_iops: 935
+  bandwidth: 60 MiB/s
+  shards: 1
+  threads_per_shard: 5
+pools:
+  - {name: rbd, pgs: 32, size: 2}
+clients:
+  - {pool: rbd, rate: 300, depth: 64}
+background:
+  recovery:
+    - {pool: rbd, objects: 400 k, object_size: 1 MiB}
+"""
+SLO = "schema: 1\nobjectives:\n  - client.p95_ms <= 60 ms\n  - recovery.bytes_s >= 1 MB/s\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> List[str]:
+    small = SearchEffort(seeds=2, fresh=3, finalists=1, events=5e4, shortest_s=3.0, longest_s=4.0)
+    monkeypatch.setattr("ceph_tuner_cli.compare_queues.SearchEffort", lambda: small)
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    (tmp_path / "slo.yaml").write_text(SLO)
+    return [str(tmp_path / "cluster.yaml"), "--slo", str(tmp_path / "slo.yaml"), "--trials", "1", "--processes", "1"]
+
+
+@pytest.fixture
+def twin(monkeypatch: pytest.MonkeyPatch) -> TwinCluster:
+    made = small_twin(hosts=4)
+    monkeypatch.setattr(cluster_option, "open_cluster", lambda name: made)
+    return made
+
+
+def test_programs_get_both_queues_their_orders_the_cost_and_the_caveats(run: Run, files: List[str]) -> None:
+    code, out, _ = run("compare-queues", *files, "--format", "json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["trial"] is None
+    comparison = found["comparison"]
+    assert comparison["better"] in ("wpq", "mClock", "undecided")
+    assert comparison["wpq"]["runs"] == 3
+    assert {"balanced", "high_client_ops", "high_recovery_ops"} <= {entry["label"] for entry in comparison["mclock"]}
+    for entry in comparison["mclock"]:
+        assert [order["metric"] for order in entry["orders"]] == ["client.p95_ms", "recovery.bytes_s"]
+    assert comparison["cost"]["osds_restarted"] == 4
+    assert "published orders" in comparison["caveats"][0]
+
+
+def test_the_page_fits_80_columns(run: Run, files: List[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(render.console, "_width", 80)
+    code, out, _ = run("compare-queues", *files)
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    assert "4 OSDs restarted" in " ".join(out.split())
+
+
+def test_a_trial_is_planned_and_nothing_is_written(
+    run: Run, twin: TwinCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(render.console, "_width", 80)
+    before = twin.config.dump(), twin.store.keys("")
+    code, out, err = run("compare-queues", "--cluster", "a", "--host", "h2")
+    assert (code, "nothing is changed" in err) == (0, True)
+    assert (twin.config.dump(), twin.store.keys("")) == before
+    assert "\n  ceph config set osd.2 osd_op_queue wpq\n" in out
+    assert "\n  ceph config rm osd.2 osd_op_queue\n" in out
+    assert max(len(line) for line in out.splitlines() if not line.startswith("  ")) <= 80
+
+
+def test_an_osd_that_will_change_its_queue_at_its_next_restart_is_no_part_of_a_trial(
+    run: Run, twin: TwinCluster
+) -> None:
+    twin.config.set("osd.2", "osd_op_queue", "wpq")
+    code, _, err = run("compare-queues", "--cluster", "a", "--host", "h2")
+    assert (code, "OSDs under mclock_scheduler, and wpq after a restart" in err) == (2, True)
+    _, out, _ = run("compare-queues", "--cluster", "a", "--host", "h1", "--format", "json")
+    assert set(json.loads(out)["trial"]["controls"]) == {"h0", "h3"}
+
+
+def test_a_trial_for_programs(run: Run, twin: TwinCluster) -> None:
+    code, out, _ = run("compare-queues", "--cluster", "a", "--format", "json")
+    trial = json.loads(out)["trial"]
+    assert (code, trial["host"], trial["osds"], trial["tried"]) == (0, "h0", [0], "wpq")
+    assert set(trial["controls"]) == {"h1", "h2", "h3"}
+    assert {step["kind"] for step in trial["steps"]} == {"run", "wait", "measure"}
+    assert trial["minutes"] >= 30
+
+
+@pytest.mark.parametrize("arguments", [(), ("cluster.yaml",), ("--slo", "slo.yaml", "--cluster", "a")])
+def test_half_a_question_is_refused(run: Run, arguments: Tuple[str, ...]) -> None:
+    code, out, err = run("compare-queues", *arguments)
+    assert (code, out, "error: compare-queues: " in err) == (2, "", True)

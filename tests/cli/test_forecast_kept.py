@@ -1,0 +1,127 @@
+"""A write carries what the twin said before, and what was measured after: `apply` keeps both, `history` shows both."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Callable, Dict, Tuple
+
+import pytest
+
+from ceph_tuner.core.changes.forecast_pairs import kept_pairs
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.twin_cluster.cluster import TwinCluster
+from ceph_tuner_cli import cluster_option, render
+from ceph_tuner_cli.tune_prior import RULES, Believed
+from twins import small_model, small_twin
+
+Run = Callable[..., Tuple[int, str, str]]
+CLUSTER = """\
+schema: 1
+name: here
+release: {}
+osds: 4
+osd:
+  drive: {{iops: 1075, bandwidth: 60 MiB/s}}
+  capacity_iops: 935
+  bandwidth: 60 MiB/s
+  shards: 1
+  threads_per_shard: 5
+  throttle: 256 KiB
+pools:
+  - {{name: rbd, pgs: 32, size: 2}}
+clients:
+  - {{pool: rbd, rate: 300, depth: 64, read_share: 0.2}}
+"""
+
+
+@pytest.fixture
+def twin(monkeypatch: pytest.MonkeyPatch) -> TwinCluster:
+    made = small_twin()
+    monkeypatch.setattr(cluster_option, "open_cluster", lambda name: made)
+    return made
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    path = tmp_path / "here.yaml"
+    path.write_text(CLUSTER.format("tentacle"))
+    return str(path)
+
+
+def applied(run: Run, *more: str) -> Dict[str, Any]:
+    code, out, err = run("apply", "--set", "osd_max_scrubs=2", "--cluster", "a", *more, "--format", "json")
+    assert code == 0, err
+    found: Dict[str, Any] = json.loads(out)
+    return found
+
+
+def test_a_write_keeps_what_the_twin_said_and_what_was_measured(run: Run, twin: TwinCluster, model: str) -> None:
+    document = applied(run, "--model", model, "--measure", "60", "--yes")
+    said = document["forecast"]
+    assert said["level"] == 0.9
+    value, low, high = said["metrics"]["client.iops"]
+    assert low <= value <= high
+    assert value == pytest.approx(300, rel=0.1)
+    assert document["measured"]["client.iops"] == pytest.approx(300, rel=0.15)
+    _, out, _ = run("history", "--cluster", "a", "--format", "json")
+    (change,) = json.loads(out)
+    assert change["forecast"] == said
+    assert change["measured"]["client.iops"]["inside"]
+    pairs = kept_pairs(History(twin.store), twin.applier().history())
+    assert {pair.subject for pair in pairs} == {"change 1"}
+
+
+def test_history_shows_both_in_80_columns(
+    run: Run, twin: TwinCluster, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applied(run, "--model", model, "--measure", "30", "--yes")
+    monkeypatch.setattr(render.console, "_width", 80)
+    for words in ((), ("--change", "1")):
+        _, out, _ = run("history", "--cluster", "a", *words)
+        assert max(map(len, out.splitlines())) <= 80
+        assert "client.p95_ms" in out
+        assert "(90%)" in out
+
+
+def test_a_tuning_run_asks_the_twin_that_it_knows_and_none_where_there_is_none(twin: TwinCluster) -> None:
+    now = twin.in_force("osd")
+    with Believed(RULES).foretelling(now) as foretell:
+        assert foretell(now.settings, 5.0) is None
+    with Believed("here", small_model()).foretelling(now) as foretell:
+        one, other = foretell(now.settings, 5.0), foretell(now.settings, 9.0)
+    assert one is not None
+    # the same settings are simulated once, and said of another moment
+    assert other == replace(one, at=9.0)
+    assert one.metrics["client.iops"].holds(300.0)
+    assert one.model.startswith("here ")
+
+
+def test_without_yes_it_is_only_said(run: Run, twin: TwinCluster, model: str) -> None:
+    document = applied(run, "--model", model)
+    assert (document["written"], document["measured"]) == (False, None)
+    assert "client.p95_ms" in document["forecast"]["metrics"]
+    assert twin.applier().history() == []
+
+
+def test_a_write_without_a_model_carries_nothing(run: Run, twin: TwinCluster) -> None:
+    assert applied(run, "--yes")["forecast"] is None
+    assert [entry.forecast for entry in twin.applier().history()] == [{}]
+    _, out, _ = run("history", "--cluster", "a", "--format", "json")
+    assert (json.loads(out)[0]["forecast"], json.loads(out)[0]["measured"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("release", "target", "message"),
+    [("reef", "osd", "a cluster of Reef"), ("tentacle", "osd.1", "the twin speaks of a whole cluster")],
+)
+def test_a_model_that_does_not_fit_is_refused_before_anything_is_written(
+    run: Run, twin: TwinCluster, tmp_path: Path, release: str, target: str, message: str
+) -> None:
+    path = tmp_path / "other.yaml"
+    path.write_text(CLUSTER.format(release))
+    words = ("apply", "--set", "osd_max_scrubs=2", "--cluster", "a", "--target", target, "--model", str(path), "--yes")
+    code, _, err = run(*words)
+    assert (code, message in err) == (2, True)
+    assert twin.applier().history() == []

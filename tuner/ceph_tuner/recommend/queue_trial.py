@@ -1,0 +1,302 @@
+"""Wpq or mClock on a real cluster: one host tries the other queue, others beside it are the control. Writes nothing.
+
+An OSD reads `osd_op_queue` when it starts, so a trial is a change of the database, restarts, and both once more on the
+way back. Everything here follows from values that were read before.
+
+Which OSDs      each has an entry of its own: what stands under a device class, or under a host whose CRUSH name is not
+                the machine's, reaches an OSD only after it has read this option (docs/ceph-behaviour.md)
+How long        so many minutes that a difference of EFFECT is told from chance with POWER, by Student's test of the
+                minutes' differences between the host and its controls
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
+
+from scipy.stats import nct
+from scipy.stats import t as student
+
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.changes.change_checks import Sources
+from ceph_tuner.core.changes.config_database import Database
+from ceph_tuner.core.changes.plan import Restore, Step, plan_change, plan_restore
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.ranking import WINDOW_NOISE
+from ceph_tuner.core.knobs.releases import Release, Version
+from ceph_tuner.core.measure.sample import Window
+from ceph_tuner.doctor.facts import OWN_SOURCES
+from ceph_tuner.recommend.queues import QUEUE
+from ceph_tuner.twin.model import MCLOCK, WPQ
+
+EFFECT, SURE, POWER = 0.10, 0.95, 0.90
+"""The smallest difference that matters, as a share; how sure a finding shall be, and how likely to be made."""
+
+LEAST_MINUTES, MOST_MINUTES = 30, 24 * 60
+"""Of a stretch: shorter ones meet one state of the background work, longer ones another load."""
+
+WARM_MINUTES = 15
+"""After a restart caches are cold, and what was written meanwhile is recovered."""
+
+CONTROLS = 3
+"""Hosts beside it; more tell little more."""
+
+MEASURED_METRIC = "client.p95_ms"
+"""What the noise is taken of."""
+
+TELL_TALE: Tuple[Tuple[str, str], ...] = (
+    ("client reads, mean", "osd.op_r_latency (avgcount, sum) of `ceph tell osd.N perf dump`"),
+    ("client writes, mean", "osd.op_w_latency (avgcount, sum) of `ceph tell osd.N perf dump`"),
+    (
+        "client p95 and p99",
+        "op_r_latency_out_bytes_histogram, op_w_latency_in_bytes_histogram of `perf histogram dump`",
+    ),
+    ("client operations", "osd.op_r, osd.op_w of `perf dump`"),
+    ("recovery and backfill", "osd.recovery_ops, osd.recovery_bytes of `perf dump`"),
+    ("scrub", "osd.scrub_replicated_read_bytes, osd.scrub_ec_read_bytes of `perf dump` (Tentacle)"),
+    ("slow operations", "SLOW_OPS of `ceph health detail`, and the OSDs that it names"),
+)
+"""What to read of each OSD at the beginning and the end of a stretch: the difference is what the stretch did."""
+
+
+RUN, WAIT, MEASURE = "run", "wait", "measure"
+"""What a step of a trial asks of whoever carries it out."""
+
+
+@dataclass(frozen=True)
+class TrialStep:
+    """A command to run, a state to wait for, or something to measure."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class QueueTrial:
+    """A trial on one host, its way back, and what to hold against what."""
+
+    host: str
+    osds: Tuple[int, ...]
+    before: str
+    """The queue that the host's OSDs run."""
+    tried: str
+    controls: Mapping[str, Tuple[int, ...]]
+    """Host -> its OSDs, which stay as they are."""
+    steps: Tuple[Step, ...]
+    undo: Tuple[Step, ...]
+    minutes: int
+    """Of each of the three stretches: before, under the other queue, and back again."""
+    deviation: float
+    """Of a minute's difference between host and controls, as a share; the minutes follow from it."""
+    measured: bool
+    """Whether that comes from the cluster's own past."""
+    notes: Tuple[str, ...]
+
+    @property
+    def way(self) -> Tuple[TrialStep, ...]:
+        """The trial in its order, up to the end of the measuring under the other queue."""
+        before = TrialStep(MEASURE, f"host and controls for {self.minutes} minutes, as they are ({self.before})")
+        return before, *self._changed(self.steps), self._measured(f"the host under {self.tried}")
+
+    @property
+    def way_back(self) -> Tuple[TrialStep, ...]:
+        """The inverse, and the proof that it was the queue."""
+        return *self._changed(self.undo), self._measured(f"the host back under {self.before}")
+
+    def _changed(self, steps: Sequence[Step]) -> List[TrialStep]:
+        """Writes, then every OSD of the host once more from its start, one after the other."""
+        clean = "`ceph pg stat` says that all PGs are active+clean"
+        found = [TrialStep(RUN, step.command) for step in steps]
+        found.append(TrialStep(RUN, f"ceph osd set-group noout {self.host}"))
+        for osd in self.osds:
+            found.append(TrialStep(WAIT, f"`ceph osd ok-to-stop {osd}` says yes"))
+            found.append(TrialStep(RUN, f"systemctl restart ceph-osd@{osd}"))
+            found.append(TrialStep(WAIT, clean))
+        found.append(TrialStep(RUN, f"ceph osd unset-group noout {self.host}"))
+        return [*found, TrialStep(WAIT, f"{WARM_MINUTES} minutes: caches are cold after a restart")]
+
+    def _measured(self, what: str) -> TrialStep:
+        return TrialStep(MEASURE, f"host and controls for {self.minutes} minutes, {what}")
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Plain values, for programs."""
+        return {
+            "host": self.host,
+            "osds": list(self.osds),
+            "before": self.before,
+            "tried": self.tried,
+            "controls": {host: list(osds) for host, osds in self.controls.items()},
+            "steps": [asdict(step) for step in self.way],
+            "undo": [asdict(step) for step in self.way_back],
+            "measure": [{"what": what, "from": where} for what, where in TELL_TALE],
+            "minutes": self.minutes,
+            "warm_minutes": WARM_MINUTES,
+            "told_apart": EFFECT,
+            "deviation": self.deviation,
+            "deviation_measured": self.measured,
+            "notes": list(self.notes),
+        }
+
+
+def plan_queue_trial(
+    host: str,
+    entries: Sequence[ConfigEntry],
+    places: Sequence[Place],
+    queues: Mapping[int, str],
+    release: Release,
+    version: Version,
+    sources: Mapping[int, Sources],
+    windows: Sequence[Window] = (),
+) -> QueueTrial:
+    """Plan it. `queues`: the queue that each running OSD shows; `windows`: minutes of the cluster's past.
+
+    An empty `host` is chosen: the one with the fewest OSDs that has a control. Raises InputError: no such host, none
+    that is like it, OSDs of two queues, or an entry that would outrank the change.
+    """
+    hosts = hosts_of(places)
+    chosen = _chosen(host, hosts, places)
+    osds = hosts[chosen]
+    known = _settled(queues, entries, places, sources)
+    running = sorted({known[osd] for osd in osds if osd in known})
+    if len(running) != 1 or running[0] not in (MCLOCK, WPQ):
+        raise InputError(
+            f"host {chosen}", f"OSDs under {' and '.join(running) or 'no known queue'}", f"{MCLOCK} or {WPQ}"
+        )
+    before = running[0]
+    tried = WPQ if before == MCLOCK else MCLOCK
+    controls = {
+        name: hosts[name]
+        for name in _alike(chosen, hosts, places)
+        if all(known.get(osd) == before for osd in hosts[name])
+    }
+    if not controls:
+        raise InputError(
+            f"host {chosen}", f"no host with OSDs of the same classes under {before}", "one to compare with"
+        )
+    steps, undo = _steps(osds, tried, entries, places, sources, release, version)
+    deviation, measured = _deviation(windows)
+    return QueueTrial(
+        chosen,
+        osds,
+        before,
+        tried,
+        dict(list(controls.items())[:CONTROLS]),
+        steps,
+        undo,
+        minutes_for(EFFECT, deviation),
+        deviation,
+        measured,
+        tuple(_notes(before, tried)),
+    )
+
+
+def _settled(
+    queues: Mapping[int, str],
+    entries: Sequence[ConfigEntry],
+    places: Sequence[Place],
+    sources: Mapping[int, Sources],
+) -> Dict[int, str]:
+    """The queue of each OSD; of one that will run another one after its next restart, both in words."""
+    database, by_osd = Database(entries), {place.osd: place for place in places}
+    found = {}
+    for osd, queue in queues.items():
+        own = sources.get(osd, {}).get(QUEUE, {})
+        stated = next((own[source] for source in OWN_SOURCES if source in own), None)
+        later = stated or (database.value(QUEUE, by_osd[osd]) if osd in by_osd else None) or MCLOCK
+        found[osd] = queue if queue == later else f"{queue}, and {later} after a restart"
+    return found
+
+
+def hosts_of(places: Sequence[Place]) -> Dict[str, Tuple[int, ...]]:
+    """Host -> its running OSDs, by the CRUSH map."""
+    found: Dict[str, List[int]] = {}
+    for place in sorted(places, key=lambda place: place.osd):
+        if place.up and "host" in place.locations:
+            found.setdefault(place.locations["host"], []).append(place.osd)
+    return {host: tuple(osds) for host, osds in found.items()}
+
+
+def minutes_for(effect: float, deviation: float) -> int:
+    """Minutes that tell a difference of `effect` from chance: Student's test of paired minutes, in logarithms."""
+    wanted = math.log1p(effect)
+    for count in range(LEAST_MINUTES, MOST_MINUTES):
+        least = float(student.ppf((1 + SURE) / 2, count - 1))
+        if 1.0 - float(nct.cdf(least, count - 1, wanted / deviation * math.sqrt(count))) >= POWER:
+            return count
+    return MOST_MINUTES
+
+
+def _chosen(host: str, hosts: Mapping[str, Tuple[int, ...]], places: Sequence[Place]) -> str:
+    if host:
+        if host not in hosts:
+            raise InputError("--host", repr(host), f"a host with running OSDs: {', '.join(sorted(hosts)) or 'none'}")
+        return host
+    with_control = [name for name in hosts if _alike(name, hosts, places)]
+    if not with_control:
+        raise InputError("--host", "no two hosts with OSDs of the same device classes", "one to compare with")
+    return min(with_control, key=lambda name: (len(hosts[name]), name))
+
+
+def _alike(host: str, hosts: Mapping[str, Tuple[int, ...]], places: Sequence[Place]) -> List[str]:
+    """Hosts whose OSDs are of the same device classes, those with as many of them first."""
+    classes = {place.osd: place.device_class for place in places}
+
+    def kinds(name: str) -> Dict[str, int]:
+        own = [classes[osd] for osd in hosts[name]]
+        return {kind: own.count(kind) for kind in own}
+
+    wanted = kinds(host)
+    others = [name for name in hosts if name != host and set(kinds(name)) == set(wanted)]
+    return sorted(others, key=lambda name: (sum(abs(kinds(name)[kind] - wanted[kind]) for kind in wanted), name))
+
+
+def _steps(
+    osds: Sequence[int],
+    queue: str,
+    entries: Sequence[ConfigEntry],
+    places: Sequence[Place],
+    sources: Mapping[int, Sources],
+    release: Release,
+    version: Version,
+) -> Tuple[Tuple[Step, ...], Tuple[Step, ...]]:
+    """The writes, one OSD after the other, and what takes them back."""
+    now = list(entries)
+    there: List[Step] = []
+    restores: List[Restore] = []
+    for osd in osds:
+        plan = plan_change(now, f"osd.{osd}", {QUEUE: queue}, release, places, sources, version)
+        there += plan.steps
+        restores += plan.standing()
+        for step in plan.steps:
+            now = [entry for entry in now if (entry.who, entry.name) != step.key]
+            now += [] if step.new is None else [ConfigEntry(step.who, step.name, step.new)]
+    return tuple(there), plan_restore(now, restores, places, release).steps
+
+
+def _deviation(windows: Sequence[Window]) -> Tuple[float, bool]:
+    """Of one minute's difference between two groups of OSDs, in logarithms, and whether it was measured."""
+    values = [window.means[MEASURED_METRIC] for window in windows if window.means.get(MEASURED_METRIC, 0.0) > 0.0]
+    # minute to minute: the slow drift of the load is alike for the host and its controls
+    falls = [math.log(after / before) for before, after in zip(values, values[1:])]
+    if len(falls) < LEAST_MINUTES:
+        return math.sqrt(2.0) * WINDOW_NOISE, False
+    return max(math.sqrt(sum(fall**2 for fall in falls) / len(falls)), 0.01), True
+
+
+def _notes(before: str, tried: str) -> List[str]:
+    notes = [
+        "a write is answered when its replicas have it, and these are on other hosts: of the difference in writes a "
+        "host shows a part, of that in reads all of it",
+        f"{tried} on one host beside {before} on others is not tested upstream; no data depend on the queue",
+        "stop, and go back, where PGs become inactive, slow operations name an OSD of the host, or its p95 is twice "
+        "that of the controls",
+    ]
+    if tried == WPQ:
+        notes.append(
+            "under wpq an OSD goes by osd_max_backfills, osd_recovery_max_active*, osd_recovery_sleep*, "
+            "osd_snap_trim_sleep* and osd_scrub_sleep as the database has them; mClock ignores these"
+        )
+        notes.append("the mClock values stay in the database, and count again after the way back")
+    return notes

@@ -1,0 +1,187 @@
+"""Wpq or mClock on a described cluster: both on the same seeds, how sure their order is, and what the change costs.
+
+QueueOrder          which queue does better in one metric, as far as the twin can tell
+AgainstWpq          wpq beside one choice of mClock settings
+QueueComparison     wpq beside everything that a search compared, and the cost of a change to it
+compare_queues()    a finished search in, the comparison out
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import List, Mapping, Optional, Tuple
+
+from scipy.special import stdtrit
+
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.recommend import COVERAGE, Error, Prediction
+from ceph_tuner.recommend.rebuild import RESTART, RebuildChange
+from ceph_tuner.recommend.rebuild_cost import Cost, cost_of
+from ceph_tuner.recommend.rebuild_plan import COST_SEEDS, Planned, judged
+from ceph_tuner.recommend.runs import Runs
+from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
+from ceph_tuner.twin.model import MCLOCK, WPQ, ClusterModel
+from ceph_tuner.twin.published import TOLD_AGAINST_WPQ, published_metric
+
+QUEUE = "osd_op_queue"
+BETTER_WPQ, BETTER_MCLOCK, UNDECIDED = "wpq", "mClock", "undecided"
+
+EVEN = 0.5
+"""Share of published orders told rightly up to which the twin's word is no better than a coin."""
+
+CODED_READS_SCHEDULED = (20, 2, 3)
+"""From this version on mClock schedules the reads of an erasure code's recovery (ceph/ceph#69773)."""
+
+
+@dataclass(frozen=True)
+class QueueOrder:
+    """One metric under both queues. `ratio` is wpq over mClock: mean, and ends that hold it in COVERAGE of cases."""
+
+    metric: str
+    mclock: float
+    wpq: float
+    ratio: Optional[Tuple[float, float, float]]
+    """None where a run has nothing or 0 of it."""
+
+    @property
+    def better(self) -> str:
+        """The queue that does better; UNDECIDED where chance, or the twin's known error, could turn it round."""
+        if self.ratio is None or self.ratio[1] <= 1.0 <= self.ratio[2]:
+            return UNDECIDED
+        falls = self.ratio[2] < 1.0
+        return BETTER_WPQ if falls == METRICS[self.metric].lower_is_better else BETTER_MCLOCK
+
+    @property
+    def told(self) -> Tuple[int, int]:
+        """Published orders against wpq in such a metric: so many the twin tells as measured, of so many."""
+        return TOLD_AGAINST_WPQ.get(published_metric(self.metric), (0, 0))
+
+    @property
+    def weak(self) -> bool:
+        """Whether the twin was right about such orders no more often than a coin."""
+        right, of = self.told
+        return right <= EVEN * of
+
+
+@dataclass(frozen=True)
+class AgainstWpq:
+    """Wpq beside one choice of mClock settings, seed by seed."""
+
+    mclock: Prediction
+    orders: Tuple[QueueOrder, ...]
+    better: str
+    """By all objectives together, beyond chance and by enough to be worth a restart; else UNDECIDED."""
+
+
+@dataclass(frozen=True)
+class QueueComparison:
+    """`against` has the best mClock settings first, then what is in force and the built-in profiles."""
+
+    searched: SearchedSettings
+    change: RebuildChange
+    wpq: Prediction
+    against: Tuple[AgainstWpq, ...]
+    cost: Optional[Cost]
+    """None where it is more than the twin can simulate at once."""
+    caveats: Tuple[str, ...]
+
+    @property
+    def best(self) -> AgainstWpq:
+        """Wpq beside the best mClock settings."""
+        return self.against[0]
+
+
+def compare_queues(
+    searched: SearchedSettings, stored: Mapping[str, float], processes: Optional[int] = None
+) -> QueueComparison:
+    """Run wpq on the seeds of the last round, and hold it against everything that was compared there.
+
+    `stored`: bytes by pool, where known. An interrupt is passed on.
+    """
+    question, effort = searched.question, searched.effort
+    model = replace(question.model, scheduler=WPQ)
+    change = RebuildChange(RESTART, model, {QUEUE: (MCLOCK, WPQ)})
+    seeds = fresh_seeds(effort) if searched.confirmed else range(effort.seed, effort.seed + effort.seeds)
+    with Runs(effort, searched.run_s, processes) as runs:
+        settings = dict(question.kept)
+        wpq = Prediction(WPQ, settings, runs.start(model, settings, seeds).collect(), errors=question.errors)
+        listed = [searched.closest, searched.before, *searched.built_in]
+        by_label = {entry.label: entry for entry in listed}
+        against = tuple(_against(searched, change, entry, wpq) for entry in by_label.values())
+        cost = None
+        # with what was missed during a restart there may be more work than the twin has room for
+        with suppress(InputError):
+            few = range(effort.seed, effort.seed + min(COST_SEEDS, effort.fresh))
+            cost = cost_of(change, question.model, settings, searched.before.candidate.means, stored, runs, few)
+    return QueueComparison(searched, change, wpq, against, cost, tuple(caveats(question.model)))
+
+
+def _against(searched: SearchedSettings, change: RebuildChange, mclock: Prediction, wpq: Prediction) -> AgainstWpq:
+    question, judge = searched.question, searched.judge
+    forth = judged(change, question.model, mclock, wpq, judge)
+    back = judged(change, question.model, wpq, mclock, judge)
+    orders = tuple(
+        QueueOrder(
+            effect.metric, effect.before, effect.after, _widened(effect.ratio, question.errors.get(effect.metric))
+        )
+        for effect in forth.effects
+    )
+    return AgainstWpq(mclock, orders, _better(forth, back))
+
+
+def _better(forth: Planned, back: Planned) -> str:
+    return BETTER_WPQ if forth.worth else BETTER_MCLOCK if back.worth else UNDECIDED
+
+
+def _widened(
+    ratio: Optional[Tuple[float, float, float]], error: Optional[Error]
+) -> Optional[Tuple[float, float, float]]:
+    """With the twin's own error, where a fit knows it: it may be off by as much under either queue."""
+    if ratio is None or error is None:
+        return ratio
+    scale, freedom = error
+    own = math.sqrt(2.0) * float(stdtrit(freedom, (1 + COVERAGE) / 2)) * scale
+    mean, low, high = (math.log(part) for part in ratio)
+    return ratio[0], math.exp(mean - math.hypot(mean - low, own)), math.exp(mean + math.hypot(high - mean, own))
+
+
+def caveats(model: ClusterModel) -> List[str]:
+    """Where the twin's word about wpq is worth less, and what Ceph itself says of such a cluster."""
+    right, of = (sum(part) for part in zip(*TOLD_AGAINST_WPQ.values()))
+    notes = [
+        f"the twin tells {right} of {of} published orders between wpq and mClock as they were measured "
+        "(benchmarks/results/twin-published.md): measure before you restart a cluster"
+    ]
+    version = model.version or model.release.newest
+    if any(pool.k for pool in model.pools):
+        notes.append("no published test compares the queues on erasure-coded pools, and the twin was held against none")
+        if version < CODED_READS_SCHEDULED and any(model.pool(work.pool).k for work in model.recovery):
+            notes.append(
+                "before 20.2.3 the reads that rebuild an erasure code go past mClock and past its limits; Ceph's "
+                "documentation advises wpq for erasure-coded clusters with slow operations (ceph/ceph#68932)"
+            )
+    sleeps = _sleeps(model)
+    if sleeps:
+        notes.append(
+            f"under wpq an OSD sleeps between items of work ({', '.join(sleeps)}), which the twin does not simulate: "
+            "clients get more there, and that work less, than it says"
+        )
+    notes.append("the twin knows osd_op_queue_cut_off `high` alone, and the default priorities of wpq")
+    return notes
+
+
+def _sleeps(model: ClusterModel) -> List[str]:
+    """Sleeps that mClock forces to 0 and wpq keeps, of the work that the model has, at Ceph's defaults."""
+    kind = "hdd" if model.osd.device_class == "hdd" else "ssd"
+    works = {
+        "osd_recovery_sleep": model.recovery,
+        "osd_snap_trim_sleep": model.snaptrim,
+        "osd_delete_sleep": model.deletion,
+    }
+    knobs = [KNOBS[f"{stem}_{kind}"] for stem, work in works.items() if work]
+    seconds = {knob.name: float(knob.default(model.release) or 0.0) for knob in knobs}
+    return [f"{name} {value:g} s" for name, value in seconds.items() if value]

@@ -1,0 +1,49 @@
+"""What the twin said before each write, and what was measured after: one panel a metric, in the order of the writes."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Sequence
+
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+
+from ceph_tuner.core.changes.forecast_pairs import ForecastPair
+from ceph_tuner.report.axes import WIDTH
+from ceph_tuner.report.svg import BLUE, GREEN, MUTED, RED, drawing, figure, inline
+
+MOST = 40
+"""Pairs in a plot, the newest."""
+
+_LEAST, _FAR = 1e-3, 50.0
+
+
+def by_metric(pairs: Sequence[ForecastPair]) -> Dict[str, List[ForecastPair]]:
+    """Metric -> its pairs, oldest first."""
+    found: Dict[str, List[ForecastPair]] = {}
+    for pair in pairs:
+        found.setdefault(pair.metric, []).append(pair)
+    return found
+
+
+def coverage(metric: str, pairs: Sequence[ForecastPair]) -> str:
+    """Draw each interval and its measurement as ratios to the prediction; crosses lie outside."""
+    shown = [pair for pair in pairs if pair.interval.value > 0][-MOST:]
+    with drawing():
+        drawn = figure(WIDTH, 190)
+        axes = drawn.subplots()
+        axes.set_yscale("log")
+        for number, pair in enumerate(shown, 1):
+            low, high, measured = (
+                min(max(end / pair.interval.value, _LEAST), _FAR)
+                for end in (pair.interval.low, pair.interval.high, pair.measured)
+            )
+            axes.vlines(number, low, high, color=BLUE, alpha=0.45, linewidth=4)
+            colour, marker = (GREEN, "o") if pair.inside else (RED, "x")
+            axes.plot([number], [measured], linestyle="", marker=marker, color=colour, markersize=6)
+        axes.axhline(1.0, color=MUTED, linewidth=1)
+        axes.set_xlim(0.5, max(len(shown), 1) + 0.5)
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.set_xlabel("write")
+        axes.set_ylabel("over the prediction")
+        return inline(drawn, f"forecast-{metric}".replace(".", "-"), f"{metric}: predicted and measured")
