@@ -41,7 +41,7 @@ $(VENV)/.ready: $(VENV)/.runs requirements/development.txt
 
 # what the program itself needs; a bare Debian has no ensurepip: as root it is installed, otherwise the message says
 # what is missing
-$(VENV)/.runs: setup.py pyproject.toml requirements/program.txt
+$(VENV)/.runs: setup.py tuner/ceph_tuner/__init__.py pyproject.toml requirements/program.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  PYTHONPATH=$(CURDIR)/tuner $(PYTHON) -m ceph_lab.host_packages python3-venv
 	@# metadata of an earlier way to install would be found before that of this one
@@ -129,7 +129,7 @@ test-unit: setup
 # as on the older of the two Debians: the lowest versions have no files for newer Pythons
 LOWEST := $(VENV)-lowest
 
-$(LOWEST)/.ready: setup.py pyproject.toml requirements/lowest.txt
+$(LOWEST)/.ready: setup.py tuner/ceph_tuner/__init__.py pyproject.toml requirements/lowest.txt
 	python3.11 -m venv --clear $(LOWEST)
 	$(LOWEST)/bin/$(LOCKED) requirements/lowest.txt
 	$(LOWEST)/bin/$(PROJECT)
