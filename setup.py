@@ -62,11 +62,14 @@ setup(
         "dask": ["distributed>=2024.5"],
         # style, types and rules between the parts; where packages come from
         "dev": [
+            # the workflow of the hosted CI, by its schema
+            "check-jsonschema>=0.29",
             # `make sbom`
             "cyclonedx-bom>=7.0",
             "cyclonedx-python-lib[json-validation]>=8.0",
             "import-linter>=2.0",
             "mypy>=1.10",
+            "pre-commit>=3.5",
             "ruff>=0.6",
             "types-jsonschema",
             "types-requests",
