@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import debian_packages
+import python39
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -70,36 +68,15 @@ def test_no_module_lies_loose_in_the_library() -> None:
     assert [path.name for path in LIBRARY.glob("*.py")] == ["__init__.py"]
 
 
-def on_python39(program: str, *words: object) -> subprocess.CompletedProcess[str]:
-    """The machine's own one, else Debian's PyPy of that version."""
-    candidates = [Path(directory) / "python3.9" for directory in os.environ["PATH"].split(":")]
-    candidates += sorted(Path.home().glob(".pyenv/versions/3.9*/bin/python3.9"))
-    environment = dict(os.environ)
-    # a pyenv shim stands in the PATH even where no 3.9 is chosen
-    found = next(
-        (each for each in candidates if each.exists() and not subprocess.call([each, "-c", ""], stderr=-3)), None
-    )
-    if found is None:
-        # bookworm's is the last one of 3.9
-        tree = debian_packages.unpacked(("pypy3", "pypy3-lib"), suite="bookworm")
-        found = tree / "usr/bin/pypy3"
-        environment["LD_LIBRARY_PATH"] = str(next((tree / "usr/lib").glob("*/libpypy3*.so")).parent)
-    version = "import sys; assert sys.version_info[:2] == (3, 9), sys.version; "
-    return subprocess.run(
-        [found, "-I", "-B", "-c", version + program, *map(str, words)],
-        capture_output=True, text=True, check=False, env=environment,
-    )  # fmt: skip
-
-
 def test_the_core_imports_on_python_3_9() -> None:
     modules = [
         ".".join(path.relative_to(LIBRARY.parent).with_suffix("").parts) for path in CORE if path.stem != "__init__"
     ]
     statements = "; ".join(f"import {module}" for module in modules)
-    done = on_python39(f"sys.path.insert(0, {str(ROOT / 'tuner')!r}); {statements}")
+    done = python39.run(f"sys.path.insert(0, {str(ROOT / 'tuner')!r}); {statements}")
     assert done.returncode == 0, done.stderr
 
 
 def test_the_plugin_compiles_on_python_3_9() -> None:
-    done = on_python39("[compile(open(name, encoding='utf-8').read(), name, 'exec') for name in sys.argv[1:]]", *PLUGIN)
+    done = python39.run("[compile(open(name, encoding='utf-8').read(), name, 'exec') for name in sys.argv[1:]]", *PLUGIN)
     assert done.returncode == 0, done.stderr
