@@ -11,7 +11,7 @@ from ceph_tuner.core.knobs.releases import RELEASES, Release, Version, format_ve
 from ceph_tuner.report.words import shown as shown
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ReleaseOption
-from ceph_tuner_cli.render import Format, FormatOption, console, emit
+from ceph_tuner_cli.render import Format, FormatOption, emit
 from ceph_tuner_cli.tables import Columns, columns
 
 
@@ -73,19 +73,17 @@ def _table(chosen: List[Knob], release: Optional[Release], level: Optional[Versi
     """One line a knob; `ceph-tuner knobs NAME` has the reasons."""
     named = "" if release is None else format_version(level) if level else release.title
     title = f"Knobs under mClock, {named}" if named else "Knobs under mClock"
-    # the names alone take half of a narrow terminal
-    wide = release is None or console.width >= 90
     headings = ["knob", "works", "range"] if release is None else ["knob", "effect", "default", "range"]
     hint = "ceph-tuner knobs NAME says why, and what to use instead"
-    table = columns(*headings[: None if wide else -1], title=title, caption=hint if wide else f"{hint}; and the range")
+    # the names alone take half of a narrow terminal
+    table = columns(*headings, title=title, caption=hint, spare=["range"])
     for entry in chosen:
         cells = [_works(entry)]
         if release is not None:
             default = entry.default(release, level)
             cells = [_effect(entry, release, level), "-" if default is None else shown(entry, default)]
         ignored = release is not None and not entry.effective(release, level).works
-        cells += [_range(entry, release)] if wide else []
-        table.add_row(entry.name, *cells, style="dim" if ignored else None)
+        table.add_row(entry.name, *cells, _range(entry, release), style="dim" if ignored else None)
     return table
 
 

@@ -23,7 +23,7 @@ from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
 from ceph_tuner_cli.render import Moving, say
-from ceph_tuner_cli.tables import Columns, columns
+from ceph_tuner_cli.tables import Columns, cell_lines, columns
 
 
 class RecommendProgress:
@@ -129,18 +129,18 @@ def _objectives(found: SearchedSettings) -> Columns:
         compared.append(found.closest)
     headings = []
     for entry in compared:
-        heading = entry.label.replace("_", "_\n", 1) if len(entry.label) > 12 else entry.label
+        heading = entry.label
         if entry is found.winner and found.choice.better:
             heading = f"{heading}\n(recommended)" if entry in found.built_in else f"recommended\n({entry.label})"
-        elif entry is found.before:
+        elif entry is found.before and entry.label != IN_FORCE:
             heading += "\n(in force)"
         headings.append(heading)
-    table = columns("objective", *headings, keep=headings)
+    table = columns("objective", *headings, keep=headings, compared=headings)
     verdicts = [evaluate(found.question.slo, entry.candidate.means, found.baseline) for entry in compared]
     for index, objective in enumerate(found.question.slo.objectives):
-        kind = "" if objective.hard else "\n(soft)"
+        kind = () if objective.hard else ("(soft)",)
         cells = [_cell(own[index], entry) for own, entry in zip(verdicts, compared)]
-        table.add_row(objective.text + kind, *cells)
+        table.add_row(cell_lines(objective.text, *kind), *cells)
     return table
 
 
