@@ -15,4 +15,5 @@ def modules() -> FrozenSet[str]:
     folder = Path(sysconfig.get_path("stdlib"))
     files = [path for where in (folder, folder / "lib-dynload") for path in where.iterdir() if path.name[0] != "."]
     names = {path.name.partition(".")[0] for path in files if path.suffix in ("", ".py", ".so")}
-    return frozenset(names | set(sys.builtin_module_names)) - {"site-packages", "lib-dynload", "__pycache__"}
+    # what came later is imported only there
+    return frozenset(names | set(sys.builtin_module_names) | {"tomllib"})

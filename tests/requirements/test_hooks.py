@@ -78,7 +78,7 @@ def committed(repository: Path, name: str, text: str) -> Tuple[int, str]:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     subprocess.run(["git", "add", "--all"], cwd=repository, check=True)
-    nowhere = {name: "http://127.0.0.1:9" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")}
+    nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
     environment = {**os.environ, **nowhere, "PRE_COMMIT_HOME": str(repository / "state"), "NO_COLOR": "1"}
     done = subprocess.run(
         [TOOLS / "pre-commit", "run", "--files", name],
