@@ -22,7 +22,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar,
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
-from ceph_tuner.core.knobs.releases import MCLOCK_NINE, Release, Settings, Version, parse_version, release_of
+from ceph_tuner.core.knobs.releases import MCLOCK_NINE, Release, Settings, Version, level_of, release_of
 from ceph_tuner.core.knobs.settings import check_settings
 from ceph_tuner.files import schema, yaml_document
 from ceph_tuner.files.cluster_bounds import QuantityBounds
@@ -83,8 +83,9 @@ def from_text(text: str, name: str = "cluster.yaml") -> ClusterFile:
 def _from(document: yaml_document.YamlDocument, path: Path) -> ClusterFile:
     schema.check(document, CLUSTER, SCHEMA_VERSION)
     data, place = document.data, document.place
-    release = release_of(data["release"], place("release"))
-    version = None if data["release"].strip() == release.name else parse_version(data["release"], place("release"))
+    # 19.2 is a number to YAML
+    named = str(data["release"])
+    release, version = release_of(named, place("release")), level_of(named, place("release"))
     reader = _Reader(document, release, version)
     model = reader.model()
     calibration = path.parent / data["calibration"] if "calibration" in data else None
