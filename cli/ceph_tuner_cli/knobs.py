@@ -6,7 +6,8 @@ from typing import Any, Dict, List, Optional
 
 import typer
 
-from ceph_tuner.core.knobs.catalogue import KNOBS, Knob, knob
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS, WORKS, Knob, bearing_on, knob, why_not_tuned
 from ceph_tuner.core.knobs.releases import RELEASES, Release, Version, format_version, level_of, release_of
 from ceph_tuner.report.words import shown as shown
 from ceph_tuner_cli import complete
@@ -20,11 +21,14 @@ def knobs(
         None, metavar="[KNOB]...", help="Only these, in full.", autocompletion=complete.knobs
     ),
     release: Optional[str] = ReleaseOption,
+    work: Optional[str] = typer.Option(
+        None, "--work", "-w", help=f"Only what bears on one of {', '.join(WORKS)}.", autocompletion=complete.works
+    ),
     form: Format = FormatOption,
 ) -> None:
     """Show every knob: its range and default, what a change costs, and whether the release honours it under mClock."""
-    chosen = [knob(name) for name in names] if names else list(KNOBS.values())
     era = None if release is None else release_of(release, "--release")
+    chosen = _chosen(names, work, era)
     level = None if release is None else level_of(release, "--release")
     in_full = "\n".join(_page(entry, era, level) for entry in chosen)
     emit(
@@ -32,6 +36,17 @@ def knobs(
         form,
         lambda: in_full if names else _table(chosen, era, level),
     )
+
+
+def _chosen(names: Optional[List[str]], work: Optional[str], era: Optional[Release]) -> List[Knob]:
+    if names and work is not None:
+        raise InputError("--work", f"{work} beside the names of knobs", "one of both")
+    if work is None:
+        return [knob(name) for name in names] if names else list(KNOBS.values())
+    if work not in WORKS:
+        raise InputError("--work", repr(work), f"one of {', '.join(WORKS)}")
+    # the class that schedules a work differs between releases
+    return bearing_on(work, era or list(RELEASES.values())[-1])
 
 
 def describe(entry: Knob, release: Optional[Release] = None, level: Optional[Version] = None) -> Dict[str, Any]:
@@ -46,6 +61,7 @@ def describe(entry: Knob, release: Optional[Release] = None, level: Optional[Ver
         "scope": entry.scope,
         "change": entry.change,
         "searched": entry.searched,
+        "not_tuned": why_not_tuned(entry) or None,
         "under_wpq": entry.under_wpq or None,
     }
     if entry.choices:
@@ -133,6 +149,8 @@ def _page(entry: Knob, release: Optional[Release], level: Optional[Version] = No
         default = entry.default(era, level)
         text = "absent" if default is None else f"default {shown(entry, default)}"
         lines.append(f"  {era.title}: {text}; {_verdict(entry, era, level)}")
+    if not entry.searched:
+        lines.append(f"  not tuned: {why_not_tuned(entry)}")
     if entry.under_wpq:
         lines.append(f"  under wpq: {entry.under_wpq}")
     return "\n".join(lines)
