@@ -23,8 +23,15 @@ from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, w
 
 
 def recommend(
-    cluster: Path = typer.Argument(..., metavar="CLUSTER_FILE", help="A described cluster (docs/describing.md)."),
-    slo: Optional[Path] = typer.Option(None, "--slo", "-s", help="The SLO file (docs/slo.md); --check goes without."),
+    cluster: Path = typer.Argument(
+        ..., metavar="CLUSTER_FILE", help="A described cluster; `twin describe` writes one."
+    ),
+    slo: Optional[Path] = typer.Option(
+        None,
+        "--slo",
+        "-s",
+        help="The SLO file (`ceph-tuner slo metrics`); --check goes without.",
+    ),
     check: bool = typer.Option(
         False, "--check", help="Only check the files: name all faults, and tell the cluster back."
     ),
@@ -55,7 +62,7 @@ def recommend(
     if check:
         return check_files(cluster, slo, form)
     if slo is None:
-        raise InputError("--slo", "nothing", "an SLO file (docs/slo.md), or --check")
+        raise InputError("--slo", "nothing", "an SLO file, or --check")
     # a second of imports, which --help and completion do not wait for
     from ceph_tuner.recommend.answer import answer, profile
     from ceph_tuner.recommend.document import classes_of

@@ -53,7 +53,7 @@ def _sentences(described: ClusterFile, data: Mapping[str, Any]) -> Iterator[str]
     yield f"A drive does {drive['iops']} and {drive['bandwidth']}{apart}."
     yield (
         f"mClock takes it for {osd['capacity_iops']} and {osd['bandwidth']}; "
-        f"an OSD has {model.osd.shards} shards of {model.osd.threads_per_shard} threads."
+        f"an OSD has {model.osd.shards} shard{'s' * (model.osd.shards != 1)} of {model.osd.threads_per_shard} threads."
     )
     for pool in data["pools"]:
         code = pool.get("erasure_code")

@@ -135,7 +135,7 @@ def test_nothing_is_simulated(run: Run, monkeypatch: pytest.MonkeyPatch) -> None
 def test_without_an_slo_and_without_check_the_command_says_what_is_missing(run: Run) -> None:
     code, _, err = run("recommend", str(EXAMPLES / "cluster-nvme-node.yaml"))
     assert code == 2
-    assert err == "error: --slo: found nothing, expected an SLO file (docs/slo.md), or --check\n"
+    assert err == "error: --slo: found nothing, expected an SLO file, or --check\n"
 
 
 def test_a_text_of_the_file_is_no_command_to_the_terminal(run: Run, tmp_path: Path) -> None:
