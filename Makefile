@@ -59,7 +59,7 @@ define LINK
  else echo "ceph-tuner is $(CURDIR)/$(BIN)/ceph-tuner"; fi
 endef
 
-# CLUSTER=975-osds and CLUSTER=erasure-coded are the other examples
+# CLUSTER=975-osds, erasure-coded, nvme-60, hybrid-rgw and hybrid-rbd are the other examples
 CLUSTER ?= nvme-node
 
 recommend: $(VENV)/.runs

@@ -193,7 +193,7 @@ def test_the_examples_are_right_and_say_where_their_figures_come_from(path: Path
     found = cluster_file.read(path)
     assert found.unlikely == ()
     assert found.model.clients
-    assert found.model.release in (REEF, TENTACLE)
+    assert found.model.release in (REEF, SQUID, TENTACLE)
     assert (EXAMPLES / path.name.replace("cluster-", "slo-")).is_file()
     text = path.read_text(encoding="utf-8")
     for command in ("ceph versions", "ceph osd stat", "ceph osd pool ls detail", "ceph osd pool stats"):
