@@ -9,11 +9,13 @@
 # make laws    the property tests with new, and many more, random examples: takes ten minutes
 # make fuzz    hostile input for MINUTES=10, by SEED: files, the store, answers, command lines; appends to OUTPUT
 # make coverage  the same, and which lines they run, in build/coverage: takes longer
-# make check   style, types, rules between the parts, the SBOM, advisories about what is pinned
+# make check   style, types, rules between the parts, the CI's workflow, the SBOM, advisories about what is pinned
+# make hooks   git runs the checks of a commit's files before each commit
 # make sbom    what the program consists of, as CycloneDX, in build/sbom.json
 # make audit   asks the package index for advisories and withdrawn releases among the pins
 # make lowest  the unit tests with the lowest versions that setup.py allows: needs Python 3.11
 # make lock    pins and hashes in requirements/ anew; UPGRADE=1 takes the newest versions
+# make test-unit PYTHON=python3.9 VENV=.venv-python39   the unit tests on the oldest Python
 # make docs    the documentation as HTML, in build/docs/docs
 
 SHELL := /bin/bash
@@ -24,7 +26,7 @@ BIN := $(VENV)/bin
 export PYTHONPATH := $(CURDIR)/mgr_module
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup recommend lab tune validate-twin repeatability test quiet bare laws fuzz coverage test-unit lowest check sbom audit lock format reference picture docs clean
+.PHONY: help setup recommend lab tune validate-twin repeatability test quiet bare laws fuzz coverage test-unit lowest check hooks sbom audit lock format reference picture docs clean
 help:
 	@sed -n 's/^# make /make /p' Makefile
 
@@ -41,7 +43,7 @@ $(VENV)/.ready: $(VENV)/.runs requirements/development.txt
 
 # what the program itself needs; a bare Debian has no ensurepip: as root it is installed, otherwise the message says
 # what is missing
-$(VENV)/.runs: setup.py pyproject.toml requirements/program.txt
+$(VENV)/.runs: setup.py tuner/ceph_tuner/__init__.py pyproject.toml requirements/program.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  PYTHONPATH=$(CURDIR)/tuner $(PYTHON) -m ceph_lab.host_packages python3-venv
 	@# metadata of an earlier way to install would be found before that of this one
@@ -57,7 +59,7 @@ define LINK
  else echo "ceph-tuner is $(CURDIR)/$(BIN)/ceph-tuner"; fi
 endef
 
-# CLUSTER=975-osds and CLUSTER=erasure-coded are the other examples
+# CLUSTER=975-osds, erasure-coded, nvme-60, hybrid-rgw and hybrid-rbd are the other examples
 CLUSTER ?= nvme-node
 
 recommend: $(VENV)/.runs
@@ -129,7 +131,7 @@ test-unit: setup
 # as on the older of the two Debians: the lowest versions have no files for newer Pythons
 LOWEST := $(VENV)-lowest
 
-$(LOWEST)/.ready: setup.py pyproject.toml requirements/lowest.txt
+$(LOWEST)/.ready: setup.py tuner/ceph_tuner/__init__.py pyproject.toml requirements/lowest.txt
 	python3.11 -m venv --clear $(LOWEST)
 	$(LOWEST)/bin/$(LOCKED) requirements/lowest.txt
 	$(LOWEST)/bin/$(PROJECT)
@@ -143,6 +145,12 @@ check: setup sbom audit
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/pre-commit validate-config .pre-commit-config.yaml
+
+# .pre-commit-config.yaml names the tools of .venv
+hooks: setup
+	$(BIN)/pre-commit install
 
 sbom: setup
 	$(BIN)/python requirements/write_sbom.py build/sbom.json

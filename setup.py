@@ -1,15 +1,19 @@
 """Packages live in top-level folders by role; each keeps the name that it is imported by."""
 
+import re
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
 PACKAGES = {"ceph_tuner": "tuner", "ceph_lab": "tuner", "ceph_tuner_cli": "cli", "ceph_tuner_profiles": "profiles"}
 HERE = Path(__file__).parent
+# the program says it too, and the plugin, which is copied without this file
+INIT = (HERE / "tuner/ceph_tuner/__init__.py").read_text(encoding="utf-8")
+(VERSION,) = re.findall(r'^__version__ = "(.+)"$', INIT, re.MULTILINE)
 
 setup(
     name="ceph-tuner",
-    version="0.1.0",
+    version=VERSION,
     description="Fleet tuning advisor for Ceph: states SLOs, searches mClock settings, writes them back safely",
     long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
@@ -58,11 +62,14 @@ setup(
         "dask": ["distributed>=2024.5"],
         # style, types and rules between the parts; where packages come from
         "dev": [
+            # the workflow of the hosted CI, by its schema
+            "check-jsonschema>=0.29",
             # `make sbom`
             "cyclonedx-bom>=7.0",
             "cyclonedx-python-lib[json-validation]>=8.0",
             "import-linter>=2.0",
             "mypy>=1.10",
+            "pre-commit>=3.5",
             "ruff>=0.6",
             "types-jsonschema",
             "types-requests",

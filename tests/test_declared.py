@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 from pathlib import Path
 from typing import Set, Tuple
 
@@ -11,6 +10,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 import pins
+import standard_library
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = {"ceph_lab", "ceph_tuner", "ceph_tuner_cli", "ceph_tuner_profiles", "tuner"}
@@ -46,7 +46,6 @@ def declared(*extras: str) -> Set[str]:
     return {canonicalize_name(each.name) for extra in extras for each in pins.declared()[extra]}
 
 
-@pytest.mark.skipif(sys.version_info < (3, 10), reason="does not know the standard library's names")
 @pytest.mark.parametrize(
     ("folders", "extras"),
     [(PROGRAM, ("", "dask", "keyring")), (TOOLS, tuple(pins.declared()))],
@@ -54,7 +53,7 @@ def declared(*extras: str) -> Set[str]:
 )
 def test_every_import_is_declared(folders: Tuple[str, ...], extras: Tuple[str, ...]) -> None:
     imports = set().union(*(imported(ROOT / folder) for folder in folders))
-    outside = imports - set(sys.stdlib_module_names) - OURS - CEPHS
+    outside = imports - standard_library.modules() - OURS - CEPHS
     if folders == TOOLS:
         outside -= PEERS | {path.stem for folder in TOOLS for path in (ROOT / folder).rglob("*.py")}
     assert {"requests", "numpy"} <= outside

@@ -11,7 +11,7 @@ from typing import List, Tuple
 
 import pytest
 
-from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.core.knobs.catalogue import KNOBS, why_not_tuned
 from ceph_tuner.core.knobs.knob import Knob, KnobEffect, Since
 from ceph_tuner.core.knobs.releases import format_version
 from ceph_tuner_cli.knobs import shown
@@ -29,7 +29,7 @@ def facts(entry: Knob) -> str:
     if entry.zero_means and entry.low == 0:
         lines.append(f"| 0 means | {entry.zero_means} |")
     lines.append(f"| a change | {entry.change} |")
-    lines.append(f"| searched | {'yes' if entry.searched else 'no'} |")
+    lines.append(f"| tuned | {'yes' if entry.searched else f'no: {why_not_tuned(entry)}'} |")
     lines += ["", "| Ceph | default | under mClock |", "| --- | --- | --- |"]
     for since, last in spans(entry):
         default = "absent" if since.default is None else shown(entry, since.default)

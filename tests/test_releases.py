@@ -39,6 +39,10 @@ from ceph_tuner.core.knobs.releases import (
         ("21.1.0", "umbrella"),
         ("tentacle", "tentacle"),
         (" reef ", "reef"),
+        ("17.2", "quincy"),
+        ("18.2", "reef"),
+        ("19.2", "squid"),
+        ("20.2", "tentacle"),
     ],
 )
 def test_a_version_gives_its_release(text: str, name: str) -> None:
@@ -46,17 +50,21 @@ def test_a_version_gives_its_release(text: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["16.2.15", "pacific", "", "20.2", "22.1.0", "18.1.2", "17.1.0", "ceph version Development"]
+    "text", ["16.2.15", "pacific", "", "16.2", "20", "22.1.0", "18.1.2", "17.1.0", "ceph version Development"]
 )
 def test_what_is_not_supported_is_refused_with_the_list_of_what_is(text: str) -> None:
     with pytest.raises(InputError, match=r"Ceph's version: found .* expected"):
         release_of(text)
 
 
-def test_an_unsupported_version_is_answered_with_every_supported_release() -> None:
+@pytest.mark.parametrize("text", ["16.2.15", "pacific", "16.2"])
+def test_an_unsupported_version_is_answered_with_every_supported_release(text: str) -> None:
     with pytest.raises(InputError) as refusal:
-        release_of("16.2.15")
+        release_of(text)
     assert all(name in str(refusal.value) for name in RELEASES)
+
+
+def test_an_unknown_name_is_answered_with_those_that_are_known() -> None:
     with pytest.raises(InputError, match="quincy-early, quincy, reef, squid"):
         release_named("pacific")
 
@@ -136,3 +144,4 @@ def test_umbrella_is_known_and_not_supported() -> None:
 def test_a_version_names_a_patch_level_and_a_release_none() -> None:
     assert level_of("18.2.1") == (18, 2, 1)
     assert level_of("reef") is None
+    assert level_of("19.2") is None

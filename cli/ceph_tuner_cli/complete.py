@@ -14,7 +14,7 @@ import typer
 from ceph_lab.drives.presets import NAMES
 from ceph_lab.state import lab_names
 from ceph_tuner.core.errors import TunerError
-from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.core.knobs.catalogue import KNOBS, WORKS
 from ceph_tuner.core.knobs.releases import RELEASES
 from ceph_tuner_profiles import catalogue
 
@@ -59,6 +59,11 @@ def profiles() -> Offered:
 def releases() -> Offered:
     """Ceph's releases."""
     return [(name, era.title) for name, era in RELEASES.items()]
+
+
+def works() -> List[str]:
+    """Kinds of work that knobs are about."""
+    return list(WORKS)
 
 
 def knobs() -> Offered:

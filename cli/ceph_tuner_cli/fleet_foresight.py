@@ -29,7 +29,7 @@ from ceph_tuner_cli import profiles
 from ceph_tuner_cli.fleet import asked
 from ceph_tuner_cli.render import console, say, working
 from ceph_tuner_cli.spread_option import check_spread, spread_over
-from ceph_tuner_cli.tables import Columns, columns
+from ceph_tuner_cli.tables import Columns, cell_lines, columns
 
 if TYPE_CHECKING:
     # it brings scipy and scikit-learn, a second that who only exports or compares does not wait for
@@ -211,9 +211,9 @@ def _table(forecasts: Sequence[Foreseen]) -> Columns:
     for foreseen in forecasts:
         for place, (before, after) in enumerate(foreseen.verdicts):
             name = foreseen.name if place == 0 else ""
-            kind = "" if after.objective.hard else "\n(soft)"
+            kind = () if after.objective.hard else ("(soft)",)
             cells = (_cell(before, foreseen.before), _cell(after, foreseen.after))
-            table.add_row(name, after.objective.text + kind, *cells)
+            table.add_row(name, cell_lines(after.objective.text, *kind), *cells)
     return table
 
 

@@ -6,7 +6,7 @@ import time
 from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 import typer
 
@@ -17,7 +17,7 @@ from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.fleet import fleet_file, portable_file
 from ceph_tuner.fleet.contract import Fleet, Member
 from ceph_tuner.fleet.descriptions import wanted
-from ceph_tuner.fleet.difference import differences, read_settings
+from ceph_tuner.fleet.difference import Difference, differences, read_settings
 from ceph_tuner.fleet.likeness import with_evidence
 from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.fleet.portable import Portable, read_private_key, read_public_key, sealed
@@ -73,17 +73,9 @@ def diff(
     )
     known = {answer.member.name: answer.found for answer in answers if answer.found is not None}
     found = differences(known)
-
-    def table() -> Columns:
-        made = columns("knob", "value", "clusters")
-        for entry in found:
-            for index, (value, clusters) in enumerate(entry.values):
-                made.add_row("" if index else entry.knob, value, ", ".join(clusters))
-        return made
-
     document = [{"knob": entry.knob, "values": [_group(*group) for group in entry.values]} for entry in found]
     none = "no difference" if len(known) > 1 else "nothing to compare"
-    emit(document, form, table if found else lambda: none)
+    emit(document, form, lambda: _table(found) if found else none)
     missing = [answer for answer in answers if answer.found is None]
     warn([f"{answer.member.name} is left out: {answer.problem}" for answer in missing])
     say(
@@ -232,6 +224,14 @@ def provenance(portable: Portable) -> str:
     signed = f"signed by {portable.signed_by}" if portable.signed_by else "not signed"
     # the file says the rest of itself, and could say that somebody had signed it
     return f"{signed}: {portable.profile.name} of {origin['cluster']!r}, exported {str(origin['exported'])!r}"
+
+
+def _table(found: Sequence[Difference]) -> Columns:
+    table = columns("knob", "value", "clusters")
+    for entry in found:
+        for index, (value, clusters) in enumerate(entry.values):
+            table.add_row("" if index else entry.knob, value, ", ".join(clusters))
+    return table
 
 
 def _group(value: str, clusters: Any) -> Dict[str, Any]:

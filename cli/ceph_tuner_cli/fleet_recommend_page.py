@@ -14,7 +14,7 @@ from ceph_tuner.fleet.advice_for_all import Known
 from ceph_tuner.report.words import amount
 from ceph_tuner.spreading import Began, CallMessage, Ended, Event, GivenUp, Lost
 from ceph_tuner_cli.render import Moving, say
-from ceph_tuner_cli.tables import Columns, columns
+from ceph_tuner_cli.tables import Columns, cell_lines, columns
 
 Plain = Mapping[str, Any]
 
@@ -130,7 +130,7 @@ def page(rows: Sequence[Row]) -> Columns:
             metric, _, bound = entry["objective"].partition(" ")
             first = (row.name, row.settings) if index == 0 else ("", "")
             cells = [_cell(metric, entry[key]) for key in ("in_force", "recommended")]
-            table.add_row(*first, f"{metric}\n{bound}", *cells)
+            table.add_row(*first, cell_lines(metric, bound), *cells)
     return table
 
 

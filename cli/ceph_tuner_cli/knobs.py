@@ -6,12 +6,13 @@ from typing import Any, Dict, List, Optional
 
 import typer
 
-from ceph_tuner.core.knobs.catalogue import KNOBS, Knob, knob
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import KNOBS, WORKS, Knob, bearing_on, knob, why_not_tuned
 from ceph_tuner.core.knobs.releases import RELEASES, Release, Version, format_version, level_of, release_of
 from ceph_tuner.report.words import shown as shown
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ReleaseOption
-from ceph_tuner_cli.render import Format, FormatOption, console, emit
+from ceph_tuner_cli.render import Format, FormatOption, emit
 from ceph_tuner_cli.tables import Columns, columns
 
 
@@ -20,11 +21,14 @@ def knobs(
         None, metavar="[KNOB]...", help="Only these, in full.", autocompletion=complete.knobs
     ),
     release: Optional[str] = ReleaseOption,
+    work: Optional[str] = typer.Option(
+        None, "--work", "-w", help=f"Only what bears on one of {', '.join(WORKS)}.", autocompletion=complete.works
+    ),
     form: Format = FormatOption,
 ) -> None:
     """Show every knob: its range and default, what a change costs, and whether the release honours it under mClock."""
-    chosen = [knob(name) for name in names] if names else list(KNOBS.values())
     era = None if release is None else release_of(release, "--release")
+    chosen = _chosen(names, work, era)
     level = None if release is None else level_of(release, "--release")
     in_full = "\n".join(_page(entry, era, level) for entry in chosen)
     emit(
@@ -32,6 +36,17 @@ def knobs(
         form,
         lambda: in_full if names else _table(chosen, era, level),
     )
+
+
+def _chosen(names: Optional[List[str]], work: Optional[str], era: Optional[Release]) -> List[Knob]:
+    if names and work is not None:
+        raise InputError("--work", f"{work} beside the names of knobs", "one of both")
+    if work is None:
+        return [knob(name) for name in names] if names else list(KNOBS.values())
+    if work not in WORKS:
+        raise InputError("--work", repr(work), f"one of {', '.join(WORKS)}")
+    # the class that schedules a work differs between releases
+    return bearing_on(work, era or list(RELEASES.values())[-1])
 
 
 def describe(entry: Knob, release: Optional[Release] = None, level: Optional[Version] = None) -> Dict[str, Any]:
@@ -46,6 +61,7 @@ def describe(entry: Knob, release: Optional[Release] = None, level: Optional[Ver
         "scope": entry.scope,
         "change": entry.change,
         "searched": entry.searched,
+        "not_tuned": why_not_tuned(entry) or None,
         "under_wpq": entry.under_wpq or None,
     }
     if entry.choices:
@@ -73,19 +89,17 @@ def _table(chosen: List[Knob], release: Optional[Release], level: Optional[Versi
     """One line a knob; `ceph-tuner knobs NAME` has the reasons."""
     named = "" if release is None else format_version(level) if level else release.title
     title = f"Knobs under mClock, {named}" if named else "Knobs under mClock"
-    # the names alone take half of a narrow terminal
-    wide = release is None or console.width >= 90
     headings = ["knob", "works", "range"] if release is None else ["knob", "effect", "default", "range"]
     hint = "ceph-tuner knobs NAME says why, and what to use instead"
-    table = columns(*headings[: None if wide else -1], title=title, caption=hint if wide else f"{hint}; and the range")
+    # the names alone take half of a narrow terminal
+    table = columns(*headings, title=title, caption=hint, spare=["range"])
     for entry in chosen:
         cells = [_works(entry)]
         if release is not None:
             default = entry.default(release, level)
             cells = [_effect(entry, release, level), "-" if default is None else shown(entry, default)]
         ignored = release is not None and not entry.effective(release, level).works
-        cells += [_range(entry, release)] if wide else []
-        table.add_row(entry.name, *cells, style="dim" if ignored else None)
+        table.add_row(entry.name, *cells, _range(entry, release), style="dim" if ignored else None)
     return table
 
 
@@ -135,6 +149,8 @@ def _page(entry: Knob, release: Optional[Release], level: Optional[Version] = No
         default = entry.default(era, level)
         text = "absent" if default is None else f"default {shown(entry, default)}"
         lines.append(f"  {era.title}: {text}; {_verdict(entry, era, level)}")
+    if not entry.searched:
+        lines.append(f"  not tuned: {why_not_tuned(entry)}")
     if entry.under_wpq:
         lines.append(f"  under wpq: {entry.under_wpq}")
     return "\n".join(lines)

@@ -98,10 +98,11 @@ def _run() -> int:
     except Exception as error:
         if isinstance(error, _UsageError):
             code = 2
-            words = _usage(error)
-            # a group that is called without a command has shown its help, and has nothing to add
-            if words:
-                fail(words)
+            if type(error).__name__ == "NoArgsIsHelpError":
+                # a group that is called without a command: its text is the help
+                errors.print(printable(str(error), lines=True), markup=False, soft_wrap=True)
+            else:
+                fail(_usage(error))
         else:
             if os.environ.get(DEBUG):
                 errors.print(printable(traceback.format_exc(), lines=True), markup=False, soft_wrap=True)

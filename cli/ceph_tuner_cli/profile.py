@@ -86,7 +86,7 @@ def diff(
     rows = differences(read(first, release), read(second, release))
 
     def table() -> Columns:
-        made = columns("knob", first, second)
+        made = columns("knob", first, second, compared=(first, second))
         for row in rows:
             entry = KNOBS[row["knob"]]
             made.add_row(

@@ -9,6 +9,7 @@ from typing import List, Optional
 import typer
 from rich.console import Group
 
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.files.writing import check_free
 from ceph_tuner.recommend import SearchEffort
@@ -16,12 +17,23 @@ from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ForceOption, knobs_in_a_row
 from ceph_tuner_cli.description import read_description
 from ceph_tuner_cli.ending import INTERRUPTED
+from ceph_tuner_cli.recommend_check import check_files
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines
 
 
 def recommend(
-    cluster: Path = typer.Argument(..., metavar="CLUSTER_FILE", help="A described cluster (docs/describing.md)."),
-    slo: Path = typer.Option(..., "--slo", "-s", help="The SLO file (docs/slo.md)."),
+    cluster: Path = typer.Argument(
+        ..., metavar="CLUSTER_FILE", help="A described cluster; `twin describe` writes one."
+    ),
+    slo: Optional[Path] = typer.Option(
+        None,
+        "--slo",
+        "-s",
+        help="The SLO file (`ceph-tuner slo metrics`); --check goes without.",
+    ),
+    check: bool = typer.Option(
+        False, "--check", help="Only check the files: name all faults, and tell the cluster back."
+    ),
     trials: int = typer.Option(
         SearchEffort.trials, "--trials", "-n", min=1, max=500, help="Settings to try on the twin."
     ),
@@ -44,8 +56,12 @@ def recommend(
 ) -> int:
     """Search settings for a described cluster on the twin: no cluster is needed, and none is touched.
 
-    Exit code 1 where nothing is better than what is in force, or a hard objective is still missed.
+    Begin with --check. Exit code 1 where nothing is better than what is in force, or a hard objective is still missed.
     """
+    if check:
+        return check_files(cluster, slo, form)
+    if slo is None:
+        raise InputError("--slo", "nothing", "an SLO file, or --check")
     # a second of imports, which --help and completion do not wait for
     from ceph_tuner.recommend.document import document as plain
     from ceph_tuner.recommend.question import question_of

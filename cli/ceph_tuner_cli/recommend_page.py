@@ -23,7 +23,7 @@ from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
 from ceph_tuner_cli.render import Moving, say
-from ceph_tuner_cli.tables import Columns, columns
+from ceph_tuner_cli.tables import Columns, cell_lines, columns
 
 
 class RecommendProgress:
@@ -126,18 +126,18 @@ def _objectives(searched: SearchedSettings) -> Columns:
         compared.append(searched.closest)
     headings = []
     for entry in compared:
-        heading = entry.label.replace("_", "_\n", 1) if len(entry.label) > 12 else entry.label
+        heading = entry.label
         if entry is searched.winner and searched.choice.better:
             heading = f"{heading}\n(recommended)" if entry in searched.built_in else f"recommended\n({entry.label})"
-        elif entry is searched.before:
+        elif entry is searched.before and entry.label != IN_FORCE:
             heading += "\n(in force)"
         headings.append(heading)
-    table = columns("objective", *headings, keep=headings)
+    table = columns("objective", *headings, keep=headings, compared=headings)
     verdicts = [searched.judge.verdicts(entry.candidate.means) for entry in compared]
     for index, objective in enumerate(searched.question.slo.objectives):
-        kind = "" if objective.hard else "\n(soft)"
+        kind = () if objective.hard else ("(soft)",)
         cells = [cell(own[index], entry) for own, entry in zip(verdicts, compared)]
-        table.add_row(objective.text + kind, *cells)
+        table.add_row(cell_lines(objective.text, *kind), *cells)
     return table
 
 

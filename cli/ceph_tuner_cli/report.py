@@ -48,7 +48,7 @@ def report(
     if source is None and cluster is None:
         raise InputError("report", "neither an answer nor --cluster", "at least one of them")
     if slo is not None and source in (None, answer_file.STDIN):
-        raise InputError("--slo", "no described cluster", "its file in front of it (docs/describing.md)")
+        raise InputError("--slo", "no described cluster", "its file in front of it (`ceph-tuner twin describe`)")
     check_free(output, force)
     code, findings = 0, None
     if source is not None:

@@ -27,7 +27,7 @@ def check_spread(processes: Optional[int], dask: Optional[str]) -> None:
     if processes is not None:
         raise InputError("--dask", "--processes as well", "one of them: Dask's workers are as many as were started")
     if find_spec("distributed") is None:
-        raise InputError("--dask", "no Dask here", "the Python package `distributed` (docs/fleet-dask.md)")
+        raise InputError("--dask", "no Dask here", "the Python package `distributed`")
 
 
 def spread_over(processes: Optional[int], dask: Optional[str], module: ModuleType, insecure: bool = False) -> Spread:

@@ -17,15 +17,16 @@ from ceph_tuner_cli.render import be_colourless, be_quiet
 DEBUG = "CEPH_TUNER_DEBUG"
 """Set: an unexpected error shows its traceback."""
 
-EPILOG = "Exit codes other than 0 and 1 mean the same for every command: docs/exit-codes.md."
+EPILOG = (
+    "Exit codes other than 0 and 1 mean the same for every command: 2 the input cannot be used or no monitor answers, "
+    "3 try again later, 4 stopped to protect the cluster, 130 interrupted."
+)
 
 
 def _debug(wanted: bool) -> None:
     if wanted:
         os.environ[DEBUG] = "1"
 
-
-_PANEL = "Options of every command"
 
 _carrier = typer.Typer(add_completion=False)
 
@@ -39,7 +40,6 @@ def _switches(
         callback=be_quiet,
         expose_value=False,
         help="Neither notes nor progress.",
-        rich_help_panel=_PANEL,
     ),
     no_color: bool = typer.Option(
         False,
@@ -48,7 +48,6 @@ def _switches(
         is_eager=True,
         expose_value=False,
         help="No colours; NO_COLOR=1 does the same.",
-        rich_help_panel=_PANEL,
     ),
     debug: bool = typer.Option(
         False,
@@ -57,7 +56,6 @@ def _switches(
         is_eager=True,
         expose_value=False,
         help=f"Show where an unexpected error comes from; {DEBUG}=1 does the same.",
-        rich_help_panel=_PANEL,
     ),
 ) -> None:
     """Carry the switches, so that typer makes options of them."""
@@ -106,7 +104,11 @@ def _switched(command: Any) -> Any:
     if not isinstance(inner, Loaded):
         command.params += SWITCHES
         command.epilog = EPILOG
+        # rich would cut the names of options at 80 columns
+        command.rich_markup_mode = None
         for each in inner.values():
+            # whole in lists: click cuts what it takes out of the text
+            each.short_help = each.short_help or " ".join((each.help or "").partition("\n\n")[0].split())
             _switched(each)
     return command
 
@@ -119,6 +121,7 @@ def group_of(table: Mapping[str, Tuple[str, str, str]]) -> type[TyperGroup]:
             super().__init__(**attributes)
             self.params += SWITCHES
             self.epilog = EPILOG
+            self.rich_markup_mode = None
             self.commands: Any = Loaded({name: (module, attribute) for name, (module, attribute, _) in table.items()})
             self._lines: Dict[str, Any] = {
                 name: typer.main.get_command(_line(name, text)) for name, (_, _, text) in table.items()
@@ -140,5 +143,5 @@ def group_of(table: Mapping[str, Tuple[str, str, str]]) -> type[TyperGroup]:
 
 def _line(name: str, text: str) -> typer.Typer:
     made = typer.Typer(add_completion=False)
-    made.command(name, help=text)(lambda: None)
+    made.command(name, help=text, short_help=text)(lambda: None)
     return made

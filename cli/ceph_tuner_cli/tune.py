@@ -25,7 +25,9 @@ from ceph_tuner_cli.render import Format, FormatOption, emit, show_lines, warn, 
 
 def tune(
     cluster: str = ClusterOption,
-    slo: Path = typer.Option(..., "--slo", "-s", help="The SLO file (docs/slo.md)."),
+    slo: Path = typer.Option(
+        ..., "--slo", "-s", help="The SLO file; `ceph-tuner slo metrics` lists what it can be about."
+    ),
     trials: int = typer.Option(8, "--trials", "-n", min=1, max=200, help="Settings to try."),
     hours: Optional[float] = typer.Option(None, "--hours", min=0.01, help="Time for all of it."),
     target: str = TargetOption,
@@ -49,7 +51,7 @@ def tune(
         2, "--violation-budget", min=0, help="Trials that may break a hard objective before the search freezes."
     ),
     model: Optional[Path] = typer.Option(
-        None, "--model", help="The cluster's description (docs/describing.md): the twin is asked first."
+        None, "--model", help="The cluster's description (`ceph-tuner twin describe`): the twin is asked first."
     ),
     prior: bool = typer.Option(
         True, "--prior/--no-prior", help="Whether a model is asked first: a lab's own twin, else mClock's rules."

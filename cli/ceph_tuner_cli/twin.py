@@ -10,7 +10,7 @@ import typer
 from ceph_tuner.twin.replay import Replay, replay
 from ceph_tuner_cli import twin_describe, twin_fit, twin_predict, twin_validate
 from ceph_tuner_cli.render import Format, FormatOption, emit, working
-from ceph_tuner_cli.tables import Columns, columns
+from ceph_tuner_cli.tables import Columns, cell_lines, columns
 
 app = typer.Typer(help="The model of Ceph's OSDs, and what it is held against.", no_args_is_help=True)
 app.command("describe")(twin_describe.described)
@@ -22,8 +22,9 @@ app.command("validate")(twin_validate.validate)
 def _table(results: List[Replay], shown: int) -> Columns:
     table = columns("trace", ">events", ">pulls", ">mismatches", "first mismatches")
     for result in results:
-        first = "\n".join(f"line {m.line}: Ceph {m.expected}, twin {m.found}" for m in result.mismatches[:shown])
-        table.add_row(result.path, str(result.events), str(result.pulls), str(len(result.mismatches)), first or "-")
+        first = cell_lines(*(f"line {m.line}: Ceph {m.expected}, twin {m.found}" for m in result.mismatches[:shown]))
+        counts = (str(count) for count in (result.events, result.pulls, len(result.mismatches)))
+        table.add_row(result.path, *counts, first if result.mismatches else "-")
     return table
 
 

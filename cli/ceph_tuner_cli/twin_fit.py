@@ -49,7 +49,7 @@ class Given(NamedTuple):
 
 def fit(
     windows: Optional[Path] = typer.Option(
-        None, "--windows", "-w", help="A file of windows (benchmarks/results/twin.md)."
+        None, "--windows", "-w", help="A file of windows that were measured; else --cluster."
     ),
     cluster: Optional[str] = AnyClusterOption,
     description: Optional[Path] = typer.Option(

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import List, Sequence
 
-from ceph_tuner.core.columns import GAP, WIDTH, fitting
+from ceph_tuner.core.columns import GAP, WIDTH, fitting, glued, unglued
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -18,17 +18,21 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def folded(line: str, indent: str = "") -> List[str]:
-    """A sentence as lines of a terminal; words stay whole."""
-    return wrap(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
+    """A sentence as lines of a terminal; words and values stay whole."""
+    lines = wrap(glued(line), WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return list(map(unglued, lines)) or [""]
 
 
 def _side_by_side(row: Sequence[str], widths: Sequence[int]) -> List[str]:
-    cells = [wrap(cell, max(width, 1), break_on_hyphens=False) if len(cell) > width else [cell]
-             for cell, width in zip(row, widths)]  # fmt: skip
+    cells = [_wrapped(cell, max(width, 1)) if len(cell) > width else [cell] for cell, width in zip(row, widths)]
     return [
         (" " * GAP).join(part.ljust(width) for part, width in zip(parts, widths)).rstrip()
         for parts in zip_longest(*cells, fillvalue="")
     ]
+
+
+def _wrapped(cell: str, width: int) -> List[str]:
+    return list(map(unglued, wrap(glued(cell), width, break_on_hyphens=False)))
 
 
 def _stacked(head: Sequence[str], row: Sequence[str]) -> List[str]:

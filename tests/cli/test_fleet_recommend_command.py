@@ -180,7 +180,7 @@ def test_ctrl_c_shows_what_is_known_and_leaves_nothing_running(fleet: List[str],
     arguments = [*fleet[:2], "--trials", "400", "--processes", "3", "--output", str(tmp_path / "out")]
     running = subprocess.Popen(
         [sys.executable, "-c", code, "fleet", "recommend", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     assert running.stderr is not None
     # its row is done at once, the others are under way

@@ -5,7 +5,7 @@ from typing import Any, Callable, List, Tuple
 
 import pytest
 
-from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.core.knobs.catalogue import KNOBS, WORKS
 from ceph_tuner.core.knobs.releases import RELEASES
 
 Run = Callable[..., Tuple[int, str, str]]
@@ -45,6 +45,49 @@ def test_a_sleep_says_that_it_works_under_wpq(run: Run) -> None:
     assert found["under_wpq"].startswith("works")
 
 
+def names(out: str) -> List[str]:
+    return [entry["name"] for entry in document(out)]
+
+
+def test_the_knobs_of_a_kind_of_work_are_its_own_and_the_shares_of_its_class(run: Run) -> None:
+    assert names(run("knobs", "--work", "snaptrim", "--format", "json")[1]) == [
+        "osd_mclock_profile",
+        "osd_mclock_scheduler_background_best_effort_res",
+        "osd_mclock_scheduler_background_best_effort_wgt",
+        "osd_mclock_scheduler_background_best_effort_lim",
+        "osd_snap_trim_cost",
+        "osd_pg_max_concurrent_snap_trims",
+        "osd_max_trimming_pgs",
+        "osd_snap_trim_sleep",
+        "osd_snap_trim_sleep_hdd",
+        "osd_snap_trim_sleep_hybrid",
+        "osd_snap_trim_sleep_ssd",
+    ]
+
+
+@pytest.mark.parametrize(("release", "service_class"), [("17.2.6", "background_recovery"), ("17.2.7", "best_effort")])
+def test_the_shares_of_a_work_are_those_of_the_class_that_has_it_in_that_release(
+    release: str, service_class: str, run: Run
+) -> None:
+    of_backfill = names(run("knobs", "--work", "backfill", "--release", release, "--format", "json")[1])
+    assert [name for name in of_backfill if name.endswith("_lim")] == [
+        f"osd_mclock_scheduler_{'background_' if service_class == 'best_effort' else ''}{service_class}_lim"
+    ]
+
+
+@pytest.mark.parametrize("work", WORKS)
+def test_every_kind_of_work_has_knobs_that_are_tuned(work: str, run: Run) -> None:
+    assert any(entry["searched"] for entry in document(run("knobs", "--work", work, "--format", "json")[1]))
+
+
+def test_a_knob_that_is_not_tuned_says_why(run: Run) -> None:
+    assert "  not tuned: mClock sets every sleep to 0" in run("knobs", "osd_snap_trim_sleep")[1]
+    said = {entry["name"]: entry["not_tuned"] for entry in document(run("knobs", "--format", "json")[1])}
+    assert {name for name, reason in said.items() if reason is None} == {
+        name for name, entry in KNOBS.items() if entry.searched
+    }
+
+
 def test_one_knob_is_told_in_full(run: Run) -> None:
     out = run("knobs", "osd_scrub_cost")[1]
     assert "Quincy up to 17.2.6: default 50 MiB; works" in out
@@ -60,6 +103,8 @@ def test_one_knob_is_told_in_full(run: Run) -> None:
         ),
         (("knobs", "--release", "pacific"), "error: --release: found 'pacific'"),
         (("knobs", "--release", "16.2.1"), "expected one of quincy-early"),
+        (("knobs", "--work", "scrubs"), "error: --work: found 'scrubs', expected one of client, recovery"),
+        (("knobs", "osd_max_scrubs", "--work", "scrub"), "error: --work: found scrub beside the names of knobs"),
     ],
 )
 def test_a_fault_is_one_line_and_exit_code_2(run: Run, arguments: Tuple[str, ...], message: str) -> None:

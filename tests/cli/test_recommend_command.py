@@ -300,7 +300,7 @@ def test_the_winner_is_chosen_on_seeds_that_the_search_never_saw() -> None:
 def test_ctrl_c_shows_the_best_so_far_and_exits_130(files: Callable[..., List[str]]) -> None:
     command = [sys.executable, "-c", "from ceph_tuner_cli.main import main; main()", *files(), "--trials", "400"]
     running = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ), process_group=0
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ), start_new_session=True
     )
     assert running.stderr is not None
     for line in running.stderr:

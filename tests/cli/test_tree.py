@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
-from typing import Any, Mapping, Tuple
+from typing import Any, Iterator, Mapping, Tuple
 
 import pytest
 import typer
@@ -31,6 +32,30 @@ def test_switches_are_there_once_on_every_level() -> None:
             levels(inner)
 
     levels(typer.main.get_command(main.app))
+
+
+def commands(command: Any, words: Tuple[str, ...] = ()) -> Iterator[Tuple[Tuple[str, ...], Any]]:
+    yield words, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, (*words, name))
+
+
+EVERY = dict(commands(typer.main.get_command(main.app)))
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_help_fits_80_columns_cuts_no_name_and_points_to_no_file_of_a_checkout(
+    words: Tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    command = EVERY[words]
+    out = command.get_help(command.context_class(command, info_name=" ".join(("ceph-tuner", *words))))
+    assert max(map(len, out.splitlines())) <= 80
+    assert not re.search(r"\b(?:docs|benchmarks|examples|tests)/", out)
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+    assert [name for option in options for name in option.opts if name not in out] == []
+    for name in getattr(command, "commands", {}):
+        assert f"\n  {name}" in out
 
 
 @pytest.mark.parametrize(

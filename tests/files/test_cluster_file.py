@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, TENTACLE
+from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, SQUID, TENTACLE
 from ceph_tuner.files import cluster_file
 from ceph_tuner.files.cluster_bounds import MOST_ENTRIES
 from ceph_tuner.files.quantities import quantity
@@ -74,6 +74,12 @@ def test_what_is_left_out_is_as_the_release_has_it() -> None:
     assert (disk.shards, disk.threads_per_shard, disk.capacity_iops) == (1, 5, 315.0)
     early = cluster_file.from_text(least.format("17.2.0", "hdd")).model
     assert (early.osd.shards, early.release, early.version) == (5, QUINCY_EARLY, (17, 2, 0))
+
+
+@pytest.mark.parametrize("written", ["19.2", "'19.2'", "squid"])
+def test_a_series_is_the_newest_of_its_releases(written: str) -> None:
+    model = cluster_file.from_text(GOOD.replace("release: 18.2.7", f"release: {written}")).model
+    assert (model.release, model.version) == (SQUID, None)
 
 
 @pytest.mark.parametrize(("osds", "simulated"), [(48, 0), (975, 24)])
@@ -164,6 +170,12 @@ def test_of_osds_that_are_not_simulated_another_one_gets_the_objects() -> None:
         ("2.5 M", "count", 2.5e6),
         (7, "count", 7.0),
         ("1e3", "rate", 1000.0),
+        ("3.5 PB", "size", 3.5e15),
+        ("2 PiB", "size", 2.0**51),
+        ("7 d", "time", 604800.0),
+        ("1.5 MIOPS", "rate", 1.5e6),
+        ("2.5 G", "count", 2.5e9),
+        ("3 billion", "count", 3e9),
     ],
 )
 def test_an_amount_is_read_in_its_unit(text: object, kind: str, value: float) -> None:
@@ -181,7 +193,7 @@ def test_the_examples_are_right_and_say_where_their_figures_come_from(path: Path
     found = cluster_file.read(path)
     assert found.unlikely == ()
     assert found.model.clients
-    assert found.model.release in (REEF, TENTACLE)
+    assert found.model.release in (REEF, SQUID, TENTACLE)
     assert (EXAMPLES / path.name.replace("cluster-", "slo-")).is_file()
     text = path.read_text(encoding="utf-8")
     for command in ("ceph versions", "ceph osd stat", "ceph osd pool ls detail", "ceph osd pool stats"):

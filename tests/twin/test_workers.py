@@ -91,7 +91,7 @@ def test_ctrl_c_ends_what_has_not_begun_and_leaves_no_process() -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        process_group=0,
+        start_new_session=True,
         # pytest's own path is not the environment's
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
     )

@@ -1,3 +1,3 @@
 """ceph-tuner: states, searches and safely writes the mClock settings of Ceph clusters."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -1,7 +1,8 @@
-"""How wide the columns of a table are, so that it fits without cutting a word."""
+"""How wide the columns of a table are, so that it fits without cutting a word or a value."""
 
 from __future__ import annotations
 
+import re
 from typing import List, Optional, Sequence
 
 WIDTH = 80
@@ -10,9 +11,24 @@ WIDTH = 80
 GAP = 2
 """Blanks between two columns."""
 
+_UNIT = r"(?:[kKMGTP]i?B(?:/s)?|B(?:/s)?|[kM]?IOPS|[kM]?/s|[mu]?s|min|h|d|days?|hours?|minutes?|UTC|PGs?|OSDs?)"
+_WITHIN_VALUE = re.compile(rf"(?<=[\d)]) (?={_UNIT}(?![\w/]))|(?<=[<>]=) (?=\d)")
+_BLANK = "\ue000"
+"""Of the private use area: no text that is shown has it, and nothing takes it for a blank."""
+
+
+def glued(text: str) -> str:
+    """The text with each value as one word: a number with its unit, and a bound with its comparison."""
+    return _WITHIN_VALUE.sub(_BLANK, text)
+
+
+def unglued(text: str) -> str:
+    """The text as it was before `glued`."""
+    return text.replace(_BLANK, " ")
+
 
 def fitting(columns: Sequence[Sequence[str]], room: int = WIDTH, keep: Sequence[bool] = ()) -> Optional[List[int]]:
-    """Give each column's width: of its longest line, else less, as far as its words allow; None where they do not.
+    """Give each column's width: of its longest line, else less, as far as words and values allow; else None.
 
     The widest gives way first, and columns of `keep` only when the others have given all.
     """
@@ -31,5 +47,5 @@ def fitting(columns: Sequence[Sequence[str]], room: int = WIDTH, keep: Sequence[
 
 
 def _words(line: str) -> int:
-    """Length of the longest word, behind what the line is indented by."""
-    return len(line) - len(line.lstrip()) + max(map(len, line.split()), default=0)
+    """Length of the longest word or value, behind what the line is indented by."""
+    return len(line) - len(line.lstrip()) + max(map(len, glued(line).split()), default=0)

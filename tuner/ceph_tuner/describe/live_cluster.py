@@ -131,5 +131,5 @@ class _Description:
         raise InputError(
             f"cluster {cluster.name}",
             f"no window of the last {RECENT_S / 60:.0f} min, so that nothing is known of its clients",
-            "the plugin, which keeps windows (`ceph-tuner mgr install`), or a described cluster (docs/describing.md)",
+            "the plugin, which keeps windows (`ceph-tuner mgr install`), or a description in a file",
         )

@@ -21,7 +21,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar,
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
-from ceph_tuner.core.knobs.releases import MCLOCK_NINE, Release, Settings, Version, parse_version, release_of
+from ceph_tuner.core.knobs.releases import MCLOCK_NINE, TENTACLE, Release, Settings, Version, level_of, release_of
 from ceph_tuner.core.knobs.settings import check_settings
 from ceph_tuner.files import schema, yaml_document
 from ceph_tuner.files.cluster_bounds import QuantityBounds
@@ -55,23 +55,20 @@ def from_text(text: str, name: str = "cluster.yaml") -> DescribedCluster:
     return _from(yaml_document.parse(text, name), Path(name))
 
 
+def faults(path: Union[str, Path]) -> List[InputError]:
+    """Give every fault of a description, in the order of its lines. Raises InputError for a file that is no YAML."""
+    document = yaml_document.load(path)
+    reader = _Reader(document)
+    reader.read(Path(path))
+    return reader.in_order()
+
+
 def _from(document: yaml_document.YamlDocument, path: Path) -> DescribedCluster:
-    schema.check(document, CLUSTER, SCHEMA_VERSION)
-    data, place = document.data, document.place
-    release = release_of(data["release"], place("release"))
-    version = None if data["release"].strip() == release.name else parse_version(data["release"], place("release"))
-    reader = _Reader(document, release, version)
-    model = reader.model()
-    calibration = path.parent / data["calibration"] if "calibration" in data else None
-    return DescribedCluster(
-        data.get("name", path.stem),
-        model,
-        _settings(data.get("settings", {}), release, place),
-        data.get("description", "").strip(),
-        calibration,
-        reader.stored(),
-        unlikely=tuple(reader.bounds.unlikely),
-    )
+    reader = _Reader(document)
+    described = reader.read(path)
+    if described is None:
+        raise reader.in_order()[0]
+    return described
 
 
 def _settings(given: Mapping[str, object], release: Release, place: Callable[..., str]) -> Settings:
@@ -87,38 +84,117 @@ def _settings(given: Mapping[str, object], release: Release, place: Callable[...
     return settings
 
 
-class _Reader:
-    """Reads one document's parts; every fault is told with its place."""
+Keys = Tuple[object, ...]
 
-    def __init__(self, document: yaml_document.YamlDocument, release: Release, version: Optional[Version]) -> None:
-        self._data: Mapping[str, Any] = document.data
-        self._place, self._release, self._version = document.place, release, version
+
+class _Reader:
+    """Reads one document's parts, and goes on behind a fault; a part with one is None."""
+
+    def __init__(self, document: yaml_document.YamlDocument) -> None:
+        self._document, self._place = document, document.place
+        self._faults: List[Tuple[bool, int, Keys, InputError]] = list(schema.faults(document, CLUSTER, SCHEMA_VERSION))
+        self._data: Mapping[str, Any] = document.data if isinstance(document.data, dict) else {}
+        self._release, self._version = self._read_release()
         self.bounds = QuantityBounds()
 
-    def stored(self) -> Dict[str, float]:
+    def in_order(self) -> List[InputError]:
+        """Give the faults by their lines."""
+        return [fault[-1] for fault in sorted(self._faults, key=lambda fault: fault[:2])]
+
+    def read(self, path: Path) -> Optional[DescribedCluster]:
+        """Give what the file holds; None where there is a fault."""
+        data = self._data
+        if any(not keys or keys == ("schema",) for _, _, keys, _ in self._faults):
+            return None
+        model, settings, stored = self._model(), self._settings(), self._stored()
+        if model is None or self._faults:
+            return None
+        return DescribedCluster(
+            data.get("name", path.stem),
+            model,
+            settings,
+            data.get("description", "").strip(),
+            path.parent / data["calibration"] if "calibration" in data else None,
+            stored,
+            unlikely=tuple(self.bounds.unlikely),
+        )
+
+    def _fault(self, keys: Keys, error: InputError) -> None:
+        self._faults.append((False, self._document.line(*keys), keys, error))
+
+    def _sound(self, keys: Keys) -> bool:
+        """Whether no fault lies in the part, or in what it is a part of."""
+        return not any(at[: len(keys)] == keys or keys[: len(at)] == at for _, _, at, _ in self._faults)
+
+    def _read_release(self) -> Tuple[Release, Optional[Version]]:
+        if "release" not in self._data or not self._sound(("release",)):
+            return TENTACLE, None
+        # 19.2 is a number to YAML
+        named, place = str(self._data["release"]), self._place("release")
+        try:
+            return release_of(named, place), level_of(named, place)
+        except InputError as error:
+            self._fault(("release",), error)
+            return TENTACLE, None
+
+    def _settings(self) -> Settings:
+        given = self._data.get("settings", {})
+        if not self._sound(("settings",)) or not self._sound(("release",)):
+            return {}
+        try:
+            return _settings(given, self._release, self._place)
+        except InputError as error:
+            alone = list(filter(None, (self._fault_of_one(name, value) for name, value in given.items())))
+            for name, said in alone or [("", error)]:
+                self._fault(("settings", name), said)
+            return {}
+
+    def _fault_of_one(self, name: str, value: object) -> Optional[Tuple[str, InputError]]:
+        """Give what is wrong with a setting whatever stands beside it."""
+        nine = {each: KNOBS[each].default(self._release) for each in MCLOCK_NINE} if name == PROFILE else {}
+        try:
+            _settings({**nine, name: value}, self._release, self._place)
+        except InputError as error:
+            return name, error
+        return None
+
+    def _stored(self) -> Dict[str, float]:
         """Bytes that clients stored in each pool, where the file says."""
-        pools = enumerate(self._data["pools"])
         return {
-            pool["name"]: self._amount(pool, ("pools", index), "stored", "size", 0.0)
-            for index, pool in pools
+            pool["name"]: self._amount(pool, keys, "stored", "size", 0.0)
+            for keys, pool in self._entries("pools")
             if "stored" in pool
         }
 
-    def model(self) -> ClusterModel:
-        """The whole."""
-        for keys in (("pools",), ("clients",)):
-            self.bounds.check_count(self._data.get(keys[0]), self._place(*keys))
-        osds = self._number(self._data, (), "osds", 0)
-        pools = tuple(self._pool(index, entry) for index, entry in enumerate(self._data["pools"]))
-        if not pools:
-            raise InputError(self._place("pools"), "no pool", "at least one")
+    def _entries(self, *where: str) -> List[Tuple[Keys, Mapping[str, Any]]]:
+        """Give the sound entries of a list, each with its keys."""
+        listed: Any = self._data
+        for key in where:
+            listed = listed.get(key, {}) if isinstance(listed, dict) else {}
+        if not isinstance(listed, list):
+            return []
+        try:
+            self.bounds.check_count(listed, self._place(*where))
+        except InputError as error:
+            self._fault(where, error)
+            return []
+        every = [((*where, index), entry) for index, entry in enumerate(listed)]
+        return [(keys, entry) for keys, entry in every if self._sound(keys)]
+
+    def _model(self) -> Optional[ClusterModel]:
+        osds = self._number(self._data, (), "osds", 100_000)
+        read_pools = [self._pool(keys, entry) for keys, entry in self._entries("pools")]
+        if self._data.get("pools") == []:
+            self._fault(("pools",), InputError(self._place("pools"), "no pool", "at least one"))
         default = SIMULATED if osds > SIMULATE_ALL else osds
         simulated = min(osds, self._number(self._data, (), "simulate_osds", default))
         hosts = self._number(self._data, (), "hosts", 0)
         if hosts > osds:
             self.bounds.unlikely.append(f"{self._place('hosts')}: {hosts} hosts for {osds} OSDs")
-        names = [pool.name for pool in pools]
-        clients = tuple(self._client(index, entry, names) for index, entry in enumerate(self._data.get("clients", [])))
+        # a pool with a fault is one all the same to what refers to it
+        names = [entry["name"] for entry in self._data.get("pools") or [] if _has_name(entry)]
+        read_clients = [self._client(keys, entry, names) for keys, entry in self._entries("clients")]
+        osd = self._osd()
         recovery = [
             RecoveryWork(
                 self._work_pool(entry, keys, names),
@@ -127,40 +203,50 @@ class _Reader:
                 self._onto(entry, keys, osds, simulated),
             )
             for kind in ("recovery", "backfill")
-            for keys, entry in self._background(kind)
+            for keys, entry in self._entries("background", kind)
         ]
+        scrub = tuple(
+            ScrubWork(self._work_pool(entry, keys, names), *self._objects(entry, keys), deep=entry.get("deep", True))
+            for keys, entry in self._entries("background", "scrub")
+        )
+        snaptrim = tuple(
+            SnaptrimWork(self._work_pool(entry, keys, names), *self._objects(entry, keys, "clones"))
+            for keys, entry in self._entries("background", "snaptrim")
+        )
+        deletion = tuple(
+            DeleteWork(self._work_pool(entry, keys, names), self._count(entry, keys, "objects"))
+            for keys, entry in self._entries("background", "deletion")
+        )
+        network_s = self._amount(self._data, (), "network", "time", 50e-6, zero=True)
+        pools = tuple(pool for pool in read_pools if pool is not None)
+        clients = tuple(client for client in read_clients if client is not None)
+        if osd is None or self._faults:
+            return None
         return self._made(
             (),
             lambda: ClusterModel(
                 osds=osds,
-                osd=self._osd(),
+                osd=osd,
                 pools=pools,
                 clients=clients,
                 recovery=tuple(recovery),
-                scrub=tuple(
-                    ScrubWork(
-                        self._work_pool(entry, keys, names), *self._objects(entry, keys), deep=entry.get("deep", True)
-                    )
-                    for keys, entry in self._background("scrub")
-                ),
-                snaptrim=tuple(
-                    SnaptrimWork(self._work_pool(entry, keys, names), *self._objects(entry, keys, "clones"))
-                    for keys, entry in self._background("snaptrim")
-                ),
-                deletion=tuple(
-                    DeleteWork(self._work_pool(entry, keys, names), self._count(entry, keys, "objects"))
-                    for keys, entry in self._background("deletion")
-                ),
+                scrub=scrub,
+                snaptrim=snaptrim,
+                deletion=deletion,
                 release=self._release,
                 version=self._version,
-                network_s=self._amount(self._data, (), "network", "time", 50e-6, zero=True),
+                network_s=network_s,
                 hosts=hosts,
                 simulated_osds=0 if simulated == osds else simulated,
             ),
         )
 
-    def _osd(self) -> OsdModel:
-        data, keys = self._data["osd"], ("osd",)
+    def _osd(self) -> Optional[OsdModel]:
+        keys: Keys = ("osd",)
+        data = self._data.get("osd")
+        # of an OSD with faults in its keys, the amounts that are sound are held against their bounds all the same
+        if not isinstance(data, dict) or not isinstance(data.get("drive"), dict):
+            return None
         device_class = data.get("device_class", "ssd")
         given: Dict[str, Any] = {
             "capacity_iops": self._amount(
@@ -182,10 +268,13 @@ class _Reader:
         ):
             if name in data:
                 given[field_name] = self._amount(data, keys, name, "time", 0.0, zero=True)
-        return self._made(keys, lambda: OsdModel(self._drive(data["drive"]), device_class=device_class, **given))
+        drive = self._drive(data["drive"])
+        if drive is None:
+            return None
+        return self._made(keys, lambda: OsdModel(drive, device_class=device_class, **given))
 
-    def _drive(self, data: Mapping[str, Any]) -> Device:
-        keys = ("osd", "drive")
+    def _drive(self, data: Mapping[str, Any]) -> Optional[Device]:
+        keys: Keys = ("osd", "drive")
         latency = self._amount(data, keys, "latency", "time", 100e-6, zero=True)
         given: Dict[str, Any] = {
             "iops": self._amount(data, keys, "iops", "rate", 0.0),
@@ -202,11 +291,11 @@ class _Reader:
         given.update({name: data[name] for name in ("spread", "shared") if name in data})
         return self._made(keys, lambda: Device(**given))
 
-    def _pool(self, index: int, data: Mapping[str, Any]) -> Pool:
-        keys = ("pools", index)
+    def _pool(self, keys: Keys, data: Mapping[str, Any]) -> Optional[Pool]:
         code = data.get("erasure_code")
         if code is not None and "size" in data:
-            raise InputError(self._place(*keys, "size"), "both size and erasure_code", "one of them")
+            both = InputError(self._place(*keys, "size"), "both size and erasure_code", "one of them")
+            self._fault((*keys, "size"), both)
         pgs, k = self._number(data, keys, "pgs", 0), 0
         if code is None:
             size = self._number(data, keys, "size", 3)
@@ -215,69 +304,78 @@ class _Reader:
             size = k + self._number(code, (*keys, "erasure_code"), "m", 0)
         return self._made(keys, lambda: Pool(data["name"], pgs, size, k))
 
-    def _client(self, index: int, data: Mapping[str, Any], pools: List[str]) -> ClientStream:
-        keys = ("clients", index)
+    def _client(self, keys: Keys, data: Mapping[str, Any], pools: List[str]) -> Optional[ClientStream]:
         rate = self._amount(data, keys, "rate", "rate", 0.0) if "rate" in data else None
         if rate is None and "depth" not in data:
-            raise InputError(self._place(*keys), "neither rate nor depth", "rate (operations a second), depth, or both")
+            expected = "rate (operations a second), depth, or both"
+            self._fault(keys, InputError(self._place(*keys), "neither rate nor depth", expected))
+        values = (
+            self._work_pool(data, keys, pools),
+            rate,
+            self._number(data, keys, "depth", 1024),
+            data.get("read_share", 0.0),
+            round(self._amount(data, keys, "block", "size", 4096.0)),
+            self._amount(data, keys, "latency", "time", 0.0, zero=True),
+        )
         return self._made(
             keys,
             lambda: ClientStream(
-                self._work_pool(data, keys, pools),
-                rate,
-                self._number(data, keys, "depth", 1024),
-                data.get("read_share", 0.0),
-                round(self._amount(data, keys, "block", "size", 4096.0)),
-                self._amount(data, keys, "latency", "time", 0.0, zero=True),
+                *values,
                 drains=data.get("drains", False),
                 partial_stripe=not data.get("full_stripes", False),
             ),
         )
 
-    def _background(self, kind: str) -> List[Tuple[Tuple[object, ...], Mapping[str, Any]]]:
-        listed = self._data.get("background", {}).get(kind, [])
-        self.bounds.check_count(listed, self._place("background", kind))
-        return [(("background", kind, index), entry) for index, entry in enumerate(listed)]
-
-    def _onto(self, entry: Mapping[str, Any], keys: Tuple[object, ...], osds: int, simulated: int) -> Optional[int]:
+    def _onto(self, entry: Mapping[str, Any], keys: Keys, osds: int, simulated: int) -> Optional[int]:
         if "onto" not in entry:
             return None
         if not 0 <= entry["onto"] < osds:
-            raise InputError(self._place(*keys, "onto"), f"OSD {entry['onto']}", f"one of the {osds} from 0 on")
+            error = InputError(self._place(*keys, "onto"), f"OSD {entry['onto']}", f"one of the {osds} from 0 on")
+            self._fault((*keys, "onto"), error)
         # all are alike: one of those that are simulated stands for it
         return int(entry["onto"]) % simulated
 
-    def _work_pool(self, data: Mapping[str, Any], keys: Tuple[object, ...], pools: List[str]) -> str:
+    def _work_pool(self, data: Mapping[str, Any], keys: Keys, pools: List[str]) -> str:
         if data["pool"] not in pools:
-            raise InputError(self._place(*keys, "pool"), repr(data["pool"]), f"one of the pools {', '.join(pools)}")
+            expected = f"one of the pools {', '.join(pools)}"
+            self._fault((*keys, "pool"), InputError(self._place(*keys, "pool"), repr(data["pool"]), expected))
         return str(data["pool"])
 
-    def _objects(self, data: Mapping[str, Any], keys: Tuple[object, ...], name: str = "objects") -> Tuple[int, int]:
+    def _objects(self, data: Mapping[str, Any], keys: Keys, name: str = "objects") -> Tuple[int, int]:
         size = self._amount(data, keys, "object_size", "size", 4.0 * 2**20)
         return self._count(data, keys, name), max(1, round(size))
 
-    def _count(self, data: Mapping[str, Any], keys: Tuple[object, ...], name: str) -> int:
+    def _count(self, data: Mapping[str, Any], keys: Keys, name: str) -> int:
         return round(self._amount(data, keys, name, "count", 0.0))
 
-    def _number(self, data: Mapping[str, Any], keys: Tuple[object, ...], name: str, default: int) -> int:
-        if name in data:
+    def _number(self, data: Mapping[str, Any], keys: Keys, name: str, default: int) -> int:
+        if name not in data or not self._sound((*keys, name)):
+            return default
+        try:
             self.bounds.check(name, data[name], self._place(*keys, name))
-        return int(data.get(name, default))
+        except InputError as error:
+            self._fault((*keys, name), error)
+            return default
+        return int(data[name])
 
     def _amount(
         self,
         data: Mapping[str, Any],
-        keys: Tuple[object, ...],
+        keys: Keys,
         name: str,
         kind: str,
         default: float,
         zero: bool = False,
     ) -> float:
-        if name not in data:
+        if name not in data or not self._sound((*keys, name)):
             return default
         place = self._place(*keys, name)
-        value = quantity(data[name], kind, place, zero)
-        self.bounds.check(name, value, place)
+        try:
+            value = quantity(data[name], kind, place, zero)
+            self.bounds.check(name, value, place)
+        except InputError as error:
+            self._fault((*keys, name), error)
+            return default
         return value
 
     def _default(self, what: str, device_class: str) -> float:
@@ -288,9 +386,16 @@ class _Reader:
     def _whole(self, knob: str) -> int:
         return round(float(KNOBS[knob].default(self._release) or 1))
 
-    def _made(self, keys: Tuple[object, ...], make: Callable[[], T]) -> T:
+    def _made(self, keys: Keys, make: Callable[[], T]) -> Optional[T]:
         """What the model itself refuses is told with the place of the part that it refuses."""
+        if not self._sound(keys):
+            return None
         try:
             return make()
         except ValueError as error:
-            raise InputError(self._place(*keys), str(error), "values within these bounds") from error
+            self._fault(keys, InputError(self._place(*keys), str(error), "values within these bounds"))
+            return None
+
+
+def _has_name(entry: object) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("name"), str)

@@ -95,7 +95,7 @@ CLUSTER: Dict[str, Any] = {
             "schema": _WHOLE,
             "name": _TEXT,
             "description": _TEXT,
-            "release": _TEXT,
+            "release": {"type": ["string", "number"]},
             "osds": _WHOLE,
             "hosts": _WHOLE,
             "simulate_osds": _WHOLE,

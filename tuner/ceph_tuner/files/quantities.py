@@ -14,18 +14,20 @@ _BYTES = {
     "MB": 1e6,
     "GB": 1e9,
     "TB": 1e12,
+    "PB": 1e15,
     "KiB": 2.0**10,
     "MiB": 2.0**20,
     "GiB": 2.0**30,
     "TiB": 2.0**40,
+    "PiB": 2.0**50,
 }
 
 UNITS: Dict[str, Dict[str, float]] = {
     "size": _BYTES,
     "bandwidth": {f"{name}/s": factor for name, factor in _BYTES.items()},
-    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0},
-    "rate": {"/s": 1.0, "IOPS": 1.0, "iops": 1.0, "kIOPS": 1e3},
-    "count": {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6},
+    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0, "d": 86400.0},
+    "rate": {"/s": 1.0, "IOPS": 1.0, "iops": 1.0, "kIOPS": 1e3, "MIOPS": 1e6},
+    "count": {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "million": 1e6, "billion": 1e9},
 }
 """Kind of amount -> unit -> its size in SI units; the first is meant where there is none."""
 
@@ -59,5 +61,5 @@ _EXAMPLES = {
     "bandwidth": "1200 MiB/s or 1.2 GB/s",
     "time": "80 us or 2 ms",
     "rate": "500 IOPS or 20 kIOPS",
-    "count": "18000 or 10 M",
+    "count": "18000, 10 M or 2 G",
 }

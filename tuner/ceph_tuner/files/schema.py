@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from jsonschema import Draft7Validator
 from jsonschema.validators import extend
@@ -35,23 +35,38 @@ _extend: Any = extend
 _Validator = _extend(Draft7Validator, type_checker=Draft7Validator.TYPE_CHECKER.redefine("integer", _is_whole))
 
 
-def check(document: YamlDocument, schema: Mapping[str, Any], version: Optional[int] = None) -> None:
-    """Raise InputError for the first fault of a document in the order of its lines, out of the first MOST_FAULTS.
+class SchemaFault(NamedTuple):
+    """A part of a document that is not as its schema says. They order by the lines of the document."""
 
-    Where a version is given, another one under the key `schema` is said first: its keys may be others.
+    missing: bool
+    """Whether a key is missing: a misspelled one, elsewhere, may be it, and comes first."""
+    line: int
+    keys: Tuple[object, ...]
+    error: InputError
+
+
+def check(document: YamlDocument, schema: Mapping[str, Any], version: Optional[int] = None) -> None:
+    """Raise InputError for the first of `faults`."""
+    found = faults(document, schema, version)
+    if found:
+        raise found[0].error
+
+
+def faults(document: YamlDocument, schema: Mapping[str, Any], version: Optional[int] = None) -> List[SchemaFault]:
+    """Give the first MOST_FAULTS faults of a document, in the order of its lines.
+
+    Where a version is given, another one under the key `schema` is the only one: the keys of that one may be others.
     """
     if version is not None and isinstance(document.data, dict):
         found_version = document.data.get("schema", version)
         if _is_whole(None, found_version) and found_version != version:
-            raise InputError(document.place("schema"), repr(found_version), str(version))
-    errors = islice(_Validator(schema).iter_errors(document.data), MOST_FAULTS)
-    faults = [_fault(document, error) for error in errors]
-    if faults:
-        raise min(faults, key=lambda fault: fault[:2])[2]
+            error = InputError(document.place("schema"), repr(found_version), str(version))
+            return [SchemaFault(False, document.line("schema"), ("schema",), error)]
+    found = islice(_Validator(schema).iter_errors(document.data), MOST_FAULTS)
+    return sorted((_fault(document, error) for error in found), key=lambda fault: fault[:2])
 
 
-def _fault(document: YamlDocument, error: Any) -> Tuple[bool, int, InputError]:
-    """Say a fault, and what orders it: a misspelled key comes before the one that is therefore missing."""
+def _fault(document: YamlDocument, error: Any) -> SchemaFault:
     keys: List[object] = list(error.absolute_path)
     content, expected = _words(error)
     if not keys and not isinstance(document.data, (dict, list)):
@@ -62,7 +77,8 @@ def _fault(document: YamlDocument, error: Any) -> Tuple[bool, int, InputError]:
         keys.append(extra)
         content = f"unknown key {extra!r}"
         expected = f"one of {', '.join(error.schema['properties'])}"
-    return error.validator == "required", document.line(*keys), InputError(document.place(*keys), content, expected)
+    said = InputError(document.place(*keys), content, expected)
+    return SchemaFault(error.validator == "required", document.line(*keys), tuple(keys), said)
 
 
 def _words(error: Any) -> Tuple[str, str]:

@@ -15,10 +15,12 @@ lab:                                      # optional: the load that `ceph-tuner 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Dict, Mapping, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Union
 
-from ceph_tuner.core.goals.slo import Slo, parse_slo
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Objective, Slo, parse_objective, parse_slo
 from ceph_tuner.files import schema, yaml_document
 
 SCHEMA_VERSION = 1
@@ -58,6 +60,30 @@ class SloFile:
 def read(path: Union[str, Path]) -> SloFile:
     """Read and check an SLO file. Raises InputError with the file, the line and the key."""
     return _from(yaml_document.load(path), Path(path).stem)
+
+
+def faults(path: Union[str, Path]) -> List[InputError]:
+    """Give every fault of an SLO file, in the order of its lines. Raises InputError for a file that is no YAML."""
+    document = yaml_document.load(path)
+    found = schema.faults(document, SLO_SCHEMA, SCHEMA_VERSION)
+    readable = not any(not fault.keys or fault.keys[0] in ("schema", "objectives") for fault in found)
+    count = len(document.data["objectives"]) if readable else 0
+    of_objectives = [_fault(partial(_objective, document, index)) for index in range(count)]
+    said = [fault.error for fault in found] + [error for error in of_objectives if error is not None]
+    whole = None if said else _fault(lambda: _from(document, Path(path).stem))
+    return said if whole is None else [whole]
+
+
+def _fault(read: Callable[[], object]) -> Optional[InputError]:
+    try:
+        read()
+    except InputError as error:
+        return error
+    return None
+
+
+def _objective(document: yaml_document.YamlDocument, at: int) -> Objective:
+    return parse_objective(document.data["objectives"][at], lambda *keys: document.place("objectives", at, *keys))
 
 
 def from_text(text: str, name: str = "slo.yaml") -> SloFile:

@@ -34,7 +34,7 @@ def described(
         raise InputError(
             f"cluster {member.name}",
             "a cluster reached by REST, which does not tell what its OSDs are and what they do",
-            "`description:` in fleet.yaml, with a file that describes it (docs/describing.md)",
+            "`description:` in fleet.yaml, with a file that describes it (`ceph-tuner twin describe`)",
         )
     with suppress(InputError):
         slo = slo or wanted(member, cluster)
@@ -67,6 +67,6 @@ def wanted(member: Member, cluster: Cluster) -> Slo:
         raise InputError(
             f"cluster {member.name}",
             "no SLO",
-            "`slo:` in fleet.yaml, or one that the cluster keeps (`ceph tuner slo set`, docs/plugin.md)",
+            "`slo:` in fleet.yaml, or one that the cluster keeps (`ceph tuner slo set`)",
         )
     return slo

@@ -95,7 +95,9 @@ def search(
     `profiles_elsewhere` are of other clusters: tried first where these are alike.
     Raises InputError for an objective that the twin has nothing to say about, and for knobs that cannot be searched.
     """
-    _check(question)
+    refused = unpredictable(question)
+    if refused:
+        raise refused[0]
     profiles, model = profiles_of(question), question.model
     before, shards = fitting_reservations(question.before), model.osd.hardware.shards
     space = space_for(model.release, question.work, before, question.knobs, shards)
@@ -255,11 +257,14 @@ def _compared(prediction: Prediction) -> Dict[str, Measure]:
     return measured_once(prediction.candidate.means)
 
 
-def _check(question: Question) -> None:
-    """Refuse objectives that no simulation of this cluster can answer."""
+def unpredictable(question: Question) -> List[InputError]:
+    """Give the objectives that no simulation of this cluster can answer, each with the reason."""
+    found = []
     for objective in question.slo.objectives:
         kind = objective.metric.split(".")[0]
         if kind not in ("client", "recovery", "backfill", "scrub", "snaptrim") or objective.metric == "scrub.pgs_late":
-            raise InputError(objective.text, "a metric that the twin does not predict", "it left out here")
-        if kind not in question.work:
-            raise InputError(objective.text, f"no {kind} in the description of the cluster", f"some {kind} there")
+            found.append(InputError(objective.text, "a metric that the twin does not predict", "it left out here"))
+        elif kind not in question.work:
+            expected = f"some {kind} there"
+            found.append(InputError(objective.text, f"no {kind} in the description of the cluster", expected))
+    return found

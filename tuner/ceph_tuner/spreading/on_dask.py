@@ -74,7 +74,7 @@ class OnDask:
     ) -> None:
         """`insecure`: also without TLS, where everybody who reaches the scheduler can run code here."""
         if not (insecure or address.startswith(_SECURE)):
-            expected = "tls:// with Dask's TLS settings (docs/fleet-dask.md), or --insecure on a network of their own"
+            expected = "tls:// with Dask's TLS settings, or --insecure on a network of their own"
             raise InputError(f"--dask {address}", "an address without TLS", expected)
         # what it would log is told in the command's own words
         logging.getLogger("distributed").setLevel(logging.CRITICAL)

@@ -11,7 +11,7 @@ The data is in `table.py`, the behaviour of one knob in `knob.py`. A knob is in 
 from __future__ import annotations
 
 import difflib
-from typing import Dict, List, Mapping, Optional
+from typing import Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.knob import Knob, KnobEffect, Since
@@ -25,15 +25,18 @@ __all__ = [
     "MCLOCK_NINE",
     "NEVER_SET",
     "PROFILE",
+    "WORKS",
     "Knob",
     "KnobEffect",
     "Release",
     "Settings",
     "Since",
     "Value",
+    "bearing_on",
     "knob",
     "searchable",
     "unmet_needs",
+    "why_not_tuned",
     "working",
 ]
 
@@ -80,3 +83,61 @@ def searchable(release: Release, given: Optional[Mapping[str, Value]] = None) ->
         and entry.scope == "osd"
         and not unmet_needs(entry, release, given or {})
     ]
+
+
+_NAMED_FOR: Dict[str, Tuple[str, ...]] = {
+    "client": ("bluestore_throttle",),
+    "recovery": ("recovery", "backfill", "misplaced"),
+    "backfill": ("recovery", "backfill", "misplaced"),
+    "scrub": ("scrub",),
+    "snaptrim": ("snap_trim", "trimming"),
+    "deletion": ("delete",),
+}
+"""Kind of work -> parts of the names of knobs that are about it alone."""
+
+WORKS = tuple(_NAMED_FOR)
+"""Kinds of work that knobs are about."""
+
+_SCHEDULED_AS = {"deletion": "pg deletion"}
+
+
+def bearing_on(work: str, release: Release) -> List[Knob]:
+    """Knobs that are about a kind of `WORKS`: the shares of the class that schedules it there, and its own."""
+    service_class = release.service_classes[_SCHEDULED_AS.get(work, work)]
+    shares = {PROFILE, *(name for name in MCLOCK_NINE if f"_{service_class}_" in name)}
+    return [
+        entry
+        for entry in KNOBS.values()
+        if entry.name in shares
+        or (entry.name not in MCLOCK_NINE and any(part in entry.name for part in _NAMED_FOR[work]))
+    ]
+
+
+_NOT_TUNED = {
+    PROFILE: "custom is written along with the nine values, and a built-in profile is compared as a whole",
+    "osd_scrub_chunk_min": "osd_scrub_chunk_max is tuned, and stays above it",
+    "osd_shallow_scrub_chunk_min": "osd_shallow_scrub_chunk_max is tuned, and stays above it",
+    "osd_scrub_load_threshold": "it goes by the load of the host, which no objective is about",
+    "osd_deep_scrub_interval": "how often PGs are scrubbed is the operator's policy",
+    "osd_requested_scrub_priority": "mClock goes by no priority",
+    "osd_mclock_override_recovery_settings": "it is set where a knob that needs it is tuned",
+    "osd_recovery_max_active": "osd_recovery_max_active_ssd and _hdd are tuned; 0 leaves it to them",
+    "pg_num": "a change moves data: `recommend` plans it",
+}
+_NOT_TUNED_OF = {
+    "sleeps": "mClock sets every sleep to 0",
+    "deletion": "no objective is about the deletion of PGs",
+    "capacity": "it is a measured fact of the device (`ceph tuner capacity measure`)",
+    "queue": "a change needs a restart of every OSD: `recommend` plans shards and threads",
+    "pool": "it is a property of a pool, for the operator to set",
+    "scrub schedule": "when PGs are scrubbed is the operator's policy",
+    "scrub reads": "osd_scrub_chunk_max is tuned, which bounds how long writes wait for a scrub",
+    "recovery steps": "it orders the steps within a PG; recovery's share and osd_recovery_max_chunk are tuned",
+    "throttle cost": "bluestore_throttle_bytes is tuned, and both decide together",
+    "balancing": "it is an option of the mgr: the tuner writes those of OSDs alone",
+}
+
+
+def why_not_tuned(entry: Knob) -> str:
+    """Say why no search moves a knob, in any release; empty for one that is searched."""
+    return "" if entry.searched else _NOT_TUNED.get(entry.name) or _NOT_TUNED_OF[entry.work]

@@ -242,11 +242,18 @@ def parse_version(text: str, place: str = "Ceph's version") -> Version:
 
 
 def release_of(version: str, place: str = "Ceph's version") -> Release:
-    """Return the release of a version string, or of a release's name. Raises InputError where it is not supported."""
+    """Return the release of a version string, or of a release's name. Raises InputError where it is not supported.
+
+    `19.2` is its newest patch level, as `squid` is.
+    """
     text = version.strip()
-    if text in RELEASES:
-        return RELEASES[text]
-    number = parse_version(text, place)
+    series = _series_of(text)
+    if series is not None:
+        return series
+    try:
+        number = parse_version(text, place)
+    except InputError as error:
+        raise InputError(place, error.found, f"a version such as 20.2.4 or 19.2, or one of {SUPPORTED}") from None
     for release in (*RELEASES.values(), UMBRELLA):
         if release.first <= number <= (release.last or (release.first[0], 99, 999)):
             return release
@@ -254,8 +261,17 @@ def release_of(version: str, place: str = "Ceph's version") -> Release:
 
 
 def level_of(text: str, place: str = "Ceph's version") -> Optional[Version]:
-    """Return the patch level that a version names; None for a release's name, which stands for its newest."""
-    return None if text.strip() in RELEASES else parse_version(text, place)
+    """Return the patch level that a version names; None for a release's name or `19.2`, which stand for its newest."""
+    return None if _series_of(text.strip()) is not None else parse_version(text, place)
+
+
+def _series_of(text: str) -> Optional[Release]:
+    """Return the release that a name or two numbers stand for."""
+    numbers = re.fullmatch(r"(\d{1,6})\.(\d{1,6})", text)
+    if numbers is None:
+        return RELEASES.get(text)
+    of_series = [each for each in RELEASES.values() if each.newest[:2] == (int(numbers[1]), int(numbers[2]))]
+    return of_series[-1] if of_series else None
 
 
 def release_named(name: str, place: str = "release") -> Release:

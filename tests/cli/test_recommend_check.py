@@ -1,0 +1,144 @@
+"""`recommend --check`: all faults at once, and the cluster as it was understood."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Callable, List, Tuple
+
+import pytest
+
+Run = Callable[..., Tuple[int, str, str]]
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+FAULTY = """\
+schema: 1
+release: 19
+osds: 4
+osd:
+  drive: {iops: 40 MB/s, bandwidth: 500, speed: 3}
+pools:
+  - {name: rbd, pgs: 128, size: 30}
+  - {name: archive, pgs: 0}
+clients:
+  - {pool: rdb, rate: 2 kIOPS}
+background:
+  recovery:
+    - {pool: rbd, objects: 10 kB, onto: 7}
+"""
+SETTINGS = """\
+schema: 1
+release: reef
+osds: 4
+osd: {drive: {iops: 40 kIOPS, bandwidth: 500 MB/s}}
+pools: [{name: rbd, pgs: 128}]
+settings:
+  osd_max_scrubs: 500
+  osd_scrub: 1
+  osd_scrub_cost: 5
+"""
+
+
+def written(folder: Path, text: str, name: str = "my.yaml") -> str:
+    (folder / name).write_text(text, encoding="utf-8")
+    return str(folder / name)
+
+
+def places(document: str, key: str = "faults") -> List[str]:
+    return [fault["place"].rpartition("/")[2] for fault in json.loads(document)[key]]
+
+
+def test_every_fault_of_a_description_is_said_in_the_order_of_its_lines(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("recommend", "--check", written(tmp_path, FAULTY), "--format", "json")
+    assert code == 2
+    assert places(out) == [
+        "my.yaml:2 release",
+        "my.yaml:5 osd.drive.speed",
+        "my.yaml:5 osd.drive.iops",
+        "my.yaml:5 osd.drive.bandwidth",
+        "my.yaml:7 pools.0.size",
+        "my.yaml:8 pools.1.pgs",
+        "my.yaml:10 clients.0.pool",
+        "my.yaml:13 background.recovery.0.objects",
+        "my.yaml:13 background.recovery.0.onto",
+    ]
+
+
+def test_every_setting_at_fault_is_said(run: Run, tmp_path: Path) -> None:
+    _, out, _ = run("recommend", "--check", written(tmp_path, SETTINGS), "--format", "json")
+    assert places(out) == [
+        f"my.yaml:{line} settings.{name}"
+        for line, name in ((7, "osd_max_scrubs"), (8, "osd_scrub"), (9, "osd_scrub_cost"))
+    ]
+
+
+def test_faults_of_the_slo_are_said_beside_those_of_the_cluster(run: Run, tmp_path: Path) -> None:
+    slo = "schema: 1\nobjectives:\n  - client.p95 <= 3 ms\n  - client.iops >= 1\n  - client.p99_ms <= 3 GB/s\nlabs: 1\n"
+    files = written(tmp_path, FAULTY), "--slo", written(tmp_path, slo, "slo.yaml")
+    code, out, err = run("recommend", "--check", *files)
+    assert (code, err) == (2, "")
+    for place in ("my.yaml:10 clients.0.pool", "slo.yaml:3 objectives.0", "slo.yaml:5 objectives.2", "slo.yaml:6 labs"):
+        assert f"{place}: found " in out
+    assert out.splitlines()[-1] == "12 faults"
+
+
+@pytest.mark.parametrize("text", ["", "[", "- a\n", "schema: 7\n", "osds: [" + "1, " * 60_000 + "]"])
+def test_a_file_that_is_no_description_is_one_fault(text: str, run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("recommend", "--check", written(tmp_path, text), "--format", "json")
+    assert code == 2
+    assert len(json.loads(out)["faults"]) == 1
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("cluster-*.yaml")), ids=lambda path: path.stem)
+def test_the_examples_have_no_fault_and_their_objectives_can_be_predicted(path: Path, run: Run) -> None:
+    slo = path.with_name(path.name.replace("cluster-", "slo-"))
+    code, out, err = run("recommend", "--check", str(path), "--slo", str(slo))
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1] == "The twin can predict every objective."
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_the_cluster_is_told_back_with_what_the_file_leaves_out(run: Run) -> None:
+    _, out, _ = run("recommend", "--check", str(EXAMPLES / "cluster-erasure-coded.yaml"))
+    assert " ".join(out.split()) == (
+        "erasure-coded: 36 OSDs (ssd) on 12 hosts, Ceph reef. "
+        "A drive does 30 kIOPS and 450 MB/s, for reads 80 kIOPS and 530 MB/s. "
+        "mClock takes it for 18 kIOPS and 450 MB/s; an OSD has 8 shards of 2 threads. "
+        "Pool archive: 512 PGs, erasure code 4+2, 60 TB stored. "
+        "Clients of archive: 4 kIOPS offered, 1024 at a time at most, 60% reads, 64 KiB. "
+        "Recovery of archive: 2,000,000 objects of 4 MiB. In force: profile balanced."
+    )
+
+
+def test_objectives_that_the_twin_cannot_predict_are_named_each_with_the_reason(run: Run, tmp_path: Path) -> None:
+    lines = ("client.p95_ms <= 3 ms", "scrub.pgs_late <= 0", "snaptrim.objects_s >= 3", "osds.down <= 0")
+    slo = written(tmp_path, "schema: 1\nobjectives:\n" + "".join(f"  - {line}\n" for line in lines))
+    code, out, _ = run(
+        "recommend", "--check", str(EXAMPLES / "cluster-975-osds.yaml"), "--slo", slo, "--format", "json"
+    )
+    assert code == 2
+    said = {fault["place"]: fault["found"] for fault in json.loads(out)["unpredictable"]}
+    assert said == {
+        "scrub.pgs_late <= 0": "a metric that the twin does not predict",
+        "snaptrim.objects_s >= 3 /s": "no snaptrim in the description of the cluster",
+        "osds.down <= 0": "a metric that the twin does not predict",
+    }
+
+
+def test_nothing_is_simulated(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ceph_tuner.recommend.search as search
+
+    monkeypatch.setattr(search, "search", lambda *_: pytest.fail("searched"))
+    assert run("recommend", "--check", str(EXAMPLES / "cluster-nvme-node.yaml"))[0] == 0
+
+
+def test_without_an_slo_and_without_check_the_command_says_what_is_missing(run: Run) -> None:
+    code, _, err = run("recommend", str(EXAMPLES / "cluster-nvme-node.yaml"))
+    assert code == 2
+    assert err == "error: --slo: found nothing, expected an SLO file, or --check\n"
+
+
+def test_a_text_of_the_file_is_no_command_to_the_terminal(run: Run, tmp_path: Path) -> None:
+    text = SETTINGS.partition("settings")[0] + 'name: "\\x1b[2J"\n'
+    _, out, _ = run("recommend", "--check", written(tmp_path, text))
+    assert "\x1b" not in out
