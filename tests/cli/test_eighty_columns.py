@@ -15,7 +15,8 @@ from rich.console import Console, RenderableType
 import ceph_tuner_cli
 from ceph_tuner.core.changes.journal import Entry
 from ceph_tuner.core.changes.plan import Step
-from ceph_tuner.core.goals.slo import Slo, evaluate, parse_slo
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import RELEASES, TENTACLE
@@ -219,13 +220,13 @@ def recommended(*labels: str, winner: str, slo: Slo = SLO) -> Any:
         closest=of_label[winner],
         winner=of_label[winner],
         choice=SimpleNamespace(better=True),
-        baseline=SEEN,
+        judge=Judge(slo, SEEN),
         question=SimpleNamespace(slo=slo, model=SimpleNamespace(release=TENTACLE), before={}, profile_in_force=None),
     )
 
 
 def foreseen() -> Any:
-    before, after = evaluate(SLO, SEEN, SEEN), evaluate(SLO, LESS, SEEN)
+    before, after = Judge(SLO, SEEN).verdicts(SEEN), Judge(SLO, SEEN).verdicts(LESS)
     return SimpleNamespace(
         name=CLUSTER, verdicts=list(zip(before, after)), before=prediction("balanced"), after=prediction("custom")
     )
@@ -239,7 +240,7 @@ def advised() -> Any:
 
 def tuned() -> Any:
     choice = SimpleNamespace(
-        in_force=SimpleNamespace(means=SEEN), verdicts=evaluate(SLO, LESS, SEEN), better=True, bounds=SEEN
+        in_force=SimpleNamespace(means=SEEN), verdicts=Judge(SLO, SEEN).verdicts(LESS), better=True, bounds=SEEN
     )
     best = SimpleNamespace(label="high_recovery_ops", means=LESS)
     check = SimpleNamespace(failed=None, means=LESS)
@@ -328,7 +329,7 @@ TABLES: Dict[str, Callable[[], RenderableType]] = {
     "recommend_page._objectives": lambda: recommend_page._objectives(recommended(*FIVE, winner="trial 123")),
     "recommend_page._settings": lambda: recommend_page._settings(recommended(IN_FORCE, winner="trial 123")),
     "recommend_rebuild._effects": lambda: recommend_rebuild._effects(SimpleNamespace(effects=[EFFECT])),  # type: ignore[arg-type]
-    "slo._table": lambda: slo._table(SLO, evaluate(SLO, SEEN, SEEN), {"client.bytes_s"}),
+    "slo._table": lambda: slo._table(SLO, Judge(SLO, SEEN).verdicts(SEEN), {"client.bytes_s"}),
     "tune_page._accounting": lambda: tune_page._accounting(tuned(), TENTACLE, NOW)[1],
     "tune_page._objectives": lambda: tune_page._objectives(tuned()),
     "tune_page._settings": lambda: tune_page._settings(tuned(), TENTACLE, NOW),
