@@ -6,11 +6,11 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overdue import DAY, HOUR, NOW, pg, view
 
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.scrub_plan import ScrubPg, ScrubRules
 from ceph_tuner.scrub_plan.obstacles import Obstacle, held_pgs, next_opening, obstacles, open_at
+from overdue import DAY, HOUR, NOW, pg, view
 
 Bounds = Tuple[int, int]
 
@@ -65,6 +65,11 @@ def test_pgs_on_osds_that_recover_wait_unless_scrubs_are_allowed_meanwhile() -> 
     assert (found["recovery"].pgs, found["recovery"].until) == (("1.1",), NOW + HOUR)
     assert found["unclean"].pgs == ("1.0",)
     assert "recovery" not in named(*pgs, during_recovery=True)
+
+
+def test_what_is_unclean_and_does_not_recover_has_no_date() -> None:
+    found = named(pg("1.0", state=frozenset(("active", "undersized"))), means={"recovery.finish_s": 0.0})
+    assert found["unclean"].until is None
 
 
 def test_what_cannot_be_seen_from_here_is_said() -> None:

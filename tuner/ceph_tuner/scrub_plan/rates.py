@@ -31,14 +31,16 @@ NO_OBJECTIVE = Slo("scrubs", (Objective(SCRUBBED, ">=", Bound(0.0), hard=False),
 """What everything keeps, for what takes an SLO."""
 
 
+def about_clients(slo: Optional[Slo]) -> Tuple[Objective, ...]:
+    """The hard objectives that scrubs are held to."""
+    objectives = slo.objectives if slo is not None else ()
+    return tuple(each for each in objectives if each.hard and each.metric.startswith("client."))
+
+
 def held_bounds(slo: Optional[Slo], baseline: Mapping[str, float]) -> Dict[Objective, float]:
-    """Hard objective about clients -> its bound, where one is known."""
-    found = {}
-    for objective in slo.objectives if slo is not None else ():
-        bound = objective.bound.resolve(baseline.get(objective.metric))
-        if objective.hard and objective.metric.startswith("client.") and bound is not None:
-            found[objective] = bound
-    return found
+    """Objective that scrubs are held to -> its bound, where one is known."""
+    bounds = {each: each.bound.resolve(baseline.get(each.metric)) for each in about_clients(slo)}
+    return {each: bound for each, bound in bounds.items() if bound is not None}
 
 
 def missed(
