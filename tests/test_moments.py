@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.moments import duration_s, moment, stamp, utc, utc_minute
+from ceph_tuner.core.moments import duration_s, moment, moment_ahead, stamp, utc, utc_minute
 
 NOW = 1_795_200_000.0
 
@@ -49,3 +49,23 @@ def test_a_moment_that_no_calendar_has_is_shown_and_is_no_error(at: float) -> No
     assert utc(at).isprintable()
     assert stamp(at)
     assert utc_minute(at)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("8h", NOW + 8 * 3600),
+        (" 2 d ", NOW + 2 * 86400),
+        ("2026-12-01", 1_796_083_200.0),
+        ("2026-12-01T06:00", 1_796_083_200.0 + 6 * 3600),
+        ("2026-12-01T06:00+01:00", 1_796_083_200.0 + 5 * 3600),
+    ],
+)
+def test_a_moment_to_come_is_a_time_from_now_or_a_date_in_utc(text: str, expected: float) -> None:
+    assert moment_ahead(text, NOW, "--by") == expected
+
+
+@pytest.mark.parametrize("text", ["", "soon", "0h", "-8h", "2026-11-20", "2026-13-01", "now", "9999999999d"])
+def test_what_is_no_moment_to_come_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--by"):
+        moment_ahead(text, NOW, "--by")

@@ -23,7 +23,7 @@ from ceph_tuner_cli.fleet import FleetOption
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
 
 if TYPE_CHECKING:
-    from ceph_tuner.scrub_plan import RateRange, ScrubView
+    from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubView
     from ceph_tuner.scrub_plan.plan import ScrubPlan
 
 app = typer.Typer(help="Deep scrubs: when they come, and to have them done by a date.", no_args_is_help=True)
@@ -116,8 +116,12 @@ def drain(
         with working(f"{cluster}: reading PGs and rules"):
             found = planned(opened, wanted, None, where, _past(past, fleet, wanted, opened.clock.now()))
         order = due_until(found.view, until)
-        _check_flags(found.view, [pg.pool for pg in order], despite_flags)
-        limits = ScrubLimits(per_osd or found.view.rules.max_scrubs, per_host)
+        if not despite_flags:
+            order = _unflagged(found.view, order)
+        at_most = found.view.rules.max_scrubs if per_osd is None else per_osd
+        if at_most < 1:
+            raise InputError("the cluster", "osd_max_scrubs is 0, so that nothing is to be scrubbed", "--per-osd")
+        limits = ScrubLimits(at_most, per_host)
         say(found.notes)
         if dry_run:
             commands = [f"ceph pg deep-scrub {pg.pgid}" for pg in order]
@@ -155,12 +159,13 @@ def planned(
     """Read the cluster, and plan; `past` stands in the place of the windows that it keeps. Raises TunerError."""
     from ceph_tuner.scrub_plan.cluster_view import read_view
     from ceph_tuner.scrub_plan.plan import plan
+    from ceph_tuner.scrub_plan.rates import about_clients
 
     view = read_view(opened)
     recent = merged(History(opened.store).windows(opened.clock.now() - RECENT_S))
     windows = _kept_windows(opened) if past is None else past
     rates, notes = _rates(opened, view, wanted, zone, windows)
-    texts = [objective.text for objective in wanted.objectives] if wanted is not None else []
+    texts = [objective.text for objective in about_clients(wanted)]
     return plan(view, rates, texts, recent.means if recent is not None else None, days, zone, notes)
 
 
@@ -251,19 +256,18 @@ def _wanted(opened: Cluster, keep: Sequence[str], slo: Optional[Path]) -> Option
         raise InputError("--keep", str(fault), "one objective for each metric") from fault
 
 
-def _check_flags(view: ScrubView, pools: Sequence[str], despite_flags: bool) -> None:
-    flagged = [pool for pool in dict.fromkeys(pools) if view.rules.forbids_deep(pool)]
-    if not flagged or despite_flags:
-        return
-    if "nodeep-scrub" in view.rules.flags:
-        raise InputError("the cluster", "nodeep-scrub is set", "`ceph osd unset nodeep-scrub`, or --despite-flags")
-    if len(flagged) == len(set(pools)):
-        raise InputError(
-            f"the pool {flagged[0]}",
-            "nodeep-scrub is set",
-            f"`ceph osd pool set {flagged[0]} nodeep-scrub 0`, or --despite-flags",
-        )
-    say([f"left out, as nodeep-scrub is set: {', '.join(flagged)}"])
+def _unflagged(view: ScrubView, order: Sequence[ScrubPg]) -> Tuple[ScrubPg, ...]:
+    """Without the PGs of pools with nodeep-scrub. Raises InputError where nothing else is left."""
+    flagged = [pool for pool in dict.fromkeys(pg.pool for pg in order) if view.rules.forbids_deep(pool)]
+    left = tuple(pg for pg in order if pg.pool not in flagged)
+    if flagged and not left:
+        everywhere = "nodeep-scrub" in view.rules.flags
+        command = "ceph osd unset nodeep-scrub" if everywhere else f"ceph osd pool set {flagged[0]} nodeep-scrub 0"
+        place = "the cluster" if everywhere else f"the pool {flagged[0]}"
+        raise InputError(place, "nodeep-scrub is set", f"`{command}`, or --despite-flags")
+    if flagged:
+        say([f"left out, as nodeep-scrub is set: {', '.join(flagged)}"])
+    return left
 
 
 def _zone(name: str) -> tzinfo:

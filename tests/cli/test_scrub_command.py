@@ -13,6 +13,7 @@ from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.fleet import past
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.past import Course, PastMetrics
+from ceph_tuner.twin.model import Pool
 from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner_cli import cluster_option, render, scrub
 from overdue import DAY, HOUR, MB, overdue_twin
@@ -223,6 +224,28 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert (code, out) == (2, "")
     assert said in err
     assert len(err.splitlines()) == 1
+
+
+def test_pools_with_the_flag_are_left_out_of_a_drain(
+    opening: Callable[[TwinCluster], TwinCluster], run: Program
+) -> None:
+    twin = opening(with_windows(overdue_twin({**LATE, "2.0": 30.0}, pools=(Pool("rbd", 16, 2), Pool("archive", 1, 2)))))
+    twin.twin.deep_scrubbed("2.0", twin.clock.now() - 30 * DAY)
+    twin.commander.mon("osd pool set", {"pool": "archive", "var": "nodeep-scrub", "val": "1"})
+    code, found = document(run, "drain", "--by", "8h")
+    assert (code, found["total"]) == (0, 12)
+    assert "2.0" not in {pgid for _, pgid in twin.twin.requested_scrubs}
+
+
+def test_where_osd_max_scrubs_is_0_nothing_is_planned_and_a_drain_needs_a_number(
+    opening: Callable[[TwinCluster], TwinCluster], run: Program
+) -> None:
+    opening(with_windows(overdue_twin(LATE, {"osd_max_scrubs": 0})))
+    code, found = document(run, "plan")
+    assert (code, found["gone_at"]) == (1, None)
+    code, _, err = run("scrub", "drain", "--cluster", "twin", "--by", "8h")
+    assert code == 2
+    assert "--per-osd" in err
 
 
 def test_a_drain_against_a_flag_is_refused_with_what_to_do(twin: TwinCluster, run: Program) -> None:

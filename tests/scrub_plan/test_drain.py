@@ -17,7 +17,7 @@ from ceph_tuner.core.knobs.releases import REEF, TENTACLE
 from ceph_tuner.scrub_plan.cluster_view import read_view
 from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, TIME_UP, Drain, DrainOutcome, DrainProgress, DrainTask
 from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
-from ceph_tuner.twin.model import ClientStream
+from ceph_tuner.twin.model import MIB, ClientStream, RecoveryWork
 from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner.twin_cluster.pgs import stamp
 from overdue import DAY, HOUR, MB, overdue_twin, rate
@@ -155,6 +155,12 @@ def test_a_relative_bound_refers_to_what_was_before_the_first_scrub() -> None:
     assert outcome.windows > 0
 
 
+def test_objectives_that_are_not_about_clients_are_no_limit_of_scrubs() -> None:
+    twin = overdue_twin(LATE)
+    outcome = drain(twin, task(twin, "recovery.bytes_s >= 100 MB/s"))
+    assert (outcome.reason, outcome.windows) == (DONE, 0)
+
+
 class Killed(BaseException):
     """As kill -9: nothing is cleared up after it."""
 
@@ -194,6 +200,14 @@ def test_ctrl_c_ends_it_and_says_what_goes_on() -> None:
     assert "go on to their end" in outcome.remarks[0]
     with twin.lock("next"):
         pass
+
+
+def test_pgs_that_ceph_would_not_scrub_are_waited_for_and_that_is_said() -> None:
+    twin = overdue_twin(LATE, recovery=(RecoveryWork("rbd", 200_000, MIB),))
+    reasons: List[str] = []
+    outcome = drain(twin, task(twin, seconds=60), lambda progress: reasons.append(progress.waits_for))
+    assert (outcome.reason, outcome.done, asked(twin)) == (TIME_UP, 0, [])
+    assert all("would not scrub now" in reason for reason in reasons)
 
 
 def test_time_that_is_up_ends_it_with_what_is_left() -> None:

@@ -67,6 +67,11 @@ def test_pgs_on_osds_that_recover_wait_unless_scrubs_are_allowed_meanwhile() -> 
     assert "recovery" not in named(*pgs, during_recovery=True)
 
 
+def test_what_is_unclean_and_does_not_recover_has_no_date() -> None:
+    found = named(pg("1.0", state=frozenset(("active", "undersized"))), means={"recovery.finish_s": 0.0})
+    assert found["unclean"].until is None
+
+
 def test_what_cannot_be_seen_from_here_is_said() -> None:
     found = named(pg("1.0"), load_threshold=0.5)
     assert "0.5" in found["osd_scrub_load_threshold"].words

@@ -137,7 +137,7 @@ def read_rules(cluster: Cluster, osds: Sequence[int]) -> Tuple[ScrubRules, List[
 
     with shaped("config show"):
         rules = ScrubRules(
-            max_scrubs=int(min(numbers("osd_max_scrubs", usual.max_scrubs))),
+            max_scrubs=max(0, int(min(numbers("osd_max_scrubs", usual.max_scrubs)))),
             hours=(commonest("osd_scrub_begin_hour"), commonest("osd_scrub_end_hour")),
             days=(commonest("osd_scrub_begin_week_day"), commonest("osd_scrub_end_week_day")),
             during_recovery=set(values["osd_scrub_during_recovery"]) == {"true"},

@@ -2,7 +2,7 @@
 
 Each is asked for by `ceph pg deep-scrub PGID`, on every release. That is the one way that leaves the PG's stamps alone:
 `ceph tell PGID schedule-deep-scrub` and Reef's `deep_scrub` set them back (docs/ceph-behaviour.md). Scrubs that are
-asked for so do not heed `osd_max_scrubs` from Squid on, nor hours, flags and load on any release. So the drain heeds
+asked for so do not heed `osd_max_scrubs` in Tentacle, nor hours, flags and load on any release. So the drain heeds
 them itself: it counts the scrubs on each OSD and host, whoever asked for them, and waits outside of the hours.
 
 Nothing is kept about a drain. What is done is told by the PGs' own stamps, so one that was killed goes on where it was:
@@ -28,7 +28,7 @@ from ceph_tuner.scrub_plan.cluster_view import read_again
 from ceph_tuner.scrub_plan.judged_windows import judged_windows
 from ceph_tuner.scrub_plan.obstacles import next_opening, open_at
 from ceph_tuner.scrub_plan.pace import TRUSTED_PGS, Expectation, Pace, ScrubLimits, finished, next_scrubs
-from ceph_tuner.scrub_plan.rates import NO_OBJECTIVE, held_bounds, missed
+from ceph_tuner.scrub_plan.rates import NO_OBJECTIVE, about_clients, held_bounds, missed
 from ceph_tuner.tune.on_cluster import ClusterLookout
 
 LOOK_S, LOOK_S_PER_PG = 5.0, 1e-3
@@ -37,6 +37,7 @@ ASK_AGAIN_S = 900.0
 """A PG that has not begun by then is asked for again: its primary may have been restarted since."""
 SILENT_S = 600.0
 """So long a cluster may say nothing before the drain ends."""
+UNREADY = "PGs that Ceph would not scrub now: unclean, trimmed, on OSDs that recover or scrub others"
 FOUND_BY_SCRUB = frozenset(("OSD_SCRUB_ERRORS", "PG_DAMAGED"))
 """Health checks that scrubs raise: to find damage is what they are for."""
 
@@ -136,9 +137,10 @@ class Drain:
         self._damage = False
         mean = sum(self._bytes.values()) / max(1, len(self._bytes))
         self._expectation = Expectation(task.rates, TRUSTED_PGS * mean)
-        hard = task.slo is not None and any(objective.hard for objective in task.slo.objectives)
         scopes = task.slo.scopes if task.slo is not None else ()
-        self._judged = judged_windows(cluster, len(view.hosts), scopes, task.window_s) if hard else None
+        self._judged = (
+            judged_windows(cluster, len(view.hosts), scopes, task.window_s) if about_clients(task.slo) else None
+        )
         self._lookout = ClusterLookout(cluster.commander, cluster.clock)
 
     def run(self) -> DrainOutcome:
@@ -177,7 +179,7 @@ class Drain:
                     self._changed = now
                 if not waits_for:
                     self._ask(now)
-                self._tell(waits_for)
+                self._tell(waits_for or ("" if self._under_way() else UNREADY))
                 self._clock.sleep(self._look_s)
         except KeyboardInterrupt:
             reason = INTERRUPTED
@@ -202,7 +204,8 @@ class Drain:
         self._usual = {**window.means, **self._task.baseline}
         self._held = held_bounds(self._task.slo, self._usual)
         if not self._held:
-            raise InputError("--keep", "no hard objective about clients with a bound", "such as client.p95_ms<=20")
+            said = "objectives relative to a baseline in which no client was seen"
+            raise InputError("--keep", said, "a bound in units, such as client.p95_ms<=20")
         self._judge(window.means)
         self._changed = self._clock.now()
 

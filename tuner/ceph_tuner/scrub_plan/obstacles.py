@@ -105,6 +105,9 @@ def _unready(view: ScrubView, means: Mapping[str, float]) -> List[Obstacle]:
     found = []
     unclean = tuple(pg.pgid for pg in view.pgs if not pg.clean)
     until = _ends(view.at, means, "recovery.finish_s", "backfill.finish_s")
+    if until == view.at:
+        # what is unclean and does not recover waits for somebody
+        until = None
     if unclean:
         words = f"{_count(unclean)} not active and clean: Ceph scrubs none of them"
         found.append(Obstacle("unclean", words, unclean, until))
@@ -139,8 +142,8 @@ def _restricted(rules: ScrubRules) -> List[Obstacle]:
     if rules.days[0] != rules.days[1]:
         words = f"scrubs begin on days {rules.days[0]} to {rules.days[1]} alone (osd_scrub_begin_week_day; 0 is Sunday)"
         found.append(Obstacle("days", words))
-    words = f"osd_max_scrubs is {rules.max_scrubs}: so many periodic scrubs at a time on an OSD"
-    found.append(Obstacle("osd_max_scrubs", words))
+    words = "so many periodic scrubs at a time on an OSD" if rules.max_scrubs else "no periodic scrub begins"
+    found.append(Obstacle("osd_max_scrubs", f"osd_max_scrubs is {rules.max_scrubs}: {words}"))
     words = f"osd_scrub_load_threshold is {rules.load_threshold:g}: a host with more load for each CPU begins none"
     found.append(Obstacle("osd_scrub_load_threshold", f"{words}; its load is not seen from here"))
     return found

@@ -92,7 +92,7 @@ def plan(
     sources = [rates[datetime.fromtimestamp(start, zone).hour].source for start, _ in hours]
     planned = {}
     for end in ENDS:
-        share = shares(hours, rates, view.rules, end, zone)
+        share = shares(hours, rates, view.rules, end, zone) if view.rules.max_scrubs > 0 else [0.0] * len(hours)
         planned[end] = schedule(view.pgs, view.at, hours, share, view.rules.max_scrubs, held, sources)
     there = sum(hour.share_bytes for hour in planned["mean"].hours) / sum(seconds for _, seconds in hours)
     return ScrubPlan(

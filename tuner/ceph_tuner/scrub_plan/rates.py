@@ -31,12 +31,17 @@ NO_OBJECTIVE = Slo("scrubs", (Objective(SCRUBBED, ">=", Bound(0.0), hard=False),
 """What everything keeps, for what takes an SLO."""
 
 
+def about_clients(slo: Optional[Slo]) -> Tuple[Objective, ...]:
+    """The hard objectives that scrubs are held to."""
+    objectives = slo.objectives if slo is not None else ()
+    return tuple(each for each in objectives if each.hard and each.metric.startswith("client."))
+
+
 def held_bounds(slo: Optional[Slo], baseline: Mapping[str, float]) -> Dict[Objective, float]:
-    """Hard objective about clients -> its bound, where one is known."""
+    """Objective that scrubs are held to -> its bound, where one is known."""
     judge = Judge(slo, baseline)
-    about_clients = [each for each in judge.objectives if each.hard and each.metric.startswith("client.")]
-    bounds = {objective: judge.bound(objective) for objective in about_clients}
-    return {objective: bound for objective, bound in bounds.items() if bound is not None}
+    bounds = {each: judge.bound(each) for each in about_clients(slo)}
+    return {each: bound for each, bound in bounds.items() if bound is not None}
 
 
 def missed(

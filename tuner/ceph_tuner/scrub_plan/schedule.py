@@ -181,6 +181,8 @@ class _Room:
         self._seconds = np.array([seconds for _, seconds in hours])
         self._share = np.array(share_bytes, dtype=float)
         self.left = self._share.copy()
+        self._begin = 0
+        """No hour before it has any room."""
         open_s = np.where(self._share > 0, self._seconds, 0.0)
         self._osds: Dict[int, Array] = {osd: max_scrubs * open_s for pg in pgs for osd in pg.acting}
         paces = [pg.raw_bytes / pg.scrub_s for pg in pgs if pg.scrub_s and pg.raw_bytes > 0]
@@ -216,10 +218,12 @@ class _Room:
         seconds, done = self._scrub_s(pg), 0.0
         parts: List[Tuple[int, float]] = []
         start = end = 0.0
-        for hour in range(first, len(self._starts)):
-            share = self._share[hour]
-            if share <= 0 or (share - self.left[hour]) / share > 1 - _FULL:
+        while self._begin < len(self._starts) and self._full(self._begin):
+            self._begin += 1
+        for hour in range(max(first, self._begin), len(self._starts)):
+            if self._full(hour):
                 continue
+            share = float(self._share[hour])
             part = 1 - done
             if pg.raw_bytes > 0:
                 part = min(part, float(self.left[hour]) / pg.raw_bytes)
@@ -245,6 +249,9 @@ class _Room:
             for osd in pg.acting:
                 self._osds[osd][hour] -= part * seconds
         return start, max(start, end)
+
+    def _full(self, hour: int) -> bool:
+        return bool(self.left[hour] <= _FULL * self._share[hour])
 
     def _scrub_s(self, pg: ScrubPg) -> float:
         if pg.scrub_s:
