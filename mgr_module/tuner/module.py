@@ -48,9 +48,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         self._checks: Dict[str, Any] = {}
         commander = MgrCommander(self, framework.CommandResult)
         self._collector = collector = Collector(self, commander, compat.counters(self), self._limits)
-        self._sampler = Sampler(
-            collector, lambda: self._service.history(), ten_minutes_kept=lambda: self._service.keep_outcomes()
-        )
+        self._sampler = Sampler(collector, lambda: self._service.history(), ten_minutes_kept=self._keep_outcomes)
         self._service = Service(
             commander,
             self._sampler,
@@ -344,6 +342,11 @@ class Module(framework.MgrModule):  # type: ignore[misc]
             )
         finally:
             self._report_health()
+
+    def _keep_outcomes(self) -> None:
+        """Keep what was measured after changes; a sample is not lost for it."""
+        with self._surviving("what was measured after a change cannot be kept"):
+            self._service.keep_outcomes()
 
     def _report_health(self) -> None:
         """Tell what is wrong; what of it cannot be told is told as such. Raises nothing."""

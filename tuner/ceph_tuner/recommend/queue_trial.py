@@ -5,8 +5,8 @@ way back. Everything here follows from values that were read before.
 
 Which OSDs      each has an entry of its own: what stands under a device class, or under a host whose CRUSH name is not
                 the machine's, reaches an OSD only after it has read this option (docs/ceph-behaviour.md)
-How long        so many minutes that a difference of EFFECT is told from chance with POWER, by Student's test of the
-                minutes' differences between the host and its controls
+How long        so many minutes that a difference of EFFECT is told from chance with POWER, by Student's test of two
+                stretches: in each, every minute has a difference between the host and its controls
 """
 
 from __future__ import annotations
@@ -219,11 +219,12 @@ def hosts_of(places: Sequence[Place]) -> Dict[str, Tuple[int, ...]]:
 
 
 def minutes_for(effect: float, deviation: float) -> int:
-    """Minutes that tell a difference of `effect` from chance: Student's test of paired minutes, in logarithms."""
+    """Minutes of each of two stretches that tell a difference of `effect` from chance (Student, of logarithms)."""
     wanted = math.log1p(effect)
     for count in range(LEAST_MINUTES, MOST_MINUTES):
-        least = float(student.ppf((1 + SURE) / 2, count - 1))
-        if 1.0 - float(nct.cdf(least, count - 1, wanted / deviation * math.sqrt(count))) >= POWER:
+        freedom = 2 * count - 2
+        least = float(student.ppf((1 + SURE) / 2, freedom))
+        if 1.0 - float(nct.cdf(least, freedom, wanted / deviation * math.sqrt(count / 2))) >= POWER:
             return count
     return MOST_MINUTES
 
@@ -287,6 +288,8 @@ def _deviation(windows: Sequence[Window]) -> Tuple[float, bool]:
 
 def _notes(before: str, tried: str) -> List[str]:
     notes = [
+        "the minutes go by the noise of the whole cluster, and a host's own may be larger: take the deviation of the "
+        "first stretch's minutes, and where it is twice as large measure four times as long",
         "a write is answered when its replicas have it, and these are on other hosts: of the difference in writes a "
         "host shows a part, of that in reads all of it",
         f"{tried} on one host beside {before} on others is not tested upstream; no data depend on the queue",
