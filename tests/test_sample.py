@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import Any, Dict, List
 
 import pytest
@@ -16,8 +17,10 @@ from ceph_tuner.core.measure.sample import (
     Sample,
     Window,
     finish_s,
+    measured_once,
     percentiles,
     window_of,
+    window_within,
 )
 
 values = st.dictionaries(st.sampled_from(sorted(METRICS)), st.floats(0, 1e9), max_size=12)
@@ -172,3 +175,23 @@ def test_impossible_stretches_of_time_are_refused() -> None:
 def test_metrics_of_another_version_are_dropped_when_read() -> None:
     document = {"start": 0.0, "end": 1.0, "measures": {"client.iops": [1.0, 0.0, 1], "client.new": [1.0, 0.0, 1]}}
     assert set(Window.from_dict(document).measures) == {"client.iops"}
+
+
+def test_a_window_within_two_moments_has_the_samples_that_lie_there_to_the_slack() -> None:
+    samples = [sample(at, values={"client__iops": at}) for at in (5.0, 10.0, 15.0, 20.0)]
+    window = window_within(samples, 4.0, 16.0, 1.0)
+    assert window is not None
+    assert (window.start, window.end, window.means["client.iops"]) == (5.0, 15.0, 12.5)
+    assert window_within(samples, 6.5, 9.0, 1.0) is None
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=9))
+def test_a_measure_reads_back_as_it_was_written(numbers: List[float]) -> None:
+    measure = Measure.of(numbers)
+    assert (measure.count, Measure.from_list(measure.to_list())) == (len(numbers), measure)
+    assert min(numbers) * (1 - 1e-9) <= measure.mean <= max(numbers) * (1 + 1e-9)
+
+
+def test_one_value_says_nothing_of_its_spread() -> None:
+    assert measured_once({"client.iops": 7.0}) == {"client.iops": Measure.of([7.0])}
+    assert math.isnan(Measure.of([7.0]).error)

@@ -14,6 +14,7 @@ from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, QUINCY_EARLY, TENTACLE, nine
 from ceph_tuner.core.measure.sample import Sample
+from ceph_tuner.core.profiles.in_force import in_force
 from ceph_tuner.tune.live_work import LiveWork
 from ceph_tuner.tune.on_cluster import ClusterLookout, JournalledWriter
 from monitors import ManualClock, MemoryStore, Monitors
@@ -87,6 +88,9 @@ def test_what_is_in_force_is_asked_of_the_osds() -> None:
         opened(monitors).in_force("osd")
     with pytest.raises(InputError, match="covers no running OSD"):
         opened(monitors).in_force("osd/host:nowhere")
+    # one that is asked for all of them agrees with itself
+    one = in_force(Status("[]"), monitors, TENTACLE, "20.2.4", "osd", most_osds=1)  # type: ignore[arg-type]
+    assert (one.built_in, one.osds, one.profile.osds) == ("balanced", found.osds, found.osds)
 
 
 def test_the_hardware_in_force_is_that_of_the_drives_whatever_their_class() -> None:
