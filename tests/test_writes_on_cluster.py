@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from typing import Callable, Dict, Iterator, List, Tuple
 
 import pytest
@@ -470,29 +470,31 @@ def test_a_claim_in_the_cluster_is_seen_by_every_client_and_gone_after_use(any_l
     assert "lock/" not in any_lab.run(["ceph", "config-key", "dump", "mgr/tuner/"])
 
 
-def test_what_an_upgrade_has_retired_comes_back_as_it_was(any_lab: Lab, cluster: Cluster) -> None:
-    """The option that a newer release does not have any more is one that no release has."""
-    name, initial = "osd_retired_option", dump(any_lab)
-    cluster.config.set_unknown("osd", name, "1")
-    with pytest.raises(UnknownOption):
-        cluster.config.set("osd", name, "2")
-    before = dump(any_lab)
-    try:
-        cluster.config.set_unknown("osd", name, "2")
-        step, restore = Step("osd", name, "1", "2"), Restore("osd", name, "1", frozenset({"2"}))
-        journal = Journal(cluster.store)
-        number = journal.next_number()
-        now, release = time.time(), "reef"
-        journal.write(Entry(number, APPLIED, now, now, "an older version", "", release, "osd", (step,), (restore,)))
-        began = time.monotonic()
-        (undone,) = cluster.applier().undo()
-        # no OSD is waited for that can never show it
-        assert time.monotonic() - began < EFFECT_S
-        assert undone.remarks == (f"osd {name}: 1 as before; the release has no such option",)
-        assert dump(any_lab) == before
-    finally:
-        cluster.config.remove("osd", name)
-    assert dump(any_lab) == initial
+def test_what_an_upgrade_has_retired_comes_back_as_it_was(reef_lab: Lab) -> None:
+    """Reef does not have every option of Tentacle: here it stands for the newer of two releases."""
+    name, initial = "osd_deep_scrub_interval_cv", dump(reef_lab)
+    with closing(open_cluster(reef_lab.name)) as cluster:
+        with pytest.raises(UnknownOption):
+            cluster.config.set("osd", name, "0.1")
+        cluster.config.set_unknown("osd", name, "0.1")
+        before = dump(reef_lab)
+        try:
+            cluster.config.set_unknown("osd", name, "0.2")
+            step, restore = Step("osd", name, "0.1", "0.2"), Restore("osd", name, "0.1", frozenset({"0.2"}))
+            journal, now = Journal(cluster.store), time.time()
+            entry = Entry(
+                journal.next_number(), APPLIED, now, now, "before", "", "tentacle", "osd", (step,), (restore,)
+            )
+            journal.write(entry)
+            began = time.monotonic()
+            (undone,) = cluster.applier().undo()
+            # no OSD is waited for that can never show it
+            assert time.monotonic() - began < EFFECT_S
+            assert undone.remarks == (f"osd {name}: 0.1 as before; the release has no such option",)
+            assert dump(reef_lab) == before
+        finally:
+            cluster.config.remove("osd", name)
+    assert dump(reef_lab) == initial
 
 
 def test_what_somebody_puts_into_the_store_keeps_nobody_from_taking_back(
