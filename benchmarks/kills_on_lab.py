@@ -57,6 +57,8 @@ ENDS_S = 30.0
 """How long what is told to end may take."""
 LASTS_S = 120.0
 """A command that takes longer hangs: the lock's lease and a slow monitor are well below it."""
+FAULTS = ("internal error", "object has no attribute", "Traceback")
+"""Words of a failure that is the product's own."""
 STEPS_S = (-3600.0, -90.0, -31.0, -5.0, 5.0, 31.0, 90.0, 3600.0)
 """Of a clock, on both sides of the lease and of what clocks may differ by."""
 SLOW_S = (0.2, 1.0, 3.0)
@@ -277,14 +279,15 @@ class Mgr:
             while not stop.is_set():
                 apply = {"name": self._random.choice(("balanced", "high_client_ops", "high_recovery_ops"))}
                 command = self._random.choice(
-                    (("tuner profile apply", apply), ("tuner rollback", {}), ("tuner rollback", {"all": True}))
+                    (("tuner profile apply", apply), ("tuner rollback", {}), ("tuner rollback", {"all": "true"}))
                 )
                 self._ledger.count("commands of the plugin")
                 try:
-                    own.commander.mon(command[0], {**command[1], "yes": True})  # type: ignore[dict-item]
+                    own.commander.mon(command[0], {**command[1], "yes": "true"})
+                    self._ledger.count("commands of the plugin carried out")
                 except TunerError as error:
                     self._ledger.count("commands of the plugin refused")
-                    if "internal error" in str(error):
+                    if any(words in str(error) for words in FAULTS):
                         self._ledger.violation("exit code", str(error))
                 stop.pause(self._random, 0.0, 3.0)
 
@@ -463,6 +466,8 @@ def run(arguments: argparse.Namespace, number: int, seed: int) -> Dict[str, Any]
         for words in lock_trace.two_inside(notes):
             ledger.violation("two inside", words)
         trace.unlink(missing_ok=True)
+        if not ledger.counts["commands of the plugin carried out"]:
+            ledger.violation("nothing tried", "the plugin carried out none of its commands")
         for law, words in pristine.left_behind(cluster, lab, observer):
             ledger.violation(law, words)
         return {

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Callable
 
 import changes
+import kills_on_lab
 import mgr_scale
 import pytest
 import repeatability
@@ -26,6 +27,7 @@ import campaign  # noqa: E402
     [
         ("changes", changes.table),
         ("fuzz", campaign.table),
+        ("kills", kills_on_lab.table),
         ("mgr-scale", mgr_scale.table),
         ("repeatability", repeatability.table),
         ("tuning-on-lab", tuning_on_lab.tables),
