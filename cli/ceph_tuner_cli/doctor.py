@@ -11,7 +11,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ceph_tuner.cluster import open_cluster
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.doctor import POINTLESS, Facts, Finding, examine, examine_host, gather, read_host
 from ceph_tuner.doctor.examination import CHECKS, HOST_CHECKS
@@ -27,6 +26,7 @@ from ceph_tuner_cli.cluster_option import (
     step_documents,
     step_table,
 )
+from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
 
 LEAST_SHOWN = 0.005

@@ -12,6 +12,7 @@ import typer
 from ceph_tuner import __version__
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.printable import printable
+from ceph_tuner_cli import prefix_option
 from ceph_tuner_cli.ending import INTERRUPTED, ending_in_order
 from ceph_tuner_cli.render import ReaderLeft, begin, errors, fail
 from ceph_tuner_cli.tree import DEBUG, group_of
@@ -70,6 +71,7 @@ def _root(
 def main() -> None:
     """Run the program. Exit codes: docs/exit-codes.md."""
     begin()
+    prefix_option.begin()
     with ending_in_order():
         code = _run()
     sys.exit(code)

@@ -8,13 +8,13 @@ from typing import FrozenSet, Optional
 
 import typer
 
-from ceph_tuner.cluster import open_cluster
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.goals.stored_slo import stored_slo
 from ceph_tuner.describe.live_cluster import SAMPLE_S, describe
 from ceph_tuner.files import cluster_writing, slo_file
 from ceph_tuner.files.writing import check_free
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, TargetOption
+from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
 
 

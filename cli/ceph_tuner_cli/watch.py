@@ -12,7 +12,7 @@ import typer
 from rich.console import RenderableType
 from rich.live import Live
 
-from ceph_tuner.cluster import Cluster, open_cluster
+from ceph_tuner.cluster import Cluster
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Entry, Journal
@@ -23,6 +23,7 @@ from ceph_tuner.core.measure.sample import Sample, window_of
 from ceph_tuner.core.moments import utc
 from ceph_tuner.files import slo_file
 from ceph_tuner_cli.cluster_option import ClusterOption
+from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, console, emit, say, working
 from ceph_tuner_cli.watch_page import WIDTH, Moment, page
 
