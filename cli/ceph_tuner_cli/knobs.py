@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 import typer
 
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, Knob, knob
 from ceph_tuner.core.knobs.releases import RELEASES, Release, Version, format_version, level_of, release_of
 from ceph_tuner.report.words import shown as shown
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ReleaseOption
+from ceph_tuner_cli.from_option import FromOption, read_state
 from ceph_tuner_cli.render import Format, FormatOption, console, emit
 from ceph_tuner_cli.tables import Columns, columns
 
@@ -20,10 +23,16 @@ def knobs(
         None, metavar="[KNOB]...", help="Only these, in full.", autocompletion=complete.knobs
     ),
     release: Optional[str] = ReleaseOption,
+    state: Optional[Path] = FromOption,
     form: Format = FormatOption,
 ) -> None:
     """Show every knob: its range and default, what a change costs, and whether the release honours it under mClock."""
     chosen = [knob(name) for name in names] if names else list(KNOBS.values())
+    if state is not None:
+        if release is not None:
+            raise InputError("--from", f"--release {release} beside it", "one of them")
+        with read_state(state) as opened:
+            release = opened.version
     era = None if release is None else release_of(release, "--release")
     level = None if release is None else level_of(release, "--release")
     in_full = "\n".join(_page(entry, era, level) for entry in chosen)

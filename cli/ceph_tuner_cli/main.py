@@ -25,6 +25,7 @@ UNEXPECTED = 70
 
 COMMANDS: Dict[str, Tuple[str, str, str]] = {
     "doctor": ("doctor", "doctor", "What would make tuning a cluster pointless or wrong."),
+    "gather": ("gather", "gather", "A cluster's state in one file, for `--from` of other commands."),
     "tune": ("tune", "tune", "From an SLO to settings: tried, measured, guarded, written back."),
     "recommend": ("recommend", "recommend", "Settings for a described cluster; needs no cluster."),
     "watch": ("watch", "watch", "A live view of rates, objectives, queues and the trial under way."),

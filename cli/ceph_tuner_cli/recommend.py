@@ -10,19 +10,27 @@ from typing import List, Optional
 import typer
 from rich.console import Group
 
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.files import profile_file, slo_file
+from ceph_tuner.files.cluster_file import ClusterFile
 from ceph_tuner.files.writing import check_free
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ForceOption, knobs_in_a_row
 from ceph_tuner_cli.description import read_description
 from ceph_tuner_cli.ending import INTERRUPTED
-from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
+from ceph_tuner_cli.from_option import FromOption, TargetOfFileOption, read_state
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, warn, working
 
 
 def recommend(
-    cluster: Path = typer.Argument(..., metavar="CLUSTER_FILE", help="A described cluster (docs/describing.md)."),
+    cluster: Optional[Path] = typer.Argument(
+        None, metavar="[CLUSTER_FILE]", help="A described cluster (docs/describing.md); none with --from."
+    ),
     slo: Path = typer.Option(..., "--slo", "-s", help="The SLO file (docs/slo.md)."),
+    state: Optional[Path] = FromOption,
+    target: str = TargetOfFileOption,
     trials: int = typer.Option(
         SearchEffort.trials, "--trials", "-n", min=1, max=500, help="Settings to try on the twin."
     ),
@@ -62,8 +70,8 @@ def recommend(
     from ceph_tuner_cli.elsewhere import gathered
     from ceph_tuner_cli.recommend_page import RecommendProgress, page, what_to_do
 
-    described = read_description(cluster)
     wanted = slo_file.read(slo).slo
+    described = _described(cluster, state, target, wanted)
     if output is not None:
         check_free(output, force)
     if not available():
@@ -116,3 +124,21 @@ def recommend(
     if cut_short:
         return INTERRUPTED
     return 0 if found.choice.better and not unmet else 1
+
+
+def _described(cluster: Optional[Path], state: Optional[Path], target: str, slo: Slo) -> ClusterFile:
+    """The cluster, by a description or by what was gathered of it. Raises InputError."""
+    if state is None:
+        if cluster is None:
+            raise InputError("recommend", "neither CLUSTER_FILE nor --from", "one of them")
+        return read_description(cluster)
+    if cluster is not None:
+        raise InputError("recommend", "CLUSTER_FILE and --from", "one of them")
+    # of no use to a description
+    from ceph_tuner.describe.live_cluster import describe
+
+    with read_state(state) as opened:
+        described = describe(opened, target, slo.work)
+    say([f"note: {note}" for note in described.notes])
+    warn(described.unlikely)
+    return described
