@@ -27,11 +27,7 @@ BIN := $(VENV)/bin
 export PYTHONPATH := $(CURDIR)/mgr_module
 export PYTHONDONTWRITEBYTECODE := 1
 
-<<<<<<< HEAD
-.PHONY: help setup recommend lab tune validate-twin repeatability test quiet bare laws fuzz coverage test-unit lowest check hooks sbom audit lock format reference picture docs clean
-=======
-.PHONY: help setup recommend lab tune validate-twin repeatability test quiet kinds bare laws fuzz coverage test-unit lowest check sbom audit lock format reference picture docs clean
->>>>>>> m-now2
+.PHONY: help setup recommend lab tune validate-twin repeatability test quiet kinds bare laws fuzz coverage test-unit lowest check hooks sbom audit lock format reference picture docs clean
 help:
 	@sed -n 's/^# make /make /p' Makefile
 

@@ -54,6 +54,8 @@ setup(
         "typer>=0.15.4",
         # what `requests` brings: its connections are ended when time is up
         "urllib3>=1.26",
+        # the file that `gather` writes
+        "zstandard>=0.22",
     ],
     extras_require={
         # peers of benchmarks/search.py; those that need torch and botorch are left out where these are not installed

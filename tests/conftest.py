@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 import debian_packages
+import running_program
 from ceph_lab.bringup import up
 from ceph_lab.chroot import check_host
 from ceph_lab.cluster import Lab
@@ -24,6 +25,9 @@ from ceph_lab.state import lab_names, readable_state
 from ceph_lab.teardown import down
 from ceph_lab.throttle import host_throttle
 from ceph_tuner.core.errors import TunerError
+
+run = running_program.run
+"""The program as people run it."""
 
 # a shell starts what runs in its background with Ctrl-C ignored, and every program that is tested would inherit that
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -27,7 +27,9 @@ MAKING = {
 }
 """User -> the command that makes it."""
 
-VIEWER, OPERATOR, READER, TUNER = (f"client.tuner{suffix}" for suffix in ("-viewer", "-operator", "-reader", ""))
+VIEWER, OPERATOR, LOOKER, READER, TUNER = (
+    f"client.tuner{suffix}" for suffix in ("-viewer", "-operator", "-looker", "-reader", "")
+)
 
 Asked = Tuple[str, Dict[str, str]]
 
@@ -56,6 +58,11 @@ LOOKING = [
     ["doctor"], ["watch", "--once", "--interval", "1", "--window", "2"], ["history"],
     ["profile", "export", "--output", "exported.yaml"], ["apply", "high_client_ops"],
 ]  # fmt: skip
+WITHOUT_DATA = [
+    ["doctor"], ["watch", "--once", "--interval", "1", "--window", "2"], ["history"],
+    ["gather", "--output", "state.tar.zst", "--interval", "1"],
+]  # fmt: skip
+"""What a user without any capability of the OSDs runs; what it cannot see is named."""
 WRITING = [["apply", "--set", "osd_max_scrubs=2", "--yes"], ["rollback"]]
 
 FOR_NOBODY: List[Asked] = [
@@ -71,7 +78,7 @@ FOR_NOBODY: List[Asked] = [
 ]
 """Of the cluster's own commands: what no user of the page may do."""
 
-assert set(MAKING) == {VIEWER, OPERATOR, READER, TUNER}
+assert set(MAKING) == {VIEWER, OPERATOR, LOOKER, READER, TUNER}
 
 
 @pytest.fixture(scope="module")
@@ -138,16 +145,23 @@ def test_a_user_may_do_what_the_page_says_and_no_more(
     with connected(loaded, VIEWER) as viewer, connected(loaded, OPERATOR) as operator:
         assert refused(viewer, READING) == refused(operator, [*READING, *OPERATING]) == []
         assert refused(viewer, OPERATING) == OPERATING
-    with connected(loaded, READER) as reader:
-        assert refused(reader, OPERATING) == OPERATING
+    with connected(loaded, READER) as reader, connected(loaded, LOOKER) as looker:
+        assert refused(reader, OPERATING) == refused(looker, OPERATING) == OPERATING
+        with pytest.raises(PermissionRefused):
+            looker.tell("osd.0", "config show", {})
     assert loaded.run(["ceph", "config", "dump"]) == before
 
     for words in LOOKING:
         code, said = program(loaded, READER, words, monkeypatch)
         # a finding is an answer, too
         assert code in (0, 1), f"{words}: {said}"
-    code, said = program(loaded, READER, WRITING[0], monkeypatch)
-    assert code == 2, said
+    for words in WITHOUT_DATA:
+        code, said = program(loaded, LOOKER, words, monkeypatch)
+        assert code in (0, 1), f"{words}: {said}"
+        assert words == ["history"] or "access denied" in said, said
+    for user in (READER, LOOKER):
+        code, said = program(loaded, user, WRITING[0], monkeypatch)
+        assert code == 2, said
     assert loaded.run(["ceph", "config", "dump"]) == before
     for words in WRITING:
         code, said = program(loaded, TUNER, words, monkeypatch)

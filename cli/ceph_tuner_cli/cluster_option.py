@@ -10,7 +10,7 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
-from ceph_tuner.cluster import Cluster, open_cluster
+from ceph_tuner.cluster import Cluster
 from ceph_tuner.cluster.lock_holder import under_way
 from ceph_tuner.core.changes.applier import Undone
 from ceph_tuner.core.changes.journal import Entry
@@ -19,6 +19,7 @@ from ceph_tuner.core.changes.plan import Step
 from ceph_tuner.core.errors import EffectNotSeen, InputError
 from ceph_tuner.core.knobs.releases import RELEASES
 from ceph_tuner_cli import complete
+from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import console, show_lines, warn, working
 from ceph_tuner_cli.render import say as say
 from ceph_tuner_cli.tables import Columns, columns

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ceph_tuner.cluster import open_cluster
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.doctor import POINTLESS, Facts, Finding, examine, examine_host, gather, read_host
 from ceph_tuner.doctor.examination import CHECKS, HOST_CHECKS
@@ -27,6 +25,8 @@ from ceph_tuner_cli.cluster_option import (
     step_documents,
     step_table,
 )
+from ceph_tuner_cli.from_option import FromOption, opened_or_read
+from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
 
 LEAST_SHOWN = 0.005
@@ -39,6 +39,7 @@ def doctor(
     cluster: Optional[str] = AnyClusterOption,
     host: bool = typer.Option(False, "--host", help="Look at this machine, a host of OSDs, as well or alone."),
     tree: Path = typer.Option(Path("/"), "--tree", help="Where /proc, /sys and /dev of the host are found."),
+    state: Optional[Path] = FromOption,
     cure: Optional[str] = typer.Option(
         None, "--cure", metavar="CHECK", help=f"Cure one finding: {CURE}. Shows the commands; --yes runs them."
     ),
@@ -51,24 +52,26 @@ def doctor(
     It changes nothing, except by --cure with --yes.
     """
     if cure is not None:
+        if state is not None:
+            raise InputError("--cure", "--from beside it", "a live cluster (--cluster)")
         return _cured(cluster, cure, target, yes, form)
-    if cluster is None and not host:
-        raise InputError("doctor", "neither --cluster nor --host", "one of them, or both")
+    if cluster is None and state is None and not host:
+        raise InputError("doctor", "neither --cluster nor --from nor --host", "one of them, or --host beside another")
     findings: List[Finding] = []
     notes: List[str] = []
     document: Dict[str, Any] = {}
-    if cluster is not None:
-        facts = _look(cluster)
-        findings += examine(facts)
+    if cluster is not None or state is not None:
+        facts, about, found = _look(cluster, state)
+        findings += found
         notes += facts.notes
-        document.update(cluster=cluster, release=facts.release.name, osds=len(facts.osds), asked=len(facts.looked_at))
+        document.update(**about, release=facts.release.name, osds=len(facts.osds), asked=len(facts.looked_at))
     if host:
         host_facts = read_host(tree)
         findings += examine_host(host_facts)
         notes += host_facts.notes
         document["host"] = str(tree)
     findings = by_cost(findings)
-    checks = [*(CHECKS if cluster else ()), *(HOST_CHECKS if host else ())]
+    checks = [*(CHECKS if cluster or state else ()), *(HOST_CHECKS if host else ())]
     document.update(checks=checks, findings=[finding.to_dict() for finding in findings], notes=notes)
     emit(document, form, lambda: _page(findings, checks))
     if form is Format.table:
@@ -99,15 +102,23 @@ def _cured(cluster: Optional[str], cure: str, target: str, yes: bool, form: Form
     return 0
 
 
-def _look(cluster: str) -> Facts:
-    """Gather the facts, with a line that moves for as long as it takes."""
-    with working(f"{cluster}: looking") as tell, closing(open_cluster(cluster)) as opened:
-        return gather(
+def _look(cluster: Optional[str], state: Optional[Path]) -> Tuple[Facts, Dict[str, Any], List[Finding]]:
+    """Gather the facts, with a line that moves for as long as it takes; of which cluster and when they are; findings.
+
+    All of it while the file is open: what its answers lead to is the file's fault.
+    """
+    with (
+        working(f"{cluster or state}: looking") as tell,
+        opened_or_read(cluster, state, lambda name: open_cluster(name)) as opened,
+    ):
+        about = {"cluster": cluster} if state is None else {"cluster": opened.name, "as_of": opened.clock.now()}
+        facts = gather(
             opened.commander,
             opened.release,
             opened.version,
             lambda what, done, total: tell(f"looking at {what}", done, total if total > 1 else None),
         )
+        return facts, about, examine(facts)
 
 
 def _page(findings: Sequence[Finding], checks: Sequence[str]) -> RenderableType:

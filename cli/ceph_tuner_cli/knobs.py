@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 import typer
@@ -12,6 +13,7 @@ from ceph_tuner.core.knobs.releases import RELEASES, Release, Version, format_ve
 from ceph_tuner.report.words import shown as shown
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ReleaseOption
+from ceph_tuner_cli.from_option import FromOption, read_state
 from ceph_tuner_cli.render import Format, FormatOption, emit
 from ceph_tuner_cli.tables import Columns, columns
 
@@ -24,9 +26,15 @@ def knobs(
     work: Optional[str] = typer.Option(
         None, "--work", "-w", help=f"Only what bears on one of {', '.join(WORKS)}.", autocompletion=complete.works
     ),
+    state: Optional[Path] = FromOption,
     form: Format = FormatOption,
 ) -> None:
     """Show every knob: its range and default, what a change costs, and whether the release honours it under mClock."""
+    if state is not None:
+        if release is not None:
+            raise InputError("--from", f"--release {release} beside it", "one of them")
+        with read_state(state) as opened:
+            release = opened.version
     era = None if release is None else release_of(release, "--release")
     chosen = _chosen(names, work, era)
     level = None if release is None else level_of(release, "--release")

@@ -12,6 +12,7 @@ import typer
 from ceph_tuner import __version__
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.printable import printable
+from ceph_tuner_cli import prefix_option
 from ceph_tuner_cli.ending import INTERRUPTED, ending_in_order
 from ceph_tuner_cli.render import ReaderLeft, begin, errors, fail
 from ceph_tuner_cli.tree import DEBUG, group_of
@@ -24,6 +25,7 @@ UNEXPECTED = 70
 
 COMMANDS: Dict[str, Tuple[str, str, str]] = {
     "doctor": ("doctor", "doctor", "What would make tuning a cluster pointless or wrong."),
+    "gather": ("gather", "gather", "A cluster's state in one file, for `--from` of other commands."),
     "tune": ("tune", "tune", "From an SLO to settings: tried, guarded, written back."),
     "recommend": ("recommend", "recommend", "Settings for a described cluster; needs no cluster."),
     "compare-queues": ("compare_queues", "compare_queues", "Wpq or mClock: what the change would do, and cost."),
@@ -72,6 +74,7 @@ def _root(
 def main() -> None:
     """Run the program. Exit codes: docs/exit-codes.md."""
     begin()
+    prefix_option.begin()
     with ending_in_order():
         code = _run()
     sys.exit(code)

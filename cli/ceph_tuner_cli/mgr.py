@@ -7,9 +7,12 @@ from typing import Any, Dict, Optional
 
 import typer
 
+from ceph_tuner.cluster import Cluster
 from ceph_tuner.cluster.plugin import Installed, Plugin
 from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.errors import InputError
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work
+from ceph_tuner_cli.prefix_option import is_behind_a_prefix
 from ceph_tuner_cli.render import Format, FormatOption, emit, say
 from ceph_tuner_cli.tables import Columns, columns
 
@@ -27,7 +30,7 @@ def install(
 ) -> None:
     """Copy the plugin and its library beside the mgr's modules, and load it."""
     with at_work(cluster, "copying the plugin, then waiting for the mgr") as opened:
-        installed = Plugin(opened, SystemClock(), path).install(enable)
+        installed = _plugin(opened, path).install(enable)
     emit(installed.to_dict(), form, lambda: _table(installed.to_dict()))
     _warn(installed)
 
@@ -41,7 +44,7 @@ def uninstall(
 ) -> None:
     """Unload the plugin, and remove its files and options; what it stored stays without --purge."""
     with at_work(cluster, "unloading the plugin, then removing it") as opened:
-        removed = Plugin(opened, SystemClock(), path).uninstall(purge)
+        removed = _plugin(opened, path).uninstall(purge)
     emit(removed, form, lambda: "\n".join(f"removed: {each}" for each in removed) or "nothing was installed")
 
 
@@ -49,11 +52,19 @@ def uninstall(
 def status(cluster: str = ClusterOption, path: Optional[Path] = _PathOption, form: Format = FormatOption) -> None:
     """Say what is installed, and what runs. Exit code 1 where it does not run."""
     with at_work(cluster, "asking what is installed") as opened:
-        installed = Plugin(opened, SystemClock(), path).status()
+        installed = _plugin(opened, path).status()
     emit(installed.to_dict(), form, lambda: _table(installed.to_dict()))
     _warn(installed)
     if installed.running is None:
         raise typer.Exit(1)
+
+
+def _plugin(opened: Cluster, path: Optional[Path]) -> Plugin:
+    """The plugin of a cluster. Raises InputError where its mgrs have other files than this machine."""
+    if path is None and is_behind_a_prefix():
+        expected = "--path with the folder that its mgrs see, or this command on a host of a mgr"
+        raise InputError("mgr", "a cluster behind --prefix-command, whose mgrs are elsewhere", expected)
+    return Plugin(opened, SystemClock(), path)
 
 
 def _table(document: Dict[str, Any]) -> Columns:

@@ -10,20 +10,23 @@ import typer
 from rich.console import Group
 
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.files.writing import check_free
 from ceph_tuner.recommend import SearchEffort
+from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ForceOption, knobs_in_a_row
 from ceph_tuner_cli.description import read_description
 from ceph_tuner_cli.ending import INTERRUPTED
+from ceph_tuner_cli.from_option import FromOption, TargetOfFileOption, read_state
 from ceph_tuner_cli.recommend_check import check_files
-from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, warn
 
 
 def recommend(
-    cluster: Path = typer.Argument(
-        ..., metavar="CLUSTER_FILE", help="A described cluster; `twin describe` writes one."
+    cluster: Optional[Path] = typer.Argument(
+        None, metavar="[CLUSTER_FILE]", help="A described cluster; `twin describe` writes one. None with --from."
     ),
     slo: Optional[Path] = typer.Option(
         None,
@@ -34,6 +37,8 @@ def recommend(
     check: bool = typer.Option(
         False, "--check", help="Only check the files: name all faults, and tell the cluster back."
     ),
+    state: Optional[Path] = FromOption,
+    target: str = TargetOfFileOption,
     trials: int = typer.Option(
         SearchEffort.trials, "--trials", "-n", min=1, max=500, help="Settings to try on the twin."
     ),
@@ -59,6 +64,8 @@ def recommend(
     Begin with --check. Exit code 1 where nothing is better than what is in force, or a hard objective is still missed.
     """
     if check:
+        if cluster is None or state is not None:
+            raise InputError("--check", "no CLUSTER_FILE" if cluster is None else "--from beside it", "a description")
         return check_files(cluster, slo, form)
     if slo is None:
         raise InputError("--slo", "nothing", "an SLO file, or --check")
@@ -72,8 +79,8 @@ def recommend(
     from ceph_tuner_cli.elsewhere import gathered
     from ceph_tuner_cli.recommend_page import RecommendProgress, page, what_to_do
 
-    described = read_description(cluster)
     objectives = slo_file.read(slo).slo
+    described = _described(cluster, state, target, objectives)
     if output is not None:
         check_free(output, force)
     if not available():
@@ -105,3 +112,21 @@ def recommend(
     if answer.interrupted:
         return INTERRUPTED
     return 0 if answer.better and answer.keeps_hard else 1
+
+
+def _described(cluster: Optional[Path], state: Optional[Path], target: str, slo: Slo) -> DescribedCluster:
+    """The cluster, by a description or by what was gathered of it. Raises InputError."""
+    if state is None:
+        if cluster is None:
+            raise InputError("recommend", "neither CLUSTER_FILE nor --from", "one of them")
+        return read_description(cluster)
+    if cluster is not None:
+        raise InputError("recommend", "CLUSTER_FILE and --from", "one of them")
+    # of no use to a description
+    from ceph_tuner.describe.live_cluster import describe
+
+    with read_state(state) as opened:
+        described = describe(opened, target, slo.work)
+    say([f"note: {note}" for note in described.notes])
+    warn(described.unlikely)
+    return described

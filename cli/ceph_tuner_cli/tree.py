@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Tuple
 import typer
 from typer.core import TyperGroup
 
+from ceph_tuner_cli import prefix_option
 from ceph_tuner_cli.render import be_colourless, be_quiet
 
 DEBUG = "CEPH_TUNER_DEBUG"
@@ -99,9 +100,14 @@ def _command(name: str, target: Any) -> Any:
 
 
 def _switched(command: Any) -> Any:
-    """Give a command the switches, and all below it; a group whose commands are loaded later does so itself."""
+    """Give a command the switches, and all below it; a group whose commands are loaded later does so itself.
+
+    One that takes a cluster is also given the ways to reach it.
+    """
     inner = getattr(command, "commands", {})
     if not isinstance(inner, Loaded):
+        if any("--cluster" in parameter.opts for parameter in command.params):
+            command.params += prefix_option.OPTIONS
         command.params += SWITCHES
         command.epilog = EPILOG
         # rich would cut the names of options at 80 columns

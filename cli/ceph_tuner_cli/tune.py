@@ -9,7 +9,6 @@ from typing import Any, Dict, List, Optional
 
 import typer
 
-from ceph_tuner.cluster import open_cluster
 from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.guard import GuardLimits
@@ -20,6 +19,7 @@ from ceph_tuner.files.writing import check_free
 from ceph_tuner.optimise import Options
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, TargetOption, knobs_in_a_row
+from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, show_lines, warn, working
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import FrozenSet, Optional
 
 import typer
 
-from ceph_tuner.cluster import open_cluster
 from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.errors import PermissionRefused
 from ceph_tuner.core.goals.stored_slo import stored_slo
 from ceph_tuner.describe.live_cluster import SAMPLE_S, describe
 from ceph_tuner.files import cluster_writing, slo_file
 from ceph_tuner.files.writing import check_free
-from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, TargetOption
+from ceph_tuner_cli.cluster_option import AnyClusterOption, ForceOption, TargetOption
+from ceph_tuner_cli.from_option import FromOption, opened_or_read
+from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
 
 
 def described(
-    cluster: str = ClusterOption,
+    cluster: Optional[str] = AnyClusterOption,
+    state: Optional[Path] = FromOption,
     target: str = TargetOption,
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="The file to write; none prints it."),
     slo: Optional[Path] = typer.Option(
@@ -37,7 +39,10 @@ def described(
     """
     if output is not None:
         check_free(output, force)
-    with working(f"looking at {cluster}"), closing(open_cluster(cluster)) as opened:
+    with (
+        working(f"looking at {cluster or state}"),
+        opened_or_read(cluster, state, lambda name: open_cluster(name)) as opened,
+    ):
         description = describe(opened, target, _also(opened, slo), sample)
     if output is None:
         # a description is a YAML file, for people as well
@@ -57,5 +62,9 @@ def described(
 
 
 def _also(cluster: Cluster, slo: Optional[Path]) -> FrozenSet[str]:
-    own = stored_slo(cluster.store) if slo is None else slo_file.read(slo).slo
+    try:
+        own = stored_slo(cluster.store) if slo is None else slo_file.read(slo).slo
+    except PermissionRefused as refusal:
+        say([f"note: the cluster's own SLO is not seen ({refusal})"])
+        own = None
     return frozenset({"scrub"}) if own is None else own.work

@@ -14,7 +14,6 @@ from rich.console import Group
 from ceph_lab import windows_file
 from ceph_lab.cluster import lab_of
 from ceph_lab.twin_model import KNOWN, lab_model
-from ceph_tuner.cluster import open_cluster
 from ceph_tuner.core.changes.journal import APPLIED
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import Settings, parse_version
@@ -32,6 +31,7 @@ from ceph_tuner.twin.past import past_of
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import AnyClusterOption, ForceOption
 from ceph_tuner_cli.description import read_description
+from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, working
 from ceph_tuner_cli.tables import columns
 

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections import deque
-from contextlib import closing, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ContextManager, Deque, Dict, Optional, Tuple, Union
+from typing import Any, Callable, ContextManager, Deque, Dict, List, Optional, Tuple, TypeVar, Union
 
 import typer
 from rich.console import RenderableType
 from rich.live import Live
 
-from ceph_tuner.cluster import Cluster, open_cluster
+from ceph_tuner.cluster import Cluster
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Entry, Journal
-from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, RetryLater, TunerError
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, PermissionRefused, RetryLater, TunerError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.stored_slo import stored_judge
 from ceph_tuner.core.measure.sample import Sample, window_of
 from ceph_tuner.core.moments import utc
 from ceph_tuner.files import slo_file
-from ceph_tuner_cli.cluster_option import ClusterOption
+from ceph_tuner_cli.cluster_option import AnyClusterOption
+from ceph_tuner_cli.from_option import FromOption, opened_or_read
+from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, console, emit, say, working
 from ceph_tuner_cli.watch_page import WIDTH, Moment, page
 
@@ -33,9 +35,12 @@ PATIENCE_S = 60.0
 """With the first look: a mgr that fails over says nothing for up to 35 s. A command under way comes to its end."""
 AGAIN_S = 2.0
 
+T = TypeVar("T")
+
 
 def watch(
-    cluster: str = ClusterOption,
+    cluster: Optional[str] = AnyClusterOption,
+    state: Optional[Path] = FromOption,
     slo: Optional[Path] = typer.Option(None, "--slo", help="An SLO file; by default the objectives in the cluster."),
     interval: float = typer.Option(5.0, "--interval", "-n", min=1, max=LONGEST_S, help="Seconds between two looks."),
     window: float = typer.Option(30.0, "--window", min=1, max=3600, help="Seconds that the means are of."),
@@ -44,14 +49,16 @@ def watch(
 ) -> int:
     """Show rates against objectives, queues, the trial under way, and when recovery, scrub and snaptrim are done."""
     given_slo = slo_file.read(slo).slo if slo else None
-    with closing(open_cluster(cluster)) as opened:
+    if state is not None and not once:
+        raise InputError("--from", "no --once", "one look: a file has two samples, and no more")
+    with opened_or_read(cluster, state, lambda name: open_cluster(name)) as opened:
         if once or form is not Format.table:
             view = _first_look(opened, given_slo, window)
-            with working(f"{cluster}: looking for {interval:g} s"):
+            with working(f"{opened.name}: looking for {interval:g} s"):
                 opened.clock.sleep(interval)
                 moment = view.look()
             if not moment.seconds:
-                problem = "; ".join([f"{cluster} gave no sample within {interval:g} s", *moment.notes])
+                problem = "; ".join([f"{opened.name} gave no sample within {interval:g} s", *moment.notes])
                 raise RetryLater(problem, "try again with a longer --interval")
             emit(moment.to_dict(), form, lambda: page(moment, height=200))
             return 0
@@ -120,7 +127,8 @@ class ClusterView:
     def __init__(self, opened: Cluster, slo: Optional[Slo], window: float) -> None:
         """Take the first look, which has nothing to compare with."""
         self._opened, self._slo, self._window = opened, slo, window
-        slo = self._judge().slo
+        self._refused: List[str] = []
+        slo = self._permitted("objectives", self._judge, Judge(self._slo)).slo
         self._sampler = ClusterSampler(opened.commander, opened.clock.now, slo.scopes if slo is not None else ())
         self._samples: Deque[Sample] = deque()
         self._seen_at: Optional[float] = None
@@ -129,6 +137,7 @@ class ClusterView:
 
     def look(self) -> Moment:
         """Look now; what does not answer becomes a note, and the page keeps what was seen in the window before."""
+        self._refused.clear()
         self.moment = replace(self.moment, at=self._opened.clock.now(), notes=())
         while self._samples and self._samples[0].at < self.moment.at - self._window:
             self._samples.popleft()
@@ -138,16 +147,24 @@ class ClusterView:
                 self._samples.append(sample)
             self.moment = replace(
                 self.moment,
-                judge=self._judge(),
-                trial=self._automatic(),
-                on_trial=self._on_trial(),
+                judge=self._permitted("objectives", self._judge, Judge(self._slo)),
+                trial=self._permitted("the automatic mode", self._automatic, None),
+                on_trial=self._permitted("the journal", self._on_trial, ()),
             )
-        except (RetryLater, CommandFailed) as fault:
+        except (RetryLater, CommandFailed, PermissionRefused) as fault:
             self.moment = replace(self.moment, notes=(str(fault),))
         return self._measured()
 
+    def _permitted(self, what: str, ask: Callable[[], T], otherwise: T) -> T:
+        """What the key's capabilities allow to see; what they do not is a note of this look."""
+        try:
+            return ask()
+        except PermissionRefused as refusal:
+            self._refused.append(f"{what}: not seen ({refusal})")
+            return otherwise
+
     def _measured(self) -> Moment:
-        measured, notes = window_of(list(self._samples)), self.moment.notes
+        measured, notes = window_of(list(self._samples)), (*self.moment.notes, *self._refused)
         if measured is not None:
             newest, seconds = self._samples[-1], sum(sample.seconds for sample in self._samples)
             self._seen_at = newest.at
@@ -161,6 +178,8 @@ class ClusterView:
     def _judge(self) -> Judge:
         try:
             return stored_judge(self._opened.store, self._slo)
+        except PermissionRefused:
+            raise
         except InputError:
             return Judge(None)
 

@@ -6,15 +6,14 @@ import contextlib
 import json
 import os
 import resource
-import selectors
-import signal
 import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import IO, Any, Dict, Mapping, Optional, cast
+from typing import Any, Dict, Mapping, Optional
 
 from ceph_tuner.core.bounded import read_json
+from ceph_tuner.core.ceph.conversation import Conversation, end_all
 from ceph_tuner.core.ceph.interpreter import running_module, running_text
 from ceph_tuner.core.errors import TunerError
 
@@ -24,8 +23,6 @@ LIBRARY = str(Path(__file__).resolve().parent.parent)
 """Where the library lies beside the plugin."""
 
 LARGEST_ANSWER = 4 << 20
-LAST_WORDS = 64 << 10
-"""Bytes of what it says beside its answer that are kept."""
 
 
 class WorkerError(TunerError):
@@ -77,7 +74,7 @@ def _asked(
         raise WorkerError(f"worker_python {python!r} cannot be started: {exc.strerror}") from exc
     try:
         _limit_memory(process, memory_bytes)
-        said = _Said(process, json.dumps(request).encode())
+        said = Conversation(process, json.dumps(request).encode(), LARGEST_ANSWER)
         said.until(deadline)
         if said.too_much:
             raise WorkerError(f"the optimiser answered more than {LARGEST_ANSWER >> 20} MiB and was stopped")
@@ -87,62 +84,8 @@ def _asked(
             words = f"the optimiser gave no answer within {timeout:g} s (worker_timeout) and was stopped"
             raise WorkerError(words) from exc
     finally:
-        _stop(process)
+        end_all(process)
     return _answer(process.returncode, bytes(said.output), bytes(said.errors))
-
-
-class _Said:
-    """What a process says while it is told its request: as much as is wanted, and no more."""
-
-    def __init__(self, process: subprocess.Popen[bytes], request: bytes) -> None:
-        self.output, self.errors = bytearray(), bytearray()
-        self._left = memoryview(request)
-        self._pipes = selectors.DefaultSelector()
-        for stream, event in (
-            (process.stdin, selectors.EVENT_WRITE),
-            (process.stdout, selectors.EVENT_READ),
-            (process.stderr, selectors.EVENT_READ),
-        ):
-            if stream is not None:
-                os.set_blocking(stream.fileno(), False)
-                self._pipes.register(stream, event, self.output if stream is process.stdout else self.errors)
-
-    @property
-    def too_much(self) -> bool:
-        """Whether it said more than an answer is."""
-        return len(self.output) > LARGEST_ANSWER
-
-    def until(self, deadline: float) -> None:
-        """Listen until it has closed its pipes, says too much, or time is up."""
-        with self._pipes:
-            while self._pipes.get_map() and not self.too_much and time.monotonic() < deadline:
-                for key, event in self._pipes.select(max(0.0, deadline - time.monotonic())):
-                    ended = self._tell(key.fd) if event & selectors.EVENT_WRITE else self._hear(key.fd, key.data)
-                    if ended:
-                        self._pipes.unregister(key.fileobj)
-                        if event & selectors.EVENT_WRITE:
-                            cast("IO[bytes]", key.fileobj).close()
-
-    def _tell(self, descriptor: int) -> bool:
-        try:
-            self._left = self._left[os.write(descriptor, self._left) :]
-        except BlockingIOError:
-            return False
-        except OSError:
-            # it ended, or reads no more: what it says tells more than that
-            return True
-        return not self._left
-
-    def _hear(self, descriptor: int, heard: bytearray) -> bool:
-        try:
-            part = os.read(descriptor, 1 << 16)
-        except BlockingIOError:
-            return False
-        heard += part
-        if heard is self.errors:
-            # the last words are the ones that say why
-            del heard[: max(0, len(heard) - LAST_WORDS)]
-        return not part
 
 
 def _environment() -> Dict[str, str]:
@@ -154,15 +97,6 @@ def _environment() -> Dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None:
-            stream.close()
 
 
 def _limit_memory(process: subprocess.Popen[bytes], memory_bytes: int) -> None:

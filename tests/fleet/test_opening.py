@@ -12,10 +12,13 @@ from ceph_tuner.cluster.dashboard import Dashboard
 from ceph_tuner.cluster.session import Session
 from ceph_tuner.core.errors import CommandFailed, InputError, PermissionRefused
 from ceph_tuner.core.knobs.releases import TENTACLE
+from ceph_tuner.fleet import fleet_file
 from ceph_tuner.fleet.contract import ByCeph, ByDashboard, ByLab, Member
 from ceph_tuner.fleet.opening import as_whom, open_member
 from ceph_tuner.fleet.secret import Secret
 from fake_dashboard import PAGES, PASSWORD, USER, FakeDashboard, serving
+from stand_in_ceph import programs_on_the_path
+from twins import small_twin
 
 
 def by_dashboard(url: str, **trust: Any) -> Member:
@@ -45,6 +48,19 @@ def test_a_dashboard_is_opened_with_the_password_that_its_secret_names(monkeypat
 def test_a_file_that_is_not_there_is_named_before_anything_is_asked(member: Member) -> None:
     with pytest.raises(InputError, match=rf"cluster {member.name}: found no file /nowhere/"):
         open_member(member)
+
+
+@pytest.mark.parametrize("words", ["ssh admin@mon1 sudo", "kubectl exec deploy/rook-ceph-tools --"])
+def test_a_cluster_behind_a_prefix_is_opened_by_the_program_over_there(
+    words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"schema: 1\nclusters:\n  rome:\n    prefix_command: {words}\n"
+    (member,) = fleet_file.from_text(text).members
+    with programs_on_the_path(small_twin().commander, monkeypatch) as programs:
+        cluster = open_member(member)
+        assert (cluster.name, cluster.release, member.access.kind) == ("rome", TENTACLE, "prefix_command")
+        assert cluster.config.osds("osd") == [0, 1, 2, 3]
+        assert programs.given
 
 
 def test_a_lab_is_opened_by_its_name(tentacle_lab: Lab) -> None:

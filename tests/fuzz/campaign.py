@@ -28,7 +28,9 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / folder) for folder in ("fuzz", "mgr", "autopilot", "report", "files", "cluster", "")]
+sys.path[:0] = [
+    str(TESTS / folder) for folder in ("fuzz", "mgr", "autopilot", "report", "files", "cluster", "gather", "")
+]
 sys.path.append(str(TESTS.parent / "benchmarks"))
 
 import runs_file  # noqa: E402

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
@@ -43,6 +43,7 @@ from ceph_tuner.core.changes.lock import Claim, Generation
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.goals.slo import parse_objective
 from ceph_tuner.core.knobs.releases import REEF, TENTACLE, parse_version, release_of
+from ceph_tuner.core.printable import printable
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import cluster_file, fit_file, profile_file, slo_file
 from ceph_tuner.fleet import fleet_file, portable_file, status
@@ -304,6 +305,53 @@ class Json:
         return 2 * self.EACH
 
 
+class Gathered:
+    """Files of `gather` whose answers somebody has changed, and what `ceph report` printed."""
+
+    EACH = 2
+
+    def __init__(self) -> None:
+        from test_ceph_report import report
+
+        from ceph_tuner.gather.gathering import gather
+        from whole_cluster import whole_cluster
+
+        self.state, self.report = gather(whole_cluster()), json.dumps(report())
+        self.path = Path(tempfile.mkdtemp(prefix="gathered-")) / "state"
+
+    def __call__(self, randomness: random.Random) -> int:
+        """What the doctor and a look make of them."""
+        from ceph_tuner.gather import state_file
+
+        change = Mutation(randomness)
+        for _ in range(self.EACH):
+            answers = list(self.state.answers)
+            at = randomness.randrange(len(answers))
+            text = change.text(answers[at].text).encode(errors="replace").decode()
+            answers[at] = replace(answers[at], text=text)
+            self._look(state_file.packed(replace(self.state, answers=tuple(answers))))
+            self._look(change.text(self.report).encode(errors="replace"))
+        return 2 * self.EACH
+
+    def _look(self, content: bytes) -> None:
+        from ceph_tuner.cluster.sampler import ClusterSampler
+        from ceph_tuner.doctor import examine
+        from ceph_tuner.doctor import gather as gather_facts
+        from ceph_tuner.gather.replay import open_state, reading
+
+        self.path.write_bytes(content)
+        with suppress(TunerError):
+            with reading(self.path):
+                cluster = open_state(self.path)
+                for finding in examine(gather_facts(cluster.commander, cluster.release, cluster.version)):
+                    _check_shown(printable(str(finding.to_dict())))
+            with reading(self.path):
+                sampler = ClusterSampler(cluster.commander, cluster.clock.now)
+                sampler.sample()
+                cluster.clock.sleep(1)
+                sampler.sample()
+
+
 class Yaml:
     """Files of YAML."""
 
@@ -531,6 +579,7 @@ SURFACES: Dict[str, Callable[[], Surface]] = {
     "plugin": Plugin,
     "texts": Texts,
     "json": Json,
+    "gathered": Gathered,
     "yaml": Yaml,
     "answers": Answers,
     "worker": Worker,

@@ -5,8 +5,12 @@ from __future__ import annotations
 import errno
 import re
 import subprocess
+import time
+from contextlib import suppress
 from typing import Callable, Collection, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
+from ceph_tuner.core.bounded import ANSWER
+from ceph_tuner.core.ceph.conversation import Conversation, end_all
 from ceph_tuner.core.ceph.ports import Told
 from ceph_tuner.core.ceph.tell_each import by_threads
 from ceph_tuner.core.errors import (
@@ -21,17 +25,30 @@ from ceph_tuner.core.errors import (
 Launcher = Callable[[Sequence[str]], List[str]]
 """Turns a command into the argv that runs it where the cluster's configuration is (here, in a lab's chroot)."""
 
+Fault = Callable[[int, str], str]
+"""What is wrong with what brought a command to the cluster, from its exit code and its words; empty: nothing is."""
+
 AT_ONCE = 8
 """Programs that run at a time."""
+_MORE_S = 5.0
+"""What a program may take beside the cluster's time."""
+_SEE = "see whether `ceph -s` behind the same words answers"
+_INTERRUPTED_S = 0.25
+"""Given to a program that is under way at Ctrl-C, as by Python itself."""
 _NUMBER = re.compile(r"-[0-9.]{1,30}")
 _ERROR = re.compile(r"Error (E[A-Z0-9]+):?\s*(.*)")
+
+
+def _sound(code: int, words: str) -> str:
+    return ""
 
 
 class CephCli:
     """`ports.Commander` by the `ceph` program."""
 
-    def __init__(self, launch: Launcher = list, timeout: float = 30.0) -> None:
-        self._launch, self._timeout = launch, timeout
+    def __init__(self, launch: Launcher = list, timeout: float = 30.0, fault: Fault = _sound) -> None:
+        """`fault` tells a failure of what `launch` puts before the program from one of the program."""
+        self._launch, self._timeout, self._fault = launch, timeout, fault
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
         """Answer of a monitor command. Raises CommandFailed, ClusterTimeout, PermissionRefused, ClusterNotFound."""
@@ -51,7 +68,7 @@ class CephCli:
     ) -> Iterator[Tuple[str, Told]]:
         """As `ports.ManyCommander` says."""
         # beside the daemon's time the program takes its own
-        brief = CephCli(self._launch, min(self._timeout, within + 5))
+        brief = CephCli(self._launch, min(self._timeout, within + _MORE_S), self._fault)
         return by_threads(lambda daemon: brief.tell(daemon, prefix, arguments), daemons, AT_ONCE)
 
     def _run(self, words: List[str], arguments: Mapping[str, str], payload: str = "") -> str:
@@ -59,27 +76,42 @@ class CephCli:
         shown = " ".join([*words, *values])
         options = ["--connect-timeout", str(max(1, int(self._timeout))), "--format", "json"]
         argv = self._launch(["ceph", *options, *(["-i", "-"] if payload else []), *words, *values])
+        code, output, errors = self._finished(argv, shown, payload.encode())
+        if fault := self._fault(code, errors):
+            raise ClusterTimeout(f"`ceph {shown}` did not reach the cluster: {fault}", _SEE)
+        if code:
+            raise failure(f"ceph {shown}", -code, errors)
+        # with --format json the program begins what it prints with a newline of its own; the rest is the answer
+        return output[1:] if output.startswith("\n") else output
+
+    def _finished(self, argv: List[str], shown: str, payload: bytes) -> Tuple[int, str, str]:
+        """Exit code, output and last words of a program, which has its time and ends with it."""
+        pipe = subprocess.PIPE
         try:
             # a session of its own, so that Ctrl-C reaches the tuner alone and the command in flight ends by itself
-            done = subprocess.run(
-                argv,
-                input=payload.encode(),
-                capture_output=True,
-                timeout=self._timeout + 5,
-                check=False,
-                start_new_session=True,
-            )
+            process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
         except FileNotFoundError as exc:
             raise ClusterNotFound(
                 "ceph", f"no program `{argv[0]}`", "Ceph's command line (package ceph-common)"
             ) from exc
+        except OSError as exc:
+            raise ClusterNotFound("ceph", f"`{argv[0]}`: {exc.strerror}", "a program that can be run") from exc
+        deadline = time.monotonic() + self._timeout + _MORE_S
+        said = Conversation(process, payload, ANSWER)
+        try:
+            said.until(deadline)
+            if said.too_much:
+                raise CommandFailed(f"ceph {shown}", -errno.EFBIG, f"more than {ANSWER >> 20} MiB were answered")
+            process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired as exc:
             raise ClusterTimeout(f"`ceph {shown}` did not answer within {self._timeout:g} s") from exc
-        if done.returncode:
-            raise failure(f"ceph {shown}", -done.returncode, done.stderr.decode(errors="replace"))
-        text = done.stdout.decode(errors="replace")
-        # with --format json the program begins what it prints with a newline of its own; the rest is the answer
-        return text[1:] if text.startswith("\n") else text
+        except KeyboardInterrupt:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_INTERRUPTED_S)
+            raise
+        finally:
+            end_all(process)
+        return process.returncode, said.output.decode(errors="replace"), said.errors.decode(errors="replace")
 
 
 def _positional(arguments: Mapping[str, str]) -> List[str]:
@@ -88,6 +120,8 @@ def _positional(arguments: Mapping[str, str]) -> List[str]:
     Two dashes before them would not do: a launcher may add options of its own at the end.
     """
     for name, value in arguments.items():
+        if "\0" in value:
+            raise InputError(f"ceph {name}", repr(value[:60]), "a value without the character NUL")
         if value.startswith("-") and value != f"--{name.replace('_', '-')}" and not _NUMBER.fullmatch(value):
             raise InputError(f"ceph {name}", repr(value[:60]), "a value that is no option of the ceph program")
     return list(arguments.values())

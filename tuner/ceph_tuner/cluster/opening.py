@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Callable, List, Optional, Protocol, Sequence, Union
 
 from ceph_tuner.cluster.cephcli import CephCli, Launcher
+from ceph_tuner.cluster.prefix_command import PrefixCommand, PrefixedCephCli
 from ceph_tuner.cluster.session import NoLibradosError, Session
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, osd_versions
 from ceph_tuner.core.ceph.ports import Clock, Commander
@@ -90,11 +91,14 @@ class Cluster:
         getattr(self.commander, "close", lambda: None)()
 
 
-def open_cluster(name: str, timeout: float = 30.0) -> Cluster:
+def open_cluster(name: str, timeout: float = 30.0, prefix: Optional[PrefixCommand] = None) -> Cluster:
     """Open a cluster by the path of its ceph.conf, `ceph` for /etc/ceph/ceph.conf, or one that runs here by its name.
 
+    With a prefix command the `ceph` program runs behind it; its ceph.conf, if any, is over there.
     Raises ClusterNotFound (nothing there, or nothing answers there), PermissionRefused.
     """
+    if prefix is not None:
+        return _opened_with(name, PrefixedCephCli(prefix, timeout))
     if name == "ceph":
         return connect(name, list, _readable(SYSTEM_CONF), timeout)
     if "/" in name or name.endswith(".conf"):
@@ -109,10 +113,21 @@ def connect(
     """Connect to the cluster of a ceph.conf; without one, to that which `launch` provides for."""
     try:
         commander = _commander(launch, conf, timeout)
+    except ClusterTimeout as exc:
+        raise _silent(name) from exc
+    return _opened_with(name, commander, run_here)
+
+
+def _opened_with(name: str, commander: Commander, run_here: Optional[RunHere] = None) -> Cluster:
+    try:
         version = min(osd_versions(commander), key=parse_version)
     except ClusterTimeout as exc:
-        raise ClusterNotFound(f"cluster {name}", "no answer from its monitors", "a running cluster") from exc
+        raise _silent(name, str(exc) if isinstance(commander, PrefixedCephCli) else "") from exc
     return Cluster.of(name, commander, release_of(version), version, run_here=run_here)
+
+
+def _silent(name: str, why: str = "") -> ClusterNotFound:
+    return ClusterNotFound(f"cluster {name}", why or "no answer from its monitors", "a running cluster")
 
 
 def _run_here(name: str) -> RunHere:

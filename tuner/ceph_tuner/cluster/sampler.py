@@ -11,7 +11,14 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.ceph.ports import Clock, Commander
-from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, RetryLater, TunerError
+from ceph_tuner.core.errors import (
+    ClusterTimeout,
+    CommandFailed,
+    InputError,
+    PermissionRefused,
+    RetryLater,
+    TunerError,
+)
 from ceph_tuner.core.measure.counters import DaemonReport
 from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.metrics import Scope
@@ -121,6 +128,7 @@ class ClusterSampler:
         self, born: Dict[int, int]
     ) -> Tuple[Dict[int, DaemonReport], Dict[int, Dict[str, Histogram]], Dict[int, Dict[str, float]], List[str]]:
         reports, latency, queues, silent = {}, {}, {}, []
+        notes: List[str] = []
         for osd, since in born.items():
             try:
                 counters = self._tell(osd, "perf dump")
@@ -130,12 +138,16 @@ class ClusterSampler:
                 # it went away since the map was read
                 silent.append(f"osd.{osd}")
                 continue
+            except PermissionRefused as refusal:
+                # of one as of all: these are the key's capabilities
+                notes.append(f"the OSDs' counters are not seen, so nothing of clients is ({refusal})")
+                break
             reports[osd] = DaemonReport(at, osd_values(counters.get("osd", {})), since)
             latency[osd] = osd_latency(histograms)
             waiting = osd_queues(counters)
             if waiting:
                 queues[osd] = waiting
-        return reports, latency, queues, [f"no answer of {', '.join(silent)}"] if silent else []
+        return reports, latency, queues, [*notes, *([f"no answer of {', '.join(silent)}"] if silent else [])]
 
     def _details(self, states: Dict[str, int], chunks: Mapping[int, int]) -> Dict[str, PgDetail]:
         """Rows of all PGs, while some scrub or trim and else once a minute."""

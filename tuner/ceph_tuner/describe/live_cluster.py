@@ -11,7 +11,7 @@ from typing import AbstractSet, List, Mapping, Optional
 
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler, observe
-from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.errors import InputError, PermissionRefused
 from ceph_tuner.core.knobs.releases import parse_version
 from ceph_tuner.core.measure.history import RECENT_S, History, merged
 from ceph_tuner.core.measure.sample import Window
@@ -110,11 +110,18 @@ class _Description:
     def _newest(self, sample_s: float) -> Optional[Window]:
         """Of the windows that are kept, or of a short sampling."""
         cluster = self._cluster
-        window = merged(History(cluster.store).windows(cluster.clock.now() - RECENT_S))
+        window = self._kept()
         if window is None and sample_s > 0 and len(self._osds.running) <= OSDS_MAX:
             window, _ = observe(ClusterSampler(cluster.commander, cluster.clock.now), cluster.clock, sample_s)
             self._notes.append(f"what clients do was sampled for {sample_s:.3g} s, as no window of it is kept")
         return window
+
+    def _kept(self) -> Optional[Window]:
+        try:
+            return merged(History(self._cluster.store).windows(self._cluster.clock.now() - RECENT_S))
+        except PermissionRefused as refusal:
+            self._notes.append(f"windows that the plugin keeps are not seen ({refusal})")
+            return None
 
     def _load(self) -> Mapping[str, float]:
         """What is given, means of the window, or what the monitors reckon that clients do."""

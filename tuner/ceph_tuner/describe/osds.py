@@ -11,10 +11,12 @@ from functools import cached_property
 from typing import Dict, List, Mapping, Optional, Sequence
 
 from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place, running
-from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.changes.config_database import winner
+from ceph_tuner.core.errors import CommandFailed, InputError, PermissionRefused
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
-from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.knobs.releases import Settings, parse_version
 from ceph_tuner.core.knobs.settings import settings_in_force
 from ceph_tuner.core.measure.reading import spread
 from ceph_tuner.core.profiles.in_force import hardware_of, kinds_of, profile_in_force
@@ -129,7 +131,27 @@ class OsdsSeen:
 
     @cached_property
     def _options(self) -> List[Mapping[str, str]]:
-        return [self._cluster.config.effective(osd) for osd in self._asked]
+        try:
+            return [self._cluster.config.effective(osd) for osd in self._asked]
+        except (CommandFailed, PermissionRefused) as fault:
+            entries = self._cluster.config.dump()
+            self._notes.append(
+                "the OSDs' options are not seen: those of the monitors' database and the release's defaults are taken "
+                f"for them, and nothing is known of their ceph.conf ({fault})"
+            )
+            return [self._stated(entries, self._places[osd]) for osd in self._asked]
+
+    def _stated(self, entries: Sequence[ConfigEntry], place: Place) -> Dict[str, str]:
+        """What the monitors tell an OSD, and the defaults of what they say nothing of."""
+        found = {}
+        version = parse_version(self._cluster.version)
+        for knob in KNOBS.values():
+            decides, default = winner(entries, knob.name, place), knob.default(self._cluster.release, version)
+            if decides is not None:
+                found[knob.name] = decides.value
+            elif default is not None:
+                found[knob.name] = knob.format(default)
+        return found
 
 
 def failure_domains(osds: Sequence[Place], pools: Sequence[PoolSeen]) -> int:

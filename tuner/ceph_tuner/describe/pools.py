@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.ceph.ports import Commander
-from ceph_tuner.core.errors import CommandFailed
+from ceph_tuner.core.errors import CommandFailed, PermissionRefused
 from ceph_tuner.core.measure.scopes import takes_of
 
 PGS_MOST = 20_000
@@ -103,11 +103,16 @@ def pools_seen(commander: Commander) -> PoolsSeen:
         if data_chunks is None:
             notes.append(f"the pool {row['pool_name']} is left out: its erasure code, {profile}, does not state k")
     pools = _with_rates(commander, pools, notes)
-    if int(status.get("num_pgs", 0)) <= PGS_MOST:
-        pools = _with_pgs(commander, pools)
-    else:
-        pools = _with_sums(commander, pools)
-        notes.append(f"{status['num_pgs']} PGs are not looked at one by one: what is to be trimmed is not seen")
+    try:
+        few = int(status.get("num_pgs", 0)) <= PGS_MOST
+        why = f"{status.get('num_pgs')} PGs are not looked at one by one"
+        found = _with_pgs(commander, pools) if few else None
+    except (CommandFailed, PermissionRefused) as failure:
+        found, why = None, f"the PGs are not seen ({failure})"
+    if found is None:
+        found = _with_sums(commander, pools)
+        notes.append(f"{why}: what is to be trimmed is not seen")
+    pools = found
     states = [str(row["state_name"]).split("+") for row in status.get("pgs_by_state", [])]
     return PoolsSeen(
         tuple(pools.values()),
@@ -120,7 +125,7 @@ def pools_seen(commander: Commander) -> PoolsSeen:
 def _rules(commander: Commander, notes: List[str]) -> Dict[int, Rule]:
     try:
         rows = _ask(commander, "osd crush rule dump")
-    except CommandFailed as failure:
+    except (CommandFailed, PermissionRefused) as failure:
         notes.append(f"the CRUSH rules are not seen, so pools are taken to lie on all device classes ({failure})")
         return {}
     rules = {}
@@ -145,7 +150,7 @@ def _with_rates(commander: Commander, pools: Dict[int, PoolSeen], notes: List[st
     """Add what clients do, and what is degraded or misplaced by the pools' sums."""
     try:
         rows = {int(row["pool_id"]): row for row in _ask(commander, "osd pool stats")}
-    except CommandFailed as failure:
+    except (CommandFailed, PermissionRefused) as failure:
         notes.append(f"what clients do in each pool is not seen ({failure})")
         return pools
     with_rates = {}

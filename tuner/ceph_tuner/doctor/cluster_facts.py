@@ -23,16 +23,16 @@ from typing import (
 )
 
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, parsed, shaped
-from ceph_tuner.core.ceph.ports import Commander
+from ceph_tuner.core.ceph.ports import Commander, ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.forecast_pairs import ForecastPair, kept_pairs
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Journal
-from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from ceph_tuner.core.knobs.releases import Release, parse_version
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.reading import osd_queues, spread, stamp_s
 from ceph_tuner.core.profiles.in_force import kind_of
-from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts
+from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts, grouped
 from ceph_tuner.doctor.finding import named
 from ceph_tuner.doctor.shards import Dump, read_tags, served
 
@@ -57,7 +57,10 @@ _T = TypeVar("_T")
 
 
 def gather(commander: Commander, release: Release, version: str, report: Optional[Report] = None) -> Facts:
-    """Gather what the checks need; `report` is told how far it is. Raises TunerError where nothing answers."""
+    """Gather what the checks need; `report` is told how far it is.
+
+    Raises TunerError where nobody tells which OSDs there are. Whatever else is refused or not answered is a note.
+    """
     return _Gathering(commander, report or (lambda what, done, total: None)).facts(release, version)
 
 
@@ -72,24 +75,25 @@ class _Gathering:
     def facts(self, release: Release, version: str) -> Facts:
         self._report("the maps", 0, 1)
         places = self._config.places()
-        status = self._mon("status")
+        status: Dict[str, Any] = self._tried("the state of the PGs", lambda: self._mon("status")["pgmap"], {})
+        entries: List[ConfigEntry] = self._tried("the configuration database", self._config.dump, [])
         osd_map: Dict[str, Any] = self._tried("the OSD map", lambda: self._mon("osd dump"), {})
         frees: List[Any] = self._tried("use by OSD", lambda: self._mon("osd df")["nodes"], [])
         return Facts(
             release,
             parse_version(version),
             osds=self._osds([place for place in places if place.up], frees),
-            entries=tuple(self._config.dump()),
+            entries=tuple(entries),
             places=tuple(places),
             pools=self._pools(osd_map.get("pools", [])),
-            pgs=self._pgs(int(status["pgmap"].get("num_pgs", 0))),
+            pgs=self._pgs(int(status.get("num_pgs", 0))),
             weights={
                 int(node["id"]): float(node["crush_weight"])
                 for node in frees
                 if node.get("status") == "up" and node["crush_weight"] * node["reweight"] > 0
             },
             pg_copies={int(node["id"]): int(node.get("pgs", 0)) for node in frees},
-            pg_states={str(row["state_name"]): int(row["count"]) for row in status["pgmap"].get("pgs_by_state", [])},
+            pg_states={str(row["state_name"]): int(row["count"]) for row in status.get("pgs_by_state", [])},
             health=self._tried("health", self._health, {}),
             flags=tuple(str(osd_map.get("flags", "")).split(",")),
             on_trial=self._tried("the journal", self._on_trial, frozenset()),
@@ -136,20 +140,25 @@ class _Gathering:
         """What OSDs say, many asked at a time. One that did not answer in time is asked nothing more."""
         patient = [osd for osd in osds if osd not in self._hung]
         answers: Dict[int, _T] = {}
-        faults: Dict[int, str] = {}
+        late: Dict[int, str] = {}
+        refused: Dict[int, CommandFailed] = {}
         try:
             for done, (osd, answer) in enumerate(ask(patient)):
                 self._report(f"{what} of the OSDs", done, len(patient))
-                if isinstance(answer, (CommandFailed, ClusterTimeout)):
-                    faults[osd] = f"{what} of osd.{osd}: not seen ({answer})"
-                    if isinstance(answer, ClusterTimeout):
-                        self._hung.add(osd)
+                if isinstance(answer, ClusterTimeout):
+                    late[osd] = f"{what} of osd.{osd}: not seen ({answer})"
+                    self._hung.add(osd)
+                elif isinstance(answer, CommandFailed):
+                    refused[osd] = answer
                 else:
                     answers[osd] = answer
-        except ClusterTimeout as fault:
-            # nobody can be asked any more
-            self._notes.append(f"{what} of {named(set(patient) - set(answers) - set(faults))}: not seen ({fault})")
-        self._notes += [faults[osd] for osd in sorted(faults)]
+        except (ClusterTimeout, PermissionRefused) as fault:
+            # nobody can be asked any more, or by nobody with this key
+            left = set(patient) - set(answers) - set(late) - set(refused)
+            self._notes.append(f"{what} of {named(left)}: not seen ({fault})")
+        self._notes += [late[osd] for osd in sorted(late)]
+        for words, osds in grouped([(fault.message, osd) for osd, fault in sorted(refused.items())]).items():
+            self._notes.append(f"{what} of {named(osds)}: not seen ({refused[osds[0]] if len(osds) == 1 else words})")
         return answers
 
     def _pools(self, rows: Sequence[Mapping[str, Any]]) -> Tuple[PoolFacts, ...]:
@@ -225,7 +234,7 @@ class _Gathering:
     def _tried(self, what: str, ask: Callable[[], _T], otherwise: _T) -> _T:
         try:
             return ask()
-        except (ClusterTimeout, CommandFailed, ValueError, KeyError, TypeError) as fault:
+        except (ClusterTimeout, CommandFailed, PermissionRefused, ValueError, KeyError, TypeError) as fault:
             self._notes.append(f"{what}: not seen ({fault})")
             return otherwise
 

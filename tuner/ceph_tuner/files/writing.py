@@ -15,6 +15,11 @@ MODE = 0o644
 
 
 def write_text(path: Union[str, Path], text: str, force: bool = False) -> None:
+    """Write a file of text for everybody, as `write_bytes` does."""
+    write_bytes(path, text.encode(), force)
+
+
+def write_bytes(path: Union[str, Path], content: bytes, force: bool = False, mode: int = MODE) -> None:
     """Write a file so that a reader sees the old one or the whole new one, also after a crash.
 
     Raises InputError where there is a file already and `force` is not given, or where it cannot be written.
@@ -31,10 +36,10 @@ def write_text(path: Union[str, Path], text: str, force: bool = False) -> None:
             raise InputError(str(target), "a file of that name", taken)
         descriptor, temporary = tempfile.mkstemp(prefix=f".{final.name[:100]}.", dir=final.parent)
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-                stream.write(text)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(content)
                 stream.flush()
-                os.fchmod(stream.fileno(), MODE)
+                os.fchmod(stream.fileno(), mode)
                 os.fsync(stream.fileno())
             _put(Path(temporary), final, force)
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Sequence, Tuple, Union
 
+from ceph_tuner.cluster.prefix_command import PrefixCommand
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.fleet.secret import Secret
 from ceph_tuner.fleet.trust import Trust
@@ -19,6 +20,15 @@ class ByCeph:
     name: str = "client.admin"
 
     kind = "ceph"
+
+
+@dataclass(frozen=True)
+class ByPrefix:
+    """Reached by the `ceph` program on another machine, behind a prefix command."""
+
+    command: PrefixCommand
+
+    kind = "prefix_command"
 
 
 @dataclass(frozen=True)
@@ -44,7 +54,7 @@ class ByDashboard:
     kind = "dashboard"
 
 
-Access = Union[ByCeph, ByLab, ByDashboard]
+Access = Union[ByCeph, ByPrefix, ByLab, ByDashboard]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,9 @@ clusters:
   paris:
     ceph: {conf: /etc/ceph/paris.conf, keyring: /etc/ceph/paris.keyring, name: client.tuner}
     labels: {site: eu, tier: gold}
+  oslo:
+    prefix_command: kubectl exec deploy/rook-ceph-tools --   # what stands before `ceph` where it is run
+    prefix_shells: 0                    # how many shells parse the arguments on that way; known of kubectl and ssh
   berlin:
     dashboard:
       url: https://berlin-1:8443          # or a list: one for each mgr
@@ -31,10 +34,11 @@ from pathlib import Path
 from typing import Any, Dict, Mapping, Tuple, Union
 from urllib.parse import urlsplit
 
+from ceph_tuner.cluster.prefix_command import PrefixCommand
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.profiles.profile import NAME, NAME_RULE
 from ceph_tuner.files import schema, yaml_document
-from ceph_tuner.fleet.contract import Access, ByCeph, ByDashboard, ByLab, Fleet, Member, PrometheusServer
+from ceph_tuner.fleet.contract import Access, ByCeph, ByDashboard, ByLab, ByPrefix, Fleet, Member, PrometheusServer
 from ceph_tuner.fleet.secret import ORIGINS, Secret
 from ceph_tuner.fleet.trust import Signer, Trust
 
@@ -71,6 +75,8 @@ _MEMBER = _mapping(
     {
         "ceph": _mapping({"conf": _TEXT, "keyring": _TEXT, "name": _TEXT}, "conf"),
         "lab": _TEXT,
+        "prefix_command": _TEXT,
+        "prefix_shells": {"type": "integer"},
         "dashboard": _mapping(
             {**_URL, "url": {"type": ["string", "array"], "items": _TEXT}, "password": _SECRET},
             "url",
@@ -91,6 +97,7 @@ _MEMBER = _mapping(
         "slo": _TEXT,
     }
 )
+_WAYS = ("ceph", "prefix_command", "dashboard", "lab")
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _SECRETS = (("dashboard", "password"), ("prometheus", "password"), ("prometheus", "token"))
 
@@ -184,11 +191,14 @@ class _Reader:
         )
 
     def _access(self) -> Access:
-        ways = [way for way in ("ceph", "lab", "dashboard") if way in self._data]
+        ways = [way for way in _WAYS if way in self._data]
         if len(ways) != 1:
-            raise InputError(
-                self._place(), " and ".join(ways) or "no way to reach it", "one of ceph, dashboard and lab"
-            )
+            raise InputError(self._place(), " and ".join(ways) or "no way to reach it", f"one of {', '.join(_WAYS)}")
+        if "prefix_shells" in self._data and ways != ["prefix_command"]:
+            raise InputError(self._place("prefix_shells"), f"`{ways[0]}` beside it", "`prefix_command`")
+        if ways == ["prefix_command"]:
+            place, shells = self._place("prefix_command"), self._data.get("prefix_shells")
+            return ByPrefix(PrefixCommand.parse(self._data["prefix_command"], shells, place=place))
         if ways == ["lab"]:
             return ByLab(self._data["lab"])
         return self._ceph() if ways == ["ceph"] else self._dashboard()

@@ -12,7 +12,7 @@ from ceph_tuner.core.ceph.commands import osd_versions
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import InputError, PermissionRefused
 from ceph_tuner.core.knobs.releases import parse_version, release_of
-from ceph_tuner.fleet.contract import ByCeph, ByDashboard, ByLab, Member
+from ceph_tuner.fleet.contract import ByCeph, ByDashboard, ByLab, ByPrefix, Member
 
 
 def open_member(member: Member, timeout: float = 30.0) -> Cluster:
@@ -21,6 +21,8 @@ def open_member(member: Member, timeout: float = 30.0) -> Cluster:
         return open_cluster(member.access.lab, timeout)
     if isinstance(member.access, ByCeph):
         return _by_ceph(member.name, member.access, timeout)
+    if isinstance(member.access, ByPrefix):
+        return open_cluster(member.name, timeout, member.access.command)
     return _by_dashboard(member.name, member.access, timeout)
 
 

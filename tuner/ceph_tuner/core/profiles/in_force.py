@@ -12,7 +12,7 @@ from ceph_tuner.core.bounded import ANSWER, read_json
 from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.ceph.target import Place, running
 from ceph_tuner.core.changes.applier import Configuration
-from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, PermissionRefused
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import BUILT_IN_PROFILES, Release, Settings, Version, parse_version
@@ -101,7 +101,7 @@ def kinds_of(commander: Commander, places: Iterable[Place]) -> Dict[int, str]:
     """Give `kind_of` by OSD, with one command for all of them. Raises TunerError."""
     try:
         rows = read_json(commander.mon("osd metadata", {}), "osd metadata", ANSWER)
-    except (CommandFailed, ValueError):
+    except (CommandFailed, PermissionRefused, ValueError):
         rows = []
     said = {int(row["id"]): row for row in rows}
     return {place.osd: kind_of(said.get(place.osd, {}), place.device_class) for place in places}

@@ -1,0 +1,48 @@
+"""A cluster, or a file of `ceph-tuner gather` in its place, for the commands that only look."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Callable, Iterator, Optional
+
+import typer
+
+from ceph_tuner.cluster import Cluster
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.moments import utc
+from ceph_tuner_cli.render import say
+
+FromOption = typer.Option(
+    None, "--from", metavar="FILE", help="A file of `ceph-tuner gather`, in place of a cluster (docs/gather.md)."
+)
+TargetOfFileOption = typer.Option("osd", "--target", "-t", help="With --from: the OSDs to describe, as of `apply`.")
+
+
+@contextmanager
+def opened_or_read(
+    cluster: Optional[str], state: Optional[Path], opening: Callable[[str], Cluster]
+) -> Iterator[Cluster]:
+    """Open a cluster by `opening`, or read the file and tell of when it is. Raises InputError."""
+    if cluster is not None and state is not None:
+        raise InputError("--from", f"--cluster {cluster} beside it", "one of them")
+    if state is not None:
+        with read_state(state) as opened:
+            yield opened
+    elif cluster is None:
+        raise InputError("--cluster", "nothing", "a cluster, or a file of `ceph-tuner gather` (--from)")
+    else:
+        with closing(opening(cluster)) as opened:
+            yield opened
+
+
+@contextmanager
+def read_state(path: Path) -> Iterator[Cluster]:
+    """A cluster out of a file; what is wrong with the file ends the command in one line."""
+    # of no use to commands that ask a live cluster
+    from ceph_tuner.gather.replay import open_state, reading
+
+    with reading(path):
+        opened = open_state(path)
+        say([f"{path}: as of {utc(opened.clock.now())}, cluster {opened.name}, Ceph {opened.version}"])
+        yield opened

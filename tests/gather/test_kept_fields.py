@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.gather.kept_fields import COMMANDS, DAEMON_COMMANDS, LEFT_OUT, allowed, is_kept, kept, without_secrets
+from whole_cluster import CEPHX, NEWER_CEPHX, PEM, PEM_BODY, SECRETS
+
+
+def test_values_of_what_the_tuner_knows_are_kept_and_no_secrets() -> None:
+    assert all(map(is_kept, KNOBS))
+    assert not any(map(is_kept, SECRETS))
+
+
+def test_of_the_store_only_the_tuners_own_part_is_kept() -> None:
+    answer = {"mgr/tuner/slo": "x", "mgr/dashboard/crt": "y", "rgw/cert": "z", "mgr/tunerish/a": "w"}
+    assert json.loads(kept(json.dumps(answer), COMMANDS["config-key dump"])) == {"mgr/tuner/slo": "x"}
+    assert allowed("config-key dump", "mgr/tuner/")
+    assert not allowed("config-key dump", "mgr/")
+    assert not allowed("auth get", "client.admin")
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (f"key = {CEPHX}, cut", CEPHX),
+        (NEWER_CEPHX, NEWER_CEPHX),
+        (json.dumps(PEM)[1:-1], PEM_BODY),
+        ("login failed: password=hunter2", "hunter2"),
+        ("access_key: AKIA123", "AKIA123"),
+        ("RGW_API_SECRET_KEY=wJal secret=abc", "abc"),
+        ("https://user:hunter2@registry/", "hunter2"),
+    ],
+)
+def test_what_looks_like_a_secret_is_taken_out_of_words(text: str, left: str) -> None:
+    assert left not in without_secrets(text)
+    assert LEFT_OUT in without_secrets(text)
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.text()
+        | st.sampled_from([CEPHX, PEM, "password: x", "a://b:c@d"]),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+        max_leaves=20,
+    ),
+    st.sampled_from([*COMMANDS.values(), *DAEMON_COMMANDS.values()]),
+)
+def test_whatever_is_answered_what_is_kept_is_json_without_keys(value: object, keep: object) -> None:
+    text = kept(json.dumps(value), keep)  # type: ignore[arg-type]
+    json.loads(text)
+    assert CEPHX not in text
+    assert PEM_BODY not in text
+
+
+def test_an_answer_that_is_no_json_is_left_out() -> None:
+    assert json.loads(kept("Error: key AQ", COMMANDS["status"])) == LEFT_OUT

@@ -1,0 +1,124 @@
+"""What a key may not see is a line in the answer, and never its end: docs/gather.md says what each capability shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Callable, Collection, Tuple
+
+import pytest
+
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.goals.stored_slo import SLO_KEY
+from ceph_tuner.describe.live_cluster import describe
+from ceph_tuner.doctor import examine
+from ceph_tuner.doctor import gather as gather_facts
+from ceph_tuner.gather import state_file
+from ceph_tuner.gather.gathering import gather
+from ceph_tuner.gather.replay import open_state
+from ceph_tuner_cli import doctor, prefix_option, twin_describe, watch
+from ceph_tuner_cli import gather as gather_command
+from whole_cluster import Limited, over, whole_cluster
+
+Run = Callable[..., Tuple[int, str, str]]
+
+ALL = ("mon", "mgr", "config-key", "osd")
+NO_OSD = ("mon", "mgr", "config-key")
+"""mon 'allow r' with its own keys, mgr 'allow r': a keyring that reads no data and changes nothing."""
+MON_AND_MGR = ("mon", "mgr")
+MON = ("mon",)
+
+
+def limited(capabilities: Collection[str], *entries: Tuple[str, str, str]) -> Tuple[Cluster, Limited]:
+    cluster = whole_cluster()
+    cluster.store.set(SLO_KEY, json.dumps({"name": "x", "objectives": ["client.p95_ms <= 80"]}))
+    for entry in (("osd", "osd_max_scrubs", "2"), *entries):
+        cluster.config.set(*entry)
+    cluster.clock.sleep(5)
+    commander = Limited(cluster.commander, capabilities)
+    return over(cluster, commander), commander
+
+
+@pytest.mark.parametrize("capabilities", [ALL, NO_OSD, MON_AND_MGR, MON], ids="+".join)
+def test_the_doctor_says_what_it_could_not_see_and_judges_the_rest(capabilities: Collection[str]) -> None:
+    cluster, commander = limited(capabilities, ("osd.1", "osd_max_scrubs", "1"))
+    facts = gather_facts(cluster.commander, cluster.release, cluster.version)
+    assert "leftovers" in {finding.check for finding in examine(facts)}
+    assert bool(commander.refused) == bool(facts.notes) == (capabilities != ALL)
+    # five questions to four OSDs are five lines at most
+    assert len(facts.notes) <= 12
+    if "osd" not in capabilities:
+        assert [note for note in facts.notes if note.startswith("options of osd.0, osd.1, osd.2, osd.3: not seen")]
+    if "config-key" not in capabilities:
+        assert [note for note in facts.notes if note.startswith("the journal: not seen")]
+    if "mgr" not in capabilities:
+        assert [note for note in facts.notes if note.startswith("the PGs: not seen")]
+
+
+@pytest.mark.parametrize("capabilities", [NO_OSD, MON_AND_MGR, MON], ids="+".join)
+def test_a_file_is_gathered_and_the_doctor_says_the_same_of_it(capabilities: Collection[str], tmp_path: Path) -> None:
+    cluster, commander = limited(capabilities)
+    state = gather(cluster)
+    assert [note for note in state.notes if "refused (access denied)" in note]
+    assert len(state.notes) <= 24
+    # each OSD is not asked again for what the key may not see
+    assert len([command for command in commander.refused if command.startswith("ceph tell")]) <= 20
+    state_file.write(tmp_path / "s", state)
+    then = open_state(tmp_path / "s")
+    live, later = (gather_facts(each.commander, each.release, each.version) for each in (cluster, then))
+    assert [finding.to_dict() for finding in examine(later)] == [finding.to_dict() for finding in examine(live)]
+    assert [note.partition(":")[0] for note in later.notes] == [note.partition(":")[0] for note in live.notes]
+
+
+@pytest.mark.parametrize("capabilities", [NO_OSD, MON_AND_MGR], ids="+".join)
+def test_a_description_goes_by_the_monitors_where_the_osds_do_not_answer(capabilities: Collection[str]) -> None:
+    cluster, _ = limited(capabilities)
+    whole, _ = limited(ALL)
+    found, expected = describe(cluster), describe(whole)
+    assert found.settings == expected.settings == {"osd_max_scrubs": 2}
+    assert (found.model.osd.capacity_iops, found.model.osd.shards) == (
+        expected.model.osd.capacity_iops,
+        expected.model.osd.shards,
+    )
+    assert [note for note in found.notes if note.startswith("the OSDs' options are not seen")]
+
+
+def opened(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> None:
+    for module in (doctor, watch, twin_describe, gather_command, prefix_option):
+        monkeypatch.setattr(module, "open_cluster", lambda name: cluster)
+
+
+@pytest.mark.parametrize("capabilities", [NO_OSD, MON_AND_MGR], ids="+".join)
+def test_commands_end_well_and_name_what_they_could_not_see(
+    capabilities: Collection[str], monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path
+) -> None:
+    cluster, _ = limited(capabilities)
+    opened(monkeypatch, cluster)
+    code, out, err = run("doctor", "--cluster", "ceph", "--format", "json")
+    assert code in (0, 1), err
+    assert "not seen" in " ".join(json.loads(out)["notes"])
+    code, out, err = run("watch", "--cluster", "ceph", "--once", "--interval", "10", "--format", "json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert "client.iops" not in document["means"] or not document["means"]["client.iops"]
+    assert "counters are not seen" in " ".join(document["notes"])
+    if "config-key" not in capabilities:
+        assert "objectives: not seen" in " ".join(document["notes"])
+    code, out, err = run("twin", "describe", "--cluster", "ceph")
+    assert code == 0, err
+    assert "the OSDs' options are not seen" in " ".join(out.replace("\n#", "").split())
+    path = tmp_path / "state.tar.zst"
+    code, out, err = run("gather", "--cluster", "ceph", "--output", str(path), "--format", "json")
+    assert code == 0, err
+    assert "refused (access denied)" in " ".join(json.loads(out)["notes"])
+    for words in (["doctor"], ["watch", "--once"], ["twin", "describe"], ["knobs"]):
+        code, _, err = run(*words, "--from", str(path))
+        assert code in (0, 1), (words, err)
+
+
+def test_nobody_who_only_looks_asks_for_a_right_to_change() -> None:
+    cluster, commander = limited(ALL)
+    gather(cluster)
+    gather_facts(cluster.commander, cluster.release, cluster.version)
+    describe(cluster)
+    assert commander.refused == []

@@ -1,0 +1,152 @@
+"""Runs the `ceph` program behind a prefix, such as `ssh admin@mon1 sudo` or `kubectl exec deploy/rook-ceph-tools --`.
+
+The words of the prefix are those that an operator types before `ceph -s`. Some programs hand the arguments on as they
+are (`kubectl exec`), others join them with blanks for a shell over there (`ssh`): for each such shell they are quoted
+once. The decision goes by the names of the programs, and nothing is guessed of one that is not known.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from typing import List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.cluster.cephcli import CephCli
+from ceph_tuner.core.ceph.commands import STORE_PREFIX
+from ceph_tuner.core.errors import InputError
+
+BY_A_SHELL = ("ssh", "autossh")
+"""Programs that have a shell over there parse what they are given."""
+AS_IT_IS = (
+    "kubectl", "oc", "docker", "podman", "nerdctl", "lxc", "incus", "cephadm", "nsenter", "chroot",
+    "sudo", "doas", "env", "nice", "ionice", "timeout", "sshpass",
+)  # fmt: skip
+"""Programs that hand arguments on as they are."""
+_WITH_EXEC = ("kubectl", "oc", "docker", "podman", "nerdctl")
+"""Of these `exec` gives a command no input unless it is told to (`-i`)."""
+_TERMINAL = re.compile(r"-[iT]*t[itT]*\Z")
+_FAR_END = re.compile(r"command terminated with (?:non-zero )?exit code[: ]+\d+")
+
+LONGEST = 4096
+"""Characters of a prefix."""
+MOST_SHELLS = 3
+_PROBE = f"{STORE_PREFIX}prefix-command"
+_PLACE = "--prefix-command"
+
+
+@dataclass(frozen=True)
+class PrefixCommand:
+    """A way to a machine that has the `ceph` program, its ceph.conf and a keyring."""
+
+    words: Tuple[str, ...]
+    shells: int = 0
+    """How many shells parse the arguments on the way."""
+    conf: str = ""
+    """Path of the ceph.conf over there; the usual one where it is empty."""
+
+    @classmethod
+    def parse(cls, text: str, shells: Optional[int] = None, conf: str = "", place: str = _PLACE) -> PrefixCommand:
+        """Split a prefix as a shell does. Raises InputError, also where nothing is known of its program."""
+        try:
+            words = shlex.split(text)
+        except ValueError as fault:
+            raise InputError(place, f"{text[:60]!r} ({str(fault).lower()})", "words as a shell takes them") from None
+        if not words or len(text) > LONGEST or "\0" in text:
+            raise InputError(place, repr(text[:60]), "a command such as `ssh admin@mon1 sudo`")
+        if shells is not None and not 0 <= shells <= MOST_SHELLS:
+            raise InputError(f"{place} (shells)", str(shells), f"0 to {MOST_SHELLS}")
+        _refuse_terminals(words, place)
+        return cls(tuple(words), _shells(words, place) if shells is None else shells, conf)
+
+    def launch(self, command: Sequence[str]) -> List[str]:
+        """`cephcli.Launcher`: the argv that runs a command over there."""
+        conf = ["--conf", self.conf] if self.conf else []
+        arguments = [command[0], *conf, *command[1:]]
+        for _ in range(self.shells):
+            arguments = [shlex.quote(argument) for argument in arguments]
+        return [*self._listening(), *arguments]
+
+    def fault(self, code: int, words: str) -> str:
+        """`cephcli.Fault`: what kept the prefix itself from running a command; empty where it ran."""
+        lines = [line.strip() for line in words.splitlines() if line.strip()]
+        # 125 to 127: a container or a shell that found no such command; 255: ssh itself
+        failed = code < 0 or code in (125, 126, 127) or (code == 255 and self.shells > 0)
+        if _name(self.words[0]) in ("kubectl", "oc") and code and not any(map(_FAR_END.search, lines)):
+            failed = True
+        return f"`{self}` ended with {code}: {lines[-1][:300] if lines else 'no message'}" if failed else ""
+
+    def _listening(self) -> List[str]:
+        """The words, with the option that has a container's command hear its input."""
+        words = list(self.words)
+        names = [_name(word) for word in words]
+        first = next((at for at, name in enumerate(names) if name in _WITH_EXEC), len(words))
+        if "exec" in words[first:]:
+            at = words.index("exec", first) + 1
+            end = words.index("--", at) if "--" in words[at:] else len(words)
+            if not {"-i", "--stdin", "--interactive"} & set(words[at:end]):
+                words.insert(at, "-i")
+        return words
+
+    def __str__(self) -> str:
+        return shlex.join(self.words)
+
+
+class PrefixedCephCli(CephCli):
+    """`ports.Commander` by the `ceph` program behind a prefix."""
+
+    def __init__(self, prefix: PrefixCommand, timeout: float = 30.0) -> None:
+        super().__init__(prefix.launch, timeout, prefix.fault)
+        self._prefix, self._checked = prefix, False
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        """As `CephCli.mon`. Before the first payload it is seen whether one gets through."""
+        if payload and not self._checked:
+            self._check_input()
+            self._checked = True
+        return super().mon(prefix, arguments, payload)
+
+    def _check_input(self) -> None:
+        """Raise InputError where what is written to the prefix does not come to the program: a key would be emptied."""
+        key = {"key": _PROBE}
+        super().mon("config-key set", key, payload="heard")
+        try:
+            arrived = super().mon("config-key get", key)
+        finally:
+            super().mon("config-key rm", key)
+        if arrived != "heard":
+            raise InputError(
+                _PLACE,
+                f"`{self._prefix}`, which passes no input on",
+                "one that does, as `kubectl exec -i` and `ssh` do",
+            )
+
+
+def _name(word: str) -> str:
+    """Of a program: its own, or the end of its absolute path. `deploy/ssh` is no program."""
+    return word.rpartition("/")[2] if word.startswith("/") else word
+
+
+def _shells(words: Sequence[str], place: str) -> int:
+    """How many shells are on the way. Raises InputError where that is not certain."""
+    names = [_name(word) for word in words]
+    expected = (
+        f"how many shells (`--prefix-shells`, `prefix_shells`) parse the arguments on the way (0 to {MOST_SHELLS})"
+    )
+    if names[0] not in (*BY_A_SHELL, *AS_IT_IS):
+        raise InputError(place, f"{names[0][:60]!r}, of which is not known whether a shell over there parses", expected)
+    shells = sum(name in BY_A_SHELL for name in names)
+    if shells > 1 or (shells and names[0] not in BY_A_SHELL and any(name in AS_IT_IS for name in names[1:])):
+        raise InputError(place, f"{' and '.join(name for name in names if name in BY_A_SHELL + AS_IT_IS)}", expected)
+    return shells
+
+
+def _refuse_terminals(words: Sequence[str], place: str) -> None:
+    """A terminal changes what passes through it."""
+    names = [_name(word) for word in words]
+    first = next((at for at, name in enumerate(names) if name in (*BY_A_SHELL, *_WITH_EXEC)), len(words))
+    for word in words[first + 1 :]:
+        if word == "--":
+            return
+        if word in ("--tty", "-tt") or _TERMINAL.match(word):
+            raise InputError(place, f"`{word}`, which asks for a terminal", "the command without it")

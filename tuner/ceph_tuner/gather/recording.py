@@ -1,0 +1,132 @@
+"""A commander that keeps what is answered. It passes on what reads and is kept, and nothing else."""
+
+from __future__ import annotations
+
+import errno
+from typing import Collection, Dict, Iterable, Iterator, List, Mapping, Tuple, Union
+
+from ceph_tuner.core.ceph.commands import STORE_PREFIX
+from ceph_tuner.core.ceph.ports import Clock, Commander, Told
+from ceph_tuner.core.ceph.tell_each import outcome, tell_each
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused, TunerError
+from ceph_tuner.gather.kept_fields import COMMANDS, DAEMON_COMMANDS, Keep, allowed, kept
+from ceph_tuner.gather.state import FAILED, LATE, REFUSED, Answer, Fault, Key, key_of
+
+UNPACKED_MOST = 192 << 20
+"""Bytes of all answers together: of 1000 OSDs it is some tens of MiB."""
+WITHIN_S = 10.0
+_AGAIN = ("dump_op_pq_state",)
+"""Commands whose later answers differ within a look, and are wanted."""
+
+
+class Recorder:
+    """`ports.ManyCommander` over another commander."""
+
+    def __init__(self, commander: Commander, clock: Clock) -> None:
+        self._commander, self._clock = commander, clock
+        self.look = 0
+        self.answers: List[Answer] = []
+        self.notes: List[str] = []
+        self._held: Dict[Tuple[int, Key], Answer] = {}
+        self._room = UNPACKED_MOST
+
+    def begin(self, look: int) -> None:
+        """What was asked before is asked again."""
+        self.look = look
+        self._held.clear()
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        """Answer of a command that reads; the same one within a look is asked once. Raises as the commander does."""
+        key = key_of("", prefix, arguments)
+        if prefix == "config-key get" or (prefix == "config-key dump" and key[2] != (STORE_PREFIX,)):
+            # what is kept of the store is one dump of it
+            return self._commander.mon(prefix, arguments)
+        if payload or not allowed(prefix, str([*arguments.values()][-1]) if arguments else ""):
+            raise CommandFailed(f"ceph {prefix}", -errno.EPERM, "is not among what is gathered")
+        held = self._held.get((self.look, key))
+        if held is not None:
+            return _answered(held)
+        try:
+            text = self._commander.mon(prefix, arguments)
+        except (CommandFailed, ClusterTimeout, PermissionRefused) as error:
+            self._keep(key, COMMANDS[prefix], error)
+            raise
+        self._keep(key, COMMANDS[prefix], text)
+        return text
+
+    def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
+        """Answer of an OSD's command that reads. Raises as `mon` does."""
+        (told,) = self.tell_each([daemon], prefix, arguments, WITHIN_S)
+        if isinstance(told[1], str):
+            return told[1]
+        raise told[1]
+
+    def tell_each(
+        self,
+        daemons: Iterable[str],
+        prefix: str,
+        arguments: Mapping[str, str],
+        within: float,
+        keep: Collection[str] = (),
+    ) -> Iterator[Tuple[str, Told]]:
+        """As `ports.ManyCommander` says; whole answers, whatever is to be kept of them."""
+        if prefix not in DAEMON_COMMANDS or arguments:
+            raise CommandFailed(f"ceph tell {prefix}", -errno.EPERM, "is not among what is gathered")
+        asked: List[str] = []
+        for daemon in daemons:
+            held = self._held.get((self.look, key_of(daemon, prefix, arguments)))
+            if held is None or prefix in _AGAIN:
+                asked.append(daemon)
+            else:
+                yield daemon, outcome(lambda held=held: _answered(held))  # type: ignore[misc]
+        left = dict.fromkeys(asked)
+        try:
+            for daemon, told in tell_each(self._commander, asked, prefix, arguments, within):
+                left.pop(daemon, None)
+                self._keep(key_of(daemon, prefix, arguments), DAEMON_COMMANDS[prefix], told)
+                yield daemon, told
+        except (PermissionRefused, ClusterTimeout) as error:
+            for daemon in left:
+                self._keep(key_of(daemon, prefix, arguments), DAEMON_COMMANDS[prefix], error)
+            raise
+
+    def _keep(self, key: Key, keep: Keep, told: Union[str, TunerError]) -> None:
+        at = self._clock.now()
+        if isinstance(told, TunerError):
+            answer = Answer(key, self.look, at, fault=_fault(told))
+        else:
+            answer = self._fitting(Answer(key, self.look, at, kept(told, keep)))
+        self.answers.append(answer)
+        self._held[self.look, key] = Answer(key, self.look, at, told) if isinstance(told, str) else answer
+
+    def _fitting(self, answer: Answer) -> Answer:
+        size = len(answer.text.encode())
+        if size <= self._room:
+            self._room -= size
+            return answer
+        words = f"{size} bytes beyond the {UNPACKED_MOST >> 20} MiB that a file may have"
+        self.notes.append(f"`{answer.shown}` is left out: {words}")
+        return Answer(answer.key, answer.look, answer.at, fault=Fault(FAILED, -errno.EFBIG, words))
+
+
+def _fault(error: TunerError) -> Fault:
+    if isinstance(error, PermissionRefused):
+        return Fault(REFUSED, -errno.EACCES, error.found)
+    if isinstance(error, CommandFailed):
+        return Fault(FAILED, error.code, error.message)
+    return Fault(LATE, -errno.ETIMEDOUT, str(error))
+
+
+def raise_fault(command: str, fault: Fault) -> None:
+    """Raise what the live cluster raised."""
+    if fault.kind == REFUSED:
+        raise PermissionRefused(command, fault.words, "a keyring whose capabilities allow the command")
+    if fault.kind == LATE:
+        raise ClusterTimeout(fault.words)
+    raise CommandFailed(command, fault.code, fault.words)
+
+
+def _answered(answer: Answer) -> str:
+    if answer.fault is not None:
+        raise_fault(answer.shown, answer.fault)
+    return answer.text
