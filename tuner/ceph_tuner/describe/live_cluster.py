@@ -112,8 +112,9 @@ class _Description:
         cluster = self._cluster
         window = self._kept()
         if window is None and sample_s > 0 and len(self._osds.running) <= OSDS_MAX:
-            window, _ = observe(ClusterSampler(cluster.commander, cluster.clock.now), cluster.clock, sample_s)
-            self._notes.append(f"what clients do was sampled for {sample_s:.3g} s, as no window of it is kept")
+            window, samples = observe(ClusterSampler(cluster.commander, cluster.clock.now), cluster.clock, sample_s)
+            seconds = sum(sample.seconds for sample in samples)
+            self._notes.append(f"what clients do was sampled for {seconds:.3g} s, as no window of it is kept")
         return window
 
     def _kept(self) -> Optional[Window]:

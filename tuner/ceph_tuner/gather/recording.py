@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from typing import Collection, Dict, Iterable, Iterator, List, Mapping, Tuple, Union
+from typing import Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
 from ceph_tuner.core.ceph.commands import STORE_PREFIX
 from ceph_tuner.core.ceph.ports import Clock, Commander, Told
@@ -15,6 +15,7 @@ from ceph_tuner.gather.state import FAILED, LATE, REFUSED, Answer, Fault, Key, k
 UNPACKED_MOST = 192 << 20
 """Bytes of all answers together: of 1000 OSDs it is some tens of MiB."""
 WITHIN_S = 10.0
+_TIMED = ("perf dump",)
 _AGAIN = ("dump_op_pq_state",)
 """Commands whose later answers differ within a look, and are wanted."""
 
@@ -81,17 +82,23 @@ class Recorder:
                 yield daemon, outcome(lambda held=held: _answered(held))  # type: ignore[misc]
         left = dict.fromkeys(asked)
         try:
-            for daemon, told in tell_each(self._commander, asked, prefix, arguments, within):
+            answers = self._stamped(tell_each(self._commander, asked, prefix, arguments, within))
+            # rates go by the moment at which counters came: no other answer waits until one is read
+            for daemon, told, at in list(answers) if prefix in _TIMED else answers:
                 left.pop(daemon, None)
-                self._keep(key_of(daemon, prefix, arguments), DAEMON_COMMANDS[prefix], told)
+                self._keep(key_of(daemon, prefix, arguments), DAEMON_COMMANDS[prefix], told, at)
                 yield daemon, told
         except (PermissionRefused, ClusterTimeout) as error:
             for daemon in left:
                 self._keep(key_of(daemon, prefix, arguments), DAEMON_COMMANDS[prefix], error)
             raise
 
-    def _keep(self, key: Key, keep: Keep, told: Union[str, TunerError]) -> None:
-        at = self._clock.now()
+    def _stamped(self, answers: Iterator[Tuple[str, Told]]) -> Iterator[Tuple[str, Told, float]]:
+        for daemon, told in answers:
+            yield daemon, told, self._clock.now()
+
+    def _keep(self, key: Key, keep: Keep, told: Union[str, TunerError], at: Optional[float] = None) -> None:
+        at = self._clock.now() if at is None else at
         if isinstance(told, TunerError):
             answer = Answer(key, self.look, at, fault=_fault(told))
         else:
