@@ -83,10 +83,10 @@ def recommend(
         if not searched.interrupted:
             if stored is not None and searched.confirmed:
                 plan = plan_rebuild(searched, stored, listener, processes)
-            listener.phase("looking into what is missed", 0, 1)
+            listener.phase("looking into what is missed", searched.runs, searched.runs)
             missed = missed_objectives(searched, processes)
             if explain and searched.learnt is not None:
-                listener.phase("working out what was learnt", 0, 1)
+                listener.phase("working out what was learnt", searched.runs, searched.runs)
                 unmet = not searched.judge.keeps_hard(searched.winner.candidate.means)
                 explanation = explained(searched.learnt, question.slo, unmet, curves=curves)
             interrupted = False
