@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def compare_queues(
     described: Optional[Path] = typer.Argument(
-        None, metavar="[CLUSTER_FILE]", help="A described cluster (docs/describing.md)."
+        None, metavar="[CLUSTER_FILE]", help="A described cluster; `twin describe` writes one."
     ),
     slo: Optional[Path] = typer.Option(None, "--slo", "-s", help="The SLO file, with a described cluster."),
     trials: int = typer.Option(

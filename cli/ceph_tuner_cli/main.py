@@ -25,7 +25,7 @@ UNEXPECTED = 70
 
 COMMANDS: Dict[str, Tuple[str, str, str]] = {
     "doctor": ("doctor", "doctor", "What would make tuning a cluster pointless or wrong."),
-    "gather": ("gather", "gather", "A cluster's state in one file, for `--from` of other commands."),
+    "gather": ("gather", "gather", "A cluster's state in one file, for --from elsewhere."),
     "tune": ("tune", "tune", "From an SLO to settings: tried, guarded, written back."),
     "recommend": ("recommend", "recommend", "Settings for a described cluster; needs no cluster."),
     "compare-queues": ("compare_queues", "compare_queues", "Wpq or mClock: what the change would do, and cost."),

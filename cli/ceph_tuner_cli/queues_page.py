@@ -107,7 +107,7 @@ def _headline(found: QueueComparison) -> str:
 
 def _both(found: QueueComparison) -> Columns:
     judge = found.searched.judge
-    headings = [entry.text + ("" if entry.hard else " (soft)") for entry in judge.objectives]
+    headings = [entry.text.replace(" ", "\n", 1) + ("" if entry.hard else "\n(soft)") for entry in judge.objectives]
     table = columns("settings", *headings)
     named = {"wpq": found.wpq, **{_heading(entry.mclock, found): entry.mclock for entry in found.against}}
     for name, entry in named.items():

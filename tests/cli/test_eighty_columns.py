@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import replace
+from datetime import timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import pytest
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 
 import ceph_tuner_cli
+from ceph_tuner.core.changes.forecast_pairs import ForecastPair
 from ceph_tuner.core.changes.journal import Entry
 from ceph_tuner.core.changes.plan import Step
 from ceph_tuner.core.goals.judge import Judge
@@ -20,6 +22,8 @@ from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import RELEASES, TENTACLE
+from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
+from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.fleet.asking import MemberAnswer
@@ -27,6 +31,9 @@ from ceph_tuner.fleet.changes import NewestChange
 from ceph_tuner.fleet.difference import Difference
 from ceph_tuner.fleet.status import Standing, Status
 from ceph_tuner.recommend import IN_FORCE, Prediction
+from ceph_tuner.recommend.queue_trial import QueueTrial
+from ceph_tuner.recommend.queues import QueueOrder
+from ceph_tuner.scrub_plan import HOURS, MEASURED, RateRange
 from ceph_tuner_cli import (
     explain_page,
     fleet,
@@ -40,15 +47,18 @@ from ceph_tuner_cli import (
     lab_load_run,
     lock,
     mgr,
+    queues_page,
     recommend_page,
     recommend_rebuild,
     render,
+    scrub_page,
     slo,
     tune_page,
     twin_fit,
     twin_predict,
     twin_validate,
 )
+from ceph_tuner_cli.apply import forecast_table
 from ceph_tuner_cli.cluster_option import step_table
 
 Run = Callable[..., Tuple[int, str, str]]
@@ -245,7 +255,12 @@ def tuned() -> Any:
     best = SimpleNamespace(label="high_recovery_ops", means=LESS)
     check = SimpleNamespace(failed=None, means=LESS)
     return SimpleNamespace(
-        slo=SLO, baseline=SEEN, choice=choice, best_built_in=best, check=check, settings={**NINE, "osd_max_scrubs": 10}
+        slo=SLO,
+        judge=Judge(SLO, SEEN),
+        choice=choice,
+        best_built_in=best,
+        check=check,
+        settings={**NINE, "osd_max_scrubs": 10},
     )
 
 
@@ -311,7 +326,51 @@ def without_verdict(monkeypatch: pytest.MonkeyPatch) -> RenderableType:
     return twin_validate._page(validated())
 
 
+SAID = ForecastRecord(1.7e9, f"twin of {CLUSTER}", 0.9, {name: ForecastInterval(1234.5, 1.1e3, 1.3e3) for name in SEEN})
+
+
+def pair(metric: str) -> ForecastPair:
+    return ForecastPair(1.7e9, "change 1234", metric, 0.9, ForecastInterval(1234.5, 1.1e3, 1.3e3), 1234.5)
+
+
+def queues() -> Any:
+    orders = [
+        QueueOrder(metric, 1234.5, 1111.0, ratio)
+        for metric, ratio in (("client.write_p99_ms", (0.9, 0.7, 1.1)), ("recovery.finish_s", None))
+    ]
+    entries = [SimpleNamespace(mclock=prediction(label, **NINE), orders=orders) for label in FIVE[1:]]
+    return SimpleNamespace(
+        searched=recommended(*FIVE[1:], winner="high_client_ops"),
+        wpq=prediction("wpq"),
+        against=entries,
+        best=entries[0],
+    )
+
+
+def trial_on_a_host() -> QueueTrial:
+    hosts = {f"{HOST}-{number}": tuple(range(8)) for number in range(3)}
+    return QueueTrial(HOST, tuple(range(8)), "mclock_scheduler", "wpq", hosts, (), (), 12, 0.1, True, ())
+
+
+def scrubs() -> Any:
+    rate = RateRange(1.23456e9, 1.1e9, 1.3e9, MEASURED, 123)
+    scrub = SimpleNamespace(pgid="1234.fff", pool=CLUSTER, due_at=1.7e9, start=1.7e9, late_s=123456.0)
+    obstacle = SimpleNamespace(words="nodeep-scrub is set for the pool", until=1.7e9, pgs=["1234.fff"] * 9)
+    hour = SimpleNamespace(start=1.7e9, seconds=3600.0, share_bytes=1e12, planned_bytes=9e11, source=rate.source)
+    schedule = SimpleNamespace(scrubs=[scrub] * 40, hours=[hour] * 3)
+    return SimpleNamespace(rates=[rate] * HOURS, schedule=schedule, obstacles=[obstacle])
+
+
 TABLES: Dict[str, Callable[[], RenderableType]] = {
+    "apply.forecast_table": lambda: forecast_table(SAID, {"client.bytes_s": Measure(1.2e9, 1.0, 3)}),
+    "history._forecasts": lambda: history._forecasts([pair(name) for name in SEEN])[0],
+    "queues_page._both": lambda: queues_page._both(queues()),
+    "queues_page._orders": lambda: queues_page._orders(queues()),
+    "queues_page.trial_page": lambda: Group(*queues_page.trial_page(trial_on_a_host())),
+    "scrub_page._hours": lambda: scrub_page._hours(scrubs()),
+    "scrub_page._obstacles": lambda: scrub_page._obstacles(scrubs()),
+    "scrub_page._rates": lambda: scrub_page._rates(scrubs(), timezone.utc),
+    "scrub_page._scrubs": lambda: scrub_page._scrubs(scrubs(), False),
     "cluster_option.step_table": lambda: step_table([Step(f"osd/host:{HOST}", MCLOCK_NINE[-1], None, "0.123456")]),
     "explain_page._matters": lambda: explain_page._matters([importance("client.write_p99_ms")], "over the space"),
     "explain_page._progress": lambda: explain_page._progress(SimpleNamespace(progress=[PROGRESS] * 3))[1],  # type: ignore[arg-type]
@@ -329,7 +388,7 @@ TABLES: Dict[str, Callable[[], RenderableType]] = {
     "recommend_page._objectives": lambda: recommend_page._objectives(recommended(*FIVE, winner="trial 123")),
     "recommend_page._settings": lambda: recommend_page._settings(recommended(IN_FORCE, winner="trial 123")),
     "recommend_rebuild._effects": lambda: recommend_rebuild._effects(SimpleNamespace(effects=[EFFECT])),  # type: ignore[arg-type]
-    "slo._table": lambda: slo._table(SLO, Judge(SLO, SEEN).verdicts(SEEN), {"client.bytes_s"}),
+    "slo._table": lambda: slo._table(SLO, Judge(SLO, SEEN).verdicts_at_work(SEEN)),
     "tune_page._accounting": lambda: tune_page._accounting(tuned(), TENTACLE, NOW)[1],
     "tune_page._objectives": lambda: tune_page._objectives(tuned()),
     "tune_page._settings": lambda: tune_page._settings(tuned(), TENTACLE, NOW),
@@ -340,7 +399,7 @@ IN_OTHER_TESTS = {
     "fleet._table", "lab._many", "lab._one", "lab_load_run._table", "mgr._table", "twin_validate._page",
 }  # fmt: skip
 BY_COMMANDS = {
-    "knobs._table", "lab_load.table", "profile.table", "profile_page.page", "slo.table", "twin._table",
+    "gather._table", "knobs._table", "lab_load.table", "profile.table", "profile_page.page", "slo.table", "twin._table",
 }  # fmt: skip
 
 
