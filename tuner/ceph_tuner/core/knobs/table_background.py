@@ -62,7 +62,7 @@ _BY_CLASS = KnobEffect(False, "mClock schedules by class, not by priority", SCRU
 SCRUB = [
     Knob(
         "osd_max_scrubs",
-        "scrubs that an OSD takes part in at once; requested ones ignore it",
+        "scrubs that an OSD takes part in at once; in Tentacle requested ones ignore it",
         "int",
         "1",
         1,
