@@ -39,7 +39,6 @@ from ceph_tuner.twin.forecast import LEVEL, forecast
 from ceph_tuner.twin.observations import FITTED, WANTED, Observation, negligible
 
 PREDICTED = "random"
-AGAIN = "in-force-again"
 
 UNITS = {"bytes_s": ("MB/s", 1e6), "objects_s": ("1/s", 1.0), "iops": ("1/s", 1.0)}
 

@@ -28,8 +28,6 @@ SLO = parse_slo(
         ]
     }
 )
-latencies = st.floats(0, 1e6)
-rates = st.floats(0, 1e12)
 
 
 def entry(label: str, p95: float, rate: float = 9e6, repeats: int = 1) -> Candidate:

@@ -16,7 +16,6 @@ from tuner.automatic import Automatic
 
 NVME, HDD = Scope(CLASS, "nvme"), Scope(CLASS, "hdd")
 HOPELESS = "client.p95_ms{{class={}}}<=0.01"
-ON_ALL = Rollout("osd/class:{}", (Stage(("osd/class:{}",), (0, 1)),), alternating=True)
 
 
 def hybrid(*objectives: str, **options: Any) -> OnTwin:

@@ -58,8 +58,6 @@ BOWL = SmallProblem(_square(), (Constraint("heat", "<=", 1.1),), {"a": 0.3, "b":
 HOT = SmallProblem(_square(), (Constraint("heat", "<=", 0.8),), {"a": 0.7, "b": 0.6}, _bowl, noise=0.005)
 """The start is too hot."""
 
-HOPELESS = SmallProblem(_square(), (Constraint("heat", "<=", -3.0),), {"a": 0.5, "b": 0.5}, _bowl, noise=0.005)
-
 
 def _mixed(settings: Settings) -> Dict[str, float]:
     queue = {"wpq": 0.6, "mclock": 0.0, "none": 0.9}[settings["queue"]]

@@ -13,9 +13,6 @@ from typing import Any, ClassVar, Dict, Mapping, Optional, Union
 
 from ceph_tuner.core.errors import InputError
 
-SMALL_BYTES = 4096
-"""Size of the requests that data sheets give IOPS for."""
-
 
 @dataclass(frozen=True)
 class Flash:

@@ -128,11 +128,6 @@ def by_metric(outputs: Outputs) -> Dict[str, Array]:
     return {name: outputs.chosen(name) for name in dict.fromkeys(outputs.metrics)}
 
 
-def rms(values: Array) -> float:
-    """Root mean square."""
-    return float(np.sqrt(np.mean(np.square(values))))
-
-
 def _deviation(apart: Array, variance: Array, guess: float) -> float:
     """What the spread of predictions covers already is not the discrepancy's to cover again."""
     excess = float((apart**2 - variance).sum()) + PRIOR_WINDOWS * guess**2

@@ -24,8 +24,6 @@ from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import CLASSES, Release, Value, Version
 from ceph_tuner.core.knobs.settings import shares
 
-SMALL_IO = 4096
-
 # microseconds per I/O and per byte up to 17.2.6 (osd_mclock_cost_per_io_usec_*, osd_mclock_cost_per_byte_usec_*)
 _EARLY_USEC = {"ssd": (50.0, 0.011, 1e3), "hdd": (11400.0, 2.6, 1e6)}
 

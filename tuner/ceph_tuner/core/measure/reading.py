@@ -135,7 +135,6 @@ class Reading:
     up: Optional[Collection[int]] = None
     """All OSDs that run; None: those in `osds`. Another object when it changes."""
     latency: Mapping[int, Mapping[str, Histogram]] = field(default_factory=dict)
-    latency_at: Mapping[int, float] = field(default_factory=dict)
     queues: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     totals: Mapping[str, float] = field(default_factory=dict)
     """Sums over all PGs, by the names of Ceph's `stat_sum`."""
