@@ -41,7 +41,7 @@ def steady(p95: float = 100.0, **more: float) -> Rates:
 
 
 class Seen:
-    """`observer.Eyes`: the cluster and its groups do what functions of the window's end say."""
+    """`phase_windows.Eyes`: the cluster and its groups do what functions of the window's end say."""
 
     def __init__(self, cluster: Rates, groups: Optional[Mapping[str, Rates]] = None) -> None:
         self.cluster, self.groups = cluster, dict(groups or {})

@@ -2,7 +2,7 @@
 
 Findings        what there is to say, wherever it comes from
 read_answer()   `ceph-tuner recommend|tune --format json` in, findings out (`answers.py`)
-remembered()    a cluster's store in, findings out (`remembered.py`)
+remembered()    a cluster's store in, findings out (`cluster_history.py`)
 page()          findings in, one HTML document out (`page.py`): no script, nothing from the network
 """
 

@@ -3,7 +3,7 @@
 A profile that is unlike in hardware, load or release is refused, with the reason: history of unlike systems hurts. Of
 one that is like, the settings are a suggestion, tried where safe and promising as any other; and the effect that was
 measured there corrects what is believed beforehand, near these settings. How far that was right is learnt from the
-trials (`bayesian/kernel.py`), so that a wrong profile is soon of no weight.
+trials (`optimise/gp_kernel.py`), so that a wrong profile is soon of no weight.
 """
 
 from __future__ import annotations
