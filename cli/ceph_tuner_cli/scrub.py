@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
-from ceph_tuner.cluster import Cluster, open_cluster
+from ceph_tuner.cluster import Cluster
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.goals.stored_slo import stored_baseline, stored_slo
@@ -20,6 +20,7 @@ from ceph_tuner.core.moments import moment_ahead
 from ceph_tuner.files import slo_file
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work, show_commands
 from ceph_tuner_cli.fleet import FleetOption
+from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
 
 if TYPE_CHECKING:

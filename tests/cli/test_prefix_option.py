@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, Tuple
 
 import pytest
 import typer
 
+import ceph_tuner_cli
 from ceph_tuner_cli.main import app
 from stand_in_ceph import StandIn, programs_on_the_path
 from twins import small_twin
@@ -36,6 +39,18 @@ def test_whatever_takes_a_cluster_takes_a_prefix_and_nothing_else_does() -> None
     assert {"doctor", "watch", "apply", "tune", "twin describe", "twin fit", "lock show"} <= with_cluster
     assert {name for name, own in options.items() if "--prefix-command" in own} == with_cluster
     assert {name for name, own in options.items() if "--prefix-shells" in own} == with_cluster
+
+
+def test_no_command_opens_a_cluster_past_the_prefix() -> None:
+    modules = [path for path in Path(ceph_tuner_cli.__file__).parent.glob("*.py") if path.stem != "prefix_option"]
+    past = [
+        f"{path.name}:{node.lineno}"
+        for path in modules
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ceph_tuner.cluster")
+        if "open_cluster" in {each.name for each in node.names}
+    ]
+    assert past == []
 
 
 @pytest.mark.parametrize("prefix", [SSH[1], "kubectl exec deploy/rook-ceph-tools --"], ids=["ssh", "kubectl"])
