@@ -243,8 +243,12 @@ def _wanted(opened: Cluster, keep: Sequence[str], slo: Optional[Path]) -> Option
     """The objectives; None where there are none. Raises InputError."""
     if keep and slo is not None:
         raise InputError("--keep", "--slo as well", "one of them")
+    from ceph_tuner.scrub_plan.cluster_view import check_scopes
+
     if slo is not None:
-        return slo_file.read(slo).slo
+        found = slo_file.read(slo).slo
+        check_scopes(opened, found.scopes, str(slo))
+        return found
     if not keep:
         return stored_slo(opened.store)
     objectives = tuple(parse_objective(text, lambda *keys: "--keep") for text in keep)
@@ -252,9 +256,11 @@ def _wanted(opened: Cluster, keep: Sequence[str], slo: Optional[Path]) -> Option
         if not objective.metric.startswith("client."):
             raise InputError("--keep", objective.text, "an objective about clients, such as 'client.p95_ms<=20'")
     try:
-        return Slo("keep", objectives)
+        found = Slo("keep", objectives)
     except ValueError as fault:
         raise InputError("--keep", str(fault), "one objective for each metric") from fault
+    check_scopes(opened, found.scopes, "--keep")
+    return found
 
 
 def _unflagged(view: ScrubView, order: Sequence[ScrubPg]) -> Tuple[ScrubPg, ...]:

@@ -255,3 +255,13 @@ def test_a_drain_against_a_flag_is_refused_with_what_to_do(twin: TwinCluster, ru
     assert "ceph osd unset nodeep-scrub" in err
     code, found = document(run, "drain", "--by", "8h", "--despite-flags")
     assert (code, found["done"]) == (0, 12)
+
+
+@pytest.mark.parametrize("words", [("plan",), ("drain", "--by", "8h")])
+def test_an_objective_about_a_pool_that_is_not_there_is_refused_by_name(
+    twin: TwinCluster, run: Program, words: Tuple[str, ...]
+) -> None:
+    code, _, err = run("scrub", *words, "--cluster", "twin", "--keep", "client.mean_ms{pool=volumes}<=5")
+    assert code == 2
+    assert "there is no pool called volumes" in " ".join(err.split())
+    assert twin.twin.requested_scrubs == []

@@ -11,7 +11,7 @@ import pytest
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
 from ceph_tuner.core.changes.lock import break_lock
-from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, Locked, RetryLater
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, Locked, PermissionRefused, RetryLater
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.knobs.releases import REEF, TENTACLE
 from ceph_tuner.scrub_plan.cluster_view import read_view
@@ -309,6 +309,45 @@ def test_a_request_that_is_refused_ends_it() -> None:
     cluster = failing(twin, ("pg deep-scrub",), CommandFailed("pg deep-scrub", -22, "unknown"), None)
     with pytest.raises(CommandFailed):
         drain(cluster, task(twin))
+
+
+class Blind(Faulty):
+    """OSDs that show no counter to the key from some moment on: nothing of clients is seen then."""
+
+    def __init__(self, twin: TwinCluster, since: float, until: float = float("inf")) -> None:
+        super().__init__(twin, (), ValueError(), until)
+        self._since = since
+
+    def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
+        if prefix.startswith("perf") and self._since <= self._twin.clock.now() < self.until:
+            raise PermissionRefused("osd", "EACCES", "allow")
+        return super().tell(daemon, prefix, arguments)
+
+
+def through(twin: TwinCluster, commander: Faulty) -> Cluster:
+    return replace(twin, commander=commander, config=CommandConfig(commander), store=CommandStore(commander))
+
+
+def test_an_objective_that_the_first_window_does_not_show_is_refused() -> None:
+    twin = slow_twin()
+    cluster = through(twin, Blind(twin, 0.0))
+    with pytest.raises(InputError, match="client.p95_ms, which the first window does not show"):
+        drain(cluster, task(twin, "client.p95_ms <= 1000"))
+    assert asked(twin) == []
+
+
+def test_nothing_is_asked_for_and_the_pace_stays_while_an_objective_s_metric_is_not_seen() -> None:
+    twin = slow_twin()
+    dark = twin.clock.now() + 60
+    cluster = through(twin, Blind(twin, dark, dark + 300))
+    progress: List[DrainProgress] = []
+    outcome = drain(cluster, task(twin, "client.p95_ms <= 1000"), progress.append)
+    waits = [each for each in progress if each.waits_for == "client.p95_ms is not seen"]
+    assert waits
+    assert max(each.at for each in waits) > dark + 200
+    assert len({each.at_once for each in waits}) == 1
+    assert not [at for at, _ in twin.twin.requested_scrubs if waits[0].at <= at <= waits[-1].at]
+    assert outcome.reason == DONE
 
 
 def health(*errors: str) -> Dict[str, Any]:

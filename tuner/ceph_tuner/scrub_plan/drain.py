@@ -28,7 +28,7 @@ from ceph_tuner.scrub_plan.cluster_view import read_again
 from ceph_tuner.scrub_plan.judged_windows import judged_windows
 from ceph_tuner.scrub_plan.obstacles import next_opening, open_at
 from ceph_tuner.scrub_plan.pace import TRUSTED_PGS, Expectation, Pace, ScrubLimits, finished, next_scrubs
-from ceph_tuner.scrub_plan.rates import NO_OBJECTIVE, about_clients, held_bounds, missed
+from ceph_tuner.scrub_plan.rates import NO_OBJECTIVE, about_clients, held_bounds, missed, unseen
 from ceph_tuner.tune.on_cluster import ClusterLookout
 
 LOOK_S, LOOK_S_PER_PG = 5.0, 1e-3
@@ -127,6 +127,7 @@ class Drain:
         self._usual: Dict[str, float] = dict(task.baseline)
         self._changed = self._clock.now()
         self._missed: List[Objective] = []
+        self._unseen: List[Objective] = []
         self._windows = self._windows_missed = 0
         self._means: Mapping[str, float] = {}
         self._limited = False
@@ -203,8 +204,13 @@ class Drain:
             window = self._judged.window(start)
         self._usual = {**window.means, **self._task.baseline}
         self._held = held_bounds(self._task.slo, self._usual)
-        if not self._held:
-            said = "objectives relative to a baseline in which no client was seen"
+        hidden = unseen(about_clients(self._task.slo), window.means)
+        if hidden:
+            said = f"{_metrics(hidden)}, which the first window does not show"
+            raise InputError("--keep", said, "a metric of clients that is seen (`ceph-tuner watch --once`)")
+        unbounded = [each for each in about_clients(self._task.slo) if each not in self._held]
+        if unbounded:
+            said = f"{_metrics(unbounded)} relative to a baseline in which no client was seen"
             raise InputError("--keep", said, "a bound in units, such as client.p95_ms<=20")
         self._judge(window.means)
         self._changed = self._clock.now()
@@ -236,6 +242,8 @@ class Drain:
             return breach.reason
         if self._missed:
             return "; ".join(self._words(objective) for objective in self._missed)
+        if self._unseen:
+            return f"{_metrics(self._unseen)} is not seen"
         if now < self._rests_until:
             return f"a rest of {self._rests_until - now:.0f} s: one scrub at a time was too much"
         if not self._task.any_hour and not open_at(rules, now, self._task.zone):
@@ -261,7 +269,7 @@ class Drain:
         if self._missed and self._scrubbing:
             self._pace = self._pace.slower()
             self._rests_until = now + self._pace.rest * self._task.window_s
-        elif not self._missed and self._limited:
+        elif not self._missed and not self._unseen and self._limited:
             self._pace = self._pace.faster()
         elif not self._missed:
             return
@@ -269,8 +277,12 @@ class Drain:
 
     def _judge(self, means: Mapping[str, float]) -> None:
         self._means = means
-        self._windows += 1
         self._missed = missed(self._held, means, self._usual)
+        self._unseen = unseen(self._held, means) if not self._missed else []
+        if self._unseen:
+            # it was held against none of them
+            return
+        self._windows += 1
         self._windows_missed += bool(self._missed)
 
     def _words(self, objective: Objective) -> str:
@@ -365,6 +377,10 @@ class Drain:
             left,
             tuple(remarks),
         )
+
+
+def _metrics(objectives: Sequence[Objective]) -> str:
+    return ", ".join(objective.metric for objective in objectives)
 
 
 def _named(pgids: Sequence[str], most: int = 8) -> str:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 import statistics
 from datetime import datetime, timezone, tzinfo
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from scipy.special import stdtrit
 
 from ceph_tuner.core.goals.judge import Judge, beyond
 from ceph_tuner.core.goals.slo import Bound, Objective, Slo
+from ceph_tuner.core.measure.metrics import scoped
 from ceph_tuner.core.measure.sample import Window, clients_wait
 from ceph_tuner.scrub_plan import HOURS, MEASURED, OTHER_HOURS, PAST_SCRUBS, RateRange, ScrubPg
 
@@ -62,7 +63,7 @@ def measured_rates(
     `pace` is that of scrubs in hours with room, where it is known otherwise (the twin's); without one, only windows in
     which PGs were scrubbed tell it. Windows that do not show an objective's metric tell nothing.
     """
-    windows = [window for window in windows if _tells(held, window.means)]
+    windows = [window for window in windows if not unseen(held, window.means)]
     kept = [window for window in windows if not missed(held, window.means)]
     paces = [window.means[SCRUBBED] for window in kept if window.means.get(SCRUBBED, 0.0) > 0]
     if not windows or (pace is None and not paces):
@@ -81,9 +82,13 @@ def measured_rates(
     return tuple(_range(own, together, reach, source) if len(own) >= FEWEST else overall for own in by_hour)
 
 
-def _tells(held: Mapping[Objective, float], means: Mapping[str, float]) -> bool:
-    """Whether a window says of each objective that it was kept or missed: without a client, it was kept."""
-    return means.get("client.iops") == 0 or all(objective.metric in means for objective in held)
+def unseen(held: Iterable[Objective], means: Mapping[str, float]) -> List[Objective]:
+    """The objectives of which a window does not say whether they were kept: without a client, they were."""
+
+    def idle(objective: Objective) -> bool:
+        return 0 in (means.get("client.iops"), means.get(scoped("client.iops", objective.scope)))
+
+    return [objective for objective in held if objective.metric not in means and not idle(objective)]
 
 
 def flat_rates(pace: RateRange) -> Tuple[RateRange, ...]:
