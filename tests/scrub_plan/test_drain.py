@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from unittest.mock import patch
 
 import pytest
 
@@ -14,6 +15,8 @@ from ceph_tuner.core.changes.lock import break_lock
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, Locked, PermissionRefused, RetryLater
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.knobs.releases import REEF, TENTACLE
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.scrub_plan.cluster_view import read_view
 from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, TIME_UP, Drain, DrainOutcome, DrainProgress, DrainTask
 from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
@@ -260,11 +263,13 @@ def test_without_the_lock_nothing_more_is_asked_for() -> None:
 class Faulty:
     """A commander that fails on some commands for a while."""
 
-    def __init__(self, twin: TwinCluster, prefixes: Sequence[str], fault: Exception, until: float) -> None:
-        self._twin, self._prefixes, self._fault, self.until = twin, prefixes, fault, until
+    def __init__(
+        self, twin: TwinCluster, prefixes: Sequence[str], fault: Exception, until: float, since: float = 0.0
+    ) -> None:
+        self._twin, self._prefixes, self._fault, self.since, self.until = twin, prefixes, fault, since, until
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
-        if prefix in self._prefixes and self._twin.clock.now() < self.until:
+        if prefix in self._prefixes and self.since <= self._twin.clock.now() < self.until:
             raise self._fault
         return self._twin.commander.mon(prefix, arguments, payload)
 
@@ -315,11 +320,10 @@ class Blind(Faulty):
     """OSDs that show no counter to the key from some moment on: nothing of clients is seen then."""
 
     def __init__(self, twin: TwinCluster, since: float, until: float = float("inf")) -> None:
-        super().__init__(twin, (), ValueError(), until)
-        self._since = since
+        super().__init__(twin, (), ValueError(), until, since)
 
     def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
-        if prefix.startswith("perf") and self._since <= self._twin.clock.now() < self.until:
+        if prefix.startswith("perf") and self.since <= self._twin.clock.now() < self.until:
             raise PermissionRefused("osd", "EACCES", "allow")
         return super().tell(daemon, prefix, arguments)
 
@@ -331,7 +335,7 @@ def through(twin: TwinCluster, commander: Faulty) -> Cluster:
 def test_an_objective_that_the_first_window_does_not_show_is_refused() -> None:
     twin = slow_twin()
     cluster = through(twin, Blind(twin, 0.0))
-    with pytest.raises(InputError, match="client.p95_ms, which the first window does not show"):
+    with pytest.raises(InputError, match=r"client\.p95_ms, which the first window does not show"):
         drain(cluster, task(twin, "client.p95_ms <= 1000"))
     assert asked(twin) == []
 
@@ -348,6 +352,53 @@ def test_nothing_is_asked_for_and_the_pace_stays_while_an_objective_s_metric_is_
     assert len({each.at_once for each in waits}) == 1
     assert not [at for at, _ in twin.twin.requested_scrubs if waits[0].at <= at <= waits[-1].at]
     assert outcome.reason == DONE
+
+
+def test_nothing_is_asked_for_while_no_window_comes() -> None:
+    """`health` is asked by the sampler alone: all else of the drain sees the cluster."""
+    twin = slow_twin(objects=64_000)
+    dark = twin.clock.now() + 60
+    cluster = through(twin, Faulty(twin, ("health",), ClusterTimeout("no answer"), dark + 400, dark))
+    progress: List[DrainProgress] = []
+    outcome = drain(cluster, task(twin, "client.p95_ms <= 1000"), progress.append)
+    waits = [each for each in progress if each.waits_for.startswith("clients are not seen since")]
+    assert waits
+    assert waits[0].at <= dark + 110
+    assert waits[-1].at > dark + 300
+    assert not [at for at, _ in twin.twin.requested_scrubs if waits[0].at <= at <= waits[-1].at]
+    assert outcome.reason == DONE
+
+
+@pytest.mark.parametrize(
+    "fault", [PermissionRefused("health", "EACCES", "allow r"), InputError("cluster", "65 OSDs", "at most 64")]
+)
+def test_a_look_that_is_refused_ends_the_drain(fault: Exception) -> None:
+    twin = slow_twin(objects=64_000)
+    cluster = through(twin, Faulty(twin, ("health",), fault, float("inf"), twin.clock.now() + 60))
+    with pytest.raises(type(fault)):
+        drain(cluster, task(twin, "client.p95_ms <= 1000"))
+
+
+def test_windows_that_the_plugin_keeps_are_missed_after_three_minutes() -> None:
+    twin = slow_twin(objects=64_000)
+    measures = {name: Measure(10.0, 0.0, 12) for name in ("client.iops", "client.p95_ms")}
+    plugin_dies = twin.clock.now() + 200
+    kept = [twin.clock.now()]
+    History(twin.store).add_window(Window(kept[0] - 60, kept[0], measures))
+    progress: List[DrainProgress] = []
+
+    def look(now: DrainProgress) -> None:
+        if now.at >= kept[-1] + 60 and now.at < plugin_dies:
+            kept.append(now.at)
+            History(twin.store).add_window(Window(now.at - 60, now.at, measures))
+        progress.append(now)
+
+    wanted = task(twin, "client.p95_ms <= 1000", per_osd=1, seconds=1200)
+    with patch("ceph_tuner.scrub_plan.judged_windows.OSDS_MAX", 0):
+        drain(twin, wanted, look)
+    waits = [each.at for each in progress if each.waits_for.startswith("clients are not seen since")]
+    assert kept[-1] + 170 <= waits[0] <= kept[-1] + 200
+    assert not [at for at, _ in twin.twin.requested_scrubs if at >= waits[0]]
 
 
 def health(*errors: str) -> Dict[str, Any]:

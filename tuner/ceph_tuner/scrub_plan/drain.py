@@ -23,6 +23,8 @@ from ceph_tuner.core.errors import CommandFailed, InputError, Locked, Permission
 from ceph_tuner.core.goals.guard import HEALTH_ERR, Guard, Sight
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Objective, Slo
+from ceph_tuner.core.measure.sample import Window
+from ceph_tuner.core.moments import utc
 from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubView
 from ceph_tuner.scrub_plan.cluster_view import read_again
 from ceph_tuner.scrub_plan.judged_windows import judged_windows
@@ -38,6 +40,8 @@ ASK_AGAIN_S = 900.0
 SILENT_S = 600.0
 """So long a cluster may say nothing before the drain ends."""
 UNREADY = "PGs that Ceph would not scrub now: unclean, trimmed, on OSDs that recover or scrub others"
+BLIND_WINDOWS = 3.0
+"""So many windows' time without one that could be judged, and clients count as not seen."""
 FOUND_BY_SCRUB = frozenset(("OSD_SCRUB_ERRORS", "PG_DAMAGED"))
 """Health checks that scrubs raise: to find damage is what they are for."""
 
@@ -128,6 +132,8 @@ class Drain:
         self._changed = self._clock.now()
         self._missed: List[Objective] = []
         self._unseen: List[Objective] = []
+        self._judged_at = self._clock.now()
+        """When the last window that was judged ended."""
         self._windows = self._windows_missed = 0
         self._means: Mapping[str, float] = {}
         self._limited = False
@@ -212,7 +218,7 @@ class Drain:
         if unbounded:
             said = f"{_metrics(unbounded)} relative to a baseline in which no client was seen"
             raise InputError("--keep", said, "a bound in units, such as client.p95_ms<=20")
-        self._judge(window.means)
+        self._judge(window)
         self._changed = self._clock.now()
 
     def _guard(self) -> Guard:
@@ -240,6 +246,8 @@ class Drain:
         breach = guard.watch(None if sight is None else self._without_damage(sight))
         if breach is not None:
             return breach.reason
+        if self._blind():
+            return f"clients are not seen since {utc(self._judged_at)}"
         if self._missed:
             return "; ".join(self._words(objective) for objective in self._missed)
         if self._unseen:
@@ -264,7 +272,7 @@ class Drain:
         window = self._judged.window(self._changed)
         if window is None:
             return
-        self._judge(window.means)
+        self._judge(window)
         now = self._clock.now()
         if self._missed and self._scrubbing:
             self._pace = self._pace.slower()
@@ -275,8 +283,15 @@ class Drain:
             return
         self._changed, self._limited, self._scrubbing = now, False, self._under_way() > 0
 
-    def _judge(self, means: Mapping[str, float]) -> None:
-        self._means = means
+    def _blind(self) -> bool:
+        """Whether no window came for so long that the last one says nothing of the present."""
+        if self._judged is None:
+            return False
+        return self._clock.now() - self._judged_at > BLIND_WINDOWS * max(self._judged.seconds, self._look_s)
+
+    def _judge(self, window: Window) -> None:
+        means = window.means
+        self._means, self._judged_at = means, window.end
         self._missed = missed(self._held, means, self._usual)
         self._unseen = unseen(self._held, means) if not self._missed else []
         if self._unseen:

@@ -8,7 +8,7 @@ from typing import Deque, Optional, Protocol, Sequence
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler
 from ceph_tuner.core.errors import InputError, TunerError
-from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.history import MINUTE, History
 from ceph_tuner.core.measure.metrics import Scope
 from ceph_tuner.core.measure.sample import Sample, Window, window_of
 
@@ -19,8 +19,15 @@ _WHOLE = 0.8
 class JudgedWindows(Protocol):
     """Where windows come from."""
 
+    @property
+    def seconds(self) -> float:
+        """How long a window is."""
+
     def look(self) -> None:
-        """Look at the cluster now; what does not answer is looked at again the next time."""
+        """Look at the cluster now; what does not answer is looked at again the next time.
+
+        Raises InputError (PermissionRefused), which no second look mends.
+        """
 
     def window(self, since: float) -> Optional[Window]:
         """A window of what came after that moment; None while there is not enough of it."""
@@ -31,32 +38,36 @@ class SampledWindows:
 
     def __init__(self, cluster: Cluster, scopes: Sequence[Scope], seconds: float) -> None:
         self._sampler = ClusterSampler(cluster.commander, cluster.clock.now, scopes)
-        self._seconds = seconds
+        self.seconds = seconds
         self._samples: Deque[Sample] = deque()
 
     def look(self) -> None:
         """Sample."""
         try:
             sample = self._sampler.sample()
+        except InputError:
+            raise
         except TunerError:
             # the next sample covers its time
             return
         if sample is None:
             return
         self._samples.append(sample)
-        while self._samples[0].at < sample.at - self._seconds:
+        while self._samples[0].at < sample.at - self.seconds:
             self._samples.popleft()
 
     def window(self, since: float) -> Optional[Window]:
         """Of the samples that lie after that moment, as a whole."""
         own = [sample for sample in self._samples if sample.at - sample.seconds >= since - 0.5]
-        if sum(sample.seconds for sample in own) < _WHOLE * self._seconds:
+        if sum(sample.seconds for sample in own) < _WHOLE * self.seconds:
             return None
         return window_of(own)
 
 
 class KeptWindows:
     """Those that the plugin keeps, a minute each."""
+
+    seconds = MINUTE
 
     def __init__(self, cluster: Cluster) -> None:
         self._history, self._clock = History(cluster.store), cluster.clock
@@ -66,6 +77,8 @@ class KeptWindows:
         """Read the newest."""
         try:
             self._newest = self._history.newest(self._clock.now())
+        except InputError:
+            raise
         except TunerError:
             self._newest = None
 
