@@ -401,6 +401,35 @@ def test_windows_that_the_plugin_keeps_are_missed_after_three_minutes() -> None:
     assert not [at for at, _ in twin.twin.requested_scrubs if at >= waits[0]]
 
 
+class Queueing(Faulty):
+    """OSDs that take requests and begin none of them until some moment."""
+
+    def __init__(self, twin: TwinCluster, until: float) -> None:
+        super().__init__(twin, (), ValueError(), until)
+        self.requests: List[str] = []
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        if prefix == "pg deep-scrub" and self._twin.clock.now() < self.until:
+            self.requests.append(arguments["pgid"])
+            return ""
+        return super().mon(prefix, arguments, payload)
+
+
+def test_the_pace_stays_and_no_more_is_outstanding_than_it_allows_while_no_scrub_begins() -> None:
+    twin = slow_twin()
+    commander = Queueing(twin, twin.clock.now() + 2000)
+    progress: List[DrainProgress] = []
+    outcome = drain(through(twin, commander), task(twin, "client.p95_ms <= 1000"), progress.append)
+    before = [each for each in progress if each.at < commander.until]
+    assert {each.at_once for each in before} == {1}
+    assert max(each.asked for each in before) == 1
+    # asked for again, as its primary may have forgotten
+    assert set(commander.requests) == {"1.0"}
+    assert len(commander.requests) > 1
+    assert (outcome.reason, outcome.done) == (DONE, 12)
+    assert max(each.at_once or 0 for each in progress) > 1
+
+
 def health(*errors: str) -> Dict[str, Any]:
     checks = {name: {"severity": "HEALTH_ERR", "summary": {"message": name, "count": 1}} for name in errors}
     return {"status": "HEALTH_ERR", "checks": checks, "mutes": []}

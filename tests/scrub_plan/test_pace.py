@@ -124,6 +124,15 @@ def test_the_pace_rises_by_a_quarter_until_an_objective_is_missed_and_then_one_b
     assert Pace().slower().at_once == 1
 
 
+def test_a_pace_is_tried_when_so_many_pgs_ran_and_half_as_many_at_a_time() -> None:
+    assert Pace(2).tried_by([{"1.0"}, {"1.0", "1.1"}])
+    assert not Pace(2).tried_by([{"1.0"}, {"1.0"}])
+    # one after the other
+    assert not Pace(4).tried_by([{"1.0"}, {"1.1"}, {"1.2"}, {"1.3"}])
+    assert not Pace().tried_by([])
+    assert not Pace().tried_by([set(), set()])
+
+
 def test_where_a_single_scrub_is_too_much_rests_double_until_a_window_is_kept() -> None:
     pace, rests = Pace(2), []
     for _ in range(9):

@@ -12,9 +12,10 @@ it asks again, in the same order, for what it had asked for and what has not beg
 from __future__ import annotations
 
 import errno
+from collections import deque
 from dataclasses import dataclass, field, replace
 from datetime import timezone, tzinfo
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.cluster.sampler import deep_scrub_interval
@@ -29,7 +30,16 @@ from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubView
 from ceph_tuner.scrub_plan.cluster_view import read_again
 from ceph_tuner.scrub_plan.judged_windows import judged_windows
 from ceph_tuner.scrub_plan.obstacles import next_opening, open_at
-from ceph_tuner.scrub_plan.pace import TRUSTED_PGS, Expectation, Pace, ScrubLimits, finished, next_scrubs
+from ceph_tuner.scrub_plan.pace import (
+    TRUSTED_PGS,
+    Expectation,
+    Pace,
+    ScrubLimits,
+    finished,
+    held_osds,
+    next_scrubs,
+    ready,
+)
 from ceph_tuner.scrub_plan.rates import NO_OBJECTIVE, about_clients, held_bounds, missed, unseen
 from ceph_tuner.tune.on_cluster import ClusterLookout
 
@@ -44,6 +54,14 @@ BLIND_WINDOWS = 3.0
 """So many windows' time without one that could be judged, and clients count as not seen."""
 FOUND_BY_SCRUB = frozenset(("OSD_SCRUB_ERRORS", "PG_DAMAGED"))
 """Health checks that scrubs raise: to find damage is what they are for."""
+
+
+class ScrubLook(NamedTuple):
+    """What of the goal was scrubbed by a look."""
+
+    at: float
+    pgids: FrozenSet[str]
+    """Scrubbed at that moment, or since the look before."""
 
 
 @dataclass(frozen=True)
@@ -136,8 +154,11 @@ class Drain:
         """When the last window that was judged ended."""
         self._windows = self._windows_missed = 0
         self._means: Mapping[str, float] = {}
+        self._looks: Deque[ScrubLook] = deque()
+        """Since the last change."""
         self._limited = False
         """Whether the pace was what kept the last look from asking for more."""
+        self._done: FrozenSet[str] = frozenset()
         self._scrubbing = False
         """Whether scrubs of the drain were under way since the last change."""
         self._rests_until = 0.0
@@ -172,6 +193,7 @@ class Drain:
                     self._clock.sleep(self._look_s)
                     continue
                 self._settle_asked(now)
+                self._note_running(now)
                 scrubbed = self._scrubbed_bytes() + self._half_done_bytes()
                 self._expectation = self._expectation.after(before, now - before, scrubbed, self._task.zone)
                 before = now
@@ -228,14 +250,32 @@ class Drain:
         return Guard(Judge(self._task.slo or NO_OBJECTIVE, self._usual), self._without_damage(sight))
 
     def _settle_asked(self, now: float) -> None:
-        """Forget what has begun, is done or gone, and what must be asked for again."""
-        done = finished(self._goal, self._view)
+        """Forget what has begun, is done or gone, and what did not begin for long and cannot now."""
+        done, recovering = finished(self._goal, self._view), held_osds(self._view)
+        able = {
+            pg.pgid
+            for pg in self._view.pgs
+            if pg.pgid in self._asked and ready(pg, self._view.rules, recovering, self._task.despite_flags)
+        }
         running = {pg.pgid for pg in self._view.pgs if pg.scrubbing}
         self._asked = {
             pgid: at
             for pgid, at in self._asked.items()
-            if pgid in done and not done[pgid] and pgid not in running and now - at < ASK_AGAIN_S
+            if pgid in done and not done[pgid] and pgid not in running and (now - at < ASK_AGAIN_S or pgid in able)
         }
+
+    def _note_running(self, now: float) -> None:
+        """Keep what of the goal is scrubbed at this look, or was since the one before."""
+        done = frozenset(pgid for pgid, is_done in finished(self._goal, self._view).items() if is_done)
+        running = {pg.pgid for pg in self._view.pgs if pg.scrubbing and pg.pgid in self._goal}
+        self._looks.append(ScrubLook(now, frozenset(running | (done - self._done))))
+        self._done = done
+
+    def _may_go_faster(self, window: Window) -> bool:
+        """Whether scrubs at the whole pace ran in a window, and the pace alone is their limit."""
+        while self._looks and self._looks[0].at <= window.start:
+            self._looks.popleft()
+        return self._limited and self._pace.tried_by([look.pgids for look in self._looks if look.at <= window.end])
 
     def _waits_for(self, guard: Guard) -> str:
         """Why nothing may be asked for now; nothing where something may."""
@@ -277,11 +317,12 @@ class Drain:
         if self._missed and self._scrubbing:
             self._pace = self._pace.slower()
             self._rests_until = now + self._pace.rest * self._task.window_s
-        elif not self._missed and not self._unseen and self._limited:
+        elif not self._missed and not self._unseen and self._may_go_faster(window):
             self._pace = self._pace.faster()
         elif not self._missed:
             return
-        self._changed, self._limited, self._scrubbing = now, False, self._under_way() > 0
+        self._changed, self._scrubbing = now, self._under_way() > 0
+        self._looks.clear()
 
     def _blind(self) -> bool:
         """Whether no window came for so long that the last one says nothing of the present."""
@@ -311,10 +352,11 @@ class Drain:
             self._goal, self._view, set(self._asked), self._task.limits, at_once, self._task.despite_flags
         )
         self._limited = at_once is not None and self._under_way() + len(chosen) >= at_once
-        for pg in chosen:
+        overdue = [pgid for pgid, at in self._asked.items() if now - at >= ASK_AGAIN_S]
+        for pgid in [*overdue, *(pg.pgid for pg in chosen)]:
             self._lock.check()
             try:
-                self._cluster.commander.mon("pg deep-scrub", {"pgid": pg.pgid})
+                self._cluster.commander.mon("pg deep-scrub", {"pgid": pgid})
             except CommandFailed as failure:
                 if failure.code not in (-errno.EAGAIN, -errno.ENOENT):
                     raise
@@ -324,7 +366,7 @@ class Drain:
                 if isinstance(failure, Locked):
                     raise
                 # it may have been heard: it counts as asked for, and asking twice changes nothing
-            self._asked[pg.pgid] = now
+            self._asked[pgid] = now
 
     def _without_damage(self, sight: Sight) -> Sight:
         """The guard is not to stop scrubs for what scrubs found."""

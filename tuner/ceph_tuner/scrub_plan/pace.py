@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone, tzinfo
-from typing import AbstractSet, Dict, List, Mapping, Optional, Set, Tuple
+from typing import AbstractSet, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubRules, ScrubView
 from ceph_tuner.scrub_plan.obstacles import TRIMMING, recovering_osds
@@ -51,6 +51,15 @@ class Pace:
         more = 1 if self.missed_any else max(1, self.at_once // 4)
         return replace(self, at_once=self.at_once + more, rest=0)
 
+    def tried_by(self, looks: Sequence[AbstractSet[str]]) -> bool:
+        """Whether so many PGs were scrubbed within some looks, and half as many at a time in their mean.
+
+        `looks`: the PGs that were scrubbed at each, or since the one before. What was asked for and did not run says
+        nothing of what clients bear. Between two scrubs lie a look and the OSD's own wait, hence the half.
+        """
+        once = {pgid for pgids in looks for pgid in pgids}
+        return len(once) >= self.at_once and 2 * sum(map(len, looks)) >= self.at_once * len(looks)
+
     def slower(self) -> Pace:
         """Half as many; of one, a longer rest."""
         rest = min(LONGEST_REST, max(1, 2 * self.rest)) if self.at_once == 1 else 0
@@ -65,6 +74,18 @@ def due_until(view: ScrubView, until: float) -> Tuple[ScrubPg, ...]:
 def finished(goal: Mapping[str, float], view: ScrubView) -> Dict[str, bool]:
     """PG -> whether it was deep-scrubbed since its stamp in the `goal`; PGs that are gone are left out."""
     return {pg.pgid: pg.deep_scrubbed_at > goal[pg.pgid] for pg in view.pgs if pg.pgid in goal}
+
+
+def ready(pg: ScrubPg, rules: ScrubRules, recovering: AbstractSet[int], despite_flags: bool = False) -> bool:
+    """Whether Ceph would begin a deep scrub of it now: clean, not trimmed, on no OSD that recovers, not flagged."""
+    if pg.scrubbing or not pg.clean or not pg.acting or pg.state & TRIMMING or recovering & set(pg.acting):
+        return False
+    return despite_flags or not rules.forbids_deep(pg.pool)
+
+
+def held_osds(view: ScrubView) -> Set[int]:
+    """OSDs that begin no scrub because they recover."""
+    return set() if view.rules.during_recovery else set(recovering_osds(view.pgs))
 
 
 def next_scrubs(
@@ -95,7 +116,7 @@ def next_scrubs(
         if pg.scrubbing or waits:
             count(pg)
             under_way += pg.pgid in goal
-    recovering = set() if view.rules.during_recovery else set(recovering_osds(view.pgs))
+    recovering = held_osds(view)
     chosen: List[ScrubPg] = []
     for pgid in goal:
         if at_once is not None and under_way + len(chosen) >= at_once:
@@ -103,9 +124,7 @@ def next_scrubs(
         if pgid not in by_id or done[pgid] or pgid in requested:
             continue
         pg = by_id[pgid]
-        if pg.scrubbing or not pg.clean or not pg.acting or pg.state & TRIMMING or recovering & set(pg.acting):
-            continue
-        if view.rules.forbids_deep(pg.pool) and not despite_flags:
+        if not ready(pg, view.rules, recovering, despite_flags):
             continue
         if any(on_osd[osd] >= limits.per_osd for osd in pg.acting):
             continue
