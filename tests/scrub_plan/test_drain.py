@@ -24,7 +24,7 @@ from ceph_tuner.twin.model import MIB, ClientStream, RecoveryWork
 from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner.twin_cluster.pgs import stamp
 from overdue import DAY, HOUR, MB, overdue_twin, rate
-from twins import DISK
+from twins import DISK, answering
 
 LATE = {f"1.{number:x}": 20.0 - number for number in range(12)}
 """Of 16 PGs: the first is the longest late."""
@@ -428,6 +428,13 @@ def test_the_pace_stays_and_no_more_is_outstanding_than_it_allows_while_no_scrub
     assert len(commander.requests) > 1
     assert (outcome.reason, outcome.done) == (DONE, 12)
     assert max(each.at_once or 0 for each in progress) > 1
+
+
+def test_the_up_set_of_each_pg_is_read() -> None:
+    twin = overdue_twin(LATE)
+    answer = json.loads(twin.commander.mon("pg ls", {}))
+    answer["pg_stats"][0]["up"] = [3, 2147483647]
+    assert read_view(answering(twin, {"pg ls": answer})).pgs[0].up == (3,)
 
 
 def health(*errors: str) -> Dict[str, Any]:

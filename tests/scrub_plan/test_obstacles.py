@@ -67,6 +67,12 @@ def test_pgs_on_osds_that_recover_wait_unless_scrubs_are_allowed_meanwhile() -> 
     assert "recovery" not in named(*pgs, during_recovery=True)
 
 
+def test_pgs_on_an_osd_that_is_backfilled_wait_before_it_is_in_the_acting_set() -> None:
+    backfilled = pg("1.0", acting=(0, 1), up=(0, 5), state=frozenset(("active", "remapped", "backfilling")))
+    found = named(backfilled, pg("1.1", acting=(5, 6)), pg("1.2", acting=(2, 3)))
+    assert found["recovery"].pgs == ("1.1",)
+
+
 def test_what_is_unclean_and_does_not_recover_has_no_date() -> None:
     found = named(pg("1.0", state=frozenset(("active", "undersized"))), means={"recovery.finish_s": 0.0})
     assert found["unclean"].until is None

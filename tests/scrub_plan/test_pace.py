@@ -76,6 +76,12 @@ def test_osds_that_recover_are_left_alone_unless_ceph_scrubs_them_too() -> None:
     assert ids(next_scrubs(goal, view(pgs, during_recovery=True), set(), WIDE, None)) == ["1.0"]
 
 
+def test_the_target_of_a_backfill_is_left_alone_before_it_is_in_the_acting_set() -> None:
+    backfilled = pg("2.0", -3, acting=(0, 1), up=(0, 2), state=frozenset(("active", "remapped", "backfilling")))
+    pgs = [backfilled, pg("1.0", 3, acting=(2, 3)), pg("1.1", 2, acting=(4, 5))]
+    assert ids(next_scrubs(goal_of(*pgs[1:]), view(pgs), set(), WIDE, None)) == ["1.1"]
+
+
 def test_a_flag_is_heeded_unless_the_operator_says_otherwise() -> None:
     pgs = [pg("1.0", 3)]
     flagged = view(pgs, pool_flags={"rbd": frozenset(("nodeep-scrub",))})

@@ -36,6 +36,8 @@ class ScrubPg:
     """How long its last scrub took, where that was a deep one."""
     progress: float = 0.0
     """Share of its objects that the deep scrub under way is through with; 0 where none is."""
+    up: Tuple[int, ...] = ()
+    """OSDs that CRUSH wants it on: a backfill's target is here before it is in `acting`."""
 
     @property
     def due_at(self) -> float:

@@ -95,8 +95,7 @@ def _pgs(
             ScrubPg(
                 pgid,
                 names[pool],
-                # a place that no OSD fills is a number beyond all of them
-                tuple(int(osd) for osd in row["acting"] if 0 <= int(osd) < 2**31 - 1),
+                _osds(row["acting"]),
                 detail.raw_bytes,
                 own.get(pool, usual_s),
                 stamp_s(detail.deep_scrubbed),
@@ -105,9 +104,15 @@ def _pgs(
                 detail.snaptrim_queue,
                 detail.scrub_lasted_s if detail.scrub_lasted_s > 0 and _last_was_deep(row) else None,
                 _progress(detail),
+                _osds(row["up"]),
             )
         )
     return tuple(found)
+
+
+def _osds(places: Sequence[Any]) -> Tuple[int, ...]:
+    """Without the places that no OSD fills: a number beyond all of them."""
+    return tuple(int(osd) for osd in places if 0 <= int(osd) < 2**31 - 1)
 
 
 def _progress(pg: PgDetail) -> float:

@@ -72,8 +72,8 @@ def next_opening(rules: ScrubRules, at: float, zone: tzinfo = timezone.utc) -> f
 
 
 def recovering_osds(pgs: Sequence[ScrubPg]) -> Dict[int, str]:
-    """OSD -> a PG that recovers or is backfilled on it."""
-    return {osd: pg.pgid for pg in pgs if pg.state & RECOVERING for osd in pg.acting}
+    """OSD -> a PG that recovers or is backfilled on it, from it or onto it."""
+    return {osd: pg.pgid for pg in pgs if pg.state & RECOVERING for osd in (*pg.acting, *pg.up)}
 
 
 def _between(bounds: Tuple[int, int], value: int) -> bool:

@@ -262,6 +262,7 @@ def _row(
             "num_objects_degraded": left["degraded"],
             "num_objects_misplaced": left["misplaced"],
         },
+        "up": list(acting),
         "acting": list(acting),
         "acting_primary": acting[0] if acting else -1,
     }
