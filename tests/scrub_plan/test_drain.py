@@ -437,6 +437,36 @@ def test_the_up_set_of_each_pg_is_read() -> None:
     assert read_view(answering(twin, {"pg ls": answer})).pgs[0].up == (3,)
 
 
+class Slow(Faulty):
+    """Takes two seconds for a request."""
+
+    def __init__(self, twin: TwinCluster) -> None:
+        super().__init__(twin, (), ValueError(), 0.0)
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        if prefix == "pg deep-scrub":
+            self._twin.clock.sleep(2.0)
+        return super().mon(prefix, arguments, payload)
+
+
+def test_flags_are_looked_at_before_everything_is_asked_for() -> None:
+    twin = slow_twin()
+
+    def flag(progress: DrainProgress) -> None:
+        twin.commander.mon("osd set", {"key": "nodeep-scrub"})
+
+    outcome = drain(through(twin, Slow(twin)), task(twin, per_osd=12, seconds=300), flag)
+    assert outcome.reason == TIME_UP
+    assert asked(twin) == ["1.0", "1.1", "1.2"]
+
+
+def test_time_that_is_up_is_seen_before_everything_is_asked_for() -> None:
+    twin = slow_twin()
+    outcome = drain(through(twin, Slow(twin)), task(twin, per_osd=12, seconds=10))
+    assert outcome.reason == TIME_UP
+    assert len(asked(twin)) == 3
+
+
 def health(*errors: str) -> Dict[str, Any]:
     checks = {name: {"severity": "HEALTH_ERR", "summary": {"message": name, "count": 1}} for name in errors}
     return {"status": "HEALTH_ERR", "checks": checks, "mutes": []}

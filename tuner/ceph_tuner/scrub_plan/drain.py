@@ -354,6 +354,9 @@ class Drain:
         self._limited = at_once is not None and self._under_way() + len(chosen) >= at_once
         overdue = [pgid for pgid, at in self._asked.items() if now - at >= ASK_AGAIN_S]
         for pgid in [*overdue, *(pg.pgid for pg in chosen)]:
+            if self._clock.now() - now >= LOOK_S:
+                # guard, hours, flags and time are looked at before the others
+                break
             self._lock.check()
             try:
                 self._cluster.commander.mon("pg deep-scrub", {"pgid": pgid})
