@@ -467,6 +467,13 @@ def test_time_that_is_up_is_seen_before_everything_is_asked_for() -> None:
     assert len(asked(twin)) == 3
 
 
+def test_windows_that_overlap_count_once() -> None:
+    twin = slow_twin(objects=64_000)
+    outcome = drain(twin, task(twin, "client.p95_ms <= 1000", per_osd=1, seconds=600))
+    # samples must cover 24 of a window's 30 seconds
+    assert 10 <= outcome.windows <= (outcome.ended - outcome.began) / 24
+
+
 def health(*errors: str) -> Dict[str, Any]:
     checks = {name: {"severity": "HEALTH_ERR", "summary": {"message": name, "count": 1}} for name in errors}
     return {"status": "HEALTH_ERR", "checks": checks, "mutes": []}

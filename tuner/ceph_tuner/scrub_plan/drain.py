@@ -114,7 +114,7 @@ class DrainOutcome:
     """PGs that are not there any more."""
     scrubbed_bytes: float
     windows: int
-    """That objectives were held against."""
+    """That objectives were held against; those that overlap count once."""
     windows_missed: int
     reason: str
     """DONE, TIME_UP or INTERRUPTED."""
@@ -153,6 +153,7 @@ class Drain:
         self._judged_at = self._clock.now()
         """When the last window that was judged ended."""
         self._windows = self._windows_missed = 0
+        self._counted_until = 0.0
         self._means: Mapping[str, float] = {}
         self._looks: Deque[ScrubLook] = deque()
         """Since the last change."""
@@ -338,6 +339,10 @@ class Drain:
         if self._unseen:
             # it was held against none of them
             return
+        if window.start < self._counted_until - 0.5:
+            # windows slide: most of this one is counted
+            return
+        self._counted_until = window.end
         self._windows += 1
         self._windows_missed += bool(self._missed)
 
