@@ -81,6 +81,12 @@ def with_manifest(change: Callable[[Dict[str, Any]], None]) -> bytes:
     return edited(edit)
 
 
+def long_name_header() -> bytes:
+    header = tarfile.TarInfo("x")
+    header.type, header.size = tarfile.GNUTYPE_LONGNAME, 2
+    return header.tobuf(tarfile.GNU_FORMAT) + b"a".ljust(512, b"\0")
+
+
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "state.tar.zst"
     size = state_file.write(path, STATE)
@@ -133,6 +139,18 @@ HOSTILE: Dict[str, Tuple[bytes, str]] = {
     "a directory": (with_member(f"{FOLDER}0009-a.json", b"", type=tarfile.DIRTYPE), "no plain file"),
     "a sparse file": (with_member(f"{FOLDER}0009-a.json", type=tarfile.GNUTYPE_SPARSE), "no plain file|no whole"),
     "headers of pax": (with_member(f"{FOLDER}0009-a.json", pax_headers={"comment": "x"}), "no plain file"),
+    "numbers of a sparse map that are none": (
+        with_member(
+            f"{FOLDER}0009-a.json",
+            pax_headers={"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.size": "x"},
+        ),
+        "no whole archive",
+    ),
+    "a sparse map of words": (
+        with_member(f"{FOLDER}0009-a.json", pax_headers={"GNU.sparse.map": "a,b"}),
+        "no whole archive",
+    ),
+    "headers of headers without an end": (squeezed(long_name_header() * 5000), "no whole archive"),
     "a member that nobody names": (with_member(f"{FOLDER}0009-a.json"), "1 members that its manifest does not name"),
     "a member twice": (with_member(f"{FOLDER}0001-versions-look0.json"), "two members"),
     "an archive inside": (with_member(f"{FOLDER}0009-a.tar.zst", squeezed(TAR)), "members of the manifest alone"),

@@ -74,7 +74,10 @@ def unpacked(content: bytes, place: str) -> State:
     """The state of a file's content. Raises Malformed, InputError."""
     try:
         texts = dict(_members(content, place))
-    except (tarfile.TarError, zstandard.ZstdError, EOFError) as fault:
+    except InputError:
+        raise
+    except (tarfile.TarError, zstandard.ZstdError, EOFError, RecursionError, *MISREAD) as fault:
+        # tarfile takes headers at their word: numbers that are none, and headers of headers without an end
         raise Malformed(place, f"no whole archive ({str(fault)[:120]})", EXPECTED) from None
     if _MANIFEST not in texts:
         raise Malformed(place, "no manifest", EXPECTED)
