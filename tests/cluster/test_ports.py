@@ -199,6 +199,9 @@ def test_a_connection_that_does_not_come_back_is_a_timeout_as_for_any_cluster_th
         (-22, "noise\nError EINVAL: no such thing\n", CommandFailed, "no such thing"),
         (-13, "Error EACCES: access denied", PermissionRefused, "access denied"),
         (-13, "[errno 13] RADOS permission denied (error connecting to the cluster)", PermissionRefused, "denied"),
+        # as the `ceph` program ends when it does not get as far as a command
+        (-1, "[errno 110] RADOS timed out (error connecting to the cluster)", ClusterTimeout, "timed out"),
+        (-1, "[errno 13] RADOS permission denied (error connecting to the cluster)", PermissionRefused, "denied"),
         (-110, "[errno 110] RADOS timed out (error connecting to the cluster)", ClusterTimeout, "timed out"),
         (-1, "ObjectNotFound('RADOS object not found (error calling conf_read_file)')", ClusterNotFound, "ceph.conf"),
         (-5, "", CommandFailed, "EIO"),

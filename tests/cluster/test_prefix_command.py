@@ -245,6 +245,53 @@ def test_what_the_cluster_refuses_is_no_fault_of_the_prefix(programs: StandIn, c
         commander.mon("status", {})
 
 
+def failing(programs: StandIn, name: str, code: int, words: str) -> None:
+    (programs.folder / name).write_text(f"#!/bin/sh\necho {shlex.quote(words)} >&2\nexit {code}\n")
+    (programs.folder / name).chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "code", "words"),
+    [
+        ("sudo kubectl exec pod --", "kubectl", 1, "Unable to connect to the server: net/http: TLS handshake timeout"),
+        ("env KUBECONFIG=/x kubectl exec pod --", "kubectl", 1, "error: Internal error occurred: etcd timed out"),
+        ("ssh mon1 sudo docker exec mon", "docker", 1, "Error response from daemon: cannot exec in a stopped state"),
+        ("docker exec mon", "docker", 1, "Error response from daemon: permission denied"),
+        ("sudo podman exec mon", "podman", 125, "Error: no container with name or ID mon"),
+        ("sudo kubectl exec pod --", "kubectl", 13, ""),
+        ("timeout 9 ssh mon1", "ssh", 124, ""),
+        ("sudo docker exec mon", "sudo", 1, "sudo: a password is required"),
+    ],
+)
+def test_what_ends_without_a_word_of_ceph_s_is_a_fault_of_the_way_and_one_to_try_again(
+    programs: StandIn, text: str, name: str, code: int, words: str
+) -> None:
+    commander = PrefixedCephCli(PrefixCommand.parse(text, shells=1 if "ssh" in text else 0))
+    failing(programs, name, code, words)
+    with pytest.raises(ClusterTimeout, match="did not reach the cluster") as fault:
+        commander.mon("config set", {"who": "osd", "name": "osd_max_scrubs", "value": "2"})
+    assert (words or f"ended with {code}: no message") in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("Error EPERM: not permitted", PermissionRefused),
+        ("Error EINVAL: no such option", CommandFailed),
+        ("noise\n[errno 13] RADOS permission denied (error connecting to the cluster)", PermissionRefused),
+        ("[errno 110] RADOS timed out (error connecting to the cluster)", ClusterTimeout),
+        ("ObjectNotFound('RADOS object not found (error calling conf_read_file)')", ClusterNotFound),
+    ],
+)
+def test_what_the_program_over_there_says_is_the_cluster_s_answer(
+    programs: StandIn, commander: PrefixedCephCli, words: str, error: type
+) -> None:
+    failing(programs, "ceph", 1, words)
+    with pytest.raises(error) as fault:
+        commander.mon("status", {})
+    assert "did not reach the cluster" not in str(fault.value)
+
+
 def script(folder: Path, text: str) -> PrefixCommand:
     path = folder / "way"
     path.write_text(f"#!/bin/sh\n{text}\n")

@@ -36,7 +36,8 @@ _SEE = "see whether `ceph -s` behind the same words answers"
 _INTERRUPTED_S = 0.25
 """Given to a program that is under way at Ctrl-C, as by Python itself."""
 _NUMBER = re.compile(r"-[0-9.]{1,30}")
-_ERROR = re.compile(r"Error (E[A-Z0-9]+):?\s*(.*)")
+_ERROR = re.compile(r"Error (E[A-Z0-9]+|Unknown\b):?\s*(.*)")
+_LIBRADOS = re.compile(r"\[errno (\d{1,4})\]")
 
 
 def _sound(code: int, words: str) -> str:
@@ -127,6 +128,16 @@ def _positional(arguments: Mapping[str, str]) -> List[str]:
     return list(arguments.values())
 
 
+def is_from_ceph(message: str) -> bool:
+    """Whether the `ceph` program has put this on standard error: what it says of a failure bears a mark."""
+    lines = [line.strip() for line in message.splitlines()]
+    return any(_ERROR.match(line) or _LIBRADOS.match(line) for line in lines) or _says_no_conf(message)
+
+
+def _says_no_conf(message: str) -> bool:
+    return "conf_read_file" in message or ("ceph.conf" in message and "No such file" in message)
+
+
 def failure(command: str, code: int, message: str) -> TunerError:
     """The error for a failed command, from its negative errno and the words on standard error."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
@@ -136,7 +147,10 @@ def failure(command: str, code: int, message: str) -> TunerError:
         words = marked[-1].group(2) or marked[-1].group(1)
     else:
         words = lines[-1] if lines else errno.errorcode.get(-code, "")
-    if "conf_read_file" in message or ("ceph.conf" in message and "No such file" in message):
+        numbers = [match for match in map(_LIBRADOS.match, lines) if match]
+        # the program ends with 1 then, whatever the number
+        code = -int(numbers[-1].group(1)) if numbers else code
+    if _says_no_conf(message):
         return ClusterNotFound(
             "cluster", "no readable ceph.conf", "the name of a lab, `ceph`, or a path of a ceph.conf"
         )

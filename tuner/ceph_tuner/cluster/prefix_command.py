@@ -12,7 +12,7 @@ import shlex
 from dataclasses import dataclass
 from typing import List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.cluster.cephcli import CephCli
+from ceph_tuner.cluster.cephcli import CephCli, is_from_ceph
 from ceph_tuner.core.ceph.commands import STORE_PREFIX
 from ceph_tuner.core.errors import InputError
 
@@ -27,6 +27,7 @@ _WITH_EXEC = ("kubectl", "oc", "docker", "podman", "nerdctl")
 """Of these `exec` gives a command no input unless it is told to (`-i`)."""
 _TERMINAL = re.compile(r"-[iT]*t[itT]*\Z")
 _FAR_END = re.compile(r"command terminated with (?:non-zero )?exit code[: ]+\d+")
+"""`kubectl exec` says so last, of whatever ended."""
 
 LONGEST = 4096
 """Characters of a prefix."""
@@ -68,13 +69,15 @@ class PrefixCommand:
         return [*self._listening(), *arguments]
 
     def fault(self, code: int, words: str) -> str:
-        """`cephcli.Fault`: what kept the prefix itself from running a command; empty where it ran."""
+        """`cephcli.Fault`: what kept the prefix itself from running a command; empty where it ran.
+
+        What the `ceph` program has to say of a failure bears its mark. No exit code does: 1 is EPERM and everybody's.
+        """
+        if code == 0 or (code > 0 and is_from_ceph(words)):
+            return ""
         lines = [line.strip() for line in words.splitlines() if line.strip()]
-        # 125 to 127: a container or a shell that found no such command; 255: ssh itself
-        failed = code < 0 or code in (125, 126, 127) or (code == 255 and self.shells > 0)
-        if _name(self.words[0]) in ("kubectl", "oc") and code and not any(map(_FAR_END.search, lines)):
-            failed = True
-        return f"`{self}` ended with {code}: {lines[-1][:300] if lines else 'no message'}" if failed else ""
+        own = [line for line in lines if not _FAR_END.search(line)] or lines
+        return f"`{self}` ended with {code}: {own[-1][:300] if own else 'no message'}"
 
     def _listening(self) -> List[str]:
         """The words, with the option that has a container's command hear its input."""
