@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Callable, Tuple
 
 import pytest
+import zstandard
 
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.goals.slo import Slo, parse_objective
@@ -144,6 +145,30 @@ def test_behind_a_prefix_the_same_is_gathered_without_secrets(
     assert json.loads(out)["asked"] == [0, 1, 2, 3]
     texts = "".join(answer.text for answer in state_file.read(path).answers)
     assert not [secret for secret in ALL_SECRETS if secret in texts]
+
+
+def test_a_prefix_that_fails_amid_it_leaves_its_password_nowhere(
+    monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "state.tar.zst"
+    with programs_on_the_path(WholeCluster(small_twin().commander), monkeypatch) as programs:
+        # the way is cut for one command, and says all that it was given
+        (programs.folder / "sshpass").write_text(
+            '#!/bin/sh\nall="$*"\nshift 2\n'
+            'case "$all" in *"osd df"*) echo "sshpass $all" >&2; exit 3;; esac\nexec "$@"\n'
+        )
+        (programs.folder / "sshpass").chmod(0o755)
+        reached = ("--cluster", "ceph", "--prefix-command", "sshpass -p hunter2 ssh root@mon1", "--prefix-shells", "1")
+        code, out, err = run("gather", *reached, "--output", str(path), "--interval", "1")
+    assert code == 0, err
+    faults = [answer.fault for answer in state_file.read(path).answers if answer.command == "osd df"]
+    assert faults
+    assert all(fault is not None and "`sshpass` to mon1 ended with 3" in fault.words for fault in faults)
+    unpacked = zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read()
+    assert b"ended with 3" in unpacked
+    assert b"hunter2" not in unpacked
+    shown = "".join(run("gather", "--show", str(path))[1:])
+    assert "hunter2" not in out + err + shown
 
 
 def test_values_that_lead_nowhere_are_the_files_fault(path: Path, run: Run) -> None:

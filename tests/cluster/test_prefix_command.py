@@ -292,6 +292,54 @@ def test_what_the_program_over_there_says_is_the_cluster_s_answer(
     assert "did not reach the cluster" not in str(fault.value)
 
 
+HUNTER = "hunter2"
+WITH_A_PASSWORD = [
+    f"sshpass -p {HUNTER} ssh -v -p 2222 root@mon1 sudo",
+    f"sshpass -p{HUNTER} ssh -o BatchMode=no root@mon1",
+    f"ssh ssh://root:{HUNTER}@mon1",
+    f"kubectl --token={HUNTER} exec pod --",
+    f"sudo kubectl --token {HUNTER} -n rook exec pod --",
+    f"env SSHPASS={HUNTER} sshpass -e ssh mon1",
+    f"docker exec -e PASSWORD={HUNTER} mon",
+    f"docker exec -i -ePASSWORD={HUNTER} mon",
+    f"/opt/jump {HUNTER} mon1",
+    f"/opt/jump -n {HUNTER} mon1",
+]
+
+
+@pytest.mark.parametrize("text", WITH_A_PASSWORD)
+def test_a_password_among_the_words_is_in_no_text(text: str) -> None:
+    prefix = PrefixCommand.parse(text, shells=1)
+    # what these programs say may repeat all that they were given
+    for words in (text, f"unknown argument '-p{HUNTER}'\ncommand terminated with exit code 1", ""):
+        assert HUNTER not in prefix.fault(1, words)
+    assert HUNTER not in f"{prefix} {prefix!r}"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (WITH_A_PASSWORD[0], "`sshpass` to mon1"),
+        (WITH_A_PASSWORD[2], "`ssh` to mon1"),
+        (WITH_A_PASSWORD[3], "`kubectl`"),
+        ("/usr/bin/ssh -4 -oPort=22 -lbob -i key mon1 sudo", "`ssh` to mon1"),
+    ],
+)
+def test_of_the_words_the_program_and_the_host_are_shown(text: str, shown: str) -> None:
+    assert str(PrefixCommand.parse(text, shells=1)) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"SSHPASS={HUNTER} sshpass -e ssh mon1", f"sshpass -p '{HUNTER} ssh mon1", f"ssh {HUNTER} {'x' * 5000}"],
+)
+def test_words_that_are_refused_are_not_repeated(text: str) -> None:
+    for shells in (None, 1):
+        with pytest.raises(InputError) as refusal:
+            PrefixCommand.parse(text, shells)
+        assert HUNTER not in str(refusal.value)
+
+
 def script(folder: Path, text: str) -> PrefixCommand:
     path = folder / "way"
     path.write_text(f"#!/bin/sh\n{text}\n")

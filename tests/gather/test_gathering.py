@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from ceph_tuner.cluster.sampler import ClusterSampler, observe
-from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, PermissionRefused, TunerError
 from ceph_tuner.core.goals.stored_slo import SLO_KEY
 from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.describe.live_cluster import describe
@@ -185,6 +185,28 @@ def test_what_does_not_answer_is_kept_as_such_and_told_by_the_file_as_live(tmp_p
     assert [note.partition(":")[0] for note in later] == [note.partition(":")[0] for note in live]
     with pytest.raises(ClusterTimeout, match=r"osd\.2 config show"):
         then.commander.tell("osd.2", "config show", {})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        CommandFailed("ceph osd df", -5, "no login with password=hunter2"),
+        ClusterTimeout("no way: token: hunter2"),
+        PermissionRefused("ceph osd df", "secret=hunter2 is refused", "another"),
+    ],
+)
+def test_words_of_a_fault_are_kept_without_secrets(error: TunerError) -> None:
+    class Talkative(WholeCluster):
+        def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+            if prefix == "osd df":
+                raise error
+            return super().mon(prefix, arguments, payload)
+
+    twin = small_twin()
+    state = gather(over(twin, Talkative(twin.commander)))
+    assert [note for note in state.notes if note.startswith("`ceph osd df`")]
+    assert "hunter2" not in "".join(state.notes)
+    assert b"hunter2" not in unpacked(state_file.packed(state))
 
 
 def test_answers_beyond_the_bound_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

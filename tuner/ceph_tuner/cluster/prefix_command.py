@@ -3,14 +3,17 @@
 The words of the prefix are those that an operator types before `ceph -s`. Some programs hand the arguments on as they
 are (`kubectl exec`), others join them with blanks for a shell over there (`ssh`): for each such shell they are quoted
 once. The decision goes by the names of the programs, and nothing is guessed of one that is not known.
+
+The words may have a password (`sshpass -p …`, `kubectl --token=…`). Of them no text shows more than the first program's
+name and the host.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
-from typing import List, Mapping, Optional, Sequence, Tuple
+from dataclasses import dataclass, field
+from typing import Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.cluster.cephcli import CephCli, is_from_ceph
 from ceph_tuner.core.ceph.commands import STORE_PREFIX
@@ -28,6 +31,12 @@ _WITH_EXEC = ("kubectl", "oc", "docker", "podman", "nerdctl")
 _TERMINAL = re.compile(r"-[iT]*t[itT]*\Z")
 _FAR_END = re.compile(r"command terminated with (?:non-zero )?exit code[: ]+\d+")
 """`kubectl exec` says so last, of whatever ended."""
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_SSH_WITH_VALUE = re.compile(r"-[^BbcDEeFIiJLlmOoPpQRSWw]*[BbcDEeFIiJLlmOoPpQRSWw]\Z")
+"""Options of ssh that take the next word."""
+_PUBLIC_OPTIONS = ("-n", "--namespace", "-c", "--container", "--context", "-i", "--stdin", "--")
+"""What follows them is a name; what follows any other option may be a secret."""
+_HIDDEN, _SHORT = "…", 4
 
 LONGEST = 4096
 """Characters of a prefix."""
@@ -40,7 +49,7 @@ _PLACE = "--prefix-command"
 class PrefixCommand:
     """A way to a machine that has the `ceph` program, its ceph.conf and a keyring."""
 
-    words: Tuple[str, ...]
+    words: Tuple[str, ...] = field(repr=False)
     shells: int = 0
     """How many shells parse the arguments on the way."""
     conf: str = ""
@@ -52,9 +61,13 @@ class PrefixCommand:
         try:
             words = shlex.split(text)
         except ValueError as fault:
-            raise InputError(place, f"{text[:60]!r} ({str(fault).lower()})", "words as a shell takes them") from None
+            raise InputError(place, str(fault).lower(), "words as a shell takes them") from None
         if not words or len(text) > LONGEST or "\0" in text:
-            raise InputError(place, repr(text[:60]), "a command such as `ssh admin@mon1 sudo`")
+            size = "a character NUL" if "\0" in text else f"{len(text)} characters"
+            raise InputError(place, size, f"a command such as `ssh admin@mon1 sudo`, of at most {LONGEST} characters")
+        if _ASSIGNMENT.match(words[0]):
+            variable = words[0].partition("=")[0][:60]
+            raise InputError(place, f"`{variable}=` in the place of a program", f"`env {variable}=…` before it")
         if shells is not None and not 0 <= shells <= MOST_SHELLS:
             raise InputError(f"{place} (shells)", str(shells), f"0 to {MOST_SHELLS}")
         _refuse_terminals(words, place)
@@ -77,7 +90,40 @@ class PrefixCommand:
             return ""
         lines = [line.strip() for line in words.splitlines() if line.strip()]
         own = [line for line in lines if not _FAR_END.search(line)] or lines
-        return f"`{self}` ended with {code}: {own[-1][:300] if own else 'no message'}"
+        return f"{self} ended with {code}: {self._without_values(own[-1])[:300] if own else 'no message'}"
+
+    def _without_values(self, line: str) -> str:
+        """A line of the prefix's programs, which may repeat what they were given."""
+        for value in sorted(self._values(), key=len, reverse=True):
+            # a short one is part of many words
+            edge = r"\b" if value.isalnum() and len(value) < _SHORT else ""
+            line = re.sub(f"{edge}{re.escape(value)}{edge}", _HIDDEN, line)
+        return line
+
+    def _values(self) -> Iterator[str]:
+        """Whatever of the words may be a secret: values of options and variables, and of an unknown program all."""
+        public = {*map(_name, self.words[:1]), self._host, *BY_A_SHELL, *AS_IT_IS, "exec", "--", ""}
+        is_familiar = _name(self.words[0]) in (*BY_A_SHELL, *AS_IT_IS)
+        for before, word in zip(self.words, self.words[1:]):
+            is_value = before.startswith("-") and before not in _PUBLIC_OPTIONS
+            parts = [word] if is_value or not is_familiar else []
+            parts += [word.partition("=")[2], word.rpartition("@")[0], word.rpartition("@")[0].rpartition(":")[2]]
+            if word.startswith("-") and not word.startswith("--"):
+                parts.append(word[2:])
+            yield from (part for part in parts if part not in public)
+
+    @property
+    def _host(self) -> str:
+        """Where the first ssh goes, without the user; empty where there is none."""
+        names = [_name(word) for word in self.words]
+        first = next((at for at, name in enumerate(names) if name in BY_A_SHELL), len(names))
+        takes_next = False
+        for word in self.words[first + 1 :]:
+            if takes_next or word.startswith("-"):
+                takes_next = not takes_next and bool(_SSH_WITH_VALUE.match(word))
+            else:
+                return word.rpartition("@")[2].rpartition("//")[2]
+        return ""
 
     def _listening(self) -> List[str]:
         """The words, with the option that has a container's command hear its input."""
@@ -92,7 +138,7 @@ class PrefixCommand:
         return words
 
     def __str__(self) -> str:
-        return shlex.join(self.words)
+        return f"`{_name(self.words[0])}`" + (f" to {self._host}" if self._host else "")
 
 
 class PrefixedCephCli(CephCli):
@@ -120,7 +166,7 @@ class PrefixedCephCli(CephCli):
         if arrived != "heard":
             raise InputError(
                 _PLACE,
-                f"`{self._prefix}`, which passes no input on",
+                f"{self._prefix}, which passes no input on",
                 "one that does, as `kubectl exec -i` and `ssh` do",
             )
 

@@ -21,6 +21,7 @@ from ceph_tuner.core.measure.scopes import NO_CLASS
 from ceph_tuner.describe.osds import OsdsSeen
 from ceph_tuner.describe.pools import pools_seen
 from ceph_tuner.doctor import gather as gather_facts
+from ceph_tuner.gather.kept_fields import without_secrets
 from ceph_tuner.gather.recording import WITHIN_S, Recorder
 from ceph_tuner.gather.state import FIRST_SAMPLE, REFUSED, State
 
@@ -92,7 +93,7 @@ class _Gathering:
             tuple(recorder.answers),
             osds=len(running),
             asked=tuple(sorted(said)),
-            notes=(*recorder.notes, *_without_answer(recorder)),
+            notes=tuple(map(without_secrets, (*recorder.notes, *_without_answer(recorder)))),
         )
 
     def _running(self) -> List[int]:

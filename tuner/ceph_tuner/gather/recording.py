@@ -9,7 +9,7 @@ from ceph_tuner.core.ceph.commands import STORE_PREFIX
 from ceph_tuner.core.ceph.ports import Clock, Commander, Told
 from ceph_tuner.core.ceph.tell_each import outcome, tell_each
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused, TunerError
-from ceph_tuner.gather.kept_fields import COMMANDS, DAEMON_COMMANDS, Keep, allowed, kept
+from ceph_tuner.gather.kept_fields import COMMANDS, DAEMON_COMMANDS, Keep, allowed, kept, without_secrets
 from ceph_tuner.gather.state import FAILED, LATE, REFUSED, Answer, Fault, Key, key_of
 
 UNPACKED_MOST = 192 << 20
@@ -118,10 +118,10 @@ class Recorder:
 
 def _fault(error: TunerError) -> Fault:
     if isinstance(error, PermissionRefused):
-        return Fault(REFUSED, -errno.EACCES, error.found)
+        return Fault(REFUSED, -errno.EACCES, without_secrets(error.found))
     if isinstance(error, CommandFailed):
-        return Fault(FAILED, error.code, error.message)
-    return Fault(LATE, -errno.ETIMEDOUT, str(error))
+        return Fault(FAILED, error.code, without_secrets(error.message))
+    return Fault(LATE, -errno.ETIMEDOUT, without_secrets(str(error)))
 
 
 def raise_fault(command: str, fault: Fault) -> None:
