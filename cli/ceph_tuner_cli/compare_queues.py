@@ -10,6 +10,7 @@ import typer
 from rich.console import Group, RenderableType
 
 from ceph_tuner.cluster import Cluster
+from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.knobs.releases import parse_version
@@ -99,11 +100,14 @@ def _compared(described: Path, slo: Path, effort: SearchEffort, processes: Optio
 
 def _planned(cluster: str, host: str) -> QueueTrial:
     """Read what the plan needs; nothing is written."""
-    from ceph_tuner.recommend.queue_trial import hosts_of, plan_queue_trial
+    from ceph_tuner.recommend.queue_trial import hosts_of, noout_hosts, plan_queue_trial
 
     with at_work(cluster, "reading which queue its OSDs run") as opened:
         places = opened.config.places()
-        running = [osd for osds in hosts_of(places).values() for osd in osds]
+        hosts = hosts_of(places)
+        running = [osd for osds in hosts.values() for osd in osds]
+        with shaped("osd dump"):
+            noout = noout_hosts(parsed(opened.commander.mon("osd dump", {}), "osd dump"), hosts)
         return plan_queue_trial(
             host,
             opened.config.dump(),
@@ -113,6 +117,7 @@ def _planned(cluster: str, host: str) -> QueueTrial:
             parse_version(opened.version),
             _sources(opened, running),
             History(opened.store).windows(),
+            noout,
         )
 
 

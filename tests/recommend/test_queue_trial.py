@@ -23,8 +23,10 @@ from ceph_tuner.recommend.queue_trial import (
     POWER,
     RUN,
     SURE,
+    WAIT,
     QueueTrial,
     minutes_for,
+    noout_hosts,
     plan_queue_trial,
 )
 from ceph_tuner.twin.model import MCLOCK, WPQ
@@ -50,6 +52,7 @@ def trial(host: str = "h1", **given: Any) -> QueueTrial:
         (20, 2, 4),
         known["sources"],
         known["windows"],
+        known.get("noout", ()),
     )
 
 
@@ -63,7 +66,7 @@ def test_each_osd_of_the_host_gets_an_entry_of_its_own_and_a_restart() -> None:
     assert commands(found) == [
         *(f"ceph config set osd.{osd} osd_op_queue wpq" for osd in (3, 4, 5)),
         "ceph osd set-group noout h1",
-        *(f"systemctl restart ceph-osd@{osd}" for osd in (3, 4, 5)),
+        *(f"systemctl restart ceph-osd@{osd}  # cephadm: ceph orch daemon restart osd.{osd}" for osd in (3, 4, 5)),
         "ceph osd unset-group noout h1",
     ]
 
@@ -72,6 +75,31 @@ def test_the_way_back_leaves_the_database_as_it_was_and_restarts_once_more() -> 
     found = trial()
     assert sorted(commands(found, back=True)[:3]) == [f"ceph config rm osd.{osd} osd_op_queue" for osd in (3, 4, 5)]
     assert commands(found, back=True)[3:] == commands(found)[3:]
+
+
+def test_nothing_is_measured_before_each_osd_says_that_it_runs_the_queue() -> None:
+    found = trial()
+    for steps, queue in ((found.way, WPQ), (found.way_back, MCLOCK)):
+        kinds = [step.text for step in steps]
+        for osd in (3, 4, 5):
+            restart = next(at for at, text in enumerate(kinds) if text.startswith(f"systemctl restart ceph-osd@{osd} "))
+            assert steps[restart + 1].kind == WAIT
+            assert steps[restart + 1].text == f"`ceph tell osd.{osd} config get osd_op_queue` says {queue}"
+
+
+def test_a_flag_that_is_there_already_is_neither_set_nor_taken_away() -> None:
+    assert [text for text in commands(trial()) if "noout" in text]
+    flagged = trial(noout=("h0", "h1"))
+    assert not [text for text in commands(flagged) + commands(flagged, back=True) if "noout" in text]
+
+
+def test_the_flag_is_the_cluster_s_or_the_host_s() -> None:
+    hosts = ("h0", "h1")
+    assert noout_hosts({"flags": "sortbitwise,noout"}, hosts) == hosts
+    assert noout_hosts({"flags": "sortbitwise", "crush_node_flags": {"h1": ["noout"], "h0": ["noup"]}}, hosts) == (
+        "h1",
+    )
+    assert noout_hosts({"flags": "sortbitwise,nooutside"}, hosts) == ()
 
 
 def test_an_entry_of_the_osd_is_put_back_as_it_was() -> None:

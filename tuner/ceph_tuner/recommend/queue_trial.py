@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Collection, Dict, List, Mapping, Sequence, Tuple
 
 from scipy.stats import nct
 from scipy.stats import t as student
@@ -28,6 +28,7 @@ from ceph_tuner.core.goals.ranking import WINDOW_NOISE
 from ceph_tuner.core.knobs.releases import Release, Version
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.doctor.facts import OWN_SOURCES
+from ceph_tuner.doctor.finding import restarts
 from ceph_tuner.recommend.queues import QUEUE
 from ceph_tuner.twin.model import MCLOCK, WPQ
 
@@ -45,6 +46,8 @@ CONTROLS = 3
 
 MEASURED_METRIC = "client.p95_ms"
 """What the noise is taken of."""
+
+NOOUT = "noout"
 
 TELL_TALE: Tuple[Tuple[str, str], ...] = (
     ("client reads, mean", "osd.op_r_latency (avgcount, sum) of `ceph tell osd.N perf dump`"),
@@ -93,29 +96,37 @@ class QueueTrial:
     measured: bool
     """Whether that comes from the cluster's own past."""
     notes: Tuple[str, ...]
+    has_noout: bool = False
+    """Whether the host's OSDs have that flag already: whoever has set it takes it back."""
 
     @property
     def way(self) -> Tuple[TrialStep, ...]:
         """The trial in its order, up to the end of the measuring under the other queue."""
         before = TrialStep(MEASURE, f"host and controls for {self.minutes} minutes, as they are ({self.before})")
-        return before, *self._changed(self.steps), self._measured(f"the host under {self.tried}")
+        return before, *self._changed(self.steps, self.tried), self._measured(f"the host under {self.tried}")
 
     @property
     def way_back(self) -> Tuple[TrialStep, ...]:
         """The inverse, and the proof that it was the queue."""
-        return *self._changed(self.undo), self._measured(f"the host back under {self.before}")
+        return *self._changed(self.undo, self.before), self._measured(f"the host back under {self.before}")
 
-    def _changed(self, steps: Sequence[Step]) -> List[TrialStep]:
-        """Writes, then every OSD of the host once more from its start, one after the other."""
+    def _changed(self, steps: Sequence[Step], queue: str) -> List[TrialStep]:
+        """Writes, then every OSD of the host once more from its start, one after the other, until each runs `queue`."""
         clean = "`ceph pg stat` says that all PGs are active+clean"
         found = [TrialStep(RUN, step.command) for step in steps]
-        found.append(TrialStep(RUN, f"ceph osd set-group noout {self.host}"))
+        found += self._noout("set-group")
         for osd in self.osds:
+            by_packages, by_cephadm = restarts([osd])
             found.append(TrialStep(WAIT, f"`ceph osd ok-to-stop {osd}` says yes"))
-            found.append(TrialStep(RUN, f"systemctl restart ceph-osd@{osd}"))
+            # one command: whoever runs a trial's steps restarts no OSD twice
+            found.append(TrialStep(RUN, f"{by_packages}  # cephadm: {by_cephadm}"))
+            found.append(TrialStep(WAIT, f"`ceph tell osd.{osd} config get {QUEUE}` says {queue}"))
             found.append(TrialStep(WAIT, clean))
-        found.append(TrialStep(RUN, f"ceph osd unset-group noout {self.host}"))
+        found += self._noout("unset-group")
         return [*found, TrialStep(WAIT, f"{WARM_MINUTES} minutes: caches are cold after a restart")]
+
+    def _noout(self, verb: str) -> List[TrialStep]:
+        return [] if self.has_noout else [TrialStep(RUN, f"ceph osd {verb} {NOOUT} {self.host}")]
 
     def _measured(self, what: str) -> TrialStep:
         return TrialStep(MEASURE, f"host and controls for {self.minutes} minutes, {what}")
@@ -149,8 +160,11 @@ def plan_queue_trial(
     version: Version,
     sources: Mapping[int, Sources],
     windows: Sequence[Window] = (),
+    noout: Collection[str] = (),
 ) -> QueueTrial:
     """Plan it. `queues`: the queue that each running OSD shows; `windows`: minutes of the cluster's past.
+
+    `noout`: hosts whose OSDs have that flag (`noout_hosts`).
 
     An empty `host` is chosen: the one with the fewest OSDs that has a control. Raises InputError: no such host, none
     that is like it, OSDs of two queues, or an entry that would outrank the change.
@@ -189,6 +203,7 @@ def plan_queue_trial(
         deviation,
         measured,
         tuple(_notes(before, tried)),
+        chosen in noout,
     )
 
 
@@ -216,6 +231,14 @@ def hosts_of(places: Sequence[Place]) -> Dict[str, Tuple[int, ...]]:
         if place.up and "host" in place.locations:
             found.setdefault(place.locations["host"], []).append(place.osd)
     return {host: tuple(osds) for host, osds in found.items()}
+
+
+def noout_hosts(osd_map: Mapping[str, Any], hosts: Collection[str]) -> Tuple[str, ...]:
+    """Hosts whose OSDs are not marked out: the cluster has `noout`, or the host has (`ceph osd dump`)."""
+    if NOOUT in str(osd_map.get("flags", "")).split(","):
+        return tuple(hosts)
+    by_node = osd_map.get("crush_node_flags") or {}
+    return tuple(host for host in hosts if NOOUT in by_node.get(host, ()))
 
 
 def minutes_for(effect: float, deviation: float) -> int:
