@@ -5,7 +5,7 @@
 # make repeatability  how far windows of the same settings differ on each drive: hours, on a machine that does nothing else
 # make test    every test: unit, contract, real clusters
 # make quiet   the automatic mode finds settings beside scrub: on a machine that does nothing else
-# make kinds   a change, tuning and the automatic mode on every kind of lab: half an hour
+# make long    what takes minutes on labs: every kind of cluster, whole drains: an hour
 # make bare    `make recommend` and `make test` from a fresh clone on a Debian that nobody has used
 # make laws    the property tests with new, and many more, random examples: takes ten minutes
 # make fuzz    hostile input for MINUTES=10, by SEED: files, the store, answers, command lines; appends to OUTPUT
@@ -27,7 +27,7 @@ BIN := $(VENV)/bin
 export PYTHONPATH := $(CURDIR)/mgr_module
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup recommend lab tune validate-twin repeatability test quiet kinds bare laws fuzz coverage test-unit lowest check hooks sbom audit lock format reference picture docs clean
+.PHONY: help setup recommend lab tune validate-twin repeatability test quiet long bare laws fuzz coverage test-unit lowest check hooks sbom audit lock format reference picture docs clean
 help:
 	@sed -n 's/^# make /make /p' Makefile
 
@@ -103,14 +103,14 @@ TESTS ?=
 
 # six processes also on two cores: what tests a cluster mostly waits
 test: setup
-	$(BIN)/pytest -n 6 --dist loadgroup -m 'not quiet and not kinds' $(TESTS)
+	$(BIN)/pytest -n 6 --dist loadgroup -m 'not quiet and not long' $(TESTS)
 
 # what would judge the other tests' load in their company
 quiet: setup
 	$(BIN)/pytest -m quiet
 
-kinds: setup
-	$(BIN)/pytest -m kinds --durations=0
+long: setup
+	$(BIN)/pytest -m long --durations=0
 
 # on a machine that is fresh each time, of each of Debian's releases
 bare: setup
@@ -126,7 +126,7 @@ fuzz: setup
 	$(BIN)/python tests/fuzz/campaign.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(OUTPUT),--output $(OUTPUT))
 
 coverage: setup
-	$(BIN)/pytest -n 6 --dist loadgroup -m 'not quiet and not kinds' --cov --cov-report=html:build/coverage
+	$(BIN)/pytest -n 6 --dist loadgroup -m 'not quiet and not long' --cov --cov-report=html:build/coverage
 	@echo "build/coverage/index.html"
 
 test-unit: setup

@@ -51,7 +51,13 @@ _SKIPPED = "real cluster: "
 _ON_PURPOSE = "CEPH_TUNER_LAB is 0"
 
 
-_WRITES = {"test_autopilot_failover.py", "test_shards_on_cluster.py", "test_writes_on_cluster.py"}
+_WRITES = {
+    "test_autopilot_failover.py",
+    "test_drain_on_cluster.py",
+    "test_recovery_on_cluster.py",
+    "test_shards_on_cluster.py",
+    "test_writes_on_cluster.py",
+}
 """Files whose tests take about as long as all others on that lab."""
 
 

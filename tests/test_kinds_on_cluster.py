@@ -23,7 +23,7 @@ from ceph_tuner.cluster.plugin import OPTION_PREFIX
 from ceph_tuner.core.errors import TunerError
 from lab_plugin import with_plugin
 
-pytestmark = [pytest.mark.cluster, pytest.mark.kinds]
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 GIB = 1 << 30
 OPTIONS = {

@@ -11,6 +11,7 @@ from packaging.version import Version
 
 import pins
 import write_sbom
+from ceph_tuner import __version__
 from ceph_tuner.core.errors import InputError
 
 INSTALLED = {"ceph-tuner": "0.1.0", "Jinja2": "3.1.6", "MarkupSafe": "3.0.4", "pytest": "9.1.1"}
@@ -74,7 +75,7 @@ def test_the_sbom_of_this_environment_is_the_program_with_its_pins() -> None:
     assert all(each["purl"].startswith("pkg:pypi/") for each in document["components"])
     described = {f"{canonicalize_name(each['name'])} {each['version']}" for each in document["components"]}
     assert described == {str(pin) for pin in locked.values()}
-    (program,) = [each for each in document["dependencies"] if each["ref"] == "ceph-tuner==0.1.0"]
+    (program,) = [each for each in document["dependencies"] if each["ref"] == f"ceph-tuner=={__version__}"]
     direct = {canonicalize_name(reference.split("==")[0]) for reference in program["dependsOn"]}
     assert direct == declared
     assert "file://" not in text

@@ -88,6 +88,7 @@ def test_a_backlog_is_drained_against_the_flags_and_no_stamp_ever_goes_back(back
     assert max(most) <= 2
 
 
+@pytest.mark.long
 def test_a_drain_that_was_killed_asks_only_for_what_is_left(backlog: Cluster) -> None:
     class Killed(BaseException):
         pass
@@ -107,6 +108,7 @@ def test_a_drain_that_was_killed_asks_only_for_what_is_left(backlog: Cluster) ->
     assert drained(backlog, "", 1, lambda progress: None) == DONE
 
 
+@pytest.mark.long
 def test_an_objective_that_no_cluster_keeps_leaves_the_backlog_as_it_is(backlog: Cluster, any_lab: Lab) -> None:
     before = stamps(backlog)
     load = f"rados -p {POOL} bench 60 write -b 4096 -t 4 --no-cleanup --run-name clients".split()
@@ -127,6 +129,7 @@ def test_an_objective_that_no_cluster_keeps_leaves_the_backlog_as_it_is(backlog:
     assert stamps(backlog) == before
 
 
+@pytest.mark.long
 def test_ceph_s_own_scheduler_drains_the_same_backlog(
     backlog: Cluster, any_lab: Lab, record_property: Callable[[str, object], None]
 ) -> None:
