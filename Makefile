@@ -12,6 +12,11 @@
 # make coverage  the same, and which lines they run, in build/coverage: takes longer
 # make check   style, types, rules between the parts, the CI's workflow, the SBOM, advisories about what is pinned
 # make hooks   git runs the checks of a commit's files before each commit
+# make distributions  the wheel and the source distribution, in build/distributions
+# make packages  these, and packages for this Debian and for RPM, with checksums, in build/packages: as root, some minutes
+# make release VERSION=1.2.3 KEY=~/.ssh/id_ed25519  names and tags the version, builds all, signs it: in build/release/1.2.3
+# make verify-release RELEASE=build/release/1.2.3  the signature and each file; REBUILD=1 builds all of it again and compares
+# make upstream CEPH=/path/to/a/checkout/of/ceph  what a pull request to Ceph consists of, in build/upstream, under Ceph's own checks
 # make sbom    what the program consists of, as CycloneDX, in build/sbom.json
 # make audit   asks the package index for advisories and withdrawn releases among the pins
 # make lowest  the unit tests with the lowest versions that setup.py allows: needs Python 3.11
@@ -27,19 +32,21 @@ BIN := $(VENV)/bin
 export PYTHONPATH := $(CURDIR)/mgr_module
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup recommend lab tune validate-twin repeatability test quiet long bare laws fuzz coverage test-unit lowest check hooks sbom audit lock format reference picture docs clean
+.PHONY: help distributions packages release verify-release upstream setup recommend lab tune validate-twin repeatability test quiet long bare laws fuzz coverage test-unit lowest check hooks sbom audit lock format reference picture docs clean
 help:
 	@sed -n 's/^# make /make /p' Makefile
 
-# packages have the hashes of requirements/, the build backend too; the project itself is built with what is there
+# packages have the hashes of requirements/, the build backend too; the project itself is built with what is there. A lock
+# is whole, so pip resolves nothing: it would take a newer coverage[toml] than the pinned coverage, and refuse it
 PIP := pip install --quiet --disable-pip-version-check
-LOCKED := $(PIP) --require-hashes -r
+LOCKED := $(PIP) --no-deps --require-hashes -r
 PROJECT := $(PIP) --no-deps --no-build-isolation -e .
 
 setup: $(VENV)/.ready
 
 $(VENV)/.ready: $(VENV)/.runs requirements/development.txt
 	$(BIN)/$(LOCKED) requirements/development.txt
+	@$(BIN)/pip --disable-pip-version-check check
 	@touch $@
 
 # what the program itself needs; a bare Debian has no ensurepip: as root it is installed, otherwise the message says
@@ -130,7 +137,7 @@ coverage: setup
 	@echo "build/coverage/index.html"
 
 test-unit: setup
-	$(BIN)/pytest -n 2 -m 'not cluster and not slow'
+	$(BIN)/pytest -n 2 -m 'not cluster and not slow and not long'
 
 # as on the older of the two Debians: the lowest versions have no files for newer Pythons
 LOWEST := $(VENV)-lowest
@@ -142,7 +149,7 @@ $(LOWEST)/.ready: setup.py tuner/ceph_tuner/__init__.py pyproject.toml requireme
 	@touch $@
 
 lowest: $(LOWEST)/.ready
-	$(LOWEST)/bin/pytest -n 2 --ignore tests/requirements -m 'not cluster and not slow' $(TESTS)
+	$(LOWEST)/bin/pytest -n 2 --ignore tests/requirements -m 'not cluster and not slow and not long' $(TESTS)
 
 check: setup sbom audit
 	$(BIN)/ruff check .
@@ -155,6 +162,42 @@ check: setup sbom audit
 # .pre-commit-config.yaml names the tools of .venv
 hooks: setup
 	$(BIN)/pre-commit install
+
+distributions: setup
+	$(BIN)/python packages/python_distributions.py build/distributions
+
+# Debian's own tools build, and rpmbuild of Debian
+PACKAGERS := debhelper openssh-client python3-venv rpm
+
+packages: $(VENV)/.runs
+	PYTHONPATH=tuner $(PYTHON) -m ceph_lab.host_packages $(PACKAGERS)
+	rm -rf build/packages
+	$(BIN)/python packages/release.py build build/packages
+
+KEY ?= $(HOME)/.ssh/id_ed25519
+RELEASE ?= build/release/$(VERSION)
+SIGNERS ?= packages/release-signers
+REBUILD ?=
+
+# the SBOM is of what is installed, so of the version that was named just before
+release: setup
+	PYTHONPATH=tuner $(PYTHON) -m ceph_lab.host_packages $(PACKAGERS)
+	$(BIN)/python packages/release.py prepare "$(VERSION)"
+	$(MAKE) sbom
+	rm -rf "$(RELEASE)"
+	$(BIN)/python packages/release.py build "$(RELEASE)" --sbom build/sbom.json
+	$(BIN)/python packages/release.py sign "$(RELEASE)" --key "$(KEY)"
+
+verify-release: $(VENV)/.runs
+	$(BIN)/python packages/release.py verify "$(RELEASE)" --signers "$(SIGNERS)" $(if $(REBUILD),--rebuild)
+
+CEPH ?=
+
+# the checks run in a copy of what they need of Ceph; that of types is of the module alone
+upstream: setup
+	@[ -f "$(CEPH)/src/pybind/mgr/tox.ini" ] || { echo "CEPH=$(CEPH): expected a checkout of Ceph" >&2; exit 2; }
+	$(BIN)/python upstream/lay_out_upstream.py "$(CEPH)" build/upstream
+	$(BIN)/python upstream/run_checks.py "$(CEPH)" build/upstream
 
 sbom: setup
 	$(BIN)/python requirements/write_sbom.py build/sbom.json
