@@ -1,0 +1,57 @@
+"""An SLO's calendar as text: what holds now, what holds when, and the week that comes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, List, Mapping, Optional, Sequence
+
+from ceph_tuner.core.hours import zone_of
+from ceph_tuner.core.moments import utc_minute
+
+from .render_table import folded, table
+
+
+def objectives(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Objectives, one a line."""
+    cells = [[row["objective"], "hard" if row["hard"] else "soft", f"{row['priority']:g}"] for row in rows]
+    return table(["OBJECTIVE", "KIND", "PRIORITY"], cells)
+
+
+def in_force(policy: Optional[Mapping[str, Any]]) -> List[str]:
+    """Which policy holds, and until when; nothing without a calendar."""
+    if policy is None:
+        return []
+    until = "for more than a year" if policy["until"] is None else f"until {utc_minute(policy['until'])}"
+    return [f"policy     {policy['name']}, {until}"]
+
+
+def calendar(document: Mapping[str, Any]) -> List[str]:
+    """The policies beside the base, and which holds; nothing where there are none."""
+    if "calendar" not in document:
+        return []
+    lines: List[str] = []
+    for policy in document["calendar"]["policies"]:
+        lines += folded(f"policy {policy['name']}: {policy['hours']} ({document['calendar']['zone']})", "  ")
+        if policy["objectives"]:
+            lines.append(objectives(policy["objectives"]))
+        lines += [f"without {metric}" for metric in policy["without"]]
+    return [*lines, *in_force(document["policy"])]
+
+
+def week(document: Mapping[str, Any]) -> str:
+    """Which policy holds when, what it wants, when the clock is set, and how to accept it."""
+    zone = zone_of(document["zone"])
+
+    def clock(moment: float) -> str:
+        return datetime.fromtimestamp(moment, zone).strftime("%a %Y-%m-%d %H:%M")
+
+    rows = [[clock(spell["start"]), clock(spell["end"]), spell["policy"]] for spell in document["spells"]]
+    lines = [f"SLO {document['slo']}, by the clock of {document['zone']}", table(["FROM", "UNTIL", "POLICY"], rows)]
+    lines += [
+        f"{clock(each['at'])}: the clock is set from UTC{each['before'] / 3600:+g} h to UTC{each['after'] / 3600:+g} h"
+        for each in document["clock_changes"]
+    ]
+    for entry in document["policies"]:
+        lines.append(f"{entry['name']}: {entry['hours_in_force']:.4g} hours")
+        lines.append(objectives(entry["objectives"]))
+    return "\n".join([*lines, "nothing is set yet: give the same command with --yes to set it"])

@@ -1,0 +1,176 @@
+"""Objectives by a calendar: what holds at a moment, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Dict, List
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo_calendar import BASE, SloCalendar, parse_slo_calendar
+from ceph_tuner.core.goals.week_ahead import week_ahead
+from ceph_tuner.core.hours import DAY_S, DAYS, WEEK_S
+
+OFFICE = {"name": "office", "hours": "mon-fri 08:00-20:00", "objectives": ["client.p95_ms <= 8 ms"]}
+NIGHT = {"name": "night", "hours": "mon-thu 22:00-06:00", "without": ["client.p95_ms"]}
+FREEZE = {"name": "freeze", "hours": "2026-12-24..2026-12-26", "objectives": ["recovery.bytes_s >= 1 MB/s"]}
+
+
+def document(*policies: Any, **more: Any) -> Dict[str, Any]:
+    base = ["client.p95_ms <= 20 ms", "recovery.bytes_s >= 8 MB/s"]
+    return {"name": "x", "objectives": base, "calendar": {"zone": "Europe/Berlin", "policies": list(policies), **more}}
+
+
+def wanted(calendar: SloCalendar, text: str) -> List[str]:
+    """Objectives at a time on the clock of Berlin."""
+    return [objective.text for objective in calendar.at(berlin(text)).objectives]
+
+
+def berlin(text: str) -> float:
+    return datetime.strptime(text, "%Y-%m-%d %H:%M").replace(tzinfo=ZoneInfo("Europe/Berlin")).timestamp()
+
+
+WEEK = parse_slo_calendar(document(OFFICE, NIGHT, FREEZE))
+
+
+def test_a_policy_replaces_what_is_about_the_same_metric_and_leaves_the_rest() -> None:
+    assert wanted(WEEK, "2026-11-24 12:00") == ["recovery.bytes_s >= 8 MB/s", "client.p95_ms <= 8 ms"]
+    assert wanted(WEEK, "2026-11-24 23:00") == ["recovery.bytes_s >= 8 MB/s"]
+    assert wanted(WEEK, "2026-11-28 12:00") == ["client.p95_ms <= 20 ms", "recovery.bytes_s >= 8 MB/s"]
+
+
+def test_outside_of_all_policies_the_base_holds_and_dates_outrank_the_week() -> None:
+    assert WEEK.policy_at(berlin("2026-11-24 21:00")) == BASE
+    # a Thursday
+    assert WEEK.policy_at(berlin("2026-12-24 12:00")) == "freeze"
+    assert WEEK.ends(berlin("2026-12-24 12:00")) == berlin("2026-12-27 00:00")
+    assert WEEK.ends(berlin("2026-11-24 12:00")) == berlin("2026-11-24 20:00")
+
+
+def test_daylight_saving_moves_the_hours_in_time_and_not_on_the_clock() -> None:
+    before, after = "2027-03-26 08:00", "2027-03-29 08:00"
+    assert [WEEK.policy_at(berlin(text)) for text in (before, after)] == ["office", "office"]
+    assert [WEEK.policy_at(berlin(text) - 1) for text in (before, after)] == [BASE, BASE]
+    assert berlin(after) - berlin(before) == 3 * DAY_S - 3600
+    assert week_ahead(WEEK, berlin(before))["clock_changes"] == [
+        {"at": berlin("2027-03-28 03:00"), "before": 3600, "after": 7200}
+    ]
+
+
+def test_without_a_calendar_it_is_one_slo_at_all_times() -> None:
+    plain = parse_slo_calendar({"name": "x", "objectives": ["client.p95_ms <= 20 ms"]})
+    assert plain.policy_at(0.0) == BASE
+    assert plain.at(0.0) is plain.base
+    assert plain.ends(0.0) is None
+    assert plain.to_dict() == plain.base.to_dict()
+
+
+def test_a_far_date_is_seen_and_a_past_one_ends_nothing() -> None:
+    far = parse_slo_calendar(document(FREEZE))
+    assert far.ends(berlin("2026-06-01 00:00")) == berlin("2026-12-24 00:00")
+    assert far.ends(berlin("2027-01-01 00:00")) is None
+
+
+def test_it_reads_back_what_it_wrote() -> None:
+    assert parse_slo_calendar(WEEK.to_dict()) == WEEK
+
+
+def test_scopes_are_those_of_all_policies() -> None:
+    scoped = {"name": "scoped", "hours": "sat", "objectives": ["client.p95_ms{class=nvme} <= 2 ms"]}
+    assert [str(scope.name) for scope in parse_slo_calendar(document(scoped)).scopes] == ["nvme"]
+
+
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        ([OFFICE, {**NIGHT, "hours": "fri 19:00-23:00"}], "slo.calendar.policies.1.hours: found office and night both"),
+        ([OFFICE, {**NIGHT, "hours": "fri 19:00-23:00"}], "both at fri 19:00"),
+        ([{**OFFICE, "hours": "sun 22:00-06:00"}, {**NIGHT, "hours": "mon 05:00-07:00"}], "both at mon 05:00"),
+        ([FREEZE, {**OFFICE, "hours": "2026-12-26 08:00-20:00"}], "both at 2026-12-26 08:00"),
+        ([OFFICE, {**NIGHT, "name": "office"}], "policies.1.name: found office twice"),
+        ([{**OFFICE, "name": "base"}], "policies.0.name: found 'base'"),
+        ([{**OFFICE, "name": "Office hours"}], "policies.0.name"),
+        ([{**OFFICE, "hours": "weekend"}], "policies.0.hours: found 'weekend'"),
+        ([{**OFFICE, "hours": "sat America/New_York"}], "found the zone America/New_York, expected none"),
+        ([{**OFFICE, "hours": ""}], "policies.0.hours: found ''"),
+        ([{**OFFICE, "boosts": []}], "policies.0.boosts: found unknown key 'boosts'"),
+        ([{**OFFICE, "objectives": ["client.p95_ms >= 8 ms"]}], "policies.0.objectives.0"),
+        ([{**OFFICE, "objectives": ["client.p95_ms <= 8", "client.p95_ms <= 9"]}], "two hard objectives"),
+        ([{**NIGHT, "without": ["client.p99_ms"]}], "policies.0.without"),
+        ([{**NIGHT, "without": ["client.p95_ms", "recovery.bytes_s"]}], "at least one objective"),
+        ([{**OFFICE, "objectives": 5}], "policies.0.objectives: found int"),
+        ([5], "policies.0: found int"),
+        ([], "found 0 policies"),
+        ([{**OFFICE, "name": f"p{number}"} for number in range(21)], "found 21 policies"),
+    ],
+)
+def test_what_makes_no_sense_is_named_with_its_place(policies: List[Any], message: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        parse_slo_calendar(document(*policies))
+    assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("calendar", "message"),
+    [
+        (5, "slo.calendar: found int"),
+        ({"zone": "Europe/Berlln", "policies": [OFFICE]}, "the time zone 'Europe/Berlln'"),
+        ({"zone": "../../etc/passwd", "policies": [OFFICE]}, "the time zone '../../etc/passwd'"),
+        ({"zone": "Europe", "policies": [OFFICE]}, "the time zone 'Europe'"),
+        ({"zone": 5, "policies": [OFFICE]}, "slo.calendar.zone: found 5"),
+        ({"zones": "UTC", "policies": [OFFICE]}, "slo.calendar.zones: found unknown key 'zones'"),
+        ({"policies": "office"}, "slo.calendar.policies: found str"),
+    ],
+)
+def test_a_calendar_that_cannot_be_read_is_named(calendar: Any, message: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        parse_slo_calendar({**document(), "calendar": calendar})
+    assert message in str(refusal.value)
+
+
+zones = st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia"])
+
+
+@st.composite
+def calendars(draw: Any) -> SloCalendar:
+    """Policies that share the week's hours out among them; some hours are left to the base."""
+    cuts = sorted(draw(st.lists(st.integers(0, 167), min_size=2, max_size=8, unique=True)))
+    policies = []
+    for number, (begin, end) in enumerate(zip(cuts, cuts[1:])):
+        if number % 3 == 2:
+            continue
+        parts = []
+        for hour in range(begin, end):
+            # by the hour, so that no part is longer than a day
+            following = f"{(hour + 1) % 24:02d}:00" if (hour + 1) % 24 else "24:00"
+            parts.append(f"{DAYS[hour // 24]} {hour % 24:02d}:00-{following}")
+        policies.append({"name": f"p{number}", "hours": ",".join(parts[:24]), "objectives": ["client.p99_ms <= 9"]})
+    return parse_slo_calendar(document(*policies, zone=draw(zones)))
+
+
+@given(calendars(), st.floats(1e9, 4e9))
+def test_every_moment_has_the_one_policy_of_its_spell(calendar: SloCalendar, start: float) -> None:
+    spells = calendar.spells(start, start + WEEK_S)
+    assert (spells[0].start, spells[-1].end) == (int(start), int(start + WEEK_S))
+    for one, other in zip(spells, spells[1:]):
+        assert one.end == other.start
+        assert one.policy != other.policy
+    for spell in spells:
+        for moment in (spell.start, (spell.start + spell.end) // 2, spell.end - 1):
+            assert calendar.policy_at(moment) == spell.policy
+            assert calendar.at(moment) is calendar.by_policy[spell.policy]
+    if len(spells) > 1:
+        assert calendar.ends(start) == spells[0].end
+
+
+@given(st.dictionaries(st.text(max_size=8), st.recursive(st.none() | st.integers() | st.text(), st.lists), max_size=4))
+def test_whatever_a_calendar_is_it_is_read_or_named(calendar: Any) -> None:
+    try:
+        parse_slo_calendar({**document(), "calendar": calendar})
+    except InputError:
+        return
+    raise AssertionError("nothing of that is a calendar")

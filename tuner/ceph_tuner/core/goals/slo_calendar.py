@@ -1,0 +1,233 @@
+"""Objectives by hour, weekday and date: what is wanted at a moment follows from a calendar of policies.
+
+    objectives: [client.p95_ms <= 20 ms, recovery.bytes_s >= 8 MB/s]
+    calendar:
+      zone: Europe/Berlin
+      policies:
+        - name: office
+          hours: mon-fri 08:00-20:00
+          objectives: [client.p95_ms <= 8 ms]
+        - name: freeze
+          hours: 2026-12-24..2026-12-26
+          without: [recovery.bytes_s]
+
+A policy's objectives replace those of the base about the same metric; the others of the base hold as well. Outside of
+all policies the base holds, so there is no gap. Times with dates outrank those of the week; apart from that no two
+policies may overlap. `Slo` is what is wanted at one moment, and all that judge take that: `SloCalendar.at` gives it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Objective, Place, Slo, parse_objective, parse_slo, slo_place
+from ceph_tuner.core.hours import DAY_S, DAYS, FARTHEST_S, UTC, WEEK_S, Hours, parse_hours, zone_of
+from ceph_tuner.core.measure.metrics import Scope
+from ceph_tuner.core.moments import stamp
+
+BASE = "base"
+"""Stands for the objectives that hold outside of all policies."""
+MOST_POLICIES = 20
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,30}[a-z0-9])?")
+_KEYS = ("name", "hours", "objectives", "without")
+
+
+@dataclass(frozen=True)
+class SloPolicy:
+    """What is wanted otherwise at some times."""
+
+    name: str
+    text: str
+    """Its times as they were written."""
+    hours: Hours
+    objectives: Tuple[Objective, ...] = ()
+    without: Tuple[str, ...] = ()
+    """Metrics of the base that nothing is wanted of."""
+
+    def over(self, base: Slo) -> Slo:
+        """What is wanted while it holds. Raises ValueError where that is nothing."""
+        own = {objective.metric for objective in self.objectives} | set(self.without)
+        kept = tuple(objective for objective in base.objectives if objective.metric not in own)
+        return Slo(base.name, (*kept, *self.objectives), base.goal)
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form that `parse_slo_calendar` reads."""
+        return {
+            "name": self.name,
+            "hours": self.text,
+            "objectives": [objective.to_dict() for objective in self.objectives],
+            "without": list(self.without),
+        }
+
+
+@dataclass(frozen=True)
+class PolicySpell:
+    """A time in which one policy holds."""
+
+    start: int
+    end: int
+    policy: str
+
+
+@dataclass(frozen=True)
+class SloCalendar:
+    """What is wanted, and when. Without policies it is one SLO at all times."""
+
+    base: Slo
+    zone: str = UTC
+    policies: Tuple[SloPolicy, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The SLO's name."""
+        return self.base.name
+
+    @cached_property
+    def by_policy(self) -> Mapping[str, Slo]:
+        """What is wanted under each policy, and under the base."""
+        return {BASE: self.base, **{policy.name: policy.over(self.base) for policy in self.policies}}
+
+    def policy_at(self, at: float) -> str:
+        """Name of the policy that holds at a moment (seconds since the epoch)."""
+        holding = [policy.name for policy in self.policies if policy.hours.of_dates.covers(at)]
+        holding += [policy.name for policy in self.policies if policy.hours.of_the_week.covers(at)]
+        return holding[0] if holding else BASE
+
+    def at(self, at: float) -> Slo:
+        """What is wanted at a moment."""
+        return self.by_policy[self.policy_at(at)]
+
+    def ends(self, at: float) -> Optional[int]:
+        """When another policy takes over from the one that holds; None where that is more than a year ahead."""
+        for reach in (WEEK_S + DAY_S, FARTHEST_S if any(policy.hours.dated for policy in self.policies) else 0):
+            spells = self.spells(at, at + reach) if self.policies else ()
+            if len(spells) > 1:
+                return spells[0].end
+        return None
+
+    def spells(self, start: float, end: float) -> Tuple[PolicySpell, ...]:
+        """Which policy holds when in that time, in order and without a gap."""
+        edges = {int(start), int(end)}
+        for policy in self.policies:
+            for times in (policy.hours.of_dates, policy.hours.of_the_week):
+                for stretch in times.stretches(start, end):
+                    edges.update(edge for edge in stretch if start < edge < end)
+        found: List[PolicySpell] = []
+        ordered = sorted(edges)
+        for begin, finish in zip(ordered, ordered[1:]):
+            name = self.policy_at(begin)
+            if found and found[-1].policy == name:
+                found[-1] = PolicySpell(found[-1].start, finish, name)
+            else:
+                found.append(PolicySpell(begin, finish, name))
+        return tuple(found)
+
+    @property
+    def scopes(self) -> Tuple[Scope, ...]:
+        """The device classes and pools that objectives of any policy are about, each once."""
+        return tuple(dict.fromkeys(scope for slo in self.by_policy.values() for scope in slo.scopes))
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form that `parse_slo_calendar` reads; without policies it is that of an `Slo`."""
+        document = self.base.to_dict()
+        if self.policies:
+            policies = [policy.to_dict() for policy in self.policies]
+            document["calendar"] = {"zone": self.zone, "policies": policies}
+        return document
+
+
+def parse_slo_calendar(data: Any, name: str = "slo", place: Optional[Place] = None) -> SloCalendar:
+    """Read what `parse_slo` reads, and a `calendar` beside it. Raises InputError that names the place."""
+    where = place or slo_place
+    base = parse_slo(data, name, where)
+    calendar = data.get("calendar")
+    if calendar is None:
+        return SloCalendar(base)
+    if not isinstance(calendar, Mapping):
+        raise InputError(where("calendar"), type(calendar).__name__, "a mapping with `policies`")
+    _refuse_others(calendar, ("zone", "policies"), lambda *keys: where("calendar", *keys))
+    zone, listed = calendar.get("zone", UTC), calendar.get("policies")
+    if not isinstance(zone, str) or not zone:
+        raise InputError(where("calendar", "zone"), repr(zone)[:60], "a time zone, such as Europe/Berlin")
+    zone_of(zone, where("calendar", "zone"))
+    if not isinstance(listed, (list, tuple)) or not 0 < len(listed) <= MOST_POLICIES:
+        found = f"{len(listed)} policies" if isinstance(listed, (list, tuple)) else type(listed).__name__
+        raise InputError(where("calendar", "policies"), found, f"a list of 1 to {MOST_POLICIES} policies")
+    policies = tuple(
+        _policy(item, base, zone, lambda *keys, index=index: where("calendar", "policies", index, *keys))
+        for index, item in enumerate(listed)
+    )
+    _check_names(policies, where)
+    _check_overlaps(policies, where)
+    return SloCalendar(base, zone, policies)
+
+
+def _policy(item: Any, base: Slo, zone: str, where: Place) -> SloPolicy:
+    if not isinstance(item, Mapping):
+        raise InputError(where(), type(item).__name__, f"a mapping with {', '.join(_KEYS)}")
+    _refuse_others(item, _KEYS, where)
+    name, text = item.get("name"), item.get("hours")
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name == BASE:
+        raise InputError(where("name"), repr(name)[:60], f"1 to 32 of a-z, 0-9, '.', '_', '-', other than {BASE}")
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(where("hours"), repr(text)[:60], "times such as `mon-fri 08:00-20:00`, or dates in quotes")
+    listed, without = item.get("objectives", []), item.get("without", [])
+    if not isinstance(listed, (list, tuple)):
+        raise InputError(where("objectives"), type(listed).__name__, "a list of objectives")
+    metrics = [objective.metric for objective in base.objectives]
+    if not isinstance(without, (list, tuple)) or any(metric not in metrics for metric in without):
+        expected = f"a list of metrics that the base has an objective on ({', '.join(dict.fromkeys(metrics))})"
+        raise InputError(where("without"), str(without)[:60], expected)
+    objectives = tuple(
+        parse_objective(each, lambda *keys, index=index: where("objectives", index, *keys))
+        for index, each in enumerate(listed)
+    )
+    policy = SloPolicy(name, text, parse_hours(text, where("hours"), zone), objectives, tuple(without))
+    try:
+        policy.over(base)
+    except ValueError as error:
+        expected = "at least one objective, with one hard and one soft bound per metric"
+        raise InputError(where("objectives"), str(error), expected) from error
+    return policy
+
+
+def _refuse_others(mapping: Mapping[Any, Any], known: Tuple[str, ...], where: Place) -> None:
+    unknown = sorted(str(key)[:60] for key in mapping if key not in known)
+    if unknown:
+        raise InputError(where(unknown[0]), f"unknown key {unknown[0]!r}", f"one of {', '.join(known)}")
+
+
+def _check_names(policies: Tuple[SloPolicy, ...], where: Place) -> None:
+    names = [policy.name for policy in policies]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise InputError(where("calendar", "policies", index, "name"), f"{name} twice", "a name of its own")
+
+
+def _check_overlaps(policies: Tuple[SloPolicy, ...], where: Place) -> None:
+    """Refuse two policies for the same time: by the clock, as they are all in one zone."""
+    for dated in (False, True):
+        times = sorted(
+            (*stretch, index)
+            for index, policy in enumerate(policies)
+            for stretch in (policy.hours.of_dates if dated else policy.hours.of_the_week).on_the_clock()
+        )
+        for (_, end, one), (begin, _, other) in zip(times, times[1:]):
+            if begin < end:
+                first, second = sorted((one, other))
+                both = f"{policies[first].name} and {policies[second].name} both at {_on_the_clock(begin, dated)}"
+                place = where("calendar", "policies", second, "hours")
+                raise InputError(place, both, "one policy at a time (times with dates outrank those of the week)")
+
+
+def _on_the_clock(second: int, dated: bool) -> str:
+    if dated:
+        # seconds since the year 1, in those since 1970
+        return stamp(float(second - 719163 * DAY_S))[:16]
+    clock = stamp(float(second % DAY_S))[11:16]
+    return f"{DAYS[second // DAY_S]} {clock}"
