@@ -1,0 +1,132 @@
+"""Tells the regime of the cluster and of scopes at each sample, and keeps what changed in the history."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+from ceph_tuner.core.bounded import read_json
+from ceph_tuner.core.ceph.ports import Store
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.metrics import Scope
+from ceph_tuner.core.measure.sample import Sample
+from ceph_tuner.core.measure.scopes import Members
+from ceph_tuner.core.measure.timeline import NO_POLICY, POLICY, REGIME, TimelineEntry, newest, timeline
+from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, DEFAULT, parse_bounds, stored_bounds
+from ceph_tuner.core.regimes.telling import RegimeState, tell
+
+READ_AGAIN_S = 600.0
+"""How often capacities and the stored bounds are read again."""
+TIMELINE_SHOWN = 20
+
+
+class RegimeWatch:
+    """`sampled` is called by the sampling thread and waits for nothing; `keep` by the modes' own thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        history: Callable[[], History],
+        capacity_iops: Callable[[Optional[Members]], float],
+        policy: Callable[[], str],
+        now: Callable[[], float],
+    ) -> None:
+        """`capacity_iops`: what the OSDs of a scope (None: all) can do; `policy`: that of the objectives, or empty."""
+        self._store, self._history, self._capacity_iops = store, history, capacity_iops
+        self._policy, self._now = policy, now
+        self._telling = threading.Lock()
+        self._bounds = DEFAULT
+        self._read_at = float("-inf")
+        self._capacities: Dict[str, float] = {}
+        self._states: Dict[str, RegimeState] = {}
+        self._kept: Optional[Dict[Tuple[str, str], str]] = None
+        """What the history has as the newest, by kind and scope; None: it was not read yet."""
+        self.problem = ""
+        """Why the stored bounds are not those in use."""
+
+    def sampled(self, sample: Optional[Sample], scopes: Mapping[Scope, Members]) -> None:
+        """Take a sample; None: there was none."""
+        if sample is None:
+            return
+        parts = {"": sample, **{str(scope): sample.of(scope) for scope in scopes}}
+        with self._telling:
+            self._states = {
+                name: tell(self._states.get(name), part.at, part.values, self._bounds, self._capacities.get(name))
+                for name, part in parts.items()
+                if part is not None
+            }
+
+    def keep(self, scopes: Mapping[Scope, Members]) -> None:
+        """Write down what changed, and now and then read what may be other by now. Raises TunerError."""
+        names = {"", *map(str, scopes)}
+        if not 0 <= self._now() - self._read_at < READ_AGAIN_S or names != set(self._capacities):
+            self._read(scopes)
+        if self._kept is None:
+            self._kept = {key: entry.name for key, entry in newest(timeline(self._history())).items()}
+        for entry in self._held():
+            key = (entry.kind, entry.scope)
+            if self._kept.get(key) != entry.name:
+                self._history().add_change(entry.to_dict())
+                self._kept[key] = entry.name
+
+    def set_bounds(self, text: str, default: bool) -> Dict[str, Any]:
+        """Take other bounds, as JSON, or the default ones. Raises InputError."""
+        if bool(text) == default:
+            raise InputError("book bounds", "both" if default else "nothing", "-i FILE (JSON), or --default")
+        if default:
+            self._store.remove(BOUNDS_KEY)
+        else:
+            bounds = parse_bounds(read_json(text, "the bounds"))
+            self._store.set(BOUNDS_KEY, json.dumps(bounds.to_dict()))
+        self._use_stored()
+        return self.document()
+
+    def held(self) -> List[Dict[str, Any]]:
+        """The regime of the cluster and of each scope, since when, and by what."""
+        with self._telling:
+            return [{"scope": scope, **state.to_dict()} for scope, state in self._states.items()]
+
+    def document(self) -> Dict[str, Any]:
+        """The regimes that hold, by what, what changed of late, and the bounds."""
+        with self._telling:
+            capacities = dict(self._capacities)
+        changes = [entry.to_dict() for entry in timeline(self._history())]
+        return {
+            "regimes": self.held(),
+            "bounds": self._bounds.to_dict(),
+            "capacity_iops": capacities,
+            "timeline": changes[-TIMELINE_SHOWN:],
+            "problem": self.problem,
+        }
+
+    def _held(self) -> List[TimelineEntry]:
+        with self._telling:
+            held = [
+                TimelineEntry(state.since, REGIME, scope, state.name, state.evidence)
+                for scope, state in self._states.items()
+            ]
+        policy = self._policy()
+        # where there never was a calendar nothing is said of one
+        if policy or (POLICY, "") in (self._kept or {}):
+            held.append(TimelineEntry(self._now(), POLICY, "", policy or NO_POLICY))
+        return held
+
+    def _read(self, scopes: Mapping[Scope, Members]) -> None:
+        self._use_stored()
+        capacities = {"": self._capacity_iops(None)}
+        capacities.update((str(scope), self._capacity_iops(members)) for scope, members in scopes.items())
+        with self._telling:
+            self._capacities, self._read_at = capacities, self._now()
+
+    def _use_stored(self) -> None:
+        """Raises TunerError where the monitors do not answer; bounds that cannot be read are the default ones."""
+        try:
+            bounds, self.problem = stored_bounds(self._store), ""
+        except InputError as fault:
+            bounds, self.problem = DEFAULT, str(fault)
+        with self._telling:
+            if bounds != self._bounds:
+                # by other bounds it is another question
+                self._bounds, self._states = bounds, {}

@@ -1,0 +1,171 @@
+"""Regimes from samples: the laws of the hysteresis, and what the default bounds call what."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any, Dict, List, Optional, Tuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.core.regimes.bounds import DEFAULT, IDLE, Marker, RegimeBounds
+from ceph_tuner.core.regimes.telling import GAP_S, UNSEEN_S, RegimeState, tell
+
+LEFT, QUEUE = "recovery.objects_left", "snaptrim.queue"
+CALM = {"client.iops": 0.0, LEFT: 0.0, "backfill.objects_left": 0.0, "scrub.pgs_late": 0.0, QUEUE: 0.0}
+
+
+def told(
+    samples: List[Tuple[float, Dict[str, float]]], bounds: RegimeBounds = DEFAULT, capacity: Optional[float] = 1000.0
+) -> List[RegimeState]:
+    states: List[RegimeState] = []
+    for at, values in samples:
+        states.append(tell(states[-1] if states else None, at, values, bounds, capacity))
+    return states
+
+
+def every(seconds: float, count: int, start: float = 1000.0, **values: float) -> List[Tuple[float, Dict[str, float]]]:
+    named = {name.replace("__", "."): value for name, value in values.items()}
+    return [(start + number * seconds, {**CALM, **named}) for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("values", "regime"),
+    [
+        ({}, IDLE),
+        ({"client.iops": 99.0}, IDLE),
+        ({"client.iops": 100.0}, "busy"),
+        ({LEFT: 5.0}, "recovering"),
+        ({"backfill.objects_left": 5.0, "client.iops": 500.0}, "busy+backfilling"),
+        ({"scrub.pgs_late": 2.0, QUEUE: 1.0}, "scrub-late+trimming"),
+        ({LEFT: 1.0, "backfill.objects_left": 1.0}, "recovering+backfilling"),
+    ],
+)
+def test_the_default_bounds_name_what_a_cluster_does(values: Dict[str, float], regime: str) -> None:
+    (state,) = told([(0.0, {**CALM, **values})])
+    assert state.name == regime
+    assert state.evidence[LEFT] == values.get(LEFT, 0.0)
+
+
+def test_a_change_is_told_once_it_has_lasted_and_says_by_what() -> None:
+    states = told([*every(5.0, 20), *every(5.0, 10, 1100.0, recovery__objects_left=7.0)])
+    changed = next(state for state in states if state.name == "recovering")
+    # 15 s of samples beyond the bound
+    assert (changed.at, changed.since, changed.evidence[LEFT]) == (1115.0, 1115.0, 7.0)
+    assert states[-1].since == 1115.0
+
+
+def test_what_passes_is_no_regime() -> None:
+    blink = every(5.0, 20) + every(5.0, 2, 1100.0, recovery__objects_left=7.0) + every(5.0, 20, 1110.0)
+    assert {state.name for state in told(blink)} == {IDLE}
+
+
+def test_what_came_in_a_gap_has_to_last_after_it() -> None:
+    states = told([*every(5.0, 20), *every(GAP_S + 1, 5, 1200.0, recovery__objects_left=7.0)])
+    assert states[-1].name == IDLE
+
+
+def test_a_metric_that_is_missing_leaves_it_as_it_is_and_after_a_while_ends_it() -> None:
+    begun = every(5.0, 1, recovery__objects_left=7.0)
+    without = [(1005.0 + 5 * number, {"client.iops": 0.0}) for number in range(70)]
+    states = told([*begun, *without])
+    assert states[40].name == "recovering"
+    assert (states[-1].name, states[-1].since) == (IDLE, 1000.0 + UNSEEN_S)
+
+
+def test_without_a_known_capacity_nobody_is_busy() -> None:
+    assert told(every(5.0, 1, client__iops=1e9), capacity=None)[0].name == IDLE
+
+
+def test_a_clock_that_is_set_back_begins_anew() -> None:
+    states = told([*every(5.0, 5), (500.0, {**CALM, LEFT: 3.0})])
+    assert (states[-1].name, states[-1].since) == ("recovering", 500.0)
+
+
+markers = st.builds(
+    lambda name, metric, leave, width, hold: Marker(name, metric, leave + width, leave, hold),
+    st.sampled_from(["a", "b", "c"]),
+    st.sampled_from([LEFT, QUEUE, "scrub.pgs_late"]),
+    st.integers(0, 5),
+    st.integers(1, 5),
+    st.integers(0, 60),
+)
+some_bounds = st.builds(
+    RegimeBounds,
+    st.lists(markers, min_size=1, max_size=3, unique_by=lambda marker: marker.name).map(tuple),
+    st.integers(0, 200),
+)
+values = st.fixed_dictionaries({}, optional=dict.fromkeys((LEFT, QUEUE, "scrub.pgs_late"), st.integers(0, 12)))
+series = st.lists(st.tuples(st.integers(1, 80), values), min_size=1, max_size=40).map(
+    lambda steps: list(zip(accumulate(float(step[0]) for step in steps), [step[1] for step in steps]))
+)
+
+
+def states_of(samples: Any, bounds: RegimeBounds) -> List[RegimeState]:
+    return told(samples, bounds, None)
+
+
+@given(series, some_bounds)
+def test_every_sample_has_exactly_one_regime_of_known_names(samples: Any, bounds: RegimeBounds) -> None:
+    names = {marker.name for marker in bounds.markers}
+    for state, (at, _) in zip(states_of(samples, bounds), samples):
+        on = [name for name, marker in state.markers.items() if marker.on]
+        assert state.name == ("+".join(marker.name for marker in bounds.markers if marker.name in on) or IDLE)
+        assert set(state.markers) == names
+        assert state.since <= state.at == at
+
+
+@given(series, some_bounds)
+def test_no_two_changes_are_nearer_than_the_dwell(samples: Any, bounds: RegimeBounds) -> None:
+    states = states_of(samples, bounds)
+    changes = [after.at for before, after in zip(states, states[1:]) if after.name != before.name]
+    assert all(later - earlier >= bounds.dwell_s for earlier, later in zip(changes, changes[1:]))
+    assert not changes or changes[0] - states[0].at >= bounds.dwell_s
+    # since is the last change, or the beginning
+    assert all(state.since in (states[0].at, *changes) for state in states)
+
+
+@given(series, some_bounds)
+def test_a_marker_turns_only_after_all_samples_of_its_hold_spoke_against_it(samples: Any, bounds: RegimeBounds) -> None:
+    states = states_of(samples, bounds)
+    for number in range(1, len(states)):
+        for marker in bounds.markers:
+            before, after = states[number - 1].markers[marker.name], states[number].markers[marker.name]
+            if before.on == after.on:
+                continue
+            end = states[number].at
+            held = [entry for at, entry in samples[: number + 1] if at >= end - marker.hold_s]
+            found = [entry.get(marker.metric) for entry in held]
+            if before.on and (before.seen is None or end - before.seen >= UNSEEN_S):
+                continue
+            for value in found:
+                assert value is not None
+                assert value <= marker.leave if before.on else value >= marker.enter
+
+
+@given(series, some_bounds)
+def test_between_its_bounds_nothing_changes(samples: Any, bounds: RegimeBounds) -> None:
+    states = states_of(samples, bounds)
+    middle = {marker.metric: (marker.enter + marker.leave) / 2 for marker in bounds.markers}
+    if len(middle) < len(bounds.markers):
+        # two markers of one metric have no common middle
+        return
+    start = states[-1]
+    for number in range(1, 60):
+        after = tell(start, states[-1].at + 5.0 * number, middle, bounds)
+        assert after.name == states[-1].name
+        start = after
+
+
+@given(series, some_bounds, values)
+def test_what_lasts_is_told_in_the_end(samples: Any, bounds: RegimeBounds, lasting: Dict[str, float]) -> None:
+    state = states_of(samples, bounds)[-1]
+    whole = {LEFT: 0, QUEUE: 0, "scrub.pgs_late": 0, **lasting}
+    for _ in range(100):
+        state = tell(state, state.at + 5.0, whole, bounds)
+    for marker in bounds.markers:
+        if whole[marker.metric] >= marker.enter:
+            assert state.markers[marker.name].on
+        if whole[marker.metric] <= marker.leave:
+            assert not state.markers[marker.name].on

@@ -1,0 +1,146 @@
+"""The names and bounds by which regimes are told, as they are by default and as an operator states them."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Tuple
+
+from ceph_tuner.core.bounded import read_json
+from ceph_tuner.core.ceph.ports import Store
+from ceph_tuner.core.errors import InputError, Malformed
+from ceph_tuner.core.measure.metrics import METRICS, parted
+
+IDLE = "idle"
+"""The regime in which no marker is on."""
+VERSION = 1
+MOST_MARKERS = 12
+LONGEST_S = 86400.0
+BOUNDS_KEY = "book/regimes"
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,23}")
+_KEYS = ("name", "metric", "enter", "leave", "hold_s", "of_capacity")
+
+
+@dataclass(frozen=True)
+class Marker:
+    """On from `hold_s` at `enter` or above until `hold_s` at `leave` or below; in between it stays as it is."""
+
+    name: str
+    metric: str
+    enter: float
+    leave: float
+    hold_s: float = 15.0
+    of_capacity: bool = False
+    """Whether the bounds are shares of what the OSDs can do, in operations per second."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name) or self.name == IDLE:
+            raise ValueError(f"name (={self.name!r}) must be 1 to 24 of a-z, 0-9, '-', and not {IDLE}")
+        if self.metric not in METRICS or parted(self.metric)[1] is not None:
+            raise ValueError(f"metric (={self.metric!r}) must be one of a whole cluster (`ceph-tuner slo metrics`)")
+        if self.of_capacity and not self.metric.endswith("iops"):
+            raise ValueError(f"of_capacity is for operations per second, and not for {self.metric}")
+        if not (math.isfinite(self.enter) and math.isfinite(self.leave) and 0 <= self.leave < self.enter):
+            raise ValueError(f"leave (={self.leave}) must be at least 0 and less than enter (={self.enter})")
+        if not 0 <= self.hold_s <= LONGEST_S:
+            raise ValueError(f"hold_s (={self.hold_s}) must be 0 to {LONGEST_S:g}")
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form, which `parse_bounds` reads."""
+        return {name: getattr(self, name) for name in _KEYS}
+
+
+@dataclass(frozen=True)
+class RegimeBounds:
+    """Every marker, in the order in which a regime names them, and the least time between two changes of regime."""
+
+    markers: Tuple[Marker, ...]
+    dwell_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        names = [marker.name for marker in self.markers]
+        if not 0 < len(names) <= MOST_MARKERS or len(set(names)) < len(names):
+            raise ValueError(f"markers (={', '.join(names)}) must be 1 to {MOST_MARKERS} of different names")
+        if not 0 <= self.dwell_s <= LONGEST_S:
+            raise ValueError(f"dwell_s (={self.dwell_s}) must be 0 to {LONGEST_S:g}")
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form, which `parse_bounds` reads."""
+        markers = [marker.to_dict() for marker in self.markers]
+        return {"version": VERSION, "dwell_s": self.dwell_s, "markers": markers}
+
+
+DEFAULT = RegimeBounds(
+    (
+        Marker("busy", "client.iops", 0.1, 0.05, 60.0, of_capacity=True),
+        Marker("recovering", "recovery.objects_left", 1, 0),
+        Marker("backfilling", "backfill.objects_left", 1, 0),
+        Marker("scrub-late", "scrub.pgs_late", 1, 0, 60.0),
+        Marker("trimming", "snaptrim.queue", 1, 0),
+    )
+)
+
+
+def parse_bounds(document: Any, place: str = "regimes") -> RegimeBounds:
+    """Inverse of `to_dict`. Raises InputError that names the place."""
+    if not isinstance(document, Mapping):
+        raise InputError(place, type(document).__name__, "a mapping with `markers`")
+    _refuse_others(document, ("version", "dwell_s", "markers"), place)
+    if document.get("version", VERSION) != VERSION:
+        raise InputError(f"{place}.version", repr(document["version"])[:20], str(VERSION))
+    listed = document.get("markers")
+    if not isinstance(listed, (list, tuple)):
+        raise InputError(f"{place}.markers", type(listed).__name__, "a list of markers")
+    markers = tuple(_marker(item, f"{place}.markers.{index}") for index, item in enumerate(listed[: MOST_MARKERS + 1]))
+    dwell_s = _number(document.get("dwell_s", 60.0), f"{place}.dwell_s")
+    try:
+        return RegimeBounds(markers, dwell_s)
+    except ValueError as error:
+        raise InputError(place, str(error), "other markers") from error
+
+
+def stored_bounds(store: Store) -> RegimeBounds:
+    """Those of a cluster, else the default ones. Raises InputError where they cannot be read."""
+    text = store.get(BOUNDS_KEY)
+    if not text:
+        return DEFAULT
+    try:
+        return parse_bounds(read_json(text, BOUNDS_KEY), "the stored regimes")
+    except Malformed as fault:
+        raise InputError("the stored regimes", fault.found, "`ceph tuner book bounds --default`") from None
+
+
+def _marker(item: Any, place: str) -> Marker:
+    if not isinstance(item, Mapping):
+        raise InputError(place, type(item).__name__, f"a mapping with {', '.join(_KEYS)}")
+    _refuse_others(item, _KEYS, place)
+    texts: List[str] = []
+    for name in ("name", "metric"):
+        if not isinstance(item.get(name), str):
+            raise InputError(f"{place}.{name}", repr(item.get(name))[:40], "text")
+        texts.append(item[name])
+    enter, leave, hold_s = (
+        _number(item.get(name, 15.0 if name == "hold_s" else None), f"{place}.{name}")
+        for name in ("enter", "leave", "hold_s")
+    )
+    of_capacity = item.get("of_capacity", False)
+    if not isinstance(of_capacity, bool):
+        raise InputError(f"{place}.of_capacity", repr(of_capacity)[:40], "true or false")
+    try:
+        return Marker(texts[0], texts[1], enter, leave, hold_s, of_capacity)
+    except ValueError as error:
+        raise InputError(place, str(error), "another marker") from error
+
+
+def _number(value: Any, place: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise InputError(place, repr(value)[:40], "a finite number")
+    return float(value)
+
+
+def _refuse_others(mapping: Mapping[Any, Any], known: Tuple[str, ...], place: str) -> None:
+    unknown = sorted(str(key)[:40] for key in mapping if key not in known)
+    if unknown:
+        raise InputError(f"{place}.{unknown[0]}", f"unknown key {unknown[0]!r}", f"one of {', '.join(known)}")

@@ -1,0 +1,105 @@
+"""Tells the regime of each sample, with hysteresis: (state, sample, bounds) to the next state. Pure.
+
+A marker turns when every sample of `hold_s` was at or beyond its other bound. The regime changes when a marker turns,
+and at the earliest `dwell_s` after its last change: what turned meanwhile turns then, unless it turned back before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, Mapping, Optional
+
+from ceph_tuner.core.regimes.bounds import IDLE, Marker, RegimeBounds
+
+GAP_S = 60.0
+"""After a longer time without a sample nothing is known of the time between."""
+UNSEEN_S = 300.0
+"""A marker whose metric is missing for so long is off: what nobody sees is no regime."""
+
+
+@dataclass(frozen=True)
+class MarkerState:
+    """A marker as the samples showed it."""
+
+    on: bool
+    against: Optional[float] = None
+    """Since when every sample speaks against it being so; None where the newest does not."""
+    seen: Optional[float] = None
+    """When its metric was seen last."""
+
+
+@dataclass(frozen=True)
+class RegimeState:
+    """The regime that holds. Times are seconds since the epoch."""
+
+    name: str
+    since: float
+    at: float
+    """Of the newest sample."""
+    evidence: Mapping[str, float] = field(default_factory=dict)
+    """What the markers' metrics were when it began."""
+    markers: Mapping[str, MarkerState] = field(default_factory=dict)
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form, for people and programs."""
+        return {"regime": self.name, "since": self.since, "evidence": dict(self.evidence)}
+
+
+def tell(
+    before: Optional[RegimeState],
+    at: float,
+    values: Mapping[str, float],
+    bounds: RegimeBounds,
+    capacity_iops: Optional[float] = None,
+) -> RegimeState:
+    """Take a sample's values. `capacity_iops`: what the OSDs can do together; None where that is not known.
+
+    `before` is of the same bounds; None at the first sample, which decides at once.
+    """
+    seen = {marker.name: _value(marker, values, capacity_iops) for marker in bounds.markers}
+    evidence = {marker.metric: values[marker.metric] for marker in bounds.markers if marker.metric in values}
+    if before is None or at < before.since:
+        # a clock that was set back: what it said of durations is worth nothing
+        first = {marker.name: _first(marker, at, seen[marker.name]) for marker in bounds.markers}
+        return RegimeState(_named(first, bounds), at, at, evidence, first)
+    continuous = 0 <= at - before.at <= GAP_S
+    markers = {
+        marker.name: _next(marker, before.markers[marker.name], at, seen[marker.name], continuous)
+        for marker in bounds.markers
+    }
+    due = {marker.name for marker in bounds.markers if _due(marker, markers[marker.name], at)}
+    if due and at - before.since >= bounds.dwell_s:
+        turned = {
+            name: MarkerState(not each.on, None, each.seen) if name in due else each for name, each in markers.items()
+        }
+        return RegimeState(_named(turned, bounds), at, at, evidence, turned)
+    return RegimeState(before.name, before.since, at, before.evidence, markers)
+
+
+def _value(marker: Marker, values: Mapping[str, float], capacity_iops: Optional[float]) -> Optional[float]:
+    value = values.get(marker.metric)
+    if value is None or not marker.of_capacity:
+        return value
+    return value / capacity_iops if capacity_iops else None
+
+
+def _first(marker: Marker, at: float, value: Optional[float]) -> MarkerState:
+    return MarkerState(value is not None and value >= marker.enter, None, None if value is None else at)
+
+
+def _next(marker: Marker, before: MarkerState, at: float, value: Optional[float], continuous: bool) -> MarkerState:
+    if value is None:
+        return MarkerState(before.on, None, before.seen)
+    against = value <= marker.leave if before.on else value >= marker.enter
+    since = before.against if continuous else None
+    return MarkerState(before.on, (at if since is None else since) if against else None, at)
+
+
+def _due(marker: Marker, state: MarkerState, at: float) -> bool:
+    if state.against is not None:
+        return at - state.against >= marker.hold_s
+    return state.on and (state.seen is None or at - state.seen >= UNSEEN_S)
+
+
+def _named(markers: Mapping[str, MarkerState], bounds: RegimeBounds) -> str:
+    return "+".join(marker.name for marker in bounds.markers if markers[marker.name].on) or IDLE
