@@ -1,0 +1,135 @@
+"""`ceph-tuner boost`: has the plugin finish some background work sooner, and shows how far it is."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any, Dict, List, Mapping
+
+import typer
+
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.boost.goals import SEPARATOR
+from ceph_tuner.core.ceph.commands import parsed
+from ceph_tuner.core.errors import CommandFailed, InputError, RetryLater, Stopped
+from ceph_tuner_cli.cluster_option import ClusterOption, at_work
+from ceph_tuner_cli.render import Format, FormatOption, emit
+
+app = typer.Typer(help="Recovery, backfill, scrub or snaptrim sooner, until it is done.", no_args_is_help=True)
+
+STATUS = "tuner boost status"
+
+UntilOption = typer.Option("clean", "--until", help="Only `clean`: until nothing of it is left.")
+AtMostOption = typer.Option("6h", "--at-most", help="It ends after this time, whatever is left: 90min, 6h, 2d.")
+KeepOption = typer.Option(
+    [], "--keep", help="An objective that ends it when it is missed, such as 'client.p95_ms<=20'; repeatable."
+)
+WhoOption = typer.Option("osd", "--target", "-t", help="osd, osd/class:…, osd/host:…, osd/rack:… or osd.N.")
+
+
+@app.command()
+def recovery(
+    cluster: str = ClusterOption,
+    until: str = UntilOption,
+    at_most: str = AtMostOption,
+    keep: List[str] = KeepOption,
+    target: str = WhoOption,
+    form: Format = FormatOption,
+) -> None:
+    """Recover degraded objects sooner, and take the settings back when none are left. Acts at once."""
+    _begin("recovery", cluster, until, at_most, keep, target, form)
+
+
+@app.command()
+def backfill(
+    cluster: str = ClusterOption,
+    until: str = UntilOption,
+    at_most: str = AtMostOption,
+    keep: List[str] = KeepOption,
+    target: str = WhoOption,
+    form: Format = FormatOption,
+) -> None:
+    """Move degraded and misplaced objects sooner, and take the settings back when none are left. Acts at once."""
+    _begin("backfill", cluster, until, at_most, keep, target, form)
+
+
+@app.command()
+def scrub(
+    cluster: str = ClusterOption,
+    until: str = UntilOption,
+    at_most: str = AtMostOption,
+    keep: List[str] = KeepOption,
+    target: str = WhoOption,
+    form: Format = FormatOption,
+) -> None:
+    """Scrub PGs past their deep-scrub date sooner, and take the settings back when none are left. Acts at once."""
+    _begin("scrub", cluster, until, at_most, keep, target, form)
+
+
+@app.command()
+def snaptrim(
+    cluster: str = ClusterOption,
+    until: str = UntilOption,
+    at_most: str = AtMostOption,
+    keep: List[str] = KeepOption,
+    target: str = WhoOption,
+    form: Format = FormatOption,
+) -> None:
+    """Empty the snaptrim queue sooner, and take the settings back when it is empty. Acts at once."""
+    _begin("snaptrim", cluster, until, at_most, keep, target, form)
+
+
+@app.command()
+def status(cluster: str = ClusterOption, form: Format = FormatOption) -> None:
+    """Say what is boosted, what is left, when it will be done, and what ends it."""
+    with at_work(cluster, "asking the plugin") as opened:
+        document = _told(opened, STATUS, {})
+    _show(document, form)
+
+
+@app.command()
+def cancel(
+    cluster: str = ClusterOption,
+    why: str = typer.Option("", "--why", help="A word for the audit trail."),
+    form: Format = FormatOption,
+) -> None:
+    """End the boost, and take its settings back."""
+    with at_work(cluster, "ending the boost") as opened:
+        document = _told(opened, "tuner boost cancel", {"why": why} if why else {})
+    _show(document, form)
+
+
+def _begin(kind: str, cluster: str, until: str, at_most: str, keep: List[str], target: str, form: Format) -> None:
+    # in the order in which the plugin declares them
+    arguments = {"until": until, "at_most": at_most, "who": target}
+    if keep:
+        arguments["keep"] = SEPARATOR.join(keep)
+    with at_work(cluster, f"beginning to boost {kind}") as opened:
+        document = _told(opened, f"tuner boost {kind}", arguments)
+    _show(document, form)
+
+
+def _show(document: Mapping[str, Any], form: Format) -> None:
+    emit(document, form, lambda: "\n".join(map(str, document.get("words", []))))
+
+
+def _told(opened: Cluster, command: str, arguments: Mapping[str, str]) -> Dict[str, Any]:
+    """The plugin's answer. Raises what the plugin raised, as far as its error code says."""
+    try:
+        return dict(parsed(opened.commander.mon(command, arguments), command))
+    except CommandFailed as failed:
+        words = failed.message.strip()
+        if failed.code == -errno.EAGAIN:
+            raise RetryLater(words, "") from failed
+        if failed.code == -errno.EINVAL and _unknown(words):
+            raise InputError(
+                command, "no such command", "the plugin, of this version: ceph-tuner mgr install"
+            ) from failed
+        if failed.code == -errno.EINVAL:
+            place, _, rest = words.removeprefix("Error EINVAL: ").partition(": found ")
+            found, _, expected = rest.partition(", expected ")
+            raise InputError(place, found or words, expected or "another one") from failed
+        raise Stopped(words, "") from failed
+
+
+def _unknown(words: str) -> bool:
+    return "no valid command found" in words or "command not known" in words or not words

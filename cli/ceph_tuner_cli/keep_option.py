@@ -1,0 +1,45 @@
+"""The objectives about clients that work at their pace is held to: `--keep`, `--slo`, else the cluster's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Optional, Sequence
+
+import typer
+
+from ceph_tuner.cluster import Cluster
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Slo, parse_objective
+from ceph_tuner.core.goals.stored_slo import stored_slo
+from ceph_tuner.files import slo_file
+
+KeepOption = typer.Option(
+    [],
+    "--keep",
+    help="An objective about clients, such as 'client.p95_ms<=20'; repeatable. Default: the cluster's own.",
+)
+SloOption = typer.Option(None, "--slo", help="An SLO file, in the place of --keep.")
+
+
+def wanted_objectives(opened: Cluster, keep: Sequence[str], slo: Optional[Path]) -> Optional[Slo]:
+    """The objectives; None where there are none. Raises InputError."""
+    if keep and slo is not None:
+        raise InputError("--keep", "--slo as well", "one of them")
+    from ceph_tuner.pacing.objectives import check_scopes
+
+    if slo is not None:
+        found = slo_file.read(slo).slo
+        check_scopes(opened, found.scopes, str(slo))
+        return found
+    if not keep:
+        return stored_slo(opened.store)
+    objectives = tuple(parse_objective(text, lambda *keys: "--keep") for text in keep)
+    for objective in objectives:
+        if not objective.metric.startswith("client."):
+            raise InputError("--keep", objective.text, "an objective about clients, such as 'client.p95_ms<=20'")
+    try:
+        found = Slo("keep", objectives)
+    except ValueError as fault:
+        raise InputError("--keep", str(fault), "one objective for each metric") from fault
+    check_scopes(opened, found.scopes, "--keep")
+    return found

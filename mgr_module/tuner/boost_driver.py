@@ -1,0 +1,56 @@
+"""Drives the cluster's boost: its turns, the operators' commands, and the document that `boost status` shows."""
+
+from __future__ import annotations
+
+from typing import Any, Dict
+
+from ceph_tuner.core.autopilot.events import OperatorCommand
+from ceph_tuner.core.boost.events import Begin
+from ceph_tuner.core.boost.explanation import explain
+from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.state import OFF, State
+from ceph_tuner.core.boost.state_machine import CANCEL, refusal
+from ceph_tuner.core.errors import RetryLater, Stopped
+
+from .boost_lookout import BoostLookout
+from .turns import LONGEST_WHY, Turns
+
+
+class BoostDriver(Turns[State]):
+    """Of the cluster's boost."""
+
+    what = "boost"
+    explained_by = "ceph tuner boost status"
+    lookout: BoostLookout
+    """The one that it was made with."""
+
+    def begin(self, event: Begin) -> None:
+        """Begin a boost. Raises InputError where one is on, Stopped where it ended at once."""
+        self.refuse(refusal(self.state, event.request.kind))
+        try:
+            self.post(event, f"boost {event.request.kind}")
+        except RetryLater:
+            if self.state.phase == OFF:
+                raise
+        ended = self.state.last
+        if self.state.phase == OFF and ended.get("begun") == event.at:
+            raise Stopped(f"the boost ended at once: {ended.get('why')}", "see `ceph tuner history`")
+
+    def cancel(self, by: str, why: str = "") -> None:
+        """End the boost. Raises InputError where there is none."""
+        self.refuse(refusal(self.state, CANCEL))
+        self.post(OperatorCommand(self._now(), CANCEL, by, why[:LONGEST_WHY]), "boost cancel")
+
+    def document(self) -> Dict[str, Any]:
+        """The state, what is left, when it will be done, and all of it in words."""
+        state, now = self.state, self._now()
+        means, finish = self.lookout.means, self.lookout.progress.finish()
+        kind = KINDS[state.request.kind] if state.request is not None else None
+        return {
+            **state.to_dict(),
+            "ends_at": state.ends_at if kind is not None else None,
+            "left": kind.left_in(means) if kind is not None else None,
+            "finish": finish.to_dict() if finish is not None and kind is not None else None,
+            "words": explain(state, means, finish, now),
+            "turn_problem": self.problem,
+        }

@@ -1,0 +1,40 @@
+"""What is told of a boost: as of the automatic mode, with a bar that shows how much of its work is done."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from ceph_tuner.core.autopilot.audit_log import Audit
+from ceph_tuner.core.boost.state import OFF, PHASES, State
+
+from .announce import Announcer
+from .logbook import Logbook
+
+TRAIL = "audit/=boost/"
+"""No device class can be called so."""
+_EVENT = "tuner-boost"
+
+
+class BoostLog(Logbook):
+    """`executor.Logbook` of a boost."""
+
+    def __init__(
+        self,
+        trail: Audit,
+        announcer: Announcer,
+        history: Callable[[], Any],
+        who: str,
+        log: Any,
+        share: Callable[[], float],
+    ) -> None:
+        """`share`: how much of its work is done, 0 to 1."""
+        super().__init__(trail, announcer, history, who, "", log)
+        self._share = share
+
+    def progress(self, state: Any) -> None:
+        """Show the bar while it is on; take it away when it is over."""
+        if isinstance(state, State) and state.request is not None and state.phase != OFF:
+            words = f"ceph-tuner: boost of {state.request.kind}, {PHASES[state.phase]}"
+            self._announcer.progress(_EVENT, words, self._share())
+        else:
+            self._announcer.finished(_EVENT)

@@ -1,0 +1,124 @@
+"""One look for a boost: what is left, how fast it becomes less, and what the guard says."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Callable, List, Mapping, Optional, Tuple
+
+from ceph_tuner.core.autopilot.events import Look
+from ceph_tuner.core.autopilot.intervention import interventions
+from ceph_tuner.core.autopilot.learning import absolute
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.watchdog import Watchdog
+from ceph_tuner.core.boost.goals import goals_of
+from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.progress import Progress
+from ceph_tuner.core.boost.state import OFF, State
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.changes.journal import Journal
+from ceph_tuner.core.changes.plan import Restore
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, TunerError
+from ceph_tuner.core.goals.guard import Breach, Sight
+from ceph_tuner.core.goals.slo import Slo
+
+from .aim import Aim
+from .proto import Mgr
+from .service import Service
+from .sights import LATE, newest_sight_while_rebuilt
+
+
+class BoostLookout:
+    """Looks at the cluster and guards a boost, in the driver's thread; `watch` in that of the writes."""
+
+    def __init__(
+        self, mgr: Mgr, service: Service, aim: Aim, policy: Callable[[], Policy], now: Callable[[], float]
+    ) -> None:
+        """`aim`: of the whole cluster."""
+        self._mgr, self._service, self._aim, self._policy, self._now = mgr, service, aim, policy, now
+        self._watchdog: Optional[Watchdog] = None
+        self._dump: List[ConfigEntry] = []
+        self._ours: Tuple[Tuple[int, ...], Tuple[Restore, ...]] = ((), ())
+        self._window_begun = 0.0
+        self.progress = Progress()
+        """Since the settings were written; any thread may read it."""
+        self.means: Mapping[str, float] = {}
+        """Of the newest sample, while it is fresh."""
+
+    def look(self, state: State, policy: Policy) -> Optional[Look]:
+        """Give what is known once a sample was taken or missed; None while nothing is boosted."""
+        if state.phase == OFF:
+            return None
+        now, sight = self._now(), self._sight()
+        self.means = sight.values if sight is not None else {}
+        breach = self._breach(sight, state) or self._close(sight, state, policy)
+        return Look(now, self.means, breach=breach)
+
+    def guard(self, state: State) -> Optional[Breach]:
+        """Look at the newest sample alone, while settings are being written."""
+        return self._watchdog.look(self._sight()) if self._watchdog is not None else None
+
+    def watch(self, state: State) -> None:
+        """Settings are about to be written, or are off the cluster again."""
+        if not state.on_cluster or state.request is None:
+            self._watchdog = None
+            return
+        if self._watchdog is not None or not state.writing:
+            return
+        self._dump = self._service.config.dump()
+        before = self._sight() or Sight(0.0, "")
+        self.progress, self.means = Progress(), before.values
+        self._window_begun = self._now() + self._policy().settle
+        self._watchdog = Watchdog(self._goals(state.request.keep), state.baseline, before, self._policy())
+
+    def overdue_s(self) -> float:
+        """Seconds without a sample after which one is missing."""
+        return LATE * float(self._service.option("sample_interval"))
+
+    def _sight(self) -> Optional[Sight]:
+        return newest_sight_while_rebuilt(self._mgr, self._aim, self._now(), self.overdue_s())
+
+    def _goals(self, keep: Tuple[str, ...]) -> Optional[Slo]:
+        slo = None
+        with contextlib.suppress(TunerError):
+            # what the operator gave for the boost itself needs no store
+            slo = self._service.slos.current()
+            slo = absolute(slo, self._service.reference()) if slo is not None else None
+        return goals_of(keep, slo)
+
+    def _close(self, sight: Optional[Sight], state: State, policy: Policy) -> Optional[Breach]:
+        """Close the windows that have ended; say whether the guard objects to one."""
+        breach: Optional[Breach] = None
+        if sight is None or self._watchdog is None or state.request is None:
+            return None
+        if (
+            sight.at - self._window_begun > 2 * policy.window
+            or sight.at < self._window_begun - policy.settle - policy.window
+        ):
+            # the clock was set, or no sample came for long: these windows tell nothing
+            self._window_begun = sight.at
+        while self._window_begun + policy.window <= sight.at:
+            begun, self._window_begun = self._window_begun, self._window_begun + policy.window
+            window = self._aim.between(begun, self._window_begun)
+            if window is None:
+                continue
+            breach = breach or self._watchdog.close(window.means)
+            left = KINDS[state.request.kind].left_in(sight.values)
+            if left is not None:
+                self.progress = self.progress.after(sight.at, left)
+        return breach
+
+    def _breach(self, sight: Optional[Sight], state: State) -> Optional[Breach]:
+        if self._watchdog is None:
+            return None
+        drift: Tuple[str, ...] = ()
+        with contextlib.suppress(ClusterTimeout, CommandFailed):
+            drift = self._drift(state)
+        return self._watchdog.look(sight, drift)
+
+    def _drift(self, state: State) -> Tuple[str, ...]:
+        """Keys of ours that others changed; their other knobs are no matter of a boost's."""
+        if self._ours[0] != state.changes:
+            entries = Journal(self._service.store).entries()
+            restores = [item for entry in entries if entry.number in state.changes for item in entry.restores]
+            self._ours = (state.changes, tuple(restores))
+        return interventions(self._dump, self._service.config.dump(), self._ours[1], ()).drift

@@ -1,0 +1,207 @@
+"""The cluster's boost put together inside the mgr, and what the commands want of it."""
+
+from __future__ import annotations
+
+import contextlib
+from functools import partial
+from typing import Any, Dict, List, Mapping, Optional
+
+from ceph_tuner.core.autopilot.audit_log import Audit
+from ceph_tuner.core.autopilot.executor import TrialExecutor
+from ceph_tuner.core.boost.choice import LOOKED_AT, choose
+from ceph_tuner.core.boost.events import AT_MOST_S, Begin, Request
+from ceph_tuner.core.boost.executor import BY, BoostExecutor
+from ceph_tuner.core.boost.goals import goals_of, parse_keep
+from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.rules import OPTION, RuleWatch, parse_rules
+from ceph_tuner.core.boost.state import OFF
+from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN
+from ceph_tuner.core.ceph.ports import Clock
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.errors import InputError, RetryLater, Stopped
+from ceph_tuner.core.hours import DAY_S
+from ceph_tuner.core.knobs.releases import parse_version, release_of
+from ceph_tuner.core.measure.sample import at_work
+from ceph_tuner.core.moments import duration, duration_s, utc
+
+from .announce import Announcer
+from .automatic import OPERATOR, new_hands, on_trial_elsewhere
+from .boost_driver import BoostDriver
+from .boost_log import TRAIL, BoostLog
+from .boost_lookout import BoostLookout
+from .changes import NewLock, own_lock
+from .guardian import Guardian, access
+from .inbox import Inbox
+from .lookout import BOOST
+from .options import PolicyOptions
+from .service import STATUS_WINDOW_S, Service
+
+UNTIL = "clean"
+
+
+class Boosts:
+    """Composition, and the commands."""
+
+    def __init__(
+        self,
+        mgr: Any,
+        service: Service,
+        executors: Dict[str, TrialExecutor[Any]],
+        clock: Optional[Clock] = None,
+        new_lock: NewLock = own_lock,
+    ) -> None:
+        """`mgr` is the module; `executors` has those of the automatic modes, the boost's is added."""
+        clock = clock or SystemClock()
+        self._service, self._executors, self._now = service, executors, clock.now
+        options = PolicyOptions(service.option)
+        aim = service.aim()
+        who = f"{service.who}{BY}"
+        self._guardian = Guardian(partial(access, mgr), who)
+        self._lookout = BoostLookout(mgr, service, aim, options.read, clock.now)
+        self._aim = aim
+        logbook = BoostLog(
+            Audit(service.store, TRAIL), Announcer(mgr, mgr.log), service.history, who, mgr.log, self._share
+        )
+        executor = executors[BOOST] = BoostExecutor(
+            service.store,
+            partial(new_hands, service, clock, new_lock, who, who),
+            logbook,
+            (self._lookout, self._guardian),
+            clock,
+            options.read,
+            partial(on_trial_elsewhere, executors, BOOST),
+        )
+        self.driver = BoostDriver(
+            executor, self._lookout, logbook, self._guardian, Inbox(), options.read, mgr.log, clock.now
+        )
+        self.driver.lookout = self._lookout
+        self._rules: Optional[RuleWatch] = None
+        """None: before the state was read."""
+        self._rule_problem = ""
+
+    def begin(
+        self, kind: str, until: str = UNTIL, at_most: str = "", keep: str = "", who: str = "osd", by: str = OPERATOR
+    ) -> Dict[str, Any]:
+        """Begin a boost. Raises InputError for what makes no sense, RetryLater where now is not the moment."""
+        if until != UNTIL:
+            raise InputError("--until", until, UNTIL)
+        return self._begin(kind, duration_s(at_most, "--at-most") if at_most else AT_MOST_S, keep, who, by)
+
+    def _begin(self, kind: str, at_most_s: float, keep: str, who: str, by: str) -> Dict[str, Any]:
+        request = Request(kind, at_most_s, target=who, by=by)
+        self._refuse_trial()
+        means = self._means(request)
+        kept = parse_keep(keep, means)
+        request = Request(kind, request.at_most_s, tuple(each.text for each in kept), who, by)
+        version = self._service.release_version()
+        choice = choose(
+            KINDS[kind],
+            self._service.trials(),
+            goals_of(request.keep, self._service.slos.read()),
+            self._service.values_in_force(LOOKED_AT),
+            release_of(version),
+            parse_version(version),
+        )
+        self.driver.begin(Begin(self._now(), request, choice.settings, choice.grounds, means))
+        return self.document()
+
+    def by_rule(self) -> None:
+        """Begin what a rule of the options wants; called every few seconds. Raises what the cluster does."""
+        sample = self._aim.latest()
+        if sample is None or not self.driver.started:
+            return
+        watch = self._rules or RuleWatch.after_boost(self.driver.state.last)
+        self._rules = watch.after(sample.at, sample.values)
+        state = self.driver.state
+        if state.request is not None:
+            # whoever began it: what it leaves is not for a rule to begin again
+            self._rules = self._rules.fired(state.request.kind)
+            return
+        try:
+            rule, self._rule_problem = self._rules.due(parse_rules(str(self._service.option(OPTION))), sample.at), ""
+        except InputError as error:
+            self._rule_problem = f"no boost begins by itself: {error}"
+            return
+        if rule is None:
+            return
+        try:
+            words = f"{rule.kind} after {duration(rule.after_s)}"
+            self._begin(rule.kind, rule.at_most_s, rule.keep, "osd", f"the rule `{words}`")
+            self._rule_problem = ""
+        except InputError as error:
+            # it would be refused for ever
+            self._rules = self._rules.fired(rule.kind)
+            self._rule_problem = f"the rule of {rule.kind} began no boost: {error}"
+        except RetryLater as error:
+            self._rule_problem = f"the rule of {rule.kind} waits: {error}"
+
+    def cancel(self, why: str = "") -> Dict[str, Any]:
+        """End the boost, and take its settings back. Raises InputError where there is none."""
+        self.driver.cancel(OPERATOR, why)
+        return self.document()
+
+    def give_way(self, what: str) -> List[int]:
+        """Take the boost back for an operator's own work on the settings; give its changes. Raises Stopped."""
+        changes = list(self.driver.state.changes)
+        if self.driver.state.phase == OFF:
+            return []
+        with contextlib.suppress(InputError):
+            # it may have ended by itself meanwhile
+            self.driver.cancel(OPERATOR, what)
+        if self.driver.state.on_cluster:
+            raise Stopped(self.driver.state.problem or "the boost is not taken back yet", "try again")
+        return changes
+
+    def document(self) -> Dict[str, Any]:
+        """What it does, what is left, when it will be done."""
+        notes = [f"guardian: {self._guardian.problem}"] if self._guardian.problem else []
+        notes += [self._rule_problem] if self._rule_problem else []
+        return {**self.driver.document(), "notes": notes}
+
+    def health(self) -> Dict[str, List[str]]:
+        """Health checks of the boost that is on, and of one that ended before its work was done, for a day."""
+        state, checks = self.driver.state, {}
+        if state.phase == OFF:
+            last, ended = state.last, float(state.last.get("ended") or 0.0)
+            if last and last.get("rule") not in (CLEAN, BY_OPERATOR) and abs(self._now() - ended) < DAY_S:
+                checks["TUNER_BOOST_ENDED"] = [f"boost of {last.get('kind')}, {utc(ended)}: {last.get('why')}"]
+            return checks
+        problems = [problem for problem in (state.problem, self.driver.problem) if problem]
+        return {"TUNER_STOPPED": [f"boost: {problem}" for problem in problems]} if problems else {}
+
+    def exported(self) -> Mapping[str, Any]:
+        """What of it goes to Prometheus."""
+        document = self.driver.document()
+        request, finish = document["request"], document["finish"]
+        return {
+            "kind": request["kind"] if request else "",
+            "left_s": max(document["ends_at"] - self._now(), 0.0) if request else None,
+            "finish_s": max(finish["expected"] - self._now(), 0.0) if finish and finish["expected"] else None,
+        }
+
+    def _refuse_trial(self) -> None:
+        for name, executor in list(self._executors.items()):
+            if name != BOOST and executor.state.on_cluster:
+                numbers = ", ".join(map(str, executor.state.changes)) or "being written"
+                raise RetryLater(
+                    f"the automatic mode has settings on trial (changes {numbers}), and a boost waits for nobody",
+                    "`ceph tuner auto pause` takes them back at once; else try again when the trial is over",
+                )
+
+    def _means(self, request: Request) -> Dict[str, float]:
+        """The last minute, with what is left now. Raises RetryLater where there is nothing to boost, or no sample."""
+        kind, sample, window = KINDS[request.kind], self._aim.latest(), self._aim.window(STATUS_WINDOW_S)
+        left = kind.left_in(sample.values) if sample is not None else None
+        if sample is None or window is None or left is None:
+            raise RetryLater(f"it is not known yet how many {kind.what} there are: no sample has told")
+        if left == 0:
+            raise RetryLater(f"there is nothing to boost: no {kind.what} are left", "see `ceph -s`")
+        return {**at_work(window.means), **{name: sample.values[name] for name in kind.left}}
+
+    def _share(self) -> float:
+        """How much of the work is done."""
+        state = self.driver.state
+        kind = KINDS[state.request.kind] if state.request is not None else None
+        before = kind.left_in(state.baseline) if kind is not None else None
+        left = kind.left_in(self._lookout.means) if kind is not None else None
+        return 1.0 - min(left / before, 1.0) if before and left is not None else 0.0

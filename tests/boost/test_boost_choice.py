@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from typing import Any, Dict, Optional
+
+import pytest
+
+from ceph_tuner.core.boost.choice import HIGH_RECOVERY, LOOKED_AT, RAISED, choose, known
+from ceph_tuner.core.boost.goals import goals_of, parse_keep
+from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Slo, parse_objective
+from ceph_tuner.core.goals.trial import Run, Trial
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import RELEASES
+from ceph_tuner.core.measure.sample import Measure
+
+TENTACLE, VERSION = RELEASES["tentacle"], (20, 2, 4)
+KEPT = Slo("kept", (parse_objective("client.p95_ms<=20"),))
+OVERRIDE = "osd_mclock_override_recovery_settings"
+
+
+def trial(number: int, p95: float, copies: float, failed: Optional[str] = None, **settings: Any) -> Trial:
+    measures = {"client.p95_ms": Measure(p95, 0.1, 8), "recovery.copies_s": Measure(copies, 1.0, 8)}
+    run = Run("trial", f"trial {number}", settings or {"osd_max_scrubs": number})
+    return Trial(run, 1_700_000_000.0 + number, 60.0, measures, failed)
+
+
+def chosen(kind: str = "recovery", trials: Any = (), kept: Optional[Slo] = KEPT, **in_force: Any) -> Dict[str, Any]:
+    return dict(choose(KINDS[kind], trials, kept, in_force, TENTACLE, VERSION).settings)
+
+
+def test_the_fastest_trial_that_kept_the_objectives_is_taken() -> None:
+    trials = [trial(1, 15.0, 20.0), trial(2, 19.0, 60.0), trial(3, 25.0, 90.0), trial(4, 12.0, 80.0, "the guard")]
+    assert chosen(trials=trials) == {"osd_max_scrubs": 2}
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        trial(1, 25.0, 90.0),
+        trial(2, 15.0, 90.0, "slow operations"),
+        trial(3, 15.0, 90.0, osd_max_scrubs=-1),
+        trial(4, 15.0, 90.0, osd_scrub_cost=50),
+    ],
+)
+def test_what_did_not_keep_them_or_is_not_for_this_release_is_not(unfit: Trial) -> None:
+    assert chosen(trials=[unfit])[PROFILE] == HIGH_RECOVERY
+
+
+def test_a_trial_that_saw_none_of_this_work_says_nothing_about_it() -> None:
+    assert chosen("snaptrim", [trial(1, 15.0, 60.0)])[PROFILE] == HIGH_RECOVERY
+
+
+def test_without_objectives_the_boldest_known_settings_are_taken() -> None:
+    wanted = {PROFILE: HIGH_RECOVERY, OVERRIDE: True, "osd_max_backfills": 4}
+    assert chosen(trials=[trial(1, 15.0, 20.0)], kept=None) == wanted
+
+
+def test_what_is_in_force_and_higher_values_stay() -> None:
+    assert chosen(**{PROFILE: HIGH_RECOVERY, "osd_max_backfills": 1}) == {OVERRIDE: True, "osd_max_backfills": 4}
+    assert chosen("scrub", osd_max_scrubs=8, osd_scrub_load_threshold=10.0) == {PROFILE: HIGH_RECOVERY}
+    with pytest.raises(InputError, match="as fast"):
+        chosen(**{PROFILE: HIGH_RECOVERY, "osd_max_backfills": 9})
+
+
+def test_wpq_has_no_profile() -> None:
+    assert chosen(osd_op_queue="wpq") == {OVERRIDE: True, "osd_max_backfills": 4}
+    assert chosen("snaptrim", osd_op_queue="wpq").keys() == {"osd_max_trimming_pgs", "osd_pg_max_concurrent_snap_trims"}
+
+
+@pytest.mark.parametrize("name", ["quincy", "reef", "squid", "tentacle"])
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_each_release_takes_them(kind: str, name: str) -> None:
+    releases = [release for key, release in RELEASES.items() if key.startswith(name)]
+    assert releases
+    for release in releases:
+        settings = known(KINDS[kind], {}, release, release.newest)
+        assert settings[PROFILE] == HIGH_RECOVERY
+
+
+def test_all_that_is_decided_upon_is_looked_at() -> None:
+    assert {PROFILE, "osd_op_queue", *(name for knobs in RAISED.values() for name, _ in knobs)} <= set(LOOKED_AT)
+
+
+def test_objectives_for_the_boost_stand_in_the_place_of_the_slos() -> None:
+    slo = Slo("slo", (parse_objective("client.p95_ms<=80"), parse_objective("client.mean_ms<=9")))
+    both = goals_of(("client.p95_ms<=20",), slo)
+    assert both is not None
+    assert [each.text for each in both.objectives] == ["client.p95_ms <= 20 ms", "client.mean_ms <= 9 ms"]
+    assert goals_of((), None) is None
+
+
+def test_what_is_to_be_kept_is_read_with_bounds_as_numbers() -> None:
+    means = {"client.p95_ms": 10.0}
+    assert [each.text for each in parse_keep("client.p95_ms <= 1.5 * baseline; ", means)] == ["client.p95_ms <= 15 ms"]
+    assert parse_keep("", means) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("client.p95_ms<=9", "is 10 now"),
+        ("client.p99_ms<=2*baseline", "no client.p99_ms is seen"),
+        ("client.p95_ms<=20; client.p95_ms<=30", "two hard objectives"),
+        ("client.p95_ms{class=ssd}<=20", "whole cluster"),
+        ("tea<=9", "--keep"),
+        (";".join(["client.p95_ms<=20"] * 11), "at most 10"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        parse_keep(text, {"client.p95_ms": 10.0})

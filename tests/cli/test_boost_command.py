@@ -1,0 +1,78 @@
+"""`ceph-tuner boost`: what it asks of the plugin, and what comes of its errors."""
+
+from __future__ import annotations
+
+import errno
+import json
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+import pytest
+
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.errors import CommandFailed
+from ceph_tuner.core.knobs.releases import TENTACLE
+from ceph_tuner_cli import cluster_option
+from monitors import ManualClock, Monitors
+
+Run = Callable[..., Tuple[int, str, str]]
+DOCUMENT = {"phase": "on", "words": ["on since 2026-11-24 10:00:00 UTC", "done in 12 min (11 min to 15 min)"]}
+
+
+class PluginAnswers:
+    """A commander: the plugin's answer, or its error."""
+
+    def __init__(self) -> None:
+        self.asked: List[Tuple[str, Dict[str, str]]] = []
+        self.error: Optional[CommandFailed] = None
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        self.asked.append((prefix, dict(arguments)))
+        if self.error is not None:
+            raise self.error
+        return json.dumps(DOCUMENT)
+
+
+@pytest.fixture
+def plugin(monkeypatch: pytest.MonkeyPatch) -> PluginAnswers:
+    answers, monitors = PluginAnswers(), Monitors()
+    commander: Any = answers
+    cluster = Cluster("a", commander, monitors, monitors.store, TENTACLE, "20.2.4", clock=ManualClock())
+    monkeypatch.setattr(cluster_option, "open_cluster", lambda name: cluster)
+    return answers
+
+
+@pytest.mark.parametrize("kind", ["recovery", "backfill", "scrub", "snaptrim"])
+def test_it_begins_one_and_says_when_it_will_be_done(run: Run, plugin: PluginAnswers, kind: str) -> None:
+    code, out, _ = run(
+        "boost", kind, "-c", "a", "--at-most", "2h", "--keep", "client.p95_ms<=20", "--keep", "ops.slow<=0"
+    )
+    assert (code, out.splitlines()) == (0, DOCUMENT["words"])
+    keep = "client.p95_ms<=20;ops.slow<=0"
+    # the order is that of the plugin's declaration: the `ceph` program takes them by their place
+    (asked,) = plugin.asked
+    assert asked[0] == f"tuner boost {kind}"
+    assert list(asked[1].items()) == [("until", "clean"), ("at_most", "2h"), ("who", "osd"), ("keep", keep)]
+
+
+def test_its_status_and_its_end(run: Run, plugin: PluginAnswers) -> None:
+    assert json.loads(run("boost", "status", "-c", "a", "--format", "json")[1]) == DOCUMENT
+    assert run("boost", "cancel", "-c", "a", "--why", "enough")[0] == 0
+    assert plugin.asked == [("tuner boost status", {}), ("tuner boost cancel", {"why": "enough"})]
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "exit_code", "shown"),
+    [
+        (-errno.EAGAIN, "there is nothing to boost: no degraded object copies are left", 3, "nothing to boost"),
+        (-errno.EINVAL, "--at-most: found 9 d, expected 1min to 7d", 2, "--at-most: found 9 d, expected 1min to 7d"),
+        (-errno.EINVAL, "no valid command found; 10 closest matches:", 2, "ceph-tuner mgr install"),
+        (-errno.EIO, "the boost ended at once: osd.2 does not show it", 4, "osd.2 does not show it"),
+    ],
+)
+def test_the_plugins_errors_keep_their_meaning(
+    run: Run, plugin: PluginAnswers, code: int, words: str, exit_code: int, shown: str
+) -> None:
+    plugin.error = CommandFailed("ceph tuner boost recovery", code, words)
+    ended, _, error = run("boost", "recovery", "-c", "a")
+    assert ended == exit_code
+    assert shown in " ".join(error.split())

@@ -1,0 +1,294 @@
+"""Boosts inside a mgr on a twin that recovers: real code but for the mgr, the clock and the driver's thread."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Callable, Dict, List, Optional
+
+import pytest
+from automatic_on_twin import OnTwin
+
+from ceph_tuner.core.autopilot.audit_log import BOOST, BOOST_ENDED
+from ceph_tuner.core.boost.state import OFF, ON
+from ceph_tuner.core.changes.journal import APPLIED, UNDONE
+from ceph_tuner.core.errors import InputError, RetryLater, TunerError
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import nine
+from ceph_tuner.twin.model import RecoveryWork
+from ceph_tuner.twin_cluster.cluster import TwinCluster
+from tuner import render_automatic
+from tuner.exposition import exposition
+from twins import small_twin
+
+LIMITED: Dict[str, Any] = {PROFILE: "custom", **nine((0.6, 2, 0), (0.1, 1, 0.2), (0.05, 1, 0.2))}
+
+
+def recovering(objects: int = 30_000) -> TwinCluster:
+    return small_twin(LIMITED, recovery=(RecoveryWork("rbd", objects, 1 << 20),))
+
+
+class Boosted(OnTwin):
+    def sample(self, count: int = 1) -> None:
+        for _ in range(count):
+            super().sample()
+            self.modes.boosts.driver.attempt()
+
+    def waiting(self, work: Callable[[], Any]) -> Any:
+        """Do an operator's work in a thread of its own, while the drivers take their turns."""
+        outcome: List[Any] = []
+
+        def run() -> None:
+            try:
+                outcome.append(work())
+            except Exception as error:
+                outcome.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        while thread.is_alive():
+            self.modes.boosts.driver.attempt()
+            self.driver.attempt()
+            thread.join(0.01)
+        if isinstance(outcome[0], Exception):
+            raise outcome[0]
+        return outcome[0]
+
+    def begin(self, kind: str = "recovery", **more: Any) -> Any:
+        return self.waiting(lambda: self.modes.boosts.begin(kind, **more))
+
+    def table(self) -> Dict[Any, str]:
+        return {(row.who, row.name): row.value for row in self.service.config.dump()}
+
+    @property
+    def phase(self) -> str:
+        return self.modes.boosts.driver.state.phase
+
+    def until_off(self, most: int = 300) -> Dict[str, Any]:
+        for _ in range(most):
+            if self.phase == OFF:
+                return dict(self.modes.boosts.driver.state.last)
+            self.sample()
+        raise AssertionError(f"{self.phase}: {self.modes.boosts.document()}")
+
+    def trail(self) -> List[str]:
+        return [record["what"] for record in self.modes.past(100) if not record["refers"]]
+
+
+def boosted(twin: Optional[TwinCluster] = None, **options: Any) -> Boosted:
+    mgr = Boosted(twin or recovering(), **options)
+    mgr.sample(14)
+    return mgr
+
+
+def test_recovery_is_done_sooner_and_all_is_as_before() -> None:
+    mgr = boosted()
+    before = mgr.table()
+    document = mgr.begin(at_most="2h")
+    assert mgr.phase == ON
+    assert mgr.table()["osd", PROFILE] == "high_recovery_ops"
+    assert mgr.table()["osd", "osd_max_backfills"] == "4"
+    assert document["request"]["at_most_s"] == 7200.0
+    mgr.sample(14)
+    document = mgr.modes.boosts.document()
+    assert document["finish"]["expected"] > mgr.twin.clock.now()
+    assert any(words.startswith("done in ") for words in document["words"])
+    assert "osd_max_backfills" in render_automatic.boost(document)
+    last = mgr.until_off()
+    assert (last["rule"], last["left"]) == ("clean", 0.0)
+    assert last["saved_s"] > 0
+    assert mgr.table() == before
+    assert [entry.state for entry in mgr.entries()] == [UNDONE]
+    assert mgr.trail()[-2:] == [BOOST, BOOST_ENDED]
+    assert mgr.modes.health() == {}
+    mgr.sample()
+    assert ("complete", "tuner-boost") in [event[:2] for event in mgr.mgr.progress]
+
+
+def test_it_ends_when_time_is_up_and_says_so() -> None:
+    mgr = boosted(recovering(500_000))
+    before = mgr.table()
+    mgr.begin(at_most="2min")
+    last = mgr.until_off(40)
+    assert last["rule"] == "time"
+    assert last["left"] > 0
+    assert mgr.table() == before
+    assert list(mgr.modes.health()) == ["TUNER_BOOST_ENDED"]
+
+
+def test_the_guard_ends_it_when_what_is_to_be_kept_is_missed() -> None:
+    mgr = boosted(recovering(500_000))
+    before = mgr.table()
+    now = mgr.sampler.window(60.0).means["client.p95_ms"]  # type: ignore[union-attr]
+    document = mgr.begin(keep=f"client.p95_ms<={now * 1.02:.3f}")
+    assert document["request"]["keep"] == [f"client.p95_ms <= {float(f'{now * 1.02:.3f}'):g} ms"]
+    last = mgr.until_off(100)
+    assert last["rule"] == "slo"
+    assert "client.p95_ms" in last["why"]
+    assert mgr.table() == before
+
+
+def test_an_operator_ends_it() -> None:
+    mgr = boosted(recovering(500_000))
+    before = mgr.table()
+    mgr.begin()
+    document = mgr.waiting(lambda: mgr.modes.boosts.cancel("enough"))
+    assert document["phase"] == OFF
+    assert mgr.table() == before
+    assert mgr.modes.health() == {}
+    with pytest.raises(InputError, match="nothing is boosted"):
+        mgr.modes.boosts.cancel()
+
+
+def test_the_next_mgr_goes_on_within_the_same_deadline() -> None:
+    twin = recovering(500_000)
+    mgr = boosted(twin)
+    before = mgr.table()
+    mgr.begin(at_most="30min")
+    begun = mgr.modes.boosts.driver.state.begun
+    # gone: its lock's claim is left behind, and its process is this one
+    for key in list(mgr.service.store.keys("lock/")):
+        mgr.service.store.remove(key)
+    other = Boosted(twin)
+    other.sample(1)
+    assert other.phase != OFF
+    other.sample(3)
+    assert other.phase == ON
+    state = other.modes.boosts.driver.state
+    assert (state.begun, state.resumed) == (begun, 1)
+    assert other.until_off(400)["rule"] == "time"
+    assert twin.clock.now() - begun < 1800.0 + 30.0
+    assert other.table() == before
+    assert [entry.state for entry in other.entries()] == [UNDONE, UNDONE]
+
+
+def test_the_automatic_mode_waits_for_it_and_says_so() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.begin()
+    mgr.service.slo_set("client.p95_ms<=0.01", False, 1.0, "")
+    mgr.waiting(lambda: mgr.modes.switch("auto"))
+    mgr.sample(6)
+    assert "a boost is on" in mgr.driver.document()["waits_for"]
+    assert mgr.driver.problem == ""
+    assert mgr.driver.state.phase == "observing"
+
+
+def test_the_automatic_mode_of_a_new_mgr_begins_beside_a_boost_that_is_on() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.begin()
+    # as one whose class has just got its first objective
+    mode = mgr.modes._mode("hdd")
+    mode.driver.attempt()
+    assert mode.driver.problem == ""
+    assert mgr.phase == ON
+    assert [entry.state for entry in mgr.entries()] == [APPLIED]
+
+
+def test_it_refuses_while_settings_are_on_trial() -> None:
+    mgr = Boosted(recovering(500_000)).on_trial(osd_max_scrubs=2)
+    with pytest.raises(RetryLater, match="on trial") as refused:
+        mgr.modes.boosts.begin("recovery")
+    assert "ceph tuner auto pause" in refused.value.advised
+
+
+def test_an_operators_own_work_goes_first() -> None:
+    mgr = boosted(recovering(500_000))
+    before = mgr.table()
+    mgr.begin()
+    mgr.waiting(lambda: mgr.modes.by_hand(True, "a profile", lambda: None))
+    assert mgr.phase == OFF
+    assert mgr.table() == before
+    mgr.begin()
+    undone = mgr.waiting(lambda: mgr.modes.rollback(True, None, False))["undone"]
+    assert [item["change"] for item in undone] == [2]
+    assert mgr.table() == before
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"kind": "tea"}, "recovery"),
+        ({"until": "midnight"}, "--until"),
+        ({"at_most": "for ever"}, "--at-most"),
+        ({"at_most": "9d"}, "--at-most"),
+        ({"keep": "speed"}, "--keep"),
+        ({"keep": "client.p95_ms<=0.01"}, "now"),
+        ({"keep": "client.p95_ms{pool=rbd}<=900"}, "whole cluster"),
+        ({"who": "osd/class:tape"}, "no running OSD"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(wrong: Dict[str, str], words: str) -> None:
+    mgr = boosted(recovering(500_000))
+    before = mgr.table()
+    with pytest.raises(TunerError, match=words):
+        mgr.begin(**{"kind": "recovery", **wrong})
+    assert mgr.table() == before
+
+
+def test_there_must_be_something_to_boost() -> None:
+    mgr = boosted(small_twin())
+    with pytest.raises(RetryLater, match="no degraded object copies are left"):
+        mgr.begin()
+
+
+def test_somebody_elses_value_ends_it_and_stays() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.begin()
+    mgr.service.config.set("osd", "osd_max_backfills", "7")
+    last = mgr.until_off(10)
+    assert last["rule"] == "drift"
+    assert mgr.table()["osd", "osd_max_backfills"] == "7"
+    assert mgr.table()["osd", PROFILE] == "custom"
+
+
+def test_it_is_exported() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.begin()
+    mgr.sample(20)
+    text = exposition({"boost": mgr.modes.boosts.exported()})
+    assert 'ceph_tuner_boost{class="recovery"} 1.0' in text
+    assert 'ceph_tuner_boost{class="scrub"} 0.0' in text
+    assert "ceph_tuner_boost_limit_seconds 2" in text
+    assert "ceph_tuner_boost_finish_seconds" in text
+
+
+RULE = "recovery after 1min at-most 2min"
+
+
+def by_rule(mgr: Boosted, samples: int) -> None:
+    for _ in range(samples):
+        mgr.sample()
+        mgr.waiting(mgr.modes.boosts.by_rule)
+
+
+def test_a_rule_begins_one_once_and_only_after_a_while() -> None:
+    mgr = boosted(recovering(500_000), boost_rules=RULE)
+    before = mgr.table()
+    by_rule(mgr, 6)
+    assert mgr.phase == OFF
+    by_rule(mgr, 10)
+    state = mgr.modes.boosts.driver.state
+    assert state.phase == ON
+    assert state.request is not None
+    assert (state.request.at_most_s, state.request.by) == (120.0, "the rule `recovery after 60 s`")
+    assert mgr.until_off(40)["rule"] == "time"
+    # the same work is still there: it is not begun again, nor by the next mgr
+    by_rule(mgr, 20)
+    assert mgr.phase == OFF
+    other = Boosted(mgr.twin, boost_rules=RULE)
+    by_rule(other, 20)
+    assert other.phase == OFF
+    assert other.table() == before
+
+
+def test_a_rule_waits_for_a_trial_and_one_that_makes_no_sense_is_told() -> None:
+    mgr = Boosted(recovering(500_000), boost_rules=RULE).on_trial(osd_max_scrubs=2)
+    by_rule(mgr, 1)
+    mgr.waiting(mgr.modes.boosts.by_rule)
+    mgr.options["boost_rules"] = "recovery after tea"
+    by_rule(mgr, 1)
+    assert any("boost_rules" in note for note in mgr.modes.boosts.document()["notes"])
+    mgr.options["boost_rules"] = ""
+    by_rule(mgr, 1)
+    assert mgr.modes.boosts.document()["notes"] == [
+        note for note in mgr.modes.boosts.document()["notes"] if "guardian" in note
+    ]

@@ -1,0 +1,180 @@
+"""Boosts on real clusters of both releases, OSDs with eight shards: an OSD's data is rebuilt, mgrs die, clients suffer.
+
+The configuration is byte for byte as before after each, and every shard schedules by it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from contextlib import contextmanager, suppress
+from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
+
+import pytest
+
+from ceph_lab.bringup import up
+from ceph_lab.cluster import Lab
+from ceph_lab.teardown import down
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.plugin import OPTION_PREFIX
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.errors import TunerError
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.measure.queue_dump import read_tags, served
+from lab_plugin import with_plugin
+
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
+
+SHARDS, OBJECTS, AWAY = 8, 400, 2
+QUICK = {"sample_interval": 1, "auto_window": 5, "auto_settle": 2}
+HELD = ("norecover", "nobackfill", "norebalance")
+
+
+class BoostLab:
+    """A lab with the plugin, whose recovery is held until a test lets it go."""
+
+    def __init__(self, lab: Lab, cluster: Cluster) -> None:
+        self.lab, self.cluster = lab, cluster
+
+    def tuner(self, *words: str) -> Any:
+        """A command's answer as a document."""
+        return json.loads(self.lab.run(["ceph", "tuner", *words, "--format", "json"]))
+
+    def boost(self) -> Dict[str, Any]:
+        """Its state; empty while no mgr answers."""
+        with suppress(TunerError, ValueError):
+            return dict(self.tuner("boost", "status"))
+        return {}
+
+    def config(self) -> List[ConfigEntry]:
+        return [entry for entry in self.cluster.config.dump() if entry.who.startswith("osd")]
+
+    def until(self, holds: Callable[[], bool], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < deadline, json.dumps(self.boost(), indent=1)
+            time.sleep(1)
+
+    def degraded(self) -> float:
+        with suppress(TunerError, ValueError):
+            return float(self.tuner("sample")["values"].get("recovery.objects_left", 0.0))
+        return 0.0
+
+    @contextmanager
+    def losing_an_osd(self) -> Iterator[None]:
+        """Its data is to be rebuilt elsewhere; nothing begins with that."""
+        for flag in HELD:
+            self.lab.run(["ceph", "osd", "set", flag])
+        self.lab.stop_osd(AWAY)
+        self.lab.run(["ceph", "osd", "down", f"osd.{AWAY}"])
+        self.lab.run(["ceph", "osd", "out", f"osd.{AWAY}"])
+        try:
+            self.until(lambda: self.degraded() > OBJECTS / 4, 120)
+            yield
+        finally:
+            for flag in HELD:
+                self.lab.run(["ceph", "osd", "unset", flag])
+            self.lab.start_osd(AWAY)
+            self.lab.run(["ceph", "osd", "in", f"osd.{AWAY}"])
+
+    def clocks(self) -> Set[Tuple[bool, bool]]:
+        """Of every shard of every OSD that is up, under client load: whether by a reservation, whether by a limit."""
+        command = ["rados", "bench", "-p", "rbd", "16", "write", "-b", "4096", "-t", "128"]
+        places = [place.osd for place in self.cluster.config.places() if place.up]
+
+        def look(osd: int) -> Any:
+            return read_tags(json.loads(self.cluster.commander.tell(f"osd.{osd}", "dump_op_pq_state", {})))
+
+        with subprocess.Popen(self.lab.argv(command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as bench:
+            time.sleep(2)
+            before = {osd: look(osd) for osd in places}
+            time.sleep(10)
+            items = [(osd, item) for osd in places for item in served(before[osd], look(osd))]
+            bench.wait(60)
+        clients = [(osd, item) for osd, item in items if item.service_class == "client"]
+        assert {(osd, item.shard) for osd, item in clients} == {
+            (osd, shard) for osd in places for shard in range(SHARDS)
+        }
+        return {(item.by_reservation, item.by_limit) for _, item in clients}
+
+
+@pytest.fixture(scope="module", params=["tentacle", "reef"])
+def boosted(request: pytest.FixtureRequest, needs_lab: None) -> Iterator[BoostLab]:
+    name = f"test-{os.getpid()}-boost-{request.param}"
+    options = {"release": request.param, "mgrs": 2, "shards": SHARDS, "threads": 1}
+    try:
+        lab = up(name, options, lambda line: None)
+        lab.run(["ceph", "osd", "pool", "set", "rbd", "size", "2"])
+        # else PGs that lost an OSD are inactive, and one more of them ends a boost
+        lab.run(["ceph", "osd", "pool", "set", "rbd", "min_size", "1"])
+        # so many that each shard of each OSD leads some
+        lab.run(["ceph", "osd", "pool", "set", "rbd", "pg_autoscale_mode", "off"])
+        lab.run(["ceph", "osd", "pool", "set", "rbd", "pg_num", "256"])
+        lab.run(["ceph", "osd", "pool", "set", "rbd", "pgp_num", "256"])
+        with with_plugin(lab) as cluster:
+            for option, value in QUICK.items():
+                lab.run(["ceph", "config", "set", "mgr", OPTION_PREFIX + option, str(value)])
+            objects = ["--max-objects", str(OBJECTS), "--no-cleanup"]
+            lab.run(["rados", "-p", "rbd", "bench", "120", "write", "-b", "1048576", *objects], timeout=200)
+            yield BoostLab(lab, cluster)
+    finally:
+        down(name, lambda line: None)
+
+
+def test_an_osds_data_is_rebuilt_and_every_shard_is_as_before(boosted: BoostLab) -> None:
+    before = boosted.config()
+    assert boosted.clocks() == {(True, False)}
+    with boosted.losing_an_osd():
+        document = boosted.tuner("boost", "recovery", "--until", "clean", "--at-most", "10min")
+        assert document["phase"] in ("starting", "on")
+        boosted.until(lambda: boosted.boost().get("phase") == "on", 30)
+        assert ConfigEntry("osd", PROFILE, "high_recovery_ops") in boosted.config()
+        for flag in HELD:
+            boosted.lab.run(["ceph", "osd", "unset", flag])
+        boosted.until(lambda: boosted.boost().get("phase") == "off", 400)
+        last = boosted.boost()["last"]
+        assert (last["rule"], last["left"]) == ("clean", 0.0), last
+        print(f"{boosted.lab.release}: {last['left_before']:.0f} copies, {last['seconds']:.0f} s in all")  # noqa: T201
+        assert boosted.config() == before
+        assert boosted.clocks() == {(True, False)}
+    trail = [record["what"] for record in boosted.tuner("history")["trail"] if not record["refers"]]
+    assert trail[-2:] == ["boost", "boost ended"]
+
+
+def test_another_mgr_goes_on_with_it_and_cancel_gives_all_back(boosted: BoostLab) -> None:
+    boosted.until(lambda: boosted.degraded() == 0, 400)
+    before = boosted.config()
+    with boosted.losing_an_osd():
+        boosted.tuner("boost", "recovery", "--at-most", "10min")
+        boosted.until(lambda: boosted.boost().get("phase") == "on", 30)
+        begun = boosted.boost()["begun"]
+        boosted.lab.run(["ceph", "mgr", "fail"])
+        boosted.until(lambda: boosted.boost().get("resumed") == 1 and boosted.boost().get("phase") == "on", 120)
+        assert boosted.boost()["begun"] == begun
+        assert ConfigEntry("osd", PROFILE, "high_recovery_ops") in boosted.config()
+        boosted.tuner("boost", "cancel", "a test")
+        boosted.until(lambda: boosted.boost().get("phase") == "off", 60)
+        assert boosted.config() == before
+        assert boosted.clocks() == {(True, False)}
+
+
+def test_the_guard_ends_it_when_clients_wait_too_long(boosted: BoostLab) -> None:
+    boosted.until(lambda: boosted.degraded() == 0, 400)
+    before = boosted.config()
+    with boosted.losing_an_osd():
+        # no client is there, so nothing is missed yet
+        boosted.until(lambda: "client.p95_ms" not in boosted.tuner("sample")["values"], 60)
+        time.sleep(60)
+        boosted.tuner("boost", "backfill", "--at-most", "10min", "--keep", "client.p95_ms<=0.01")
+        command = ["rados", "bench", "-p", "rbd", "60", "write", "-b", "4096", "-t", "16"]
+        with subprocess.Popen(boosted.lab.argv(command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as bench:
+            boosted.until(lambda: boosted.boost().get("phase") == "off", 90)
+            bench.wait(120)
+        last = boosted.boost()["last"]
+        assert last["rule"] == "slo", last
+        assert boosted.config() == before
+        assert boosted.clocks() == {(True, False)}
+    checks = json.loads(boosted.lab.run(["ceph", "health", "detail", "--format", "json"]))["checks"]
+    assert "TUNER_BOOST_ENDED" in checks

@@ -1,0 +1,61 @@
+"""A boost in words, for people."""
+
+from __future__ import annotations
+
+from typing import List, Mapping, Optional
+
+from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.progress import Finish
+from ceph_tuner.core.boost.state import OFF, PHASES, State
+from ceph_tuner.core.moments import duration, utc
+
+
+def explain(state: State, means: Mapping[str, float], finish: Optional[Finish], now: float) -> List[str]:
+    """Say what it does, what is left, when it will be done, and what ends it."""
+    if state.phase == OFF or state.request is None:
+        return [f"off: {PHASES[OFF]}", *_last(state)]
+    kind = KINDS[state.request.kind]
+    lines = [f"{state.phase} since {utc(state.since)}: {PHASES[state.phase]}"]
+    lines.append(f"boosts {kind.name} since {utc(state.begun)}: {state.grounds}")
+    left = kind.left_in(means)
+    if left is not None:
+        before = kind.left_in(state.baseline)
+        of = f" of {before:.6g}" if before is not None and before >= left else ""
+        lines.append(f"{left:.6g}{of} {kind.what} are left")
+    lines.append(_finish(finish, left, now))
+    lines.append(f"ends at {utc(state.ends_at)} at the latest, in {duration(state.ends_at - now)}")
+    if state.request.keep:
+        lines.append(f"ends when one of these is missed: {'; '.join(state.request.keep)}")
+    if state.resumed:
+        lines.append(f"another mgr became active {state.resumed} times since it began")
+    if state.why:
+        lines.append(f"it ends: {state.why}")
+    return lines
+
+
+def _finish(finish: Optional[Finish], left: Optional[float], now: float) -> str:
+    if left == 0:
+        return "nothing is left: it ends once that has lasted"
+    if finish is None:
+        return "when it will be done is not known yet"
+    if finish.expected is None:
+        return "no end is in sight: what is left does not become less"
+    words = f"done in {duration(finish.expected - now)}"
+    if finish.earliest is None or finish.earliest == finish.expected:
+        return f"{words}, by few windows"
+    latest = "no end" if finish.latest is None else duration(finish.latest - now)
+    return f"{words} ({duration(finish.earliest - now)} to {latest})"
+
+
+def _last(state: State) -> List[str]:
+    last = state.last
+    if not last:
+        return []
+    lines = [f"the last one, of {last.get('kind')}, ended at {utc(float(last.get('ended') or 0))}: {last.get('why')}"]
+    saved = last.get("saved_s")
+    if isinstance(saved, (int, float)):
+        # at the rate before it
+        lines.append(
+            f"it saved {duration(saved)} beside the rate before it" if saved > 0 else "it was no faster than before it"
+        )
+    return lines

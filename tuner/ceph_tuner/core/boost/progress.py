@@ -1,0 +1,59 @@
+"""When a boost will be done: from what is left, window after window, with an interval that is right at any time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, Optional, Tuple
+
+from ceph_tuner.core.autopilot import sequential
+
+CONFIDENCE = 0.95
+MOST = 40
+"""Windows that count: the last PGs go at another rate than the first ones."""
+FLOOR = 0.05
+"""Least deviation of a window's rate that is believed, as a share of the mean."""
+
+
+@dataclass(frozen=True)
+class Finish:
+    """When nothing will be left, in seconds since the epoch. None: no end is in sight."""
+
+    expected: Optional[float]
+    earliest: Optional[float]
+    latest: Optional[float]
+    rate: float
+    """What became less in a second, mean of the windows."""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form, for programs."""
+        return {"expected": self.expected, "earliest": self.earliest, "latest": self.latest, "rate": self.rate}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What was left at the end of each window, oldest first."""
+
+    points: Tuple[Tuple[float, float], ...] = ()
+
+    def after(self, at: float, left: float) -> Progress:
+        """Take a window's end; what comes from before the last one (the clock was set) begins anew."""
+        before = self.points if self.points and self.points[-1][0] < at else ()
+        return Progress((*before, (at, left))[-MOST - 1 :])
+
+    def finish(self) -> Optional[Finish]:
+        """The forecast; None before two windows ended, or where nothing is left."""
+        if len(self.points) < 2 or self.points[-1][1] <= 0:
+            return None
+        pairs = zip(self.points, self.points[1:])
+        rates = [(before - left) / (at - begun) for (begun, before), (at, left) in pairs]
+        mean = sum(rates) / len(rates)
+        floor = max(FLOOR * abs(mean), 1e-9)
+        interval = sequential.mean(rates, CONFIDENCE, floor)
+        at, left = self.points[-1]
+        return Finish(
+            _end(at, left, interval.estimate), _end(at, left, interval.high), _end(at, left, interval.low), mean
+        )
+
+
+def _end(at: float, left: float, rate: float) -> Optional[float]:
+    return at + left / rate if rate > 0 else None

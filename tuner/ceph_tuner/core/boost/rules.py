@@ -1,0 +1,97 @@
+"""Boosts by rule: `recovery after 5min at-most 6h keep client.p95_ms<=20, scrub after 1d`.
+
+A rule fires once for a piece of work: after the boost it is silent until nothing of that work has been left, so that a
+boost that the guard ended does not begin again and again.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, FrozenSet, Mapping, Optional, Tuple
+
+from ceph_tuner.core.boost.events import AT_MOST_S, Request
+from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.state_machine import CLEAN
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.moments import duration_s
+
+OPTION = "boost_rules"
+_RULE = re.compile(r"([a-z]{1,20}) after ([0-9a-z.]{1,20})(?: at-most ([0-9a-z.]{1,20}))?(?: keep ([^,]{1,400}))?")
+_MOST = 10
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Boost this work once it has lasted so long."""
+
+    kind: str
+    after_s: float
+    at_most_s: float = AT_MOST_S
+    keep: str = ""
+
+
+def parse_rules(text: str) -> Tuple[Rule, ...]:
+    """Read the option; raises InputError."""
+    parts = [part for part in map(str.strip, text.split(",")) if part]
+    if len(parts) > _MOST:
+        raise InputError(OPTION, f"{len(parts)} rules", f"at most {_MOST}")
+    rules = tuple(map(_parse, parts))
+    if len({rule.kind for rule in rules}) < len(rules):
+        raise InputError(OPTION, repr(text[:100]), "one rule for each kind of work")
+    return rules
+
+
+def _parse(text: str) -> Rule:
+    match = _RULE.fullmatch(" ".join(text.split()))
+    if match is None or match[1] not in KINDS:
+        raise InputError(OPTION, repr(text[:100]), "such as `recovery after 5min at-most 6h keep client.p95_ms<=20`")
+    at_most_s = duration_s(match[3], OPTION) if match[3] else AT_MOST_S
+    rule = Rule(match[1], duration_s(match[2], OPTION), at_most_s, match[4] or "")
+    # its bounds are those of a command
+    Request(rule.kind, rule.at_most_s)
+    return rule
+
+
+@dataclass(frozen=True)
+class RuleWatch:
+    """Since when each kind of work has been there, and for which of it a boost has had its turn."""
+
+    since: Mapping[str, float] = field(default_factory=dict)
+    spent: FrozenSet[str] = frozenset()
+
+    @classmethod
+    def after_boost(cls, last: Mapping[str, Any]) -> RuleWatch:
+        """As a mgr that has just become active knows it: by what came of the last boost."""
+        unfinished = str(last.get("kind", "")) if last and last.get("rule") != CLEAN else ""
+        return cls(spent=frozenset({unfinished} & KINDS.keys()))
+
+    def after(self, at: float, means: Mapping[str, float]) -> RuleWatch:
+        """Take a sample; what it does not show stays as it is."""
+        since, spent = dict(self.since), self.spent
+        for kind in KINDS.values():
+            left = kind.left_in(means)
+            if left == 0:
+                since.pop(kind.name, None)
+                spent = spent - {kind.name}
+            elif left is not None:
+                # a clock that was set back begins to count anew
+                since[kind.name] = min(since.get(kind.name, at), at)
+        return RuleWatch(since, spent)
+
+    def due(self, rules: Tuple[Rule, ...], at: float) -> Optional[Rule]:
+        """The first rule whose work has lasted long enough and had no boost."""
+        return next(
+            (
+                rule
+                for rule in rules
+                if rule.kind not in self.spent
+                and rule.kind in self.since
+                and at - self.since[rule.kind] >= rule.after_s
+            ),
+            None,
+        )
+
+    def fired(self, kind: str) -> RuleWatch:
+        """A boost of this work has begun, or makes no sense."""
+        return RuleWatch(self.since, self.spent | {kind})

@@ -1,0 +1,111 @@
+"""What a boost remembers: all of it is in the store before it acts, so that the next active mgr goes on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from ceph_tuner.core.boost.events import Request
+from ceph_tuner.core.errors import InputError
+
+OFF, STARTING, ON, ENDING = "off", "starting", "on", "ending"
+PHASES = {
+    OFF: "nothing is boosted",
+    STARTING: "its settings are about to be written",
+    ON: "its settings are in force",
+    ENDING: "its settings are being taken back",
+}
+
+
+@dataclass(frozen=True)
+class State:
+    """A boost at one moment. Times are seconds since the epoch."""
+
+    phase: str = OFF
+    since: float = 0.0
+    """When it came into this phase."""
+    request: Optional[Request] = None
+    """None exactly while it is off."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    grounds: str = ""
+    begun: float = 0.0
+    baseline: Mapping[str, float] = field(default_factory=dict)
+    writing: bool = False
+    """While it starts: whether the settings may be on the cluster already."""
+    changes: Tuple[int, ...] = ()
+    """Journal numbers of what is on the cluster."""
+    resumed: int = 0
+    """How often another mgr went on with it."""
+    clean_since: Optional[float] = None
+    """Since when nothing is left."""
+    why: str = ""
+    """Why it ends."""
+    rule: str = ""
+    """Of the guard, or of the state machine, that ended it."""
+    problem: str = ""
+    """Why its settings cannot be taken back."""
+    last: Mapping[str, Any] = field(default_factory=dict)
+    """What came of the one before, as `outcome_of` gives it."""
+
+    def __post_init__(self) -> None:
+        if self.phase not in PHASES:
+            raise ValueError(f"phase (={self.phase!r}) must be one of {', '.join(PHASES)}")
+        if (self.request is None) != (self.phase == OFF) and self.phase != ENDING:
+            raise ValueError(f"phase {self.phase} with request {self.request}")
+        if not all(map(math.isfinite, (self.since, self.begun))):
+            raise ValueError(f"since (={self.since}) and begun (={self.begun}) must be finite")
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether something of it may be on the cluster."""
+        return self.phase in (ON, ENDING) or self.writing or bool(self.changes)
+
+    @property
+    def ends_at(self) -> float:
+        """When time is up, whatever is left."""
+        return self.begun + self.request.at_most_s if self.request is not None else self.begun
+
+    def time_is_up(self, now: float) -> bool:
+        """Whether it may last no longer; a clock from before it began says nothing, and ends it as well."""
+        return not self.begun <= now < self.ends_at
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form, for the store."""
+        document = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        document["request"] = self.request.to_dict() if self.request is not None else None
+        document.update(settings=dict(self.settings), baseline=dict(self.baseline), last=dict(self.last))
+        document["changes"] = list(self.changes)
+        return document
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> State:
+        """Inverse of `to_dict`; names that this version does not know are dropped.
+
+        Raises KeyError, TypeError or ValueError for what is no state.
+        """
+        if not isinstance(document, dict):
+            raise TypeError(f"the state is {type(document).__name__}, not an object")
+        known = {name: document[name] for name in cls.__dataclass_fields__ if name in document}
+        for name, value in known.items():
+            kind = _KINDS.get(str(cls.__dataclass_fields__[name].type))
+            if kind is not None and (not isinstance(value, kind) or isinstance(value, bool) != (kind is bool)):
+                raise TypeError(f"{name} is {value!r}")
+        try:
+            request = Request.from_dict(known["request"]) if known.get("request") else None
+        except InputError as error:
+            raise ValueError(str(error)) from error
+        clean_since = known.get("clean_since")
+        known.update(
+            request=request,
+            settings=dict(known.get("settings", {})),
+            baseline={str(name): float(value) for name, value in dict(known.get("baseline", {})).items()},
+            changes=tuple(int(number) for number in known.get("changes", ())),
+            clean_since=None if clean_since is None else float(clean_since),
+            last=dict(known.get("last", {})),
+        )
+        return cls(**known)
+
+
+_KINDS: Mapping[str, Any] = {"str": str, "bool": bool, "int": int, "float": (int, float)}
+"""What a field's annotation lets JSON hold."""

@@ -1,0 +1,234 @@
+r"""The state machine of a boost: (state, event, policy) to the next state and what is to be done.
+
+    off -> starting -> on -> ending -> off
+                 \-----------/
+
+It shares events, acts and executor with the automatic mode: the state goes to the store before what it wants is done,
+and what is on the cluster is a trial in the journal. Should this process die, the guardian or the next active mgr takes
+the settings back; the latter then begins again, within the same deadline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from ceph_tuner.core.autopilot.audit_log import BOOST, BOOST_ENDED, DRIFT, FAILOVER, STOPPED
+from ceph_tuner.core.autopilot.events import (
+    Act,
+    Look,
+    Note,
+    OperatorCommand,
+    Started,
+    TakeBack,
+    TakeBackFailed,
+    TookBack,
+    Write,
+    WriteFailed,
+    Wrote,
+)
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.boost.events import Begin, Event, Request
+from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.state import ENDING, OFF, ON, STARTING, State
+from ceph_tuner.core.moments import duration
+
+CLEAN_S = 60.0
+"""How long nothing must be left: peering and scrubs that end show no work for seconds."""
+MOST_RESUMED = 3
+"""Mgrs that go on with a boost: it may be why they die."""
+
+CANCEL = "cancel"
+CLEAN, TIME, BY_OPERATOR, WRITE_FAILED, MGRS = "clean", "time", "operator", "write failed", "mgrs"
+"""Rules that end a boost, beside those of the guard."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What comes next: the state, and what is to be done, of which the last act alone has an outcome."""
+
+    state: State
+    acts: Tuple[Act, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(not isinstance(act, Note) for act in self.acts[:-1]):
+            raise ValueError(f"acts (={self.acts}) must be notes but for the last one")
+
+
+def decide(state: State, event: Event, policy: Policy) -> Decision:
+    """Take an event. Pure: the same arguments give the same decision."""
+    return _HANDLERS[type(event)](state, event)
+
+
+def refusal(state: State, what: str) -> Optional[str]:
+    """Why an operator's command makes no sense now; None where it does."""
+    if what == CANCEL and state.phase == OFF:
+        return "nothing is boosted"
+    if what != CANCEL and state.phase != OFF:
+        return f"a boost of {_request(state).kind} is {state.phase} already"
+    return None
+
+
+def _begun(state: State, event: Begin) -> Decision:
+    if state.phase != OFF:
+        return Decision(state)
+    starting = State(
+        STARTING,
+        event.at,
+        event.request,
+        dict(event.settings),
+        event.grounds,
+        event.at,
+        dict(event.baseline),
+        last=state.last,
+    )
+    return _write(starting, event.at)
+
+
+def _told(state: State, event: OperatorCommand) -> Decision:
+    if event.what != CANCEL or state.phase not in (STARTING, ON):
+        return Decision(state)
+    return _end(state, Look(event.at), event.why or f"cancelled by {event.by}", BY_OPERATOR, event.by)
+
+
+def _looked(state: State, look: Look) -> Decision:
+    if state.phase == OFF:
+        return Decision(state)
+    if state.phase == ENDING:
+        return Decision(state, (TakeBack(state.changes, state.why),))
+    if state.writing:
+        return _end(state, look, "a write was interrupted before it began", WRITE_FAILED)
+    if look.breach is not None:
+        return _end(state, look, look.breach.reason, look.breach.rule)
+    if state.time_is_up(look.at):
+        return _end(state, look, f"{duration(_request(state).at_most_s)} are over", TIME)
+    left = _left(state, look)
+    if left == 0:
+        return _clean(state, look)
+    state = replace(state, clean_since=None)
+    if state.phase == STARTING and look.means:
+        # another mgr's: only once something is seen, as the guard compares with what was before
+        return _write(state, look.at)
+    return Decision(state)
+
+
+def _clean(state: State, look: Look) -> Decision:
+    # a clock that was set back begins to count anew
+    if state.clean_since is None or look.at < state.clean_since:
+        return Decision(replace(state, clean_since=look.at))
+    if look.at - state.clean_since < CLEAN_S:
+        return Decision(state)
+    return _end(state, look, f"no {KINDS[_request(state).kind].what} are left for {duration(CLEAN_S)}", CLEAN)
+
+
+def _wrote(state: State, event: Wrote) -> Decision:
+    if state.phase != STARTING:
+        return Decision(state)
+    if not event.numbers:
+        return _end(state, Look(event.at), "its settings are in force already", CLEAN)
+    return Decision(replace(state, phase=ON, since=event.at, writing=False, changes=event.numbers))
+
+
+def _write_failed(state: State, event: WriteFailed) -> Decision:
+    if state.phase != STARTING:
+        return Decision(state)
+    if event.busy and state.resumed and not event.numbers:
+        # it waits for the lock, until time is up
+        return Decision(replace(state, writing=False))
+    state = replace(state, changes=event.numbers)
+    why = event.words if event.rule else f"its settings cannot be written: {event.words}"
+    return _end(state, Look(event.at), why, event.rule or WRITE_FAILED)
+
+
+def _took_back(state: State, event: TookBack) -> Decision:
+    acts: Tuple[Act, ...] = (Note(DRIFT, "; ".join(event.drift)),) if event.drift else ()
+    return Decision(State(since=event.at, last=state.last), acts)
+
+
+def _take_back_failed(state: State, event: TakeBackFailed) -> Decision:
+    acts: Tuple[Act, ...] = () if event.words == state.problem else (Note(STOPPED, event.words),)
+    return Decision(replace(state, phase=ENDING, problem=event.words), acts)
+
+
+def _started(state: State, event: Started) -> Decision:
+    detail = {"taken_back": list(event.taken_back), "phase": state.phase}
+    if event.problem:
+        stuck = replace(state, phase=ENDING, since=event.at, problem=event.problem, writing=False)
+        return Decision(stuck, (Note(STOPPED, event.problem, detail=detail),))
+    numbers = ", ".join(map(str, event.taken_back))
+    words = f"another mgr became active: {f'took back changes {numbers}' if numbers else 'nothing to undo'}"
+    note = Note(FAILOVER, words, detail=detail)
+    if state.phase == OFF:
+        return Decision(state, (note,) if event.taken_back else ())
+    if state.phase == ENDING:
+        return Decision(state, (note, TakeBack(state.changes, state.why)))
+    waiting = replace(state, phase=STARTING, since=event.at, writing=False, changes=(), resumed=state.resumed + 1)
+    if state.resumed >= MOST_RESUMED:
+        ended = _end(waiting, Look(event.at), f"{state.resumed + 1} mgrs ended while it was on", MGRS)
+        return Decision(ended.state, (note, *ended.acts))
+    return Decision(waiting, (note,))
+
+
+def _write(state: State, at: float) -> Decision:
+    request = _request(state)
+    detail: Dict[str, Any] = {
+        "targets": [request.target],
+        "settings": dict(state.settings),
+        "left": KINDS[request.kind].left_in(state.baseline),
+        "at_most_s": request.at_most_s,
+        "keep": list(request.keep),
+    }
+    why = f"boost of {request.kind}: {state.grounds}"
+    note = Note(BOOST, why, request.by, detail)
+    write = Write((request.target,), state.settings, why)
+    return Decision(replace(state, phase=STARTING, since=at, writing=True), (note, write))
+
+
+def _end(state: State, look: Look, why: str, rule: str, by: str = "automatic mode") -> Decision:
+    """Take it back: never waits for anybody."""
+    last = outcome_of(state, look, why, rule)
+    ending = replace(state, phase=ENDING, since=look.at, writing=False, why=why, rule=rule, last=last)
+    note = Note(BOOST_ENDED, f"boost of {_request(state).kind}: {why}", by, {**last, "rule": rule})
+    return Decision(ending, (note, TakeBack(state.changes, why)))
+
+
+def outcome_of(state: State, look: Look, why: str, rule: str) -> Dict[str, Any]:
+    """What a boost did, as plain data; `saved_s` beside the rate before it, where that was seen."""
+    request = _request(state)
+    kind, seconds = KINDS[request.kind], max(look.at - state.begun, 0.0)
+    # the wait for being sure that it is clean is no part of the work
+    worked = seconds if state.clean_since is None else max(state.clean_since - state.begun, 0.0)
+    before = kind.seconds_left(state.baseline)
+    return {
+        "kind": request.kind,
+        "why": why,
+        "rule": rule,
+        "begun": state.begun,
+        "ended": look.at,
+        "seconds": seconds,
+        "left_before": kind.left_in(state.baseline),
+        "left": kind.left_in(look.means),
+        "saved_s": before - worked if rule == CLEAN and before is not None else None,
+    }
+
+
+def _left(state: State, look: Look) -> Optional[float]:
+    return KINDS[_request(state).kind].left_in(look.means)
+
+
+def _request(state: State) -> Request:
+    if state.request is None:
+        raise ValueError(f"phase {state.phase} needs a request")
+    return state.request
+
+
+_HANDLERS: Dict[type, Callable[[State, Any], Decision]] = {
+    Begin: _begun,
+    OperatorCommand: _told,
+    Look: _looked,
+    Wrote: _wrote,
+    WriteFailed: _write_failed,
+    TookBack: _took_back,
+    TakeBackFailed: _take_back_failed,
+    Started: _started,
+}
