@@ -1,0 +1,96 @@
+"""`ceph-tuner why`: which work is held by what, now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.why import CAUSES, Cause, WhyFacts, examine, gather
+from ceph_tuner_cli.cluster_option import AnyClusterOption
+from ceph_tuner_cli.from_option import FromOption, opened_or_read
+from ceph_tuner_cli.prefix_option import open_cluster
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
+
+
+def why(
+    cluster: Optional[str] = AnyClusterOption,
+    state: Optional[Path] = FromOption,
+    pool: str = typer.Option("", "--pool", help="Only what holds this pool's work."),
+    device_class: str = typer.Option("", "--device-class", help="Only what is about OSDs of this class."),
+    seconds: float = typer.Option(10.0, "--seconds", min=2.0, max=600.0, help="Between the two looks."),
+    form: Format = FormatOption,
+) -> int:
+    """Say which work waits now, and what holds it: clients, recovery, backfill, scrub, snaptrim.
+
+    It looks twice, and changes nothing. What holds most of its work comes first. Exit code 0 whether or not a cause is
+    named. --from takes the two looks of the file, whatever --seconds says.
+    """
+    with (
+        working(f"{cluster or state}: looking") as tell,
+        opened_or_read(cluster, state, lambda name: open_cluster(name)) as opened,
+    ):
+        about: Dict[str, Any] = {"cluster": opened.name if state else cluster, "as_of": opened.clock.now()}
+        facts = gather(
+            opened.commander,
+            opened.clock,
+            seconds,
+            lambda what, done, total: tell(f"looking at {what}", done, total if total > 1 else None),
+        )
+        facts = _narrowed(facts, pool, device_class)
+        causes = examine(facts)
+    document = {
+        **about,
+        "pool": pool or None,
+        "device_class": device_class or None,
+        "asked": [osd.id for osd in facts.osds],
+        "looked_for": list(CAUSES),
+        "causes": [cause.to_dict() for cause in causes],
+        "notes": list(facts.notes),
+    }
+    emit(document, form, lambda: page(causes))
+    if form is Format.table:
+        commands = [f"{number}. {command}" for number, cause in enumerate(causes, 1) for command in cause.commands]
+        show_lines(["", "Commands by cause; nothing was run:", *commands] if commands else [])
+    say([f"note: {note}" for note in facts.notes])
+    return 0
+
+
+def _narrowed(facts: WhyFacts, pool: str, device_class: str) -> WhyFacts:
+    names = sorted(own.name for own in facts.pools.values())
+    classes = sorted({osd.place.device_class for osd in facts.osds})
+    for option, value, there in (("--pool", pool, names), ("--device-class", device_class, classes)):
+        if value and value not in there:
+            raise InputError(option, repr(value), f"one of: {', '.join(there[:8])}")
+    return facts.only(pool, device_class) if pool or device_class else facts
+
+
+def page(causes: Sequence[Cause]) -> RenderableType:
+    """The causes, one below the other."""
+    if not causes:
+        return Text(f"Nothing holds work now: {len(CAUSES)} causes were looked for.")
+    parts: List[RenderableType] = [Text("What holds work now, what holds most of its work first.")]
+    for number, cause in enumerate(causes, 1):
+        head = Text(f"{number}. ")
+        head.append(f"{cause.work}, {cause.held:.0%} held", "yellow")
+        head.append(f": {cause.title}", "bold")
+        grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
+        grid.add_column(width=9, no_wrap=True)
+        grid.add_column(overflow="fold")
+        for left, right in _rows(cause):
+            grid.add_row(left, Text(right))
+        parts += [Text(""), head, grid]
+    return Group(*parts)
+
+
+def _rows(cause: Cause) -> List[Tuple[str, str]]:
+    pools = ", ".join(cause.pools[:5]) + (f" and {len(cause.pools) - 5} more" if len(cause.pools) > 5 else "")
+    rows = [("    waits", f"{cause.waiting:.3g} {cause.unit}" + (f", pools {pools}" if pools else ""))]
+    for at, evidence in enumerate(cause.evidence):
+        rows += [("" if at else "     seen", evidence.words), ("", f"  {evidence.command}")]
+    return [*rows, ("  do this", cause.cure)]

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Callable, List, Tuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from waits import NOON, healthy, osd, queued, served, some, with_osd
+
+from ceph_tuner.core.measure.queue_dump import ServedClass
+from ceph_tuner.why import examine
+from ceph_tuner.why.cause import Cause, Evidence
+from ceph_tuner.why.examination import behind
+from ceph_tuner.why.facts import PoolNow, Slots, WhyFacts
+
+DEGRADED = "active+recovering+degraded"
+WAITS = "active+recovery_wait+degraded"
+BACKFILLS = "active+backfill_wait"
+THROTTLE = {"bluestore_throttle_bytes": "4096"}
+
+
+def recovers(count: int = 1) -> WhyFacts:
+    return some(healthy(), count, states=DEGRADED, degraded=5)
+
+
+def full(facts: WhyFacts) -> WhyFacts:
+    taken = Slots(1, ("1.0",), ("1.1", "1.2"))
+    return replace(facts, osds=tuple(replace(own, local=taken) for own in facts.osds))
+
+
+def flagged(facts: WhyFacts, *names: str) -> WhyFacts:
+    return replace(facts, flags=frozenset(names))
+
+
+def limited(lim: str = "0.02", capacity: str = "20000", served_by_limit: bool = True) -> WhyFacts:
+    options = {
+        "osd_mclock_scheduler_background_recovery_lim": lim,
+        "osd_mclock_max_capacity_iops_ssd": capacity,
+    }
+    item = ServedClass(0, "background_recovery", True, served_by_limit)
+    return with_osd(recovers(), osd(0, options, queues=queued("background_recovery", 1, 1.5), served=(item,)))
+
+
+def starved() -> WhyFacts:
+    """A primary whose clients spend their time in the queue, behind replica writes."""
+    own = osd(0, rises=served(200, 1.0, queue_ms=40.0), queues=queued("client", 8, 0.0), strict=(9, 12, 7, 8, 9, 11))
+    return with_osd(healthy(), own)
+
+
+def every(own: Callable[[int], object]) -> WhyFacts:
+    return replace(healthy(), osds=tuple(own(number) for number in range(3)))  # type: ignore[misc]
+
+
+PLANTED: List[Tuple[str, str, WhyFacts]] = [
+    ("flag-pause", "client", flagged(healthy(), "pauserd", "pausewr")),
+    ("flag-norecover", "recovery", flagged(some(healthy(), 3, states=WAITS, degraded=5), "norecover")),
+    ("flag-nobackfill", "backfill", flagged(some(healthy(), 3, states=BACKFILLS, misplaced=9), "nobackfill")),
+    ("flag-norebalance", "backfill", flagged(some(healthy(), 3, states="active+remapped", misplaced=9), "norebalance")),
+    ("flag-nosnaptrim", "snaptrim", flagged(some(healthy(), 3, snaptrim_queue=2), "nosnaptrim")),
+    ("flag-nodeep-scrub", "scrub", flagged(some(healthy(), 3, deep_late=True), "nodeep-scrub")),
+    ("flag-noscrub", "scrub", flagged(some(healthy(), 3, scrub_late=True), "noscrub")),
+    (
+        "flag-nodeep-scrub",
+        "scrub",
+        replace(some(healthy(), 3, deep_late=True), pools={1: PoolNow("rbd", flags=frozenset(("nodeep-scrub",)))}),
+    ),
+    ("scrub-hours", "scrub", some(every(lambda at: osd(at, {"osd_scrub_begin_hour": "1", "osd_scrub_end_hour": "5"})),
+                                  3, deep_late=True)),
+    ("scrub-behind-recovery", "scrub", some(recovers(2), 0)),
+    ("scrub-slots", "scrub", some(every(lambda at: osd(at, {"osd_max_scrubs": "0"})), 3, deep_late=True)),
+    ("reservation-slots", "recovery", full(some(some(healthy(), 5, states=WAITS, degraded=5), 1, states=DEGRADED))),
+    ("reservation-slots", "backfill", full(some(healthy(), 5, states="active+backfill_wait", misplaced=5))),
+    ("too-full", "backfill", some(healthy(), 5, states="active+backfill_toofull", misplaced=5)),
+    ("snaptrim-slots", "snaptrim", some(some(healthy(), 12, states="active+clean+snaptrim_wait", snaptrim_queue=1),
+                                        9, states="active+clean+snaptrim")),
+    ("limit", "recovery", limited()),
+    ("capacity", "recovery", limited("0.9", "40")),
+    ("stale-shards", "recovery", limited("0")),
+    ("strict-queue", "client", starved()),
+    ("throttle", "client", every(lambda at: osd(at, THROTTLE, rises=served(300, 0.05, 9.0)))),
+    ("slow-drive", "client", with_osd(healthy(), osd(2, rises=served(100, 30.0)))),
+    ("drive-saturated", "client", every(lambda at: osd(at, rises=served(12_000, 4.0)))),
+    (
+        "share",
+        "recovery",
+        replace(recovers(), osds=tuple(osd(at, queues=queued("background_recovery", 2, 0.0)) for at in range(3))),
+    ),
+]  # fmt: skip
+for _place, (_name, _work, _facts) in enumerate(PLANTED):
+    if _name == "scrub-behind-recovery":
+        late = tuple(replace(each, deep_late=each.pgid in ("1.5", "1.6")) for each in _facts.pgs)
+        PLANTED[_place] = (_name, _work, replace(_facts, pgs=late))
+
+
+def test_nothing_is_named_where_nothing_waits() -> None:
+    assert examine(healthy()) == []
+    assert examine(WhyFacts(NOON)) == []
+
+
+@pytest.mark.parametrize(("name", "work", "facts"), PLANTED, ids=[f"{name} {work}" for name, work, _ in PLANTED])
+def test_what_is_planted_is_named_first(name: str, work: str, facts: WhyFacts) -> None:
+    causes = examine(facts)
+    assert [(cause.name, cause.work) for cause in causes][:1] == [(name, work)]
+    assert causes[0].waiting > 0
+    assert all(evidence.words and evidence.command.startswith("ceph ") for evidence in causes[0].evidence)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        flagged(healthy(), "norecover", "nobackfill", "nodeep-scrub", "noscrub", "nosnaptrim"),
+        every(lambda at: osd(at, {"osd_scrub_begin_hour": "1", "osd_scrub_end_hour": "5"})),
+        full(healthy()),
+        some(healthy(), 3, states="active+clean+scrubbing+deep"),
+        # the best-effort limit is reached by scrubs that are in time
+        replace(
+            some(healthy(), 1, states="active+clean+scrubbing+deep"),
+            osds=tuple(osd(at, queues=queued("background_best_effort", 2, 0.5)) for at in range(3)),
+        ),
+        every(lambda at: osd(at, rises=served(10, 4.0))),
+        every(lambda at: osd(at, strict=(0, 3, 0, 0, 1, 0))),
+    ],
+)
+def test_what_could_hold_work_is_not_named_while_none_waits(facts: WhyFacts) -> None:
+    assert examine(facts) == []
+
+
+def test_a_state_that_was_not_there_at_the_first_look_is_no_wait() -> None:
+    begun = tuple(replace(own, states=frozenset(("active", "backfill_wait"))) for own in healthy().pgs)
+    assert examine(full(replace(healthy(), pgs=begun))) == []
+
+
+def test_slots_come_behind_what_holds_those_that_have_them() -> None:
+    pgs = some(some(healthy(), 6, states=WAITS, degraded=5), 1, states=DEGRADED, degraded=5).pgs
+    causes = examine(full(replace(limited(), pgs=pgs)))
+    assert [cause.name for cause in causes] == ["limit"]
+
+
+def test_pgs_that_are_deleted_beside_it_are_told() -> None:
+    options = {"osd_mclock_scheduler_background_best_effort_lim": "0.3"}
+    own = osd(0, options, queues=queued("background_best_effort", 1, 1.0), removing=4)
+    (cause,) = examine(with_osd(some(healthy(), 1, states="active+clean+snaptrim", snaptrim_queue=1), own))
+    assert (cause.name, cause.work) == ("limit", "snaptrim")
+    assert "osd.0: 4 PGs are being deleted, in the same class" in [evidence.words for evidence in cause.evidence]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["limit", "reservation-slots"]), st.floats(0, 1)), max_size=6))
+def test_nothing_is_ever_held_more_by_standing_behind_another(rows: List[Tuple[str, float]]) -> None:
+    seen = (Evidence("seen", "ceph -s"),)
+    causes = [Cause(name, "recovery", (), "", held, 1.0, "PGs", seen, "") for name, held in rows]
+    after = behind(causes)
+    assert [cause.name for cause in after] == [cause.name for cause in causes]
+    assert all(0 <= now.held <= then.held for now, then in zip(after, causes))
+
+
+@pytest.mark.parametrize(("work", "held", "evidence"), [("sleep", 0.5, 1), ("scrub", 1.5, 1), ("scrub", 0.5, 0)])
+def test_a_cause_without_evidence_or_sense_is_refused(work: str, held: float, evidence: int) -> None:
+    with pytest.raises(ValueError, match="must be known"):
+        Cause("limit", work, (), "", held, 1.0, "PGs", (Evidence("seen", "ceph -s"),) * evidence, "")

@@ -1,0 +1,47 @@
+"""What real OSDs answered while a cause was made on a lab, kept as `gather` keeps it, still names that cause first.
+
+`benchmarks/why_on_lab.py --states tests/data/why` records them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made_causes import HEALTHY, MADE
+
+from ceph_tuner.gather.replay import open_state
+from ceph_tuner.why import Cause, WhyFacts, examine, gather
+
+RECORDED = sorted((Path(__file__).resolve().parents[1] / "data" / "why").glob("*.tar.zst"))
+
+
+def facts_of(path: Path) -> WhyFacts:
+    cluster = open_state(path)
+    return gather(cluster.commander, cluster.clock, 10.0)
+
+
+def made(path: Path) -> str:
+    return path.name.partition("-")[2].partition(".")[0]
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name.partition(".")[0])
+def test_what_was_made_is_named_first_and_nothing_of_a_healthy_cluster(path: Path) -> None:
+    facts = facts_of(path)
+    assert facts.notes == ()
+    causes = examine(facts)
+    if made(path) in HEALTHY:
+        assert causes == []
+        return
+    wanted = MADE[made(path)]
+    assert [(cause.name, cause.work) for cause in causes][:1] == [(wanted.name, wanted.work)]
+    first: Cause = causes[0]
+    assert first.evidence
+    assert all(evidence.command.startswith("ceph ") for evidence in first.evidence)
+    assert "why" in first.pools
+
+
+def test_a_pool_without_work_has_no_cause() -> None:
+    facts = facts_of(next(path for path in RECORDED if made(path) == "reservation-slots"))
+    assert examine(facts.only(pool="rbd")) == []
+    assert examine(facts.only(pool="why"))[0].name == "reservation-slots"

@@ -1,0 +1,250 @@
+"""Looks twice at a cluster by commands that change nothing. What does not answer becomes a note."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Set,
+    Tuple,
+    TypeVar,
+    Union,
+)
+
+from ceph_tuner.core.bounded import MISREAD
+from ceph_tuner.core.ceph.commands import CommandConfig, parsed, shaped
+from ceph_tuner.core.ceph.ports import Clock, Commander
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
+from ceph_tuner.core.measure.queue_dump import QueuedClass, read_queued, read_tags, served, strict_queued
+from ceph_tuner.core.measure.reading import late_pgs, spread
+from ceph_tuner.core.profiles.in_force import kind_of
+from ceph_tuner.doctor.finding import named
+from ceph_tuner.why.answers import (
+    REMOVING,
+    mapping_of,
+    pg_now,
+    placed,
+    pool_now,
+    rising_counters,
+    slots_of,
+    states_of,
+    words_of,
+)
+from ceph_tuner.why.facts import OsdNow, PgNow, WhyFacts
+
+OSDS_MOST = 64
+"""OSDs that are asked themselves: those whose PGs have work first, then evenly over their ids."""
+PGS_MOST = 20_000
+GRACE = 1.1
+"""A scrub is late from this many intervals on: Ceph begins them at random moments."""
+
+_DUMPS = 3
+"""Dumps of the queues at each look."""
+_CLEAN = frozenset(("active", "clean"))
+
+Report = Callable[[str, int, int], None]
+_T = TypeVar("_T")
+
+
+def gather(commander: Commander, clock: Clock, seconds: float, report: Optional[Report] = None) -> WhyFacts:
+    """Look, wait, look again. Raises TunerError where nobody tells which OSDs there are."""
+    looking = Looking(commander, clock, report)
+    looking.look()
+    looking.wait(seconds)
+    looking.look()
+    return looking.facts()
+
+
+class Looking:
+    """The two looks, for who waits in between by himself."""
+
+    def __init__(self, commander: Commander, clock: Clock, report: Optional[Report] = None) -> None:
+        """Ask nothing yet."""
+        self._commander, self._clock = commander, clock
+        self._report = report or (lambda what, done, total: None)
+        self._config = CommandConfig(commander)
+        self._notes: Dict[str, None] = {}
+        self._silent: Set[int] = set()
+        """OSDs that did not answer in time."""
+        self._places: List[Place] = []
+        self._asked: Tuple[int, ...] = ()
+        self._kinds: Dict[int, str] = {}
+        self._options: Dict[int, Dict[str, str]] = {}
+        self._counters: List[Dict[int, Tuple[float, Dict[str, float]]]] = []
+        self._dumps: Dict[int, List[Tuple[float, Mapping[str, Any]]]] = {}
+        self._reservations: Dict[int, Mapping[str, Any]] = {}
+        self._rows: List[List[Mapping[str, Any]]] = []
+        self._osd_map: Mapping[str, Any] = {}
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass between the looks."""
+        self._report(f"waiting {seconds:g} s for the second look", 0, 1)
+        self._clock.sleep(seconds)
+
+    def look(self) -> None:
+        """Look at everything. Raises TunerError where nobody tells which OSDs there are, or an answer is nonsense."""
+        with shaped("an answer"):
+            self._look()
+
+    def _look(self) -> None:
+        self._report("the maps", 0, 1)
+        if not self._places:
+            self._places = [place for place in self._config.places() if place.up]
+        self._osd_map = self._tried("the OSD map", lambda: self._mon("osd dump"), {})
+        self._rows.append(self._pgs())
+        if not self._asked:
+            self._asked = self._chosen()
+            rows: List[Any] = self._tried("what the OSDs are", lambda: self._mon("osd metadata"), [])
+            said = {int(row["id"]): row for row in rows}
+            self._kinds = {place.osd: kind_of(said.get(place.osd, {}), place.device_class) for place in self._places}
+            self._options = self._each("config show", self._config.effective_on)
+        for number in range(_DUMPS):
+            for osd, dump in self._told("dump_op_pq_state").items():
+                self._dumps.setdefault(osd, []).append(dump)
+            # other questions lie between the dumps
+            if number == 0:
+                self._counters.append(
+                    {osd: (at, rising_counters(own)) for osd, (at, own) in self._told("perf dump").items()}
+                )
+            if number == 1:
+                reservations = self._told("dump_recovery_reservations")
+                self._reservations = {osd: own for osd, (_, own) in reservations.items()}
+
+    def facts(self) -> WhyFacts:
+        """What both looks show. Raises CommandFailed where an answer is nonsense."""
+        with shaped("an answer"):
+            return self._facts()
+
+    def _facts(self) -> WhyFacts:
+        rows = self._rows[-1] if self._rows else []
+        now = self._clock.now()
+        by_pgid = {str(row["pgid"]): row for row in self._rows[0]} if self._rows else {}
+        pgs = tuple(pg_now(row, by_pgid.get(str(row["pgid"]), row)) for row in rows)
+        pgs = self._late(pgs, rows, now)
+        pools = {int(row["pool"]): pool_now(row) for row in self._osd_map.get("pools", [])}
+        return WhyFacts(
+            now,
+            tuple(self._osd(place) for place in self._places if place.osd in self._asked),
+            pgs,
+            placed(pools, pgs, {place.osd: place.device_class for place in self._places}),
+            words_of(self._osd_map.get("flags", "")),
+            tuple(self._notes),
+        )
+
+    def _osd(self, place: Place) -> OsdNow:
+        number = place.osd
+        osd = OsdNow(place, self._kinds.get(number, "ssd"), self._options.get(number, {}))
+        looks = [counters[number] for counters in self._counters if number in counters]
+        if len(looks) > 1:
+            (begun, before), (ended, after) = looks[0], looks[-1]
+            osd = replace(osd, removing=int(after.get(REMOVING, 0)))
+            rises = {name: value - before[name] for name, value in after.items() if name in before and name != REMOVING}
+            # a counter that fell is one of an OSD that started anew
+            if ended > begun and min(rises.values(), default=0.0) >= 0:
+                osd = replace(osd, seconds=ended - begun, rises=rises)
+        dumps = self._dumps.get(number, [])
+        if dumps:
+            queues: Tuple[Tuple[QueuedClass, ...], ...] = tuple(read_queued(own, at) for at, own in dumps)
+            strict = tuple(strict_queued(own) for _, own in dumps)
+            between = served(read_tags(dumps[0][1]), read_tags(dumps[-1][1]))
+            osd = replace(osd, queues=queues, strict=strict, served=between)
+        slots = self._reservations.get(number, {})
+        local, remote = (slots_of(slots.get(f"{which}_reservations", {})) for which in ("local", "remote"))
+        return replace(osd, local=local, remote=remote)
+
+    def _chosen(self) -> Tuple[int, ...]:
+        running = {place.osd for place in self._places}
+        busy: Dict[int, None] = {}
+        for row in self._rows[-1]:
+            if not states_of(row) >= _CLEAN or "snaptrim" in str(row["state"]) or "scrubbing" in str(row["state"]):
+                busy.update(dict.fromkeys(osd for osd in (*row["acting"], *row["up"]) if osd in running))
+        chosen = set(spread(busy, OSDS_MOST // 2 if len(running) > OSDS_MOST else OSDS_MOST))
+        chosen |= set(spread(running - chosen, OSDS_MOST - len(chosen)))
+        if len(chosen) < len(running):
+            self._notes[f"{len(chosen)} of {len(running)} OSDs were asked: of those with work first"] = None
+        return tuple(sorted(chosen))
+
+    def _late(self, pgs: Tuple[PgNow, ...], rows: List[Mapping[str, Any]], now: float) -> Tuple[PgNow, ...]:
+        """Those of the PGs whose scrubs are past their date."""
+        usual, own = self._intervals("osd_deep_scrub_interval", "deep_scrub_interval")
+        deep = late_pgs({str(row["pgid"]): str(row["last_deep_scrub_stamp"]) for row in rows}, now, usual, own)
+        usual, own = self._intervals("osd_scrub_max_interval", "scrub_max_interval")
+        shallow = late_pgs({str(row["pgid"]): str(row["last_scrub_stamp"]) for row in rows}, now, usual, own)
+        both = set(deep), set(shallow)
+        return tuple(replace(pg, deep_late=pg.pgid in both[0], scrub_late=pg.pgid in both[1]) for pg in pgs)
+
+    def _intervals(self, option: str, of_pool: str) -> Tuple[float, Dict[int, float]]:
+        values = [float(options[option]) for options in self._options.values() if option in options]
+        own = {
+            int(row["pool"]): GRACE * float(row.get("options", {}).get(of_pool, 0))
+            for row in self._osd_map.get("pools", [])
+        }
+        return GRACE * max(values, default=7 * 86_400.0), {pool: every for pool, every in own.items() if every > 0}
+
+    def _pgs(self) -> List[Mapping[str, Any]]:
+        status: Mapping[str, Any] = self._tried("the state of the PGs", lambda: self._mon("status")["pgmap"], {})
+        count = int(status.get("num_pgs", 0))
+        if count > PGS_MOST:
+            self._notes[f"{count} PGs are not listed one by one (at most {PGS_MOST})"] = None
+            return []
+        answer: Any = self._tried("the PGs", lambda: self._mon("pg ls"), [])
+        rows: List[Mapping[str, Any]] = answer["pg_stats"] if isinstance(answer, dict) else answer
+        return rows
+
+    def _told(self, prefix: str) -> Dict[int, Tuple[float, Mapping[str, Any]]]:
+        """OSD -> when it answered, and what."""
+        read = partial(mapping_of, command=prefix)
+        stamped: Dict[int, Tuple[float, Mapping[str, Any]]] = {}
+
+        def ask(osds: Iterable[int]) -> Iterator[Tuple[int, Union[Mapping[str, Any], CommandFailed, ClusterTimeout]]]:
+            for osd, answer in self._config.each(osds, prefix, read):
+                if isinstance(answer, Mapping):
+                    stamped[osd] = (self._clock.now(), answer)
+                yield osd, answer
+
+        self._each(prefix, ask)
+        return stamped
+
+    def _each(
+        self, what: str, ask: Callable[[List[int]], Iterator[Tuple[int, Union[_T, CommandFailed, ClusterTimeout]]]]
+    ) -> Dict[int, _T]:
+        """What OSDs say. One that did not answer in time is asked nothing more."""
+        patient = [osd for osd in self._asked if osd not in self._silent]
+        answers: Dict[int, _T] = {}
+        faults: Dict[str, List[int]] = {}
+        try:
+            for done, (osd, answer) in enumerate(ask(patient)):
+                self._report(f"{what} of the OSDs", done, len(patient))
+                if isinstance(answer, (CommandFailed, ClusterTimeout)):
+                    words = answer.message if isinstance(answer, CommandFailed) else str(answer)
+                    faults.setdefault(words, []).append(osd)
+                    if isinstance(answer, ClusterTimeout):
+                        self._silent.add(osd)
+                else:
+                    answers[osd] = answer
+        except (ClusterTimeout, PermissionRefused) as fault:
+            # with this key nobody can be asked
+            faults.setdefault(str(fault), []).extend(set(patient) - set(answers))
+            self._silent.update(patient)
+        for words, osds in faults.items():
+            self._notes[f"{what} of {named(osds)}: not seen ({words})"] = None
+        return answers
+
+    def _mon(self, prefix: str) -> Any:
+        return parsed(self._commander.mon(prefix, {}), prefix)
+
+    def _tried(self, what: str, ask: Callable[[], _T], otherwise: _T) -> _T:
+        try:
+            return ask()
+        except (ClusterTimeout, CommandFailed, PermissionRefused, *MISREAD) as fault:
+            self._notes[f"{what}: not seen ({fault})"] = None
+            return otherwise

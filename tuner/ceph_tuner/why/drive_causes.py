@@ -1,0 +1,189 @@
+"""Work that is held behind the queue: by BlueStore's throttle, by one slow drive, by drives that clients saturate."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Dict, List, Optional
+
+from ceph_tuner.doctor.finding import named
+from ceph_tuner.why.cause import Cause, Evidence
+from ceph_tuner.why.client_wait import all_in_flight
+from ceph_tuner.why.facts import CLIENT, OsdNow, WhyFacts
+
+LEAST_TRANSACTIONS = 30
+"""With fewer between the looks a mean says little."""
+SATURATED_TIMES = 2.0
+"""A drive's time for a write, in times of 1 / capacity, from which requests wait inside it."""
+SATURATED_USE = 0.75
+"""Share of what the drive can do by mClock's figures, writes and bytes together, from which it has no more to give."""
+SLOW_TIMES = 3.0
+"""Beside the median of its class."""
+LEAST_PEERS = 3
+LEAST_IN_FLIGHT = 4.0
+"""Clients' operations on all OSDs, in the mean: with fewer nobody waits in line."""
+THROTTLED = 0.4
+"""Share of a transaction's time before the throttle lets it pass."""
+
+
+def drive_s(osd: OsdNow) -> Optional[float]:
+    """Mean time of a write on the drive: its data, and the commit of RocksDB. None: too few."""
+    if osd.rises.get("bluestore.txc_commit_lat.count", 0.0) < LEAST_TRANSACTIONS:
+        return None
+    data, commit = osd.mean_s("bluestore.state_aio_wait_lat"), osd.mean_s("bluestore.kv_commit_lat")
+    return max(data or 0.0, commit or 0.0)
+
+
+def throttle(facts: WhyFacts) -> List[Cause]:
+    """Transactions wait for BlueStore's throttle, while the drive has room."""
+    shares = {osd.id: part for osd in facts.osds if not is_saturated(osd) and (part := _throttled(osd)) >= THROTTLED}
+    total = all_in_flight(facts.osds)
+    if not shares or total < 1:
+        return []
+    worst = max(shares, key=lambda osd: shares[osd])
+    osd = facts.osd(worst)
+    own = [pg for pg in facts.pgs if pg.osds & set(shares)]
+    held = max(shares.values()) * len(own) / len(facts.pgs) if facts.pgs else max(shares.values())
+    waits = osd.rate("bluestore.txc_throttle_lat.sum") if osd else 0.0
+    admitted = osd.number("bluestore_throttle_bytes") if osd else 0.0
+    drive = (drive_s(osd) or 0.0) if osd else 0.0
+    return [
+        Cause(
+            "throttle",
+            CLIENT,
+            facts.pool_names(own),
+            f"BlueStore's throttle holds writes on {named(shares)}: bluestore_throttle_bytes is {admitted:g}",
+            held,
+            held * total,
+            "operations",
+            (
+                Evidence(
+                    f"osd.{worst}: {shares[worst]:.0%} of a transaction's time passes before the throttle, {waits:.2g} "
+                    "wait there in the mean",
+                    f"ceph tell osd.{worst} perf dump bluestore",
+                ),
+                Evidence(f"osd.{worst}: a write takes {1000 * drive:.2g} ms on the drive, which has room",
+                         f"ceph tell osd.{worst} perf dump bluestore"),
+            ),
+            "Raise the throttle until the drive is busy; `ceph-tuner doctor` proposes a value.",
+            ("ceph config rm osd bluestore_throttle_bytes", "ceph-tuner doctor --cluster NAME"),
+            tuple(sorted(shares)),
+        )
+    ]  # fmt: skip
+
+
+def slow_drive(facts: WhyFacts) -> List[Cause]:
+    """A drive that takes much longer than its peers for the same work."""
+    groups: Dict[str, Dict[int, float]] = {}
+    for osd in facts.osds:
+        time = drive_s(osd)
+        if time is not None:
+            groups.setdefault(osd.place.device_class, {})[osd.id] = time
+    causes = []
+    total = all_in_flight(facts.osds)
+    for times in groups.values():
+        usual = median(times.values())
+        slow = {osd: time for osd, time in times.items() if usual > 0 and time >= SLOW_TIMES * usual}
+        if len(times) < LEAST_PEERS or not slow or total <= 0:
+            continue
+        worst = max(slow, key=lambda osd: slow[osd])
+        own = [pg for pg in facts.pgs if pg.osds & set(slow)]
+        held = (len(own) / len(facts.pgs) if facts.pgs else 1.0) * (1 - usual / slow[worst])
+        words = (
+            f"a write takes {1000 * slow[worst]:.3g} ms on its drive, {1000 * usual:.3g} ms in the median of its class"
+        )
+        causes.append(
+            Cause(
+                "slow-drive",
+                CLIENT,
+                facts.pool_names(own),
+                f"The drive of {named(slow)} is slow: writes of its PGs wait for it",
+                held,
+                held * total,
+                "operations",
+                (
+                    Evidence(f"osd.{worst}: {words}", f"ceph tell osd.{worst} perf dump bluestore"),
+                    Evidence(f"{len(own)} of {len(facts.pgs)} PGs lie on it", f"ceph pg ls-by-osd osd.{worst}"),
+                ),
+                "Look at the drive: SMART, its controller, its place. Let the OSD out where it does not recover.",
+                ("ceph osd perf", f"ceph osd out {worst}"),
+                tuple(sorted(slow)),
+            )
+        )
+    return causes
+
+
+def saturated_drives(facts: WhyFacts) -> List[Cause]:
+    """Drives with no more to give: what is offered is more than they can do."""
+    slow = {osd for cause in slow_drive(facts) for osd in cause.osds}
+    osds = [osd for osd in facts.osds if is_saturated(osd) and osd.id not in slow]
+    total = all_in_flight(facts.osds)
+    if not osds or total < LEAST_IN_FLIGHT:
+        return []
+    own = [pg for pg in facts.pgs if pg.osds & {osd.id for osd in osds}]
+    held = len(own) / len(facts.pgs) if facts.pgs else 1.0
+    worst = max(osds, key=lambda osd: drive_s(osd) or 0.0)
+    own_rate = worst.rate("osd.op_w") + worst.rate("osd.subop_w")
+    rates = f"{own_rate:.3g} writes/s of clients, {worst.rate('osd.recovery_ops'):.3g} objects/s of recovery"
+    time = drive_s(worst) or 0.0
+    return [
+        Cause(
+            "drive-saturated",
+            CLIENT,
+            facts.pool_names(own),
+            f"The drives are at their end: {named(osd.id for osd in osds)}",
+            held,
+            held * total,
+            "operations",
+            (
+                Evidence(
+                    f"osd.{worst.id}: {_drive_rate(worst):.3g} writes/s, {_written_s(worst) / 1e6:.3g} MB/s: "
+                    f"{drive_use(worst):.0%} of what it can do; a write takes {1000 * time:.3g} ms there",
+                    f"ceph tell osd.{worst.id} perf dump bluestore",
+                ),
+                Evidence(f"osd.{worst.id}: {rates}", f"ceph tell osd.{worst.id} perf dump osd"),
+                Evidence(
+                    f"{total:.3g} operations of clients are under way in the mean",
+                    f"ceph tell osd.{worst.id} dump_ops_in_flight",
+                ),
+            ),
+            "mClock only divides what the drives give. Offer less, spread it, or add drives; `recommend` says what "
+            "settings give whom.",
+            ("ceph-tuner watch --cluster NAME",),
+            tuple(osd.id for osd in osds),
+        )
+    ]  # fmt: skip
+
+
+def is_saturated(osd: OsdNow) -> bool:
+    """Whether requests wait inside the drive, and it does about what it can."""
+    time = drive_s(osd)
+    if time is None or osd.capacity <= 0:
+        return False
+    return time * osd.capacity >= SATURATED_TIMES and drive_use(osd) >= SATURATED_USE
+
+
+def drive_use(osd: OsdNow) -> float:
+    """Writes and commits by the capacity, and written bytes by the bandwidth: both take the drive's time."""
+    bandwidth = osd.number(f"osd_mclock_max_sequential_bandwidth_{osd.kind}")
+    part = _written_s(osd) / bandwidth if bandwidth > 0 else 0.0
+    return part + (_drive_rate(osd) / osd.capacity if osd.capacity > 0 else 0.0)
+
+
+def _written_s(osd: OsdNow) -> float:
+    names = ("op_w_in_bytes", "op_rw_in_bytes", "subop_in_bytes", "subop_push_in_bytes")
+    return sum(osd.rate(f"osd.{name}") for name in names)
+
+
+def _drive_rate(osd: OsdNow) -> float:
+    return osd.rate("bluestore.state_aio_wait_lat.count") + osd.rate("bluestore.kv_commit_lat.count")
+
+
+def _throttled(osd: OsdNow) -> float:
+    """Share of transactions' time before the throttle; 0 of too few, or where nothing waits."""
+    if osd.rises.get("bluestore.txc_commit_lat.count", 0.0) < LEAST_TRANSACTIONS:
+        return 0.0
+    whole = osd.rises.get("bluestore.txc_commit_lat.sum", 0.0)
+    own = osd.rises.get("bluestore.txc_throttle_lat.sum", 0.0)
+    if whole <= 0 or osd.rate("bluestore.txc_throttle_lat.sum") < 0.5:
+        return 0.0
+    return min(1.0, own / whole)

@@ -1,0 +1,160 @@
+"""Work that waits for a slot: recovery reservations, osd_max_scrubs, osd_max_trimming_pgs, room on the target."""
+
+from __future__ import annotations
+
+from typing import List, Set, Tuple
+
+from ceph_tuner.doctor.finding import named
+from ceph_tuner.why.cause import Cause, Evidence
+from ceph_tuner.why.facts import BACKFILL, RECOVERY, SCRUB, SNAPTRIM, PgNow, WhyFacts
+from ceph_tuner.why.work import left, running, share, some_pgs, waiting
+
+OVERRIDE = "osd_mclock_override_recovery_settings"
+SCRUBS_DEFAULT = 3.0
+_STOPPED = {RECOVERY: {"norecover"}, BACKFILL: {"norecover", "nobackfill", "norebalance"}}
+
+
+def reservations(facts: WhyFacts) -> List[Cause]:
+    """PGs in recovery_wait or backfill_wait behind OSDs whose slots are all taken."""
+    causes = []
+    for work in (RECOVERY, BACKFILL):
+        own = waiting(facts, work)
+        full = {osd.id for osd in facts.osds if _is_full(osd.local) or _is_full(osd.remote)}
+        own = [pg for pg in own if pg.osds & full]
+        if own and not facts.flags & _STOPPED[work]:
+            causes.append(_reserved(facts, work, own, full))
+    return causes
+
+
+def _is_full(slots: object) -> bool:
+    most, holders = getattr(slots, "most", 0), getattr(slots, "holders", ())
+    return 0 < most <= len(holders)
+
+
+def _reserved(facts: WhyFacts, work: str, own: List[PgNow], full: Set[int]) -> Cause:
+    first = min(full & frozenset().union(*(pg.osds for pg in own)))
+    osd = facts.osd(first)
+    slots = osd.local if osd and _is_full(osd.local) else osd.remote if osd else None
+    holders = ", ".join(slots.holders[:3]) if slots else ""
+    most = slots.most if slots else 0
+    taken = f"osd.{first}: {most} of {most} slots taken by {holders}, {len(slots.waiting) if slots else 0} PGs in line"
+    at_work = running(facts, work)
+    return Cause(
+        "reservation-slots",
+        work,
+        facts.pool_names(own),
+        f"{len(own)} PGs wait for a slot: osd_max_backfills is {most} and {named(full)} have none left",
+        share(own, left(facts, work)),
+        float(len(own)),
+        "PGs",
+        (
+            Evidence(
+                f"{len(own)} PGs in {work}_wait, {len(at_work)} at work: {some_pgs(own)}", f"ceph pg ls {work}_wait"
+            ),
+            Evidence(taken, f"ceph tell osd.{first} dump_recovery_reservations"),
+        ),
+        "More slots let more PGs recover at once, and take more from clients. Under mClock the override comes first.",
+        (f"ceph config set osd {OVERRIDE} true", f"ceph config set osd osd_max_backfills {most + 1}"),
+        tuple(sorted(full)),
+    )
+
+
+def too_full(facts: WhyFacts) -> List[Cause]:
+    """PGs whose target has no room."""
+    causes = []
+    for work, state in ((RECOVERY, "recovery_toofull"), (BACKFILL, "backfill_toofull")):
+        own = [pg for pg in facts.pgs if state in pg.states & pg.lasting]
+        if own:
+            causes.append(
+                Cause(
+                    "too-full",
+                    work,
+                    facts.pool_names(own),
+                    f"{work.capitalize()} has no room on its target",
+                    share(own, left(facts, work)),
+                    float(len(own)),
+                    "PGs",
+                    (Evidence(f"{len(own)} PGs in {state}: {some_pgs(own)}", f"ceph pg ls {state}"),),
+                    "Make room: more OSDs, a better balance, or less data. No setting of mClock helps.",
+                    ("ceph osd df tree",),
+                )
+            )
+    return causes
+
+
+def scrub_slots(facts: WhyFacts) -> List[Cause]:
+    """Late PGs on OSDs that run as many scrubs as osd_max_scrubs permits."""
+    at_work = running(facts, SCRUB)
+    load = {osd.id: sum(osd.id in pg.acting for pg in at_work) for osd in facts.osds if osd.options}
+    most = {osd.id: int(osd.number("osd_max_scrubs", SCRUBS_DEFAULT)) for osd in facts.osds if osd.options}
+    full = {osd for osd, count in load.items() if count >= most[osd]}
+    # a flag lets no scrub begin, whoever has a slot
+    forbidden = {"noscrub", "nodeep-scrub"} & facts.flags
+    own = [pg for pg in waiting(facts, SCRUB) if full & set(pg.acting)]
+    if not own or forbidden:
+        return []
+    first = min(full & {osd for pg in own for osd in pg.acting})
+    return [
+        Cause(
+            "scrub-slots",
+            SCRUB,
+            facts.pool_names(own),
+            f"{len(own)} late PGs wait for a slot: osd_max_scrubs is {most[first]}",
+            share(own, left(facts, SCRUB)),
+            float(len(own)),
+            "PGs",
+            (
+                Evidence(
+                    f"osd.{first}: {load[first]} of its PGs are scrubbed; osd_max_scrubs is {most[first]}",
+                    f"ceph tell osd.{first} dump_scrub_reservations",
+                ),
+                Evidence(
+                    f"{len(own)} PGs are late and wait, {len(at_work)} are scrubbed: {some_pgs(own)}", "ceph pg ls"
+                ),
+            ),
+            "Permit more scrubs at a time, within what clients bear. `ceph-tuner scrub plan` says when all are done.",
+            (f"ceph config set osd osd_max_scrubs {most[first] + 1}",),
+            tuple(sorted(full)),
+        )
+    ]
+
+
+def snaptrim_slots(facts: WhyFacts) -> List[Cause]:
+    """PGs in snaptrim_wait behind OSDs that trim as many as osd_max_trimming_pgs permits."""
+    own, at_work = waiting(facts, SNAPTRIM), running(facts, SNAPTRIM)
+    if not own or "nosnaptrim" in facts.flags:
+        return []
+    full = _trimming_fully(facts, at_work)
+    own = [pg for pg in own if pg.acting and pg.acting[0] in dict(full)]
+    if not own:
+        return []
+    most = full[0][1]
+    queue = sum(pg.snaptrim_queue for pg in (*own, *at_work))
+    return [
+        Cause(
+            "snaptrim-slots",
+            SNAPTRIM,
+            facts.pool_names(own),
+            f"{len(own)} PGs wait to be trimmed: osd_max_trimming_pgs is {most}",
+            share(own, left(facts, SNAPTRIM)),
+            float(len(own)),
+            "PGs",
+            (
+                Evidence(f"{len(own)} PGs in snaptrim_wait, {len(at_work)} in snaptrim", "ceph pg ls snaptrim_wait"),
+                Evidence(f"{queue} snapshots in their queues", "ceph pg ls snaptrim snaptrim_wait"),
+            ),
+            "Trim more PGs at a time, within what clients bear.",
+            (f"ceph config set osd osd_max_trimming_pgs {most + 1}",),
+            tuple(osd for osd, _ in full),
+        )
+    ]
+
+
+def _trimming_fully(facts: WhyFacts, at_work: List[PgNow]) -> List[Tuple[int, int]]:
+    """OSD -> osd_max_trimming_pgs, of those whose primaries trim as many."""
+    full = []
+    for osd in facts.osds:
+        most = int(osd.number("osd_max_trimming_pgs", 2.0))
+        if osd.options and sum(pg.acting[:1] == (osd.id,) for pg in at_work) >= most:
+            full.append((osd.id, most))
+    return full
