@@ -394,7 +394,7 @@ def test_windows_that_the_plugin_keeps_are_missed_after_three_minutes() -> None:
         progress.append(now)
 
     wanted = task(twin, "client.p95_ms <= 1000", per_osd=1, seconds=1200)
-    with patch("ceph_tuner.scrub_plan.judged_windows.OSDS_MAX", 0):
+    with patch("ceph_tuner.pacing.judged_windows.OSDS_MAX", 0):
         drain(twin, wanted, look)
     waits = [each.at for each in progress if each.waits_for.startswith("clients are not seen since")]
     assert kept[-1] + 170 <= waits[0] <= kept[-1] + 200

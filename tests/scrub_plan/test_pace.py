@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.scrub_plan import ScrubPg, ScrubRules
-from ceph_tuner.scrub_plan.pace import Expectation, Pace, ScrubLimits, due_until, finished, next_scrubs
+from ceph_tuner.scrub_plan.pace import Expectation, ScrubLimits, due_until, finished, next_scrubs
 from overdue import DAY, HOUR, MB, NOW, pg, rate, view
 
 WIDE = ScrubLimits(100, 100)

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.measure.sample import Measure, Window
+from ceph_tuner.pacing.objectives import held_bounds
 from ceph_tuner.scrub_plan import MEASURED, OTHER_HOURS, TWIN
-from ceph_tuner.scrub_plan.rates import flat_rates, held_bounds, measured_rates, missed, pace_of_past_scrubs
+from ceph_tuner.scrub_plan.rates import flat_rates, measured_rates, pace_of_past_scrubs
 from overdue import DAY, HOUR, MB, NOW, pg, rate
 
 SLO = Slo("keep", (parse_objective("client.p95_ms <= 20"),))
@@ -84,23 +85,11 @@ def test_hours_are_those_of_the_time_zone_that_ceph_s_own_are_in() -> None:
     assert (found[5].source, found[3].source) == (MEASURED, OTHER_HOURS)
 
 
-def test_a_window_in_which_clients_wait_and_none_is_served_is_missed() -> None:
-    stuck = {"client.iops": 0.0, "queue.client": 5.0}
-    assert missed(HELD, stuck, {"client.iops": 100.0}) == list(SLO.objectives)
-    assert missed(HELD, {"client.iops": 0.0, "queue.client": 0.0}, {"client.iops": 100.0}) == []
-
-
 def test_windows_that_do_not_show_an_objective_s_metric_tell_nothing() -> None:
     assert measured_rates([window(3, None, 50 * MB, day) for day in range(5)], HELD) is None
     found = measured_rates([*days_of(3, 50 * MB), *(window(15, None, 90 * MB, day) for day in range(5))], HELD)
     assert found is not None
     assert found[15].source == OTHER_HOURS
-
-
-def test_relative_bounds_need_what_they_refer_to() -> None:
-    slo = Slo("keep", (parse_objective("client.p95_ms <= 1.2 * baseline"),))
-    assert held_bounds(slo, {}) == {}
-    assert list(held_bounds(slo, {"client.p95_ms": 10.0}).values()) == [12.0]
 
 
 def test_past_scrubs_tell_a_pace_by_how_long_they_took() -> None:

@@ -9,8 +9,7 @@ from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.cluster.sampler import deep_scrub_interval
 from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.ceph.ports import Commander
-from ceph_tuner.core.errors import InputError, RetryLater
-from ceph_tuner.core.measure.metrics import Scope
+from ceph_tuner.core.errors import RetryLater
 from ceph_tuner.core.measure.reading import (
     UNHEARD,
     PgDetail,
@@ -22,7 +21,6 @@ from ceph_tuner.core.measure.reading import (
     spread,
     stamp_s,
 )
-from ceph_tuner.core.measure.scopes import crush_map, layout_of
 from ceph_tuner.scrub_plan import ScrubPg, ScrubRules, ScrubView
 
 OSDS_ASKED = 64
@@ -61,20 +59,6 @@ def read_again(cluster: Cluster, before: ScrubView, usual_interval_s: float) -> 
         flags, pool_flags = _flags(osd_map)
         pgs = _pgs(osd_map, rows, now, usual_interval_s)
     return replace(before, at=now, pgs=pgs, rules=replace(before.rules, flags=flags, pool_flags=pool_flags))
-
-
-def check_scopes(cluster: Cluster, scopes: Sequence[Scope], place: str) -> None:
-    """Raise InputError where the cluster has no such device class or pool; `place` is where it was named."""
-    if not scopes:
-        return
-    osd_map, crush = _ask(cluster.commander, "osd dump"), _ask(cluster.commander, "osd crush dump")
-    with shaped("osd crush dump"):
-        layout = layout_of(crush_map(crush), osd_map["pools"])
-    missing = layout.missing(scopes)
-    if missing:
-        some = ", ".join(sorted(layout.pools)[:8]) + (", …" if len(layout.pools) > 8 else "")
-        there = f"a device class ({', '.join(layout.classes)}) or a pool ({some}) of the cluster"
-        raise InputError(place, f"that {missing[0]}", there)
 
 
 def _pgs(

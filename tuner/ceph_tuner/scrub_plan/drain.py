@@ -20,38 +20,30 @@ from typing import Any, Callable, Deque, Dict, FrozenSet, List, Mapping, NamedTu
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.cluster.sampler import deep_scrub_interval
 from ceph_tuner.core.changes.lock import Lock
-from ceph_tuner.core.errors import CommandFailed, InputError, Locked, PermissionRefused, RetryLater
-from ceph_tuner.core.goals.guard import HEALTH_ERR, Guard, Sight
-from ceph_tuner.core.goals.judge import Judge
-from ceph_tuner.core.goals.slo import Objective, Slo
+from ceph_tuner.core.errors import CommandFailed, Locked, RetryLater, TunerError
+from ceph_tuner.core.goals.guard import HEALTH_ERR, Sight
+from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.measure.sample import Window
-from ceph_tuner.core.moments import utc
+from ceph_tuner.pacing.client_watch import LOOK_S, ClientWatch, Silence
+from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubView
 from ceph_tuner.scrub_plan.cluster_view import read_again
-from ceph_tuner.scrub_plan.judged_windows import judged_windows
 from ceph_tuner.scrub_plan.obstacles import next_opening, open_at
 from ceph_tuner.scrub_plan.pace import (
     TRUSTED_PGS,
     Expectation,
-    Pace,
     ScrubLimits,
     finished,
     held_osds,
     next_scrubs,
     ready,
 )
-from ceph_tuner.scrub_plan.rates import NO_OBJECTIVE, about_clients, held_bounds, missed, unseen
-from ceph_tuner.tune.on_cluster import ClusterLookout
 
-LOOK_S, LOOK_S_PER_PG = 5.0, 1e-3
-"""Between two looks at least, and as much more as listing the PGs costs: about 4 KiB of JSON each."""
+LOOK_S_PER_PG = 1e-3
+"""Between two looks, beyond the least: what listing the PGs costs, about 4 KiB of JSON each."""
 ASK_AGAIN_S = 900.0
 """A PG that has not begun by then is asked for again: its primary may have been restarted since."""
-SILENT_S = 600.0
-"""So long a cluster may say nothing before the drain ends."""
 UNREADY = "PGs that Ceph would not scrub now: unclean, trimmed, on OSDs that recover or scrub others"
-BLIND_WINDOWS = 3.0
-"""So many windows' time without one that could be judged, and clients count as not seen."""
 FOUND_BY_SCRUB = frozenset(("OSD_SCRUB_ERRORS", "PG_DAMAGED"))
 """Health checks that scrubs raise: to find damage is what they are for."""
 
@@ -145,16 +137,7 @@ class Drain:
         self._interval = deep_scrub_interval(cluster.commander)
         self._look_s = max(LOOK_S, LOOK_S_PER_PG * len(view.pgs))
         self._pace = Pace()
-        self._held: Dict[Objective, float] = {}
-        self._usual: Dict[str, float] = dict(task.baseline)
         self._changed = self._clock.now()
-        self._missed: List[Objective] = []
-        self._unseen: List[Objective] = []
-        self._judged_at = self._clock.now()
-        """When the last window that was judged ended."""
-        self._windows = self._windows_missed = 0
-        self._counted_until = 0.0
-        self._means: Mapping[str, float] = {}
         self._looks: Deque[ScrubLook] = deque()
         """Since the last change."""
         self._limited = False
@@ -166,31 +149,25 @@ class Drain:
         self._damage = False
         mean = sum(self._bytes.values()) / max(1, len(self._bytes))
         self._expectation = Expectation(task.rates, TRUSTED_PGS * mean)
-        scopes = task.slo.scopes if task.slo is not None else ()
-        self._judged = (
-            judged_windows(cluster, len(view.hosts), scopes, task.window_s) if about_clients(task.slo) else None
+        self._watch = ClientWatch(
+            cluster, task.slo, task.baseline, task.window_s, len(view.hosts), self._look_s, self._without_damage
         )
-        self._lookout = ClusterLookout(cluster.commander, cluster.clock)
 
     def run(self) -> DrainOutcome:
         """Drain. Raises Locked where the lock is lost, TunerError where the cluster is silent for ten minutes."""
         began = before = self._clock.now()
-        silent_since: Optional[float] = None
+        silence = Silence()
         reason, waits_for = DONE, ""
         try:
-            self._measure_first()
-            guard = self._guard()
+            self._watch.begin(self._tell)
+            self._changed = self._clock.now()
             while True:
                 now = self._clock.now()
                 try:
                     self._view = read_again(self._cluster, self._view, self._interval)
-                    silent_since = None
-                except (Locked, PermissionRefused):
-                    raise
-                except (RetryLater, CommandFailed):
-                    silent_since = now if silent_since is None else silent_since
-                    if now - silent_since >= SILENT_S:
-                        raise
+                    silence.ended()
+                except TunerError as failure:
+                    silence.bear(failure, now)
                     self._clock.sleep(self._look_s)
                     continue
                 self._settle_asked(now)
@@ -203,7 +180,7 @@ class Drain:
                 if now >= self._task.by:
                     reason = TIME_UP
                     break
-                waited, waits_for = bool(waits_for), self._waits_for(guard)
+                waited, waits_for = bool(waits_for), self._waits_for()
                 if waited and not waits_for:
                     # what was kept while nothing was asked for says nothing of what is asked for now
                     self._changed = now
@@ -214,41 +191,6 @@ class Drain:
         except KeyboardInterrupt:
             reason = INTERRUPTED
         return self._outcome(began, reason)
-
-    def _measure_first(self) -> None:
-        """A window without scrubs of ours: what relative bounds refer to, and what clients usually do."""
-        if self._judged is None or self._task.slo is None:
-            return
-        self._judged.look()
-        start = self._clock.now()
-        window = None
-        while window is None:
-            if self._clock.now() - start > SILENT_S:
-                raise RetryLater(
-                    f"{self._cluster.name} gave no window for {SILENT_S:g} s", "see whether `ceph -s` answers"
-                )
-            self._tell("a first window, before any scrub is asked for")
-            self._clock.sleep(min(LOOK_S, self._task.window_s / 3))
-            self._judged.look()
-            window = self._judged.window(start)
-        self._usual = {**window.means, **self._task.baseline}
-        self._held = held_bounds(self._task.slo, self._usual)
-        hidden = unseen(about_clients(self._task.slo), window.means)
-        if hidden:
-            said = f"{_metrics(hidden)}, which the first window does not show"
-            raise InputError("--keep", said, "a metric of clients that is seen (`ceph-tuner watch --once`)")
-        unbounded = [each for each in about_clients(self._task.slo) if each not in self._held]
-        if unbounded:
-            said = f"{_metrics(unbounded)} relative to a baseline in which no client was seen"
-            raise InputError("--keep", said, "a bound in units, such as client.p95_ms<=20")
-        self._judge(window)
-        self._changed = self._clock.now()
-
-    def _guard(self) -> Guard:
-        sight = self._lookout.look()
-        if sight is None:
-            raise RetryLater(f"the state of {self._cluster.name} is not seen", "see whether `ceph -s` answers")
-        return Guard(Judge(self._task.slo or NO_OBJECTIVE, self._usual), self._without_damage(sight))
 
     def _settle_asked(self, now: float) -> None:
         """Forget what has begun, is done or gone, and what did not begin for long and cannot now."""
@@ -278,21 +220,13 @@ class Drain:
             self._looks.popleft()
         return self._limited and self._pace.tried_by([look.pgids for look in self._looks if look.at <= window.end])
 
-    def _waits_for(self, guard: Guard) -> str:
+    def _waits_for(self) -> str:
         """Why nothing may be asked for now; nothing where something may."""
         rules, now = self._view.rules, self._view.at
-        if self._judged is not None:
-            self._look_at_objectives()
-        sight = self._lookout.look()
-        breach = guard.watch(None if sight is None else self._without_damage(sight))
-        if breach is not None:
-            return breach.reason
-        if self._blind():
-            return f"clients are not seen since {utc(self._judged_at)}"
-        if self._missed:
-            return "; ".join(self._words(objective) for objective in self._missed)
-        if self._unseen:
-            return f"{_metrics(self._unseen)} is not seen"
+        self._look_at_objectives()
+        reason = self._watch.reason()
+        if reason:
+            return reason
         if now < self._rests_until:
             return f"a rest of {self._rests_until - now:.0f} s: one scrub at a time was too much"
         if not self._task.any_hour and not open_at(rules, now, self._task.zone):
@@ -306,53 +240,23 @@ class Drain:
 
     def _look_at_objectives(self) -> None:
         """Judge the newest window since the last change, and change the pace by it."""
-        if self._judged is None:
-            return
-        self._judged.look()
         self._scrubbing |= self._under_way() > 0
-        window = self._judged.window(self._changed)
+        window = self._watch.judge(self._changed)
         if window is None:
             return
-        self._judge(window)
         now = self._clock.now()
-        if self._missed and self._scrubbing:
+        if self._watch.missed and self._scrubbing:
             self._pace = self._pace.slower()
             self._rests_until = now + self._pace.rest * self._task.window_s
-        elif not self._missed and not self._unseen and self._may_go_faster(window):
+        elif self._watch.keeps_all and self._may_go_faster(window):
             self._pace = self._pace.faster()
-        elif not self._missed:
+        elif not self._watch.missed:
             return
         self._changed, self._scrubbing = now, self._under_way() > 0
         self._looks.clear()
 
-    def _blind(self) -> bool:
-        """Whether no window came for so long that the last one says nothing of the present."""
-        if self._judged is None:
-            return False
-        return self._clock.now() - self._judged_at > BLIND_WINDOWS * max(self._judged.seconds, self._look_s)
-
-    def _judge(self, window: Window) -> None:
-        means = window.means
-        self._means, self._judged_at = means, window.end
-        self._missed = missed(self._held, means, self._usual)
-        self._unseen = unseen(self._held, means) if not self._missed else []
-        if self._unseen:
-            # it was held against none of them
-            return
-        if window.start < self._counted_until - 0.5:
-            # windows slide: most of this one is counted
-            return
-        self._counted_until = window.end
-        self._windows += 1
-        self._windows_missed += bool(self._missed)
-
-    def _words(self, objective: Objective) -> str:
-        seen = self._means.get(objective.metric)
-        said = "not seen while clients wait" if seen is None else f"at {seen:.4g}"
-        return f"{objective.metric} {said}, to be {objective.comparison} {self._held[objective]:.4g}"
-
     def _ask(self, now: float) -> None:
-        at_once = self._pace.at_once if self._judged is not None else None
+        at_once = self._pace.at_once if self._watch.has_objectives else None
         chosen = next_scrubs(
             self._goal, self._view, set(self._asked), self._task.limits, at_once, self._task.despite_flags
         )
@@ -411,12 +315,12 @@ class Drain:
                 len(running),
                 len(set(self._asked) - running),
                 left_bytes,
-                self._pace.at_once if self._judged is not None else None,
+                self._pace.at_once if self._watch.has_objectives else None,
                 self._expectation.finish_at(
                     max(self._clock.now(), self._rests_until), left_bytes, rules, self._task.zone
                 ),
                 waits_for,
-                self._means,
+                self._watch.means,
             )
         )
 
@@ -436,16 +340,12 @@ class Drain:
             sum(done.values()),
             len(self._goal) - len(done),
             self._scrubbed_bytes(),
-            self._windows,
-            self._windows_missed,
+            self._watch.windows,
+            self._watch.windows_missed,
             reason,
             left,
             tuple(remarks),
         )
-
-
-def _metrics(objectives: Sequence[Objective]) -> str:
-    return ", ".join(objective.metric for objective in objectives)
 
 
 def _named(pgids: Sequence[str], most: int = 8) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timezone, tzinfo
+from datetime import timezone, tzinfo
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ceph_tuner.core.knobs.scrub_hours import may_begin
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.scrub_plan import ScrubPg, ScrubRules, ScrubView
 
@@ -55,9 +56,7 @@ def held_pgs(found: Sequence[Obstacle]) -> Dict[str, Optional[float]]:
 
 def open_at(rules: ScrubRules, at: float, zone: tzinfo = timezone.utc) -> bool:
     """Whether Ceph's own hours and days let scrubs begin at a moment (`OsdScrub::scrub_time_permit`)."""
-    local = datetime.fromtimestamp(at, zone)
-    # Ceph counts from Sunday
-    return _between(rules.days, (local.weekday() + 1) % 7) and _between(rules.hours, local.hour)
+    return may_begin(rules.days, rules.hours, at, zone)
 
 
 def next_opening(rules: ScrubRules, at: float, zone: tzinfo = timezone.utc) -> float:
@@ -74,12 +73,6 @@ def next_opening(rules: ScrubRules, at: float, zone: tzinfo = timezone.utc) -> f
 def recovering_osds(pgs: Sequence[ScrubPg]) -> Dict[int, str]:
     """OSD -> a PG that recovers or is backfilled on it, from it or onto it."""
     return {osd: pg.pgid for pg in pgs if pg.state & RECOVERING for osd in (*pg.acting, *pg.up)}
-
-
-def _between(bounds: Tuple[int, int], value: int) -> bool:
-    """`isbetween_modulo` of osd_scrub.cc: the same begin and end is always."""
-    begin, end = bounds
-    return begin == end or ((end >= begin) ^ (value >= begin) ^ (value < end))
 
 
 def _flagged(view: ScrubView) -> List[Obstacle]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone, tzinfo
-from typing import AbstractSet, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import AbstractSet, Dict, List, Mapping, Optional, Set, Tuple
 
 from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubRules, ScrubView
 from ceph_tuner.scrub_plan.obstacles import TRIMMING, recovering_osds
@@ -16,8 +16,6 @@ TRUSTED_PGS = 1.0
 HALF_S = 1800.0
 """What came so long ago counts for half as much as what comes now."""
 LONGEST_DAYS = 60.0
-LONGEST_REST = 64
-"""Windows."""
 
 
 @dataclass(frozen=True)
@@ -30,40 +28,6 @@ class ScrubLimits:
     def __post_init__(self) -> None:
         if self.per_osd < 1 or self.per_host < 1:
             raise ValueError(f"per_osd (={self.per_osd}) and per_host (={self.per_host}) must be at least 1")
-
-
-@dataclass(frozen=True)
-class Pace:
-    """Scrubs at a time in the whole cluster, by additive increase and multiplicative decrease (Chiu and Jain, 1989).
-
-    One more after each window that kept the objectives, half of them after one that missed any. Until one did, a
-    quarter more: a scrub cannot be taken back, so the first step too far is to be a small one. Where a single scrub
-    is too much, rests follow that double.
-    """
-
-    at_once: int = 1
-    missed_any: bool = False
-    rest: int = 0
-    """Windows to wait after the one that was missed."""
-
-    def faster(self) -> Pace:
-        """More."""
-        more = 1 if self.missed_any else max(1, self.at_once // 4)
-        return replace(self, at_once=self.at_once + more, rest=0)
-
-    def tried_by(self, looks: Sequence[AbstractSet[str]]) -> bool:
-        """Whether so many PGs were scrubbed within some looks, and half as many at a time in their mean.
-
-        `looks`: the PGs that were scrubbed at each, or since the one before. What was asked for and did not run says
-        nothing of what clients bear. Between two scrubs lie a look and the OSD's own wait, hence the half.
-        """
-        once = {pgid for pgids in looks for pgid in pgids}
-        return len(once) >= self.at_once and 2 * sum(map(len, looks)) >= self.at_once * len(looks)
-
-    def slower(self) -> Pace:
-        """Half as many; of one, a longer rest."""
-        rest = min(LONGEST_REST, max(1, 2 * self.rest)) if self.at_once == 1 else 0
-        return Pace(max(1, self.at_once // 2), True, rest)
 
 
 def due_until(view: ScrubView, until: float) -> Tuple[ScrubPg, ...]:

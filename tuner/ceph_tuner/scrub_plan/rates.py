@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 import statistics
 from datetime import datetime, timezone, tzinfo
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import List, Mapping, Optional, Sequence, Tuple
 
 from scipy.special import stdtrit
 
-from ceph_tuner.core.goals.judge import Judge, beyond
-from ceph_tuner.core.goals.slo import Bound, Objective, Slo
-from ceph_tuner.core.measure.metrics import scoped
-from ceph_tuner.core.measure.sample import Window, clients_wait
+from ceph_tuner.core.goals.slo import Objective
+from ceph_tuner.core.measure.sample import Window
+from ceph_tuner.pacing.objectives import missed, unseen
 from ceph_tuner.scrub_plan import HOURS, MEASURED, OTHER_HOURS, PAST_SCRUBS, RateRange, ScrubPg
 
 SURE = 0.95
@@ -27,29 +26,6 @@ FEWEST = 3
 """Windows of an hour of the day below which those of other hours stand for it."""
 
 SCRUBBED = "scrub.bytes_s"
-
-NO_OBJECTIVE = Slo("scrubs", (Objective(SCRUBBED, ">=", Bound(0.0), hard=False),))
-"""What everything keeps, for what takes an SLO."""
-
-
-def about_clients(slo: Optional[Slo]) -> Tuple[Objective, ...]:
-    """The hard objectives that scrubs are held to."""
-    objectives = slo.objectives if slo is not None else ()
-    return tuple(each for each in objectives if each.hard and each.metric.startswith("client."))
-
-
-def held_bounds(slo: Optional[Slo], baseline: Mapping[str, float]) -> Dict[Objective, float]:
-    """Objective that scrubs are held to -> its bound, where one is known."""
-    judge = Judge(slo, baseline)
-    bounds = {each: judge.bound(each) for each in about_clients(slo)}
-    return {each: bound for each, bound in bounds.items() if bound is not None}
-
-
-def missed(
-    held: Mapping[Objective, float], means: Mapping[str, float], usual: Optional[Mapping[str, float]] = None
-) -> List[Objective]:
-    """The objectives that a window is beyond; where clients wait and none is served, all about them."""
-    return beyond(held, means, clients_wait(means, usual or {}))
 
 
 def measured_rates(
@@ -80,15 +56,6 @@ def measured_rates(
     reach = 0.0 if pace is None or not pace.mean else max(pace.mean - pace.low, pace.high - pace.mean) / pace.mean
     overall = _range(together, together, reach, source if len(windows) < FEWEST else OTHER_HOURS)
     return tuple(_range(own, together, reach, source) if len(own) >= FEWEST else overall for own in by_hour)
-
-
-def unseen(held: Iterable[Objective], means: Mapping[str, float]) -> List[Objective]:
-    """The objectives of which a window does not say whether they were kept: without a client, they were."""
-
-    def idle(objective: Objective) -> bool:
-        return 0 in (means.get("client.iops"), means.get(scoped("client.iops", objective.scope)))
-
-    return [objective for objective in held if objective.metric not in means and not idle(objective)]
 
 
 def flat_rates(pace: RateRange) -> Tuple[RateRange, ...]:

@@ -6,12 +6,13 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.pacing.objectives import NO_OBJECTIVE, held_bounds, missed
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.recommend.question import question_of
 from ceph_tuner.recommend.runs import Means, means_of, run_length_s
 from ceph_tuner.recommend.search import profiles_of
 from ceph_tuner.scrub_plan import TWIN, RateRange
-from ceph_tuner.scrub_plan.rates import NO_OBJECTIVE, SCRUBBED, held_bounds, missed, rate_range
+from ceph_tuner.scrub_plan.rates import SCRUBBED, rate_range
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.prediction import PredictionRun
 

@@ -1,4 +1,4 @@
-"""Windows of a cluster while it is drained: sampled here, or by the plugin where there are too many OSDs for that."""
+"""Windows of a cluster while work is paced: sampled here, or by the plugin where there are too many OSDs for that."""
 
 from __future__ import annotations
 

@@ -1,0 +1,329 @@
+"""`ceph-tuner drain`, `reweight`, `pgs step` and `moves`: data moved in small steps, at the clients' pace."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Callable, List, Optional, Tuple
+
+import typer
+
+from ceph_tuner.cluster import Cluster
+from ceph_tuner.core.errors import InputError, TunerError
+from ceph_tuner.core.goals.stored_slo import stored_baseline
+from ceph_tuner.core.hours import parse_hours
+from ceph_tuner_cli.cluster_option import ClusterOption, at_work, show_commands
+from ceph_tuner_cli.ending import INTERRUPTED as CODE_INTERRUPTED
+from ceph_tuner_cli.keep_option import KeepOption, SloOption, wanted_objectives
+from ceph_tuner_cli.prefix_option import open_cluster
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
+
+if TYPE_CHECKING:
+    from ceph_tuner.core.changes.lock import Lock
+    from ceph_tuner.moves import MapView, MovePlan, MovePool
+    from ceph_tuner.moves.mover import MoveOutcome, MoveTask
+    from ceph_tuner.moves.record import MoveRecord
+
+pgs_app = typer.Typer(help="A pool's number of PGs, in small steps.", no_args_is_help=True)
+moves_app = typer.Typer(help="Moves of data: what is under way, what they have paused.", no_args_is_help=True)
+
+HoursOption = typer.Option("", "--hours", help="Begin steps only then: 'mon-fri 22:00-06:00 Europe/Berlin'.")
+AtMostOption = typer.Option(8, "--at-most", min=1, max=1000, help="PGs at a time, at most.")
+WindowOption = typer.Option(30.0, "--window", min=10, max=600, help="Seconds that objectives are judged by.")
+BalancerOption = typer.Option(False, "--pause-balancer", help="Pause the balancer until the end.")
+AutoscalerOption = typer.Option(False, "--pause-autoscaler", help="Pause the PG autoscaler of the pools until the end.")
+YesOption = typer.Option(False, "--yes", "-y", help="Move; without, only show what would be moved.")
+
+
+def drain(
+    osd: str = typer.Argument(..., metavar="OSD|HOST", help="osd.N, or a host of the CRUSH map."),
+    cluster: str = ClusterOption,
+    keep: List[str] = KeepOption,
+    slo: Optional[Path] = SloOption,
+    hours: str = HoursOption,
+    at_most: int = AtMostOption,
+    window: float = WindowOption,
+    keep_weight: bool = typer.Option(False, "--keep-weight", help="Leave the CRUSH weights at the end, and not 0."),
+    pause_balancer: bool = BalancerOption,
+    pause_autoscaler: bool = AutoscalerOption,
+    yes: bool = YesOption,
+    form: Format = FormatOption,
+) -> int:
+    """Empty an OSD or a host: each copy moves once, by an upmap entry; the CRUSH weight is 0 at the end.
+
+    Waits while an objective is missed; may be ended and begun again at any time. Exit code 1 where PGs are left.
+    """
+    from ceph_tuner.moves import total_bytes
+    from ceph_tuner.moves.drain_plan import DrainPlan
+    from ceph_tuner.moves.map_view import osds_named
+    from ceph_tuner.moves.placement import check_upmap
+
+    def planned(view: MapView) -> Tuple[MovePlan, List[str], List[str]]:
+        check_upmap(view)
+        plan = DrainPlan(frozenset(osds_named(view, osd)), keep_weight)
+        left = plan.left(view, frozenset())
+        writes, nowhere = plan.placed(view, len(view.pgs))
+        if nowhere:
+            some = ", ".join(nowhere[:8])
+            raise InputError(
+                osd, f"{len(nowhere)} PGs that no other OSD may have, by rule or room ({some})", "more OSDs"
+            )
+        lines = [f"{len(left)} PGs with {_size(total_bytes(left))} would leave {osd}, each once."]
+        if keep_weight:
+            lines.append("The CRUSH weight stays: new PGs come there, and a balancer that is on fills it again.")
+        else:
+            lines.append("The CRUSH weight is 0 then. Entries hold the other PGs where they are.")
+        return plan, lines, [_text(write.command) for write in writes]
+
+    fights = "it would move PGs back to what is emptied"
+    return _moved(f"drain {osd}", cluster, keep, slo, hours, at_most, window, pause_balancer, pause_autoscaler, yes,
+                  form, planned, fights)  # fmt: skip
+
+
+def reweight(
+    osd: str = typer.Argument(..., metavar="OSD|HOST", help="osd.N, or a host of the CRUSH map: each of its OSDs."),
+    weight: float = typer.Argument(..., min=0.0, max=1000.0, help="CRUSH weight of an OSD, usually its size in TiB."),
+    cluster: str = ClusterOption,
+    keep: List[str] = KeepOption,
+    slo: Optional[Path] = SloOption,
+    hours: str = HoursOption,
+    at_most: int = AtMostOption,
+    window: float = WindowOption,
+    pause_balancer: bool = BalancerOption,
+    pause_autoscaler: bool = AutoscalerOption,
+    yes: bool = YesOption,
+    form: Format = FormatOption,
+) -> int:
+    """Bring OSDs to a CRUSH weight. All PGs are held by upmap entries at first, and let go of a few at a time.
+
+    Waits while an objective is missed; may be ended and begun again at any time. Exit code 1 where PGs are left.
+    """
+    from ceph_tuner.moves.map_view import osds_named
+    from ceph_tuner.moves.placement import check_upmap
+    from ceph_tuner.moves.reweight_plan import ReweightPlan
+    from ceph_tuner.moves.weights import weight_command
+
+    def planned(view: MapView) -> Tuple[MovePlan, List[str], List[str]]:
+        check_upmap(view)
+        weights = dict.fromkeys(osds_named(view, osd), weight)
+        if weight == 0 and any(osd in pg.up for pg in view.pgs for osd in weights):
+            raise InputError("WEIGHT", "0, and entries to an OSD of weight 0 do not hold", f"`ceph-tuner drain {osd}`")
+        lines = [f"{name}: CRUSH weight {view.osds[name].weight:.5f} to {weight:.5f}" for name in weights]
+        lines = [f"osd.{line}" for line in lines] + ["PGs are held where they are, and let go of a few at a time."]
+        return ReweightPlan(weights), lines, [_text(weight_command(each, weight)) for each in weights]
+
+    fights = "it would change the entries that hold PGs"
+    return _moved(f"reweight {osd} {weight:g}", cluster, keep, slo, hours, at_most, window, pause_balancer,
+                  pause_autoscaler, yes, form, planned, fights)  # fmt: skip
+
+
+@pgs_app.command("step")
+def step(
+    pool: str = typer.Argument(..., metavar="POOL", help="Its name."),
+    pg_num: int = typer.Argument(..., metavar="PG_NUM", min=1, max=65536, help="A power of two."),
+    cluster: str = ClusterOption,
+    keep: List[str] = KeepOption,
+    slo: Optional[Path] = SloOption,
+    hours: str = HoursOption,
+    at_most: int = AtMostOption,
+    window: float = WindowOption,
+    pause_balancer: bool = BalancerOption,
+    pause_autoscaler: bool = AutoscalerOption,
+    yes: bool = YesOption,
+    form: Format = FormatOption,
+) -> int:
+    """Bring a pool to another number of PGs: PGs are split where they are, then moved a few at a time.
+
+    A split is not undone: the way back merges PGs, and moves their data again. Exit code 1 where PGs are left.
+    """
+    from ceph_tuner.moves import total_bytes
+    from ceph_tuner.moves.pgs_plan import PgsPlan
+
+    def planned(view: MapView) -> Tuple[MovePlan, List[str], List[str]]:
+        own = view.pool(pool)
+        if own is None:
+            raise InputError("POOL", repr(pool), f"a pool of the cluster ({', '.join(sorted(_pools(view))[:8])})")
+        if pg_num & (pg_num - 1):
+            raise InputError("PG_NUM", str(pg_num), "a power of two")
+        plan = PgsPlan(own.number, pg_num)
+        left = plan.left(view, frozenset())
+        lines = [f"pool {pool}: pg_num {own.pg_num}, pgp_num {own.pgp_num}, both to {pg_num}."]
+        if left:
+            lines.append(f"{len(left)} PGs would be moved, {_size(total_bytes(left))}.")
+        if own.pg_num < pg_num:
+            lines.append("A split is not undone: the way back merges PGs, and moves their data again.")
+        return plan, lines, [_text(write.command) for write in plan.writes(view, at_most, frozenset())]
+
+    return _moved(f"pgs {pool} {pg_num}", cluster, keep, slo, hours, at_most, window, pause_balancer, pause_autoscaler,
+                  yes, form, planned, "", pool)  # fmt: skip
+
+
+@moves_app.command("ls")
+def list_moves(cluster: str = ClusterOption, form: Format = FormatOption) -> None:
+    """Show the moves of a cluster: how each ended, what it has paused, and the commands of its way back."""
+    from ceph_tuner.moves.record import MoveStore
+    from ceph_tuner_cli.moving_page import records_page
+
+    with at_work(cluster, "reading moves") as opened:
+        store = MoveStore(opened.store)
+        rows = [
+            {**record.__dict__, "undo": [_text(command) for command in store.undos(record)]}
+            for record in store.records()
+        ]
+    emit(rows, form, lambda: records_page(rows))
+
+
+@moves_app.command("give-back")
+def give_back_command(cluster: str = ClusterOption, form: Format = FormatOption) -> None:
+    """Switch the balancer and autoscalers on again that a move has paused and left so, as after a kill."""
+    from ceph_tuner.moves.record import MoveStore
+    from ceph_tuner.moves.switches import give_back
+
+    said: List[str] = []
+    with at_work(cluster, "giving back") as opened, opened.lock("ceph-tuner moves give-back"):
+        store = MoveStore(opened.store)
+        for record in store.records():
+            said += give_back(opened, store, record)[1]
+    emit(said, form, lambda: "\n".join(said or ["nothing is paused by a move"]))
+
+
+@moves_app.command("end")
+def end(
+    move: str = typer.Argument(..., help="Its name, as `moves ls` shows it: 'drain osd.3'."),
+    cluster: str = ClusterOption,
+    yes: bool = typer.Option(False, "--yes", "-y", help="Do it; without, show what would be forgotten."),
+    form: Format = FormatOption,
+) -> None:
+    """Give back what a move has paused, and forget it with its way back. PGs stay where they are."""
+    from ceph_tuner.moves.record import MoveStore
+    from ceph_tuner.moves.switches import give_back
+
+    with at_work(cluster, "ending a move") as opened, opened.lock("ceph-tuner moves end"):
+        store = MoveStore(opened.store)
+        record = store.record(move)
+        if record is None:
+            known = ", ".join(repr(each.name) for each in store.records()) or "none is known"
+            raise InputError("MOVE", repr(move), f"the name of a move ({known})")
+        undo = [_text(command) for command in store.undos(record)]
+        said: List[str] = []
+        if yes:
+            record, said = give_back(opened, store, record)
+            store.remove(record)
+    emit({"move": move, "ended": yes, "given_back": said, "undo": undo}, form, lambda: "\n".join([*said, *undo]))
+    say(["it is forgotten; the commands above lead back" if yes else "nothing is changed: --yes does it"])
+
+
+def _moved(
+    name: str,
+    cluster: str,
+    keep: List[str],
+    slo: Optional[Path],
+    hours: str,
+    at_most: int,
+    window: float,
+    pause_balancer: bool,
+    pause_autoscaler: bool,
+    yes: bool,
+    form: Format,
+    planned: Callable[[MapView], Tuple[MovePlan, List[str], List[str]]],
+    balancer_fights: str,
+    pool: str = "",
+) -> int:
+    """Show or carry out one move, and give back at its end what it has paused."""
+    from ceph_tuner.moves.map_view import read_map
+    from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveTask
+    from ceph_tuner.moves.record import UNDER_WAY, MoveRecord, MoveStore
+    from ceph_tuner.moves.switches import autoscaled, autoscaler_fights, balancer_on
+    from ceph_tuner.moves.switches import balancer_fights as refusal
+    from ceph_tuner_cli.moving_page import outcome_page, plan_page
+
+    open_hours = parse_hours(hours, "--hours")
+    with working(f"{cluster}: connecting"):
+        opened = open_cluster(cluster)
+    with closing(opened):
+        wanted = wanted_objectives(opened, keep, slo)
+        with working(f"{cluster}: reading maps and PGs"):
+            view = read_map(opened)
+            plan, lines, commands = planned(view)
+            balancer = balancer_on(opened)
+            scaled = autoscaled(view, _own(view, pool))
+        known = MoveStore(opened.store).record(name)
+        if balancer_fights and balancer and not pause_balancer:
+            raise refusal(balancer_fights)
+        if pool and scaled and not pause_autoscaler:
+            raise autoscaler_fights(scaled)
+        if not yes:
+            document = {"cluster": cluster, "move": name, "would": lines, "commands": commands}
+            emit(document, form, lambda: plan_page(lines, scaled if not pool else ()))
+            if form is Format.table:
+                show_commands(commands[:15])
+            say(["nothing is moved: --yes does it"])
+            return 0
+        say(lines)
+        now = opened.clock.now()
+        task = MoveTask(
+            wanted, stored_baseline(opened.store), window, open_hours, at_most, balancer_fights,
+            frozenset({pool} if pool else ()),
+        )  # fmt: skip
+        if known is not None and known.state == DONE and not known.holds_back:
+            # its way back leads to before a move that is done
+            MoveStore(opened.store).remove(known)
+            known = None
+        record = (known or MoveRecord(name, now, now)).changed(state=UNDER_WAY)
+        pauses = (pause_balancer and balancer, scaled if pause_autoscaler else ())
+        with opened.lock(f"ceph-tuner {name.split()[0]}") as lock:
+            outcome = _carried_out(opened, task, plan, record, lock, pauses)
+    warn(outcome.remarks)
+    emit({"cluster": cluster, "move": name, **outcome.to_dict()}, form, lambda: outcome_page(name, outcome))
+    if outcome.reason == INTERRUPTED:
+        return CODE_INTERRUPTED
+    return 0 if outcome.reason == DONE else 1
+
+
+def _carried_out(
+    opened: Cluster,
+    task: MoveTask,
+    plan: MovePlan,
+    record: MoveRecord,
+    lock: Lock,
+    pauses: Tuple[bool, Tuple[str, ...]],
+) -> MoveOutcome:
+    """Pause, move, and give back however it ends."""
+    from ceph_tuner.core.ceph.uninterrupted import uninterrupted
+    from ceph_tuner.moves.mover import Mover
+    from ceph_tuner.moves.record import MoveStore
+    from ceph_tuner.moves.switches import give_back, pause
+    from ceph_tuner_cli.moving_page import MoveLine
+
+    store = MoveStore(opened.store)
+    try:
+        with uninterrupted():
+            record = pause(opened, store, record, *pauses)
+        with MoveLine(opened.name) as line:
+            return Mover(opened, task, plan, record, lock, line.show).run()
+    finally:
+        newest = None
+        with suppress(TunerError):
+            newest = store.record(record.name)
+        with uninterrupted():
+            say(give_back(opened, store, newest or record)[1])
+
+
+def _own(view: MapView, pool: str) -> List[MovePool]:
+    return [each for each in view.pools.values() if not pool or each.name == pool]
+
+
+def _pools(view: MapView) -> List[str]:
+    return [pool.name for pool in view.pools.values()]
+
+
+def _text(command: Tuple[str, object]) -> str:
+    from ceph_tuner.moves import command_text
+
+    return command_text(command)  # type: ignore[arg-type]
+
+
+def _size(count: float) -> str:
+    from ceph_tuner_cli.moving_page import size
+
+    return size(count)

@@ -1,0 +1,113 @@
+"""What moves of data show to people: the plan, the line while one goes on, how it ended, and those that are known."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any, Mapping, Optional, Sequence, Union
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ceph_tuner.core.moments import utc, utc_minute
+from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveOutcome, MoveProgress
+from ceph_tuner_cli.render import Tell, messages, say, working
+from ceph_tuner_cli.tables import Columns, columns
+
+SAID_EVERY_S = 600.0
+"""Without a terminal, a move says so often how far it is."""
+_ENDS = {DONE: "done", INTERRUPTED: "interrupted; the same command goes on"}
+
+
+def size(count: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024 or unit == "TiB":
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return ""
+
+
+def plan_page(lines: Sequence[str], scaled: Sequence[str]) -> RenderableType:
+    """What would be moved."""
+    parts = [Text(line) for line in lines]
+    if scaled:
+        parts.append(
+            Text(f"note: pg_autoscale_mode is on for {', '.join(scaled)}: a change of pg_num would move data", "dim")
+        )
+    return Group(*parts)
+
+
+def outcome_page(name: str, outcome: MoveOutcome) -> RenderableType:
+    """How it ended."""
+    lines = [
+        f"{name}: {_ENDS.get(outcome.reason, outcome.reason)}. "
+        f"{outcome.moved} moves in {outcome.steps} steps, {size(outcome.moved_bytes)}.",
+    ]
+    if outcome.windows:
+        lines.append(f"{outcome.windows - outcome.windows_missed} of {outcome.windows} windows kept the objectives.")
+    if outcome.held:
+        lines.append(f"{outcome.held} PGs are held where they are by upmap entries.")
+    if outcome.left:
+        more = len(outcome.left) - 8
+        lines.append(f"left: {', '.join(outcome.left[:8])}{f' and {more} more' if more > 0 else ''}")
+    return Group(*(Text(line) for line in lines))
+
+
+def records_page(rows: Sequence[Mapping[str, Any]]) -> Union[str, Columns]:
+    """The moves that are known."""
+    if not rows:
+        return "no move is known"
+    table = columns("move", "state", "since", "has paused", ">way back", keep=("move",))
+    for row in rows:
+        paused = [*(["balancer"] if row["balancer"] else []), *(f"autoscaler of {pool}" for pool in row["autoscale"])]
+        back = f"{len(row['undo'])} commands" if row["undo"] else ""
+        table.add_row(row["name"], row["state"], utc(row["began"]), ", ".join(paused), back)
+    return table
+
+
+class MoveLine:
+    """How far a move is: a line on a terminal, else a line of text now and then."""
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster, self._stack = cluster, ExitStack()
+        self._tell: Tell = lambda text, done=0, total=None: None
+        self._said_at = 0.0
+        self._waited_for: Optional[str] = None
+
+    def __enter__(self) -> MoveLine:
+        self._tell = self._stack.enter_context(working(f"{self._cluster}: moving"))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def show(self, progress: MoveProgress) -> None:
+        """Show how far it is, and when it will be done."""
+        words = progress_words(progress)
+        self._tell(f"{self._cluster}: {words}", progress.moved, progress.moved + progress.left)
+        changed = bool(progress.waits_for) != bool(self._waited_for)
+        if progress.at - self._said_at >= SAID_EVERY_S or (changed and not messages.is_interactive):
+            say([f"{utc_minute(progress.at)} {words}"])
+            self._said_at = progress.at
+        self._waited_for = progress.waits_for
+
+
+def progress_words(progress: MoveProgress) -> str:
+    """One line."""
+    left = f"{progress.left} PGs left ({size(progress.left_bytes)})"
+    line = f"{left}, {progress.under_way} on their way, {_finish(progress)}"
+    return f"{line}; waits for {progress.waits_for}" if progress.waits_for else line
+
+
+def _finish(progress: MoveProgress) -> str:
+    if progress.finish is None:
+        return "its end is known after the first step"
+    mean, low, high = progress.finish.mean, progress.finish.low, progress.finish.high
+    if mean is None:
+        return "not done within a year"
+    between = (
+        ""
+        if low is None
+        else f" (90%: {utc_minute(low)} to {'later than a year' if high is None else utc_minute(high)})"
+    )
+    return f"done by {utc_minute(mean)}{between}"

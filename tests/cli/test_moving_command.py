@@ -1,0 +1,180 @@
+"""`drain`, `reweight`, `pgs step` and `moves` as people run them, on a small cluster whose PGs move."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable, Dict, Tuple
+
+import pytest
+
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.changes.lock import claims
+from ceph_tuner.moves import mover
+from ceph_tuner.moves.record import MoveRecord, MoveStore
+from ceph_tuner_cli import cluster_option, moving
+from moving_cluster import Moving, moving_cluster
+
+Program = Callable[..., Tuple[int, str, str]]
+Opening = Callable[..., Tuple[Cluster, Moving]]
+
+
+@pytest.fixture
+def opening(monkeypatch: pytest.MonkeyPatch) -> Opening:
+    def opened(**changes: Any) -> Tuple[Cluster, Moving]:
+        cluster, fake = moving_cluster(**changes)
+        for module in (moving, cluster_option):
+            monkeypatch.setattr(module, "open_cluster", lambda name: cluster)
+        return cluster, fake
+
+    return opened
+
+
+def document(run: Program, *words: str) -> Tuple[int, Any]:
+    code, out, err = run(*words, "--cluster", "moving", "--format", "json")
+    assert out, err
+    return code, json.loads(out)
+
+
+def on(fake: Moving, osd: int) -> int:
+    return sum(osd in acting for acting in fake.acting.values())
+
+
+@pytest.mark.parametrize("words", [("drain", "osd.3"), ("reweight", "h2", "2"), ("pgs", "step", "rbd", "16")])
+def test_without_yes_nothing_is_written(opening: Opening, run: Program, words: Tuple[str, ...]) -> None:
+    cluster, fake = opening()
+    code, found = document(run, *words)
+    assert code == 0
+    assert found["would"]
+    assert found["commands"]
+    assert fake.writes == []
+    assert cluster.store.keys("moves/") == []
+
+
+@pytest.mark.parametrize("name", ["osd.3", "3", "h3"])
+def test_an_osd_is_named_as_ceph_does_or_by_its_host(opening: Opening, run: Program, name: str) -> None:
+    cluster, fake = opening()
+    code, found = document(run, "drain", name, "--yes")
+    assert (code, found["reason"], on(fake, 3), fake.weights[3]) == (0, "done", 0, 0.0)
+    assert claims(cluster.store) == []
+
+
+def test_a_split_is_said_to_be_for_good_before_it_is_done(opening: Opening, run: Program) -> None:
+    opening()
+    code, out, _ = run("pgs", "step", "rbd", "16", "--cluster", "moving")
+    assert code == 0
+    assert "A split is not undone" in out
+    code, out, err = run("pgs", "step", "rbd", "16", "--cluster", "moving", "--yes")
+    assert code == 0
+    assert "A split is not undone" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "changes", "complaint"),
+    [
+        (("drain", "osd.77"), {}, "osd.N or a host"),
+        (("drain", "osd.3"), {"balancer": True}, "--pause-balancer"),
+        (("drain", "osd.3"), {"osds": 2}, "no other OSD may have"),
+        (("drain", "osd.3"), {"used": 0.9}, "no other OSD may have"),
+        (("drain", "osd.3"), {"compat": "jewel"}, "set-require-min-compat-client"),
+        (("drain", "osd.3", "--hours", "never"), {}, "--hours"),
+        (("drain", "osd.3", "--keep", "recovery.bytes_s>=1 MB/s"), {}, "about clients"),
+        (("reweight", "osd.3", "0"), {}, "ceph-tuner drain"),
+        (("reweight", "osd.3", "2"), {"balancer": True}, "--pause-balancer"),
+        (("pgs", "step", "rbd", "12"), {}, "power of two"),
+        (("pgs", "step", "rbd", "16"), {"autoscale": "on"}, "--pause-autoscaler"),
+        (("pgs", "step", "none", "16"), {}, "a pool of the cluster"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_before_anything_is_written(
+    opening: Opening, run: Program, words: Tuple[str, ...], changes: Dict[str, Any], complaint: str
+) -> None:
+    _, fake = opening(**{**changes, "osds": 4} if changes.get("osds") == 2 else changes)
+    if changes.get("osds") == 2:
+        # as many hosts as copies
+        fake.weights.update({0: 0.0, 1: 0.0})
+        fake.acting = {fake.pgid(number): fake.up(number) for number in range(fake.pgs)}
+    code, _, err = run(*words, "--cluster", "moving", "--yes")
+    assert code == 2
+    assert complaint in err
+    assert fake.writes == []
+
+
+def test_what_is_paused_is_given_back_at_the_end(opening: Opening, run: Program) -> None:
+    _, fake = opening(balancer=True, autoscale="on")
+    words = ("drain", "osd.3", "--pause-balancer", "--pause-autoscaler", "--yes")
+    assert document(run, *words)[0] == 0
+    assert (fake.balancer, fake.autoscale) == (True, "on")
+    assert fake.writes[:2] == ["balancer off", "osd pool set rbd pg_autoscale_mode off"]
+    assert fake.writes[-2:] == ["balancer on", "osd pool set rbd pg_autoscale_mode on"]
+
+
+def test_what_is_not_told_to_be_paused_is_left_alone(opening: Opening, run: Program) -> None:
+    _, fake = opening(autoscale="on")
+    assert document(run, "drain", "osd.3", "--yes")[0] == 0
+    assert not [write for write in fake.writes if "autoscale" in write or "balancer" in write]
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, RuntimeError])
+def test_what_is_paused_is_given_back_however_it_ends(
+    opening: Opening, run: Program, monkeypatch: pytest.MonkeyPatch, ending: type[BaseException]
+) -> None:
+    cluster, fake = opening(balancer=True)
+
+    def struck(self: object) -> str:
+        raise ending
+
+    monkeypatch.setattr(mover.Mover, "_turn", struck)
+    code, _, _ = run("drain", "osd.3", "--pause-balancer", "--yes", "--cluster", "moving")
+    assert code == (130 if ending is KeyboardInterrupt else 70)
+    assert fake.balancer
+    assert not any(record.holds_back for record in MoveStore(cluster.store).records())
+
+
+def killed(cluster: Cluster, fake: Moving) -> None:
+    """As a drain that was killed left it."""
+    fake.balancer, fake.autoscale = False, "off"
+    store = MoveStore(cluster.store)
+    record = store.save(MoveRecord("drain osd.3", 1e9, 1e9, balancer=True, autoscale=("rbd", "gone")), 1e9)
+    store.remember_undo(record, "1.0", ("osd rm-pg-upmap-items", {"pgid": "1.0"}))
+
+
+def test_give_back_after_a_kill(opening: Opening, run: Program) -> None:
+    cluster, fake = opening()
+    killed(cluster, fake)
+    rows = document(run, "moves", "ls")[1]
+    assert (rows[0]["name"], rows[0]["balancer"], rows[0]["autoscale"]) == ("drain osd.3", True, ["rbd", "gone"])
+    assert rows[0]["undo"] == ["ceph osd rm-pg-upmap-items 1.0"]
+    code, said = document(run, "moves", "give-back")
+    assert (code, len(said), fake.balancer, fake.autoscale) == (0, 2, True, "on")
+    assert document(run, "moves", "give-back")[1] == []
+
+
+def test_the_same_command_after_a_kill_gives_back_what_the_first_one_paused(opening: Opening, run: Program) -> None:
+    cluster, fake = opening()
+    killed(cluster, fake)
+    assert document(run, "drain", "osd.3", "--yes")[0] == 0
+    assert (fake.balancer, fake.autoscale) == (True, "on")
+
+
+def test_end_forgets_a_move_and_shows_its_way_back(opening: Opening, run: Program) -> None:
+    cluster, fake = opening()
+    killed(cluster, fake)
+    assert document(run, "moves", "end", "drain osd.3")[1]["ended"] is False
+    assert MoveStore(cluster.store).record("drain osd.3") is not None
+    found = document(run, "moves", "end", "drain osd.3", "--yes")[1]
+    assert found["undo"] == ["ceph osd rm-pg-upmap-items 1.0"]
+    assert fake.balancer
+    assert cluster.store.keys("moves/") == []
+    assert run("moves", "end", "drain osd.3", "--cluster", "moving")[0] == 2
+
+
+def test_a_move_that_is_done_begins_anew_with_a_way_back_of_its_own(opening: Opening, run: Program) -> None:
+    _, fake = opening()
+    assert document(run, "reweight", "osd.3", "0.5", "--yes")[0] == 0
+    first = document(run, "moves", "ls")[1][0]
+    assert "ceph osd crush reweight osd.3 1.000000" in first["undo"]
+    fake.weights[3] = 2.0
+    assert document(run, "reweight", "osd.3", "0.5", "--yes")[0] == 0
+    (again,) = document(run, "moves", "ls")[1]
+    assert "ceph osd crush reweight osd.3 2.000000" in again["undo"]
+    assert fake.weights[3] == 0.5

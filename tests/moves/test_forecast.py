@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ceph_tuner.core.hours import Hours, parse_hours
+from ceph_tuner.moves.forecast import LONGEST_S, MoveForecast
+
+ALWAYS = Hours(())
+MIDNIGHT = 1_795_219_200.0
+"""A Saturday, in UTC."""
+
+
+def test_before_a_step_has_ended_nothing_is_known() -> None:
+    assert MoveForecast().finish(0.0, 0.0, 100.0, ALWAYS) is None
+    done = MoveForecast().finish(5.0, 0.0, 0.0, ALWAYS)
+    assert done is not None
+    assert (done.mean, done.low, done.high) == (5.0, 5.0, 5.0)
+
+
+def test_the_pace_of_the_last_steps_tells_the_end() -> None:
+    forecast = MoveForecast().after(100.0, 10.0).after(100.0, 10.0)
+    found = forecast.finish(1000.0, 1000.0, 500.0, ALWAYS)
+    assert found is not None
+    assert (found.low, found.mean, found.high) == (1050.0, 1050.0, 1050.0)
+
+
+def test_the_interval_holds_about_as_often_as_promised() -> None:
+    chance, inside = random.Random(7), 0
+    for _ in range(300):
+        forecast = MoveForecast()
+        for _ in range(12):
+            forecast = forecast.after(100.0, chance.gauss(50.0, 15.0))
+        found = forecast.finish(0.0, 0.0, 100_000.0, ALWAYS)
+        assert found is not None
+        assert found.low is not None
+        assert found.high is not None
+        inside += found.low <= 50_000.0 <= found.high
+    assert 0.84 <= inside / 300 <= 0.96
+
+
+def test_closed_hours_are_added() -> None:
+    forecast = MoveForecast().after(100.0, 3600.0).after(100.0, 3600.0)
+    found = forecast.finish(MIDNIGHT, MIDNIGHT, 300.0, parse_hours("00:00-02:00"))
+    assert found is not None
+    assert found.mean == MIDNIGHT + 25 * 3600
+
+
+def test_an_end_is_never_past() -> None:
+    forecast = MoveForecast().after(100.0, 10.0)
+    found = forecast.finish(1000.0, 0.0, 100.0, ALWAYS)
+    assert found is not None
+    assert found.mean == 1000.0
+
+
+@pytest.mark.parametrize("hours", [ALWAYS, parse_hours("sun 00:00-00:01")])
+def test_beyond_a_year_there_is_no_date(hours: Hours) -> None:
+    found = MoveForecast().after(1.0, 10.0).finish(0.0, 0.0, LONGEST_S, hours)
+    assert found is not None
+    assert found.mean is None

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Dict, Optional, Sequence, Tuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.moves import NONE, CrushRule, MapView, MoveOsd, MovePg, MovePool, Pairs
+from ceph_tuner.moves.placement import best_target, check_upmap, held, legal, redirected, upmap_command
+
+GIB = 1 << 30
+HOST_RULE = CrushRule((("default", ""),), ("host",))
+
+
+def osd(number: int, host: Optional[str] = None, **changes: Any) -> MoveOsd:
+    places = {
+        "osd": f"osd.{number}",
+        "host": host or f"h{number}",
+        "rack": changes.pop("rack", "r0"),
+        "root": "default",
+    }
+    given_: Dict[str, Any] = {"size_bytes": 100.0 * GIB, "used_bytes": 10.0 * GIB, **changes}
+    return MoveOsd(number, given_.pop("alive", True), given_.pop("weight", 1.0), given_.pop("device_class", "ssd"),
+                   places, **given_)  # fmt: skip
+
+
+def view(osds: Sequence[MoveOsd], rule: CrushRule = HOST_RULE, **changes: Any) -> MapView:
+    pool = MovePool(1, "rbd", False, 0, 8, 8, 8, 8, "off")
+    return MapView(0.0, (), {1: pool}, {each.number: each for each in osds}, {0: rule}, **changes)
+
+
+def pg(*up: int, **changes: Any) -> MovePg:
+    return MovePg("1.0", 1, up, up, changes.pop("copy_bytes", GIB), frozenset(("active", "clean")))
+
+
+def test_no_two_copies_come_into_one_failure_domain() -> None:
+    osds = [osd(0, "a"), osd(1, "b"), osd(2, "b"), osd(3, "c")]
+    assert best_target(view(osds), pg(0, 1), 0, set(), {}) == 3
+    # the place of the one that leaves is free
+    assert legal(HOST_RULE, [osds[0]], osds[1], osds[2])
+    assert not legal(HOST_RULE, [osds[1]], osds[0], osds[2])
+
+
+def test_a_rule_of_several_levels_keeps_the_outer_ones() -> None:
+    rule = CrushRule((("default", ""),), ("rack", "host"))
+    osds = [osd(0, rack="r0"), osd(1, rack="r1"), osd(2, rack="r1", used_bytes=0.0), osd(3, rack="r0")]
+    assert best_target(view(osds, rule), pg(0, 1), 0, set(), {}) == 3
+
+
+def test_a_rule_s_device_class_and_root_are_kept() -> None:
+    rule = CrushRule((("default", "hdd"),), ("host",))
+    osds = [osd(0, device_class="hdd"), osd(1, device_class="hdd"), osd(2), osd(3, device_class="hdd")]
+    assert best_target(view(osds, rule), pg(0, 1), 0, set(), {}) == 3
+    elsewhere = replace(osds[3], places={**osds[3].places, "root": "other"})
+    assert best_target(view([*osds[:3], elsewhere], rule), pg(0, 1), 0, set(), {}) is None
+
+
+@pytest.mark.parametrize("changes", [{"alive": False}, {"weight": 0.0}, {"used_bytes": 88.0 * GIB}])
+def test_an_osd_that_is_down_out_or_full_gets_nothing(changes: Dict[str, Any]) -> None:
+    assert best_target(view([osd(0), osd(1), osd(2, **changes)]), pg(0, 1), 0, set(), {}) is None
+
+
+def test_what_is_on_its_way_counts_as_there() -> None:
+    osds = [osd(0), osd(1), osd(2), osd(3)]
+    assert best_target(view(osds), pg(0, 1), 0, set(), {2: 20.0 * GIB}) == 3
+    assert best_target(view(osds), pg(0, 1), 0, {3}, {2: 20.0 * GIB}) == 2
+
+
+def test_where_a_pg_has_all_of_its_osds_said_nothing_is_changed() -> None:
+    osds = [osd(0), osd(1), osd(2)]
+    assert best_target(view(osds, whole_upmaps=frozenset(("1.0",))), pg(0, 1), 0, set(), {}) is None
+
+
+@pytest.mark.parametrize(
+    ("pairs", "leaving", "target", "after"),
+    [
+        ((), 3, 5, ((3, 5),)),
+        (((0, 3),), 3, 5, ((0, 5),)),
+        (((0, 3),), 3, 0, ()),
+        (((1, 2),), 3, 5, ((1, 2), (3, 5))),
+    ],
+)
+def test_no_pair_begins_where_another_ends(pairs: Pairs, leaving: int, target: int, after: Pairs) -> None:
+    assert redirected(pairs, leaving, target) == after
+
+
+def applied(raw: Sequence[int], pairs: Pairs) -> Tuple[int, ...]:
+    """As `OSDMap::_apply_upmap`: each pair once, unless its end is there already."""
+    places = list(raw)
+    for first, last in pairs:
+        if first in places and last not in places:
+            places[places.index(first)] = last
+    return tuple(places)
+
+
+@given(st.permutations(range(8)), st.permutations(range(8)), st.integers(1, 4))
+def test_held_pairs_lead_back_to_where_a_pg_was(raw: Sequence[int], wanted: Sequence[int], size: int) -> None:
+    now, before = tuple(raw[:size]), tuple(wanted[:size])
+    pairs = held((), now, before, erasure=False)
+    assert pairs is not None
+    assert set(applied(now, pairs)) == set(before)
+
+
+@given(st.permutations(range(8)), st.permutations(range(8)), st.integers(1, 4))
+def test_held_pairs_of_an_erasure_code_keep_each_shard_s_place(
+    raw: Sequence[int], wanted: Sequence[int], size: int
+) -> None:
+    now, before = tuple(raw[:size]), tuple(wanted[:size])
+    pairs = held((), now, before, erasure=True)
+    if pairs is None:
+        # two shards would change places, which no pair can say
+        assert set(now) & set(before)
+    else:
+        assert applied(now, pairs) == before
+
+
+@given(st.permutations(range(8)), st.permutations(range(8)), st.integers(1, 3), st.integers(0, 2))
+def test_held_pairs_go_on_from_an_entry_that_is_there(
+    raw: Sequence[int], wanted: Sequence[int], size: int, place: int
+) -> None:
+    first, last = raw[place % size], raw[size]
+    entry = ((first, last),)
+    now, before = applied(raw[:size], entry), tuple(wanted[:size])
+    pairs = held(entry, now, before, erasure=False)
+    assert pairs is not None
+    assert set(applied(raw[:size], pairs)) == set(before)
+
+
+def test_a_place_that_no_osd_fills_cannot_be_held() -> None:
+    assert held((), (1, NONE, 3), (1, 2, 3), erasure=True) is None
+
+
+def test_an_entry_without_pairs_is_removed() -> None:
+    assert upmap_command("1.0", ()) == ("osd rm-pg-upmap-items", {"pgid": "1.0"})
+    assert upmap_command("1.0", ((1, 2), (3, 4)))[1]["id"] == "1 2 3 4"
+
+
+def test_clients_that_know_no_entries_are_a_refusal() -> None:
+    check_upmap(view([]))
+    with pytest.raises(InputError, match="set-require-min-compat-client luminous"):
+        check_upmap(view([], min_compat_client="jewel"))

@@ -1,0 +1,259 @@
+"""Moves of a small cluster whose PGs take their time: what is written, when, and how it ends."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional, Tuple
+
+import pytest
+
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.changes.lock import break_lock
+from ceph_tuner.core.errors import Locked
+from ceph_tuner.core.goals.slo import Slo, parse_objective
+from ceph_tuner.core.hours import parse_hours
+from ceph_tuner.moves import MovePlan
+from ceph_tuner.moves.drain_plan import DrainPlan
+from ceph_tuner.moves.mover import DONE, INTERRUPTED, STUCK, MoveOutcome, MoveProgress, Mover, MoveTask
+from ceph_tuner.moves.pgs_plan import PgsPlan
+from ceph_tuner.moves.record import MoveRecord, MoveStore
+from ceph_tuner.moves.reweight_plan import ReweightPlan
+from moving_cluster import Moving, moving_cluster
+
+Listener = Callable[[MoveProgress], None]
+
+
+def move(
+    cluster: Cluster, plan: MovePlan, task: Optional[MoveTask] = None, look: Listener = lambda progress: None
+) -> MoveOutcome:
+    record = MoveStore(cluster.store).record("test") or MoveRecord("test", 0.0, 0.0)
+    with cluster.lock("move") as lock:
+        return Mover(cluster, task or MoveTask(), plan, record, lock, look).run()
+
+
+def on(moving: Moving, osd: int) -> List[str]:
+    return [pgid for pgid, acting in moving.acting.items() if osd in acting]
+
+
+def test_a_drained_osd_has_nothing_and_nothing_else_has_moved() -> None:
+    cluster, moving = moving_cluster()
+    own = on(moving, 3)
+    others = {pgid: acting for pgid, acting in moving.acting.items() if pgid not in own}
+    outcome = move(cluster, DrainPlan(frozenset({3}), keep_weight=True))
+    assert (outcome.reason, outcome.moved, on(moving, 3)) == (DONE, len(own), [])
+    assert sorted(moving.moved) == sorted(own)
+    assert {pgid: moving.acting[pgid] for pgid in others} == others
+    assert outcome.moved_bytes == len(own) * 10 * 2**20
+
+
+def test_the_weight_is_0_at_the_end_and_what_crush_would_move_is_held() -> None:
+    cluster, moving = moving_cluster()
+    outcome = move(cluster, DrainPlan(frozenset({3})))
+    assert (outcome.reason, moving.weights[3], on(moving, 3)) == (DONE, 0.0, [])
+    before = {pgid: sorted(acting) for pgid, acting in moving.acting.items()}
+    for _ in range(4):
+        cluster.clock.sleep(10)
+        moving._advance()
+    assert {pgid: sorted(acting) for pgid, acting in moving.acting.items()} == before
+    assert not moving.moving
+
+
+def test_each_step_begins_once_the_one_before_is_done() -> None:
+    cluster, moving = moving_cluster(pgs=16)
+    outcome = move(cluster, DrainPlan(frozenset({3}), keep_weight=True), MoveTask(at_most=1))
+    assert outcome.steps == outcome.moved == len(moving.moved)
+    most: List[int] = []
+    cluster, moving = moving_cluster(pgs=16)
+    task = MoveTask(at_most=3)
+    move(cluster, DrainPlan(frozenset({3}), keep_weight=True), task, lambda progress: most.append(len(moving.moving)))
+    assert max(most) in (2, 3)
+
+
+def test_a_missed_objective_holds_the_next_step_back_and_it_goes_on_later() -> None:
+    cluster, moving = moving_cluster()
+    seen: List[Tuple[str, int]] = []
+    # the twin's clients are far below the one bound, and above the other
+    tight = MoveTask(Slo("keep", (parse_objective("client.p95_ms <= 0.001"),)))
+
+    def look(progress: MoveProgress) -> None:
+        seen.append((progress.waits_for, len(moving.writes)))
+        if len(seen) > 20:
+            raise KeyboardInterrupt
+
+    outcome = move(cluster, DrainPlan(frozenset({3})), tight, look)
+    assert outcome.reason == INTERRUPTED
+    assert moving.writes == []
+    assert "client.p95_ms at" in seen[-1][0]
+    loose = MoveTask(Slo("keep", (parse_objective("client.p95_ms <= 10000"),)))
+    outcome = move(cluster, DrainPlan(frozenset({3})), loose)
+    assert (outcome.reason, outcome.windows_missed, on(moving, 3)) == (DONE, 0, [])
+
+
+@pytest.mark.parametrize("flag", ["norebalance", "nobackfill"])
+def test_the_operators_flags_are_waited_for_and_never_cleared(flag: str) -> None:
+    cluster, moving = moving_cluster(flags=flag)
+    reasons: List[str] = []
+
+    def look(progress: MoveProgress) -> None:
+        reasons.append(progress.waits_for)
+        if len(reasons) == 10:
+            moving.flags = ""
+
+    assert move(cluster, DrainPlan(frozenset({3})), look=look).reason == DONE
+    assert all(reason.startswith(flag) for reason in reasons[:9])
+    assert not [write for write in moving.writes if "unset" in write]
+
+
+def test_steps_begin_inside_of_the_hours_alone() -> None:
+    cluster, moving = moving_cluster()
+    began = cluster.clock.now()
+    begins = parse_hours("01:00-05:00").begins(began)
+    assert begins is not None
+    first: List[float] = []
+
+    def look(progress: MoveProgress) -> None:
+        if moving.writes and not first:
+            first.append(progress.at)
+
+    assert move(cluster, DrainPlan(frozenset({3})), MoveTask(hours=parse_hours("01:00-05:00")), look).reason == DONE
+    assert first[0] >= begins
+
+
+class Killed(BaseException):
+    """As kill -9: nothing is cleared up after it."""
+
+
+def test_a_move_that_was_killed_goes_on_and_the_way_back_stays_that_to_the_beginning() -> None:
+    cluster, moving = moving_cluster(pgs=16)
+    own = on(moving, 3)
+
+    def kill(progress: MoveProgress) -> None:
+        if progress.moved >= 2:
+            raise Killed
+
+    with pytest.raises(Killed):
+        move(cluster, DrainPlan(frozenset({3}), keep_weight=True), look=kill)
+    outcome = move(cluster, DrainPlan(frozenset({3}), keep_weight=True))
+    assert (outcome.reason, on(moving, 3)) == (DONE, [])
+    record = MoveStore(cluster.store).record("test")
+    assert record is not None
+    undos = MoveStore(cluster.store).undos(record)
+    assert {arguments["pgid"] for prefix, arguments in undos if prefix == "osd rm-pg-upmap-items"} == set(own)
+    for prefix, arguments in undos:
+        moving.mon(prefix, arguments)
+    assert moving.upmaps == {}
+
+
+def test_without_the_lock_nothing_more_is_written() -> None:
+    cluster, moving = moving_cluster(pgs=16)
+    counts: List[int] = []
+
+    def look(progress: MoveProgress) -> None:
+        counts.append(len(moving.writes))
+        if len(counts) == 2:
+            break_lock(cluster.store)
+
+    with pytest.raises(Locked):
+        move(cluster, DrainPlan(frozenset({3})), MoveTask(at_most=1), look)
+    assert len(moving.writes) == counts[1]
+
+
+def test_what_the_monitors_drop_is_passed_over_and_said() -> None:
+    cluster, moving = moving_cluster()
+    refused = on(moving, 3)[0]
+    moving.dropping = (refused,)
+    outcome = move(cluster, DrainPlan(frozenset({3})))
+    assert (outcome.reason, outcome.left, on(moving, 3)) == (STUCK, (refused,), [refused])
+    assert any(refused in remark for remark in outcome.remarks)
+    assert moving.weights[3] == 1.0
+
+
+def test_a_pool_whose_pgs_ceph_is_merging_is_waited_for() -> None:
+    cluster, moving = moving_cluster()
+    moving.target = 4
+    reasons: List[str] = []
+
+    def look(progress: MoveProgress) -> None:
+        reasons.append(progress.waits_for)
+        if len(reasons) == 4:
+            moving.target = 0
+
+    assert move(cluster, DrainPlan(frozenset({3})), look=look).reason == DONE
+    assert reasons[0] == "pg_num of rbd, which Ceph is changing"
+
+
+def test_an_entry_that_was_dropped_once_is_written_again() -> None:
+    cluster, moving = moving_cluster()
+    moving.dropping = (on(moving, 3)[0],)
+
+    def look(progress: MoveProgress) -> None:
+        if len(moving.writes) > 1:
+            moving.dropping = ()
+
+    assert move(cluster, DrainPlan(frozenset({3})), look=look).reason == DONE
+    assert on(moving, 3) == []
+
+
+def test_a_weight_changes_while_all_is_held_and_then_let_go_of() -> None:
+    cluster, moving = moving_cluster(pgs=16)
+    moving.weights[4] = 0.0
+    moving.acting = {moving.pgid(number): moving.up(number) for number in range(16)}
+    before = {pgid: sorted(acting) for pgid, acting in moving.acting.items()}
+    held: List[int] = []
+
+    def look(progress: MoveProgress) -> None:
+        held.append(len(moving.upmaps))
+
+    outcome = move(cluster, ReweightPlan({4: 1.0}), MoveTask(at_most=2), look)
+    assert (outcome.reason, moving.weights[4], moving.upmaps) == (DONE, 1.0, {})
+    assert on(moving, 4)
+    now = {pgid: sorted(acting) for pgid, acting in moving.acting.items()}
+    changed = [pgid for pgid in now if now[pgid] != before[pgid]]
+    assert outcome.moved == len(changed) == held[0] + 1
+    assert held == sorted(held, reverse=True)
+    # each moves once: what began between the weight and its entry was sent back, and began again
+    assert set(moving.moved) == set(changed)
+
+
+def test_pgs_are_split_where_they_are_and_moved_a_few_at_a_time() -> None:
+    cluster, moving = moving_cluster(osds=7)
+    told: List[MoveProgress] = []
+    outcome = move(cluster, PgsPlan(1, 16), MoveTask(at_most=2), told.append)
+    assert (outcome.reason, moving.pg_num, moving.pgp_num) == (DONE, 16, 16)
+    assert moving.writes[:2] == ["osd pool set rbd pg_num 16", "osd pool set rbd pgp_num 8"]
+    numbers = [int(write.split()[-1]) for write in moving.writes[2:]]
+    assert numbers == sorted(numbers)
+    # what a split takes tells nothing of how fast data moves
+    ends = [progress.finish for progress in told if progress.finish is not None]
+    assert all(end.high is not None for end in ends)
+    assert max(second - first for first, second in zip(numbers, numbers[1:])) <= 2
+
+
+def test_pgs_are_merged_after_their_data_has_moved() -> None:
+    cluster, moving = moving_cluster(osds=7)
+    outcome = move(cluster, PgsPlan(1, 4))
+    assert (outcome.reason, moving.pg_num, moving.pgp_num) == (DONE, 4, 4)
+    assert moving.writes[-1] == "osd pool set rbd pg_num 4"
+    assert all("pgp_num" in write for write in moving.writes[:-1])
+
+
+def test_the_balancer_that_comes_on_meanwhile_is_waited_for() -> None:
+    cluster, moving = moving_cluster(balancer=True)
+    reasons: List[str] = []
+
+    def look(progress: MoveProgress) -> None:
+        reasons.append(progress.waits_for)
+        moving.balancer = len(reasons) < 5
+
+    task = MoveTask(balancer_fights="it would move PGs back")
+    assert move(cluster, DrainPlan(frozenset({3})), task, look).reason == DONE
+    assert reasons[0] == "the balancer to be off: it would move PGs back"
+
+
+def test_the_end_is_told_with_an_interval_and_corrected() -> None:
+    cluster, _ = moving_cluster(pgs=32)
+    told: List[Any] = []
+    outcome = move(cluster, DrainPlan(frozenset({3}), keep_weight=True), MoveTask(at_most=1), told.append)
+    assert told[0].finish is None
+    known = [progress for progress in told if progress.finish is not None and progress.left]
+    assert known[-1].finish.low - 15 <= outcome.ended <= known[-1].finish.high + 15
+    assert abs(known[len(known) // 2].finish.mean - outcome.ended) < 0.3 * (outcome.ended - outcome.began)

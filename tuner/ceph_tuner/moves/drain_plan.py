@@ -1,0 +1,97 @@
+"""Empties OSDs: each copy by one pg_upmap_items entry, to an OSD that may have it, so that nothing else moves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Dict, FrozenSet, List, Mapping, Tuple
+
+from ceph_tuner.moves import MapView, MapWrite, MovePg, Pairs
+from ceph_tuner.moves.placement import best_target, redirected, upmap_command
+
+
+@dataclass(frozen=True)
+class UpIs:
+    """A PG is to be on these OSDs."""
+
+    pgid: str
+    wanted: FrozenSet[int]
+    pairs: Pairs
+
+    def arrived(self, view: MapView) -> bool:
+        """Whether all of it is there; a PG that is gone (merged) has nothing to move."""
+        found = next((pg for pg in view.pgs if pg.pgid == self.pgid), None)
+        return found is None or (found.settled and set(found.up) == self.wanted)
+
+    def refused(self, view: MapView) -> bool:
+        """Whether the monitors dropped the entry."""
+        return set(view.upmaps.get(self.pgid, ())) != set(self.pairs)
+
+
+def upmap_write(view: MapView, pg: MovePg, after: Pairs, wanted: FrozenSet[int]) -> MapWrite:
+    """The write that changes a PG's entry."""
+    before = view.upmaps.get(pg.pgid, ())
+    return MapWrite(
+        pg.pgid,
+        upmap_command(pg.pgid, after),
+        upmap_command(pg.pgid, before),
+        pg.copy_bytes * len(wanted - set(pg.up)),
+        UpIs(pg.pgid, wanted, after),
+    )
+
+
+@dataclass(frozen=True)
+class DrainPlan:
+    """These OSDs are to have no PG; their CRUSH weights go to 0 at the end unless `keep_weight`."""
+
+    osds: FrozenSet[int]
+    keep_weight: bool = False
+
+    @property
+    def weights_first(self) -> Mapping[int, float]:
+        """None: an entry that leads away from an OSD holds only while CRUSH would choose that OSD."""
+        return {}
+
+    @property
+    def weights_last(self) -> Mapping[int, float]:
+        """Nothing moves then: each PG is held where it is."""
+        return {} if self.keep_weight else dict.fromkeys(sorted(self.osds), 0.0)
+
+    def left(self, view: MapView, passed_over: FrozenSet[str]) -> Dict[str, float]:
+        """PGs that are on these OSDs, with what of them is there."""
+        counts = {pg.pgid: len(self.osds & {*pg.up, *pg.acting}) for pg in view.pgs}
+        return {
+            pg.pgid: counts[pg.pgid] * pg.copy_bytes
+            for pg in view.pgs
+            if counts[pg.pgid] and pg.pgid not in passed_over
+        }
+
+    def writes(self, view: MapView, at_once: int, passed_over: FrozenSet[str]) -> List[MapWrite]:
+        """The next PGs, the largest last: the pace is learnt on small ones."""
+        return self.placed(view, at_once, passed_over)[0]
+
+    def placed(
+        self, view: MapView, at_once: int, passed_over: FrozenSet[str] = frozenset()
+    ) -> Tuple[List[MapWrite], List[str]]:
+        """The next PGs' writes, and the PGs that no OSD may have."""
+        planned: Dict[int, float] = {}
+        more: Counter[int] = Counter()
+        writes: List[MapWrite] = []
+        nowhere: List[str] = []
+        osds = dict(view.osds)
+        for pg in sorted(view.pgs, key=lambda each: (each.copy_bytes, each.pgid)):
+            leaving = sorted(self.osds & set(pg.up))
+            if not leaving or pg.pgid in passed_over or not pg.settled:
+                continue
+            if len(writes) >= at_once:
+                break
+            target = best_target(replace(view, osds=osds), pg, leaving[0], self.osds, planned)
+            if target is None:
+                nowhere.append(pg.pgid)
+                continue
+            planned[target] = planned.get(target, 0.0) + pg.copy_bytes
+            more[target] += 1
+            osds[target] = replace(view.osds[target], pgs=view.osds[target].pgs + more[target])
+            after = redirected(view.upmaps.get(pg.pgid, ()), leaving[0], target)
+            writes.append(upmap_write(view, pg, after, frozenset({*pg.up} - {leaving[0]} | {target})))
+        return writes, nowhere

@@ -1,0 +1,71 @@
+"""When a move will be done, by how long its own steps took: with an interval, and corrected after each."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, replace
+from typing import Optional, Tuple
+
+from scipy.special import stdtrit
+
+from ceph_tuner.core.hours import Hours
+
+LAST_STEPS = 20
+"""So many of the last steps tell the rate: clients and drives of hours ago say little."""
+SURE = 0.95
+"""Of each end."""
+LONGEST_S = 365 * 86400.0
+
+
+@dataclass(frozen=True)
+class FinishTime:
+    """Moments in seconds since the epoch; those beyond a year are none."""
+
+    mean: Optional[float]
+    low: Optional[float]
+    high: Optional[float]
+
+
+@dataclass(frozen=True)
+class MoveForecast:
+    """Steps so far: each with what it moved and how long it took, waits for clients included."""
+
+    steps: Tuple[Tuple[float, float], ...] = ()
+
+    def after(self, moved: float, seconds: float) -> MoveForecast:
+        """One more step."""
+        return replace(self, steps=(*self.steps, (max(moved, 1.0), max(seconds, 0.1)))[-LAST_STEPS:])
+
+    def finish(self, now: float, since: float, left: float, hours: Hours) -> Optional[FinishTime]:
+        """When so much is moved that was left at `since`, the step under way included; None before a step has ended."""
+        if left <= 0:
+            return FinishTime(now, now, now)
+        if not self.steps:
+            return None
+        each = [seconds / moved for moved, seconds in self.steps]
+        # large steps tell more of the mean
+        mean = sum(seconds for _, seconds in self.steps) / sum(moved for moved, _ in self.steps)
+        count = len(each)
+        spread = statistics.stdev(each) if count > 1 else mean
+        wide = float(stdtrit(max(count - 1, 1), SURE)) * spread / math.sqrt(count)
+        paces = (mean, max(0.0, mean - wide), mean + wide)
+        ends = [_end(since, left * pace, hours) for pace in paces]
+        return FinishTime(*(None if end is None else max(now, end) for end in ends))
+
+
+def _end(now: float, seconds: float, hours: Hours) -> Optional[float]:
+    """When so many seconds of open hours are over."""
+    if not (hours.spans or hours.dated):
+        return now + seconds if seconds < LONGEST_S else None
+    at = now
+    while at < now + LONGEST_S:
+        begins = hours.begins(at)
+        if begins is None:
+            return None
+        ends = hours.ends(begins)
+        if ends is None or begins + seconds <= ends:
+            return begins + seconds
+        seconds -= ends - begins
+        at = ends
+    return None

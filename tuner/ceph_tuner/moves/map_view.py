@@ -1,0 +1,136 @@
+"""Reads the maps and PGs by commands that change nothing."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple
+
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.ceph.commands import parsed, shaped
+from ceph_tuner.core.errors import InputError, RetryLater
+from ceph_tuner.core.measure.reading import UNHEARD, data_chunks, pool_of
+from ceph_tuner.moves import CrushRule, MapView, MoveOsd, MovePg, MovePool, Pairs
+
+
+def read_map(cluster: Cluster) -> MapView:
+    """The whole, in four commands. Raises TunerError."""
+    osd_map, crush = _ask(cluster, "osd dump"), _ask(cluster, "osd crush dump")
+    usage, listed = _ask(cluster, "osd df"), _ask(cluster, "pg ls")
+    if isinstance(listed, dict) and not listed.get("pg_ready", True):
+        raise RetryLater(UNHEARD)
+    with shaped("osd dump"):
+        pools = {int(pool["pool"]): _pool(pool) for pool in osd_map["pools"]}
+        rows = listed["pg_stats"] if isinstance(listed, dict) else listed
+        chunks = data_chunks(osd_map)
+        return MapView(
+            cluster.clock.now(),
+            tuple(_pg(row, chunks) for row in rows if pool_of(str(row["pgid"])) in pools),
+            pools,
+            _osds(osd_map, crush, usage),
+            {int(rule["rule_id"]): _rule(rule) for rule in crush["rules"]},
+            {str(row["pgid"]): _pairs(row["mappings"]) for row in osd_map.get("pg_upmap_items", [])},
+            frozenset(str(row["pgid"]) for row in osd_map.get("pg_upmap", [])),
+            frozenset(flag for flag in str(osd_map.get("flags", "")).split(",") if flag),
+            float(osd_map.get("backfillfull_ratio", 0.9)),
+            str(osd_map.get("require_min_compat_client", "")),
+        )
+
+
+def osds_named(view: MapView, name: str) -> Tuple[int, ...]:
+    """The OSDs of `osd.3`, `3`, or a host's name. Raises InputError."""
+    number = name[4:] if name.startswith("osd.") else name
+    if number.isascii() and number.isdigit() and int(number) in view.osds:
+        return (int(number),)
+    found = tuple(sorted(osd.number for osd in view.osds.values() if osd.places.get("host") == name))
+    if not found:
+        raise InputError("OSD", repr(name), "osd.N or a host of the CRUSH map, as `ceph osd tree` shows them")
+    return found
+
+
+def mapped(cluster: Cluster, pgid: str) -> Tuple[int, ...]:
+    """Where the newest map wants a PG: the monitors say it at once, and PGs tell it seconds later."""
+    answer = parsed(cluster.commander.mon("pg map", {"pgid": pgid}), "pg map")
+    with shaped("pg map"):
+        return tuple(int(osd) for osd in answer["up"])
+
+
+def _ask(cluster: Cluster, prefix: str) -> Any:
+    return parsed(cluster.commander.mon(prefix, {}), prefix)
+
+
+def _pg(row: Mapping[str, Any], chunks: Mapping[int, int]) -> MovePg:
+    pool = pool_of(str(row["pgid"]))
+    return MovePg(
+        str(row["pgid"]),
+        pool,
+        tuple(int(osd) for osd in row["up"]),
+        tuple(int(osd) for osd in row["acting"]),
+        float(row["stat_sum"]["num_bytes"]) / max(1, chunks.get(pool, 1)),
+        frozenset(str(row["state"]).split("+")),
+    )
+
+
+def _pool(pool: Mapping[str, Any]) -> MovePool:
+    pg_num, pgp_num = int(pool["pg_num"]), int(pool["pg_placement_num"])
+    return MovePool(
+        int(pool["pool"]),
+        str(pool["pool_name"]),
+        int(pool["type"]) == 3,
+        int(pool["crush_rule"]),
+        pg_num,
+        int(pool.get("pg_num_target", pg_num)),
+        pgp_num,
+        int(pool.get("pg_placement_num_target", pgp_num)),
+        str(pool.get("pg_autoscale_mode", "off")),
+    )
+
+
+def _pairs(mappings: Sequence[Mapping[str, Any]]) -> Pairs:
+    return tuple((int(pair["from"]), int(pair["to"])) for pair in mappings)
+
+
+def _rule(rule: Mapping[str, Any]) -> CrushRule:
+    takes, levels = [], []
+    for step in rule["steps"]:
+        if step["op"] == "take":
+            root, _, device_class = str(step["item_name"]).partition("~")
+            takes.append((root, device_class))
+        elif str(step["op"]).startswith("choose") and len(takes) == 1:
+            levels.append(str(step["type"]))
+    return CrushRule(tuple(takes), tuple(levels))
+
+
+def _osds(osd_map: Mapping[str, Any], crush: Mapping[str, Any], usage: Mapping[str, Any]) -> Dict[int, MoveOsd]:
+    alive = {int(row["osd"]): bool(row["up"] and row["in"]) for row in osd_map["osds"]}
+    above = _places(crush)
+    found = {}
+    for node in usage["nodes"]:
+        osd = int(node["id"])
+        found[osd] = MoveOsd(
+            osd,
+            alive.get(osd, False),
+            float(node["crush_weight"]),
+            str(node.get("device_class", "")),
+            {**above.get(osd, {}), "osd": f"osd.{osd}"},
+            float(node["kb"]) * 1024,
+            float(node["kb_used"]) * 1024,
+            int(node.get("pgs", 0)),
+        )
+    return found
+
+
+def _places(crush: Mapping[str, Any]) -> Dict[int, Dict[str, str]]:
+    """OSD -> type -> bucket above it; the shadows of device classes (`default~ssd`) are left out."""
+    buckets = {int(row["id"]): row for row in crush["buckets"] if "~" not in str(row["name"])}
+    parent: Dict[int, int] = {}
+    for number, row in buckets.items():
+        parent.update({int(item["id"]): number for item in row["items"]})
+    places: Dict[int, Dict[str, str]] = {}
+    for leaf in [item for item in parent if item >= 0]:
+        node: Optional[int] = parent.get(leaf)
+        seen: Set[int] = set()
+        # a tree that leads back to where it began has no end
+        while node is not None and node not in seen:
+            places.setdefault(leaf, {})[str(buckets[node]["type_name"])] = str(buckets[node]["name"])
+            seen.add(node)
+            node = parent.get(node)
+    return places

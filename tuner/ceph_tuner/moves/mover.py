@@ -1,0 +1,333 @@
+"""Carries a plan out: one small step after the other, each once the last one's data is where it belongs.
+
+A step is some PGs at a time. After one that kept the objectives the next may be larger, after one that missed any it is
+half as large. What is begun goes on to its end: Ceph has no command that pauses one PG's backfill.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple
+
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.ceph.uninterrupted import uninterrupted
+from ceph_tuner.core.changes.lock import Lock
+from ceph_tuner.core.errors import CommandFailed, TunerError
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.hours import Hours
+from ceph_tuner.core.moments import utc_minute
+from ceph_tuner.moves import MapWrite, MovePlan, names_of, total_bytes
+from ceph_tuner.moves.forecast import FinishTime, MoveForecast
+from ceph_tuner.moves.map_view import read_map
+from ceph_tuner.moves.record import MoveRecord, MoveStore
+from ceph_tuner.moves.reweight_plan import ReweightPlan
+from ceph_tuner.moves.switches import autoscaled, balancer_on
+from ceph_tuner.moves.weights import write_weights
+from ceph_tuner.pacing.client_watch import LOOK_S, ClientWatch, Silence
+from ceph_tuner.pacing.pace import Pace
+
+REPORTED_S = 10.0
+"""PGs say where they are some seconds after a map that moves them."""
+REFUSED_S = 30.0
+"""An entry that is not in the map by then was dropped by the monitors."""
+UNIT = 2e-5
+"""CRUSH keeps weights in steps of 1/65536."""
+REFUSALS = 3
+"""So often an entry is written before its PG is passed over."""
+STOPPING = ("norebalance", "nobackfill", "norecover", "pause")
+"""Flags under which no data moves: the operator's, so they are waited for and never cleared."""
+
+DONE, STUCK, INTERRUPTED = "done", "stuck", "interrupted"
+
+
+@dataclass(frozen=True)
+class MoveTask:
+    """Within which bounds data is moved."""
+
+    slo: Optional[Slo] = None
+    baseline: Mapping[str, float] = field(default_factory=dict)
+    window_s: float = 30.0
+    hours: Hours = field(default_factory=Hours)
+    """Of the week; none is all of it."""
+    at_most: int = 8
+    """PGs at a time."""
+    balancer_fights: str = ""
+    """What the balancer would do about it; empty where it does nothing."""
+    autoscaled_pools: FrozenSet[str] = frozenset()
+    """Pools whose autoscaler would undo it."""
+
+
+@dataclass(frozen=True)
+class MoveProgress:
+    """How far it is."""
+
+    at: float
+    left: int
+    """PGs that are still to be moved."""
+    left_bytes: float
+    moved: int
+    moved_bytes: float
+    under_way: int
+    at_once: int
+    finish: Optional[FinishTime]
+    waits_for: str = ""
+    means: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MoveOutcome:
+    """How it ended."""
+
+    began: float
+    ended: float
+    reason: str
+    """DONE, STUCK or INTERRUPTED."""
+    moved: int
+    moved_bytes: float
+    steps: int
+    windows: int
+    windows_missed: int
+    left: Tuple[str, ...] = ()
+    held: int = 0
+    """PGs that entries of this move hold where they are."""
+    remarks: Tuple[str, ...] = ()
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Plain values, for programs."""
+        return {**self.__dict__, "left": list(self.left), "remarks": list(self.remarks)}
+
+
+Listener = Callable[[MoveProgress], None]
+
+
+class Mover:
+    """One move, under the lock. `run` ends when all is moved, when nothing can be, or by Ctrl-C."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        task: MoveTask,
+        plan: MovePlan,
+        record: MoveRecord,
+        lock: Lock,
+        listen: Listener = lambda progress: None,
+    ) -> None:
+        self._cluster, self._task, self._plan, self._record = cluster, task, plan, record
+        self._lock, self._listen, self._clock = lock, listen, cluster.clock
+        self._store = MoveStore(cluster.store)
+        self._view = read_map(cluster)
+        self._watch = ClientWatch(cluster, task.slo, task.baseline, task.window_s, len(self._view.osds))
+        self._pace = Pace()
+        self._begun: Dict[str, Tuple[MapWrite, float]] = {}
+        self._passed_over: Dict[str, str] = {}
+        """What the monitors did not take, and why."""
+        self._refusals: Dict[str, int] = {}
+        self._forecast = MoveForecast()
+        self._step_bytes, self._arrived = 0.0, 0
+        self._stepped = self._changed = self._clock.now()
+        self._missed_in_step = False
+        self._rests_until = 0.0
+        self._moved = self._steps = 0
+        self._moved_bytes = 0.0
+        self._remarks: List[str] = []
+
+    def run(self) -> MoveOutcome:
+        """Move. Raises Locked where the lock is lost, TunerError where the cluster is silent for ten minutes."""
+        began = self._clock.now()
+        silence, reason = Silence(), DONE
+        self._record = self._store.save(self._record, began)
+        try:
+            self._watch.begin(self._tell)
+            self._changed = self._stepped = self._clock.now()
+            while True:
+                try:
+                    self._view = read_map(self._cluster)
+                    over = self._turn()
+                    silence.ended()
+                except TunerError as failure:
+                    silence.bear(failure, self._clock.now())
+                    over = ""
+                if over:
+                    reason = over
+                    break
+                self._clock.sleep(LOOK_S)
+        except KeyboardInterrupt:
+            reason = INTERRUPTED
+        outcome = self._outcome(began, reason)
+        self._store.save(self._record.changed(state=reason), self._clock.now())
+        return outcome
+
+    def _turn(self) -> str:
+        """One look: what has arrived, whether the next step may begin. Gives how it ended, once it has."""
+        self._settle()
+        waits_for = self._waits_for()
+        if not self._begun:
+            if not waits_for and self._plan.weights_first and not (self._record.weighed and self._weights_are()):
+                self._weigh(self._plan.weights_first)
+                self._record = self._store.save(self._record.changed(weighed=True), self._clock.now())
+                return ""
+            if isinstance(self._plan, ReweightPlan) and self._record.weighed:
+                self._plan = replace(self._plan, held=self._store.held(self._record))
+            if not self._left():
+                if self._passed_over:
+                    return STUCK
+                if not waits_for:
+                    return self._last()
+            elif not waits_for:
+                waits_for = self._begin_step()
+                if waits_for and self._none_moves():
+                    self._remarks.append(waits_for)
+                    return STUCK
+        self._tell(waits_for)
+        return ""
+
+    def _weights_are(self) -> bool:
+        """Whether the weights that come first are in force."""
+        weights = self._plan.weights_first
+        return all(abs(self._view.osds[osd].weight - weight) < UNIT for osd, weight in weights.items())
+
+    def _last(self) -> str:
+        weights = self._plan.weights_last
+        if weights and any(self._view.osds[osd].weight != weight for osd, weight in weights.items()):
+            self._weigh(weights)
+        return DONE
+
+    def _weigh(self, weights: Mapping[int, float]) -> None:
+        with uninterrupted():
+            loose = write_weights(self._cluster, self._lock, self._store, self._record, self._view, weights)
+        if loose:
+            self._remarks.append(f"no entry can hold these PGs, so they move at once: {names_of(loose)}")
+        self._changed = self._stepped = self._clock.now()
+
+    def _settle(self) -> None:
+        now = self._clock.now()
+        for key, (write, at) in list(self._begun.items()):
+            if now - at < REPORTED_S:
+                continue
+            if write.arrival.arrived(self._view):
+                self._moved += 1
+                self._moved_bytes += write.moved_bytes
+                self._step_bytes += write.moved_bytes
+                self._arrived += 1
+                del self._begun[key]
+            elif now - at >= REFUSED_S and write.arrival.refused(self._view):
+                # a merge of the PG drops its entry as well: it is written again
+                self._refusals[key] = self._refusals.get(key, 0) + 1
+                if self._refusals[key] >= REFUSALS:
+                    self._passed_over[key] = "another entry is there than was written"
+                del self._begun[key]
+        if self._begun or not self._arrived:
+            return
+        if self._step_bytes:
+            # a split and an empty PG tell nothing of how fast data moves
+            self._forecast = self._forecast.after(self._step_bytes, now - self._stepped)
+        self._step_bytes, self._arrived, self._stepped = 0.0, 0, now
+        if not self._missed_in_step and self._pace.at_once < self._task.at_most:
+            self._pace = self._pace.faster()
+            self._pace = replace(self._pace, at_once=min(self._pace.at_once, self._task.at_most))
+        self._missed_in_step = False
+
+    def _waits_for(self) -> str:
+        """Why no step may begin; nothing where one may."""
+        self._look_at_objectives()
+        now = self._clock.now()
+        reason = self._watch.reason()
+        if reason:
+            return reason
+        if now < self._rests_until:
+            return f"a rest of {self._rests_until - now:.0f} s: one PG at a time was too much"
+        hours = self._task.hours
+        if (hours.spans or hours.dated) and not hours.covers(now):
+            begins = hours.begins(now)
+            return f"--hours, at {utc_minute(begins)}" if begins is not None else "--hours"
+        stopping = [flag for flag in STOPPING if flag in self._view.flags]
+        if stopping:
+            return f"{', '.join(stopping)} to be unset: nothing moves until then, nor what is on its way"
+        changing = [
+            pool.name
+            for pool in self._view.pools.values()
+            if pool.name not in self._task.autoscaled_pools
+            and (pool.pg_num, pool.pgp_num) != (pool.pg_num_target, pool.pgp_num_target)
+        ]
+        if changing:
+            return f"pg_num of {', '.join(changing)}, which Ceph is changing"
+        degraded = [pg.pgid for pg in self._view.pgs if pg.degraded and pg.pgid not in self._begun]
+        if degraded:
+            return f"recovery of {len(degraded)} degraded PGs, which goes first"
+        if self._task.balancer_fights and balancer_on(self._cluster):
+            return f"the balancer to be off: {self._task.balancer_fights}"
+        on = set(autoscaled(self._view, self._view.pools.values())) & self._task.autoscaled_pools
+        return f"pg_autoscale_mode of {', '.join(sorted(on))} to be off" if on else ""
+
+    def _look_at_objectives(self) -> None:
+        window = self._watch.judge(self._changed)
+        if window is None or not self._watch.missed or not self._begun:
+            return
+        now = self._clock.now()
+        self._pace, self._missed_in_step, self._changed = self._pace.slower(), True, now
+        self._rests_until = now + self._pace.rest * self._task.window_s
+
+    def _begin_step(self) -> str:
+        """Write the next step. Gives why nothing could be."""
+        writes = self._plan.writes(self._view, self._pace.at_once, frozenset(self._passed_over))
+        if not writes:
+            return f"PGs that can be moved now: {names_of(list(self._left()))} cannot"
+        self._stepped, self._changed = self._stepped or self._clock.now(), self._clock.now()
+        self._steps += 1
+        for write in writes:
+            self._store.remember_undo(self._record, write.key, write.undo)
+            self._lock.check()
+            prefix, arguments = write.command
+            try:
+                self._cluster.commander.mon(prefix, arguments)
+            except CommandFailed as failure:
+                self._passed_over[write.key] = failure.message.strip()[:200]
+                continue
+            self._begun[write.key] = (write, self._clock.now())
+        return ""
+
+    def _none_moves(self) -> bool:
+        """Whether waiting would change nothing: all PGs are where they are to be."""
+        return all(pg.settled for pg in self._view.pgs)
+
+    def _left(self) -> Dict[str, float]:
+        return self._plan.left(self._view, frozenset(self._passed_over))
+
+    def _tell(self, waits_for: str) -> None:
+        left = self._left()
+        now = self._clock.now()
+        since = self._stepped if self._begun else max(now, self._rests_until)
+        self._listen(
+            MoveProgress(
+                now,
+                len(left),
+                total_bytes(left),
+                self._moved,
+                self._moved_bytes,
+                len(self._begun),
+                self._pace.at_once,
+                self._forecast.finish(now, since, total_bytes(left), self._task.hours),
+                waits_for,
+                self._watch.means,
+            )
+        )
+
+    def _outcome(self, began: float, reason: str) -> MoveOutcome:
+        left = list(self._left()) if reason != DONE else []
+        remarks = [*self._remarks, *(f"{key} was not taken: {why}" for key, why in self._passed_over.items())]
+        if self._begun:
+            remarks.append(f"what is on its way goes on to its end: {names_of(list(self._begun))}")
+        held = len(self._store.held(self._record)) if not isinstance(self._plan, ReweightPlan) else len(left)
+        return MoveOutcome(
+            began,
+            self._clock.now(),
+            reason,
+            self._moved,
+            self._moved_bytes,
+            self._steps,
+            self._watch.windows,
+            self._watch.windows_missed,
+            (*left, *self._passed_over),
+            held,
+            tuple(remarks),
+        )

@@ -1,0 +1,105 @@
+"""Where a copy of a PG may go: what its CRUSH rule, the failure domains and the OSDs' room leave.
+
+The monitors check each pg_upmap_items entry against the rule (`OSDMap::check_pg_upmaps`) and drop what breaks it. So a
+target that is chosen here keeps: the rule's root and device class, the same bucket at every level but the last that the
+rule chooses, and at the last level a bucket that no other copy of the PG is in.
+"""
+
+from __future__ import annotations
+
+from typing import AbstractSet, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.moves import NONE, CrushRule, MapView, MoveOsd, MovePg, Pairs
+
+MARGIN = 0.02
+"""Below the backfillfull ratio, as a share of the OSD."""
+
+
+def legal(rule: CrushRule, others: Sequence[MoveOsd], leaving: MoveOsd, target: MoveOsd) -> bool:
+    """Whether a PG's copy may go from an OSD to another, `others` having the rest of the PG."""
+    if target.number == leaving.number or any(target.number == other.number for other in others):
+        return False
+    if not _taken(rule, leaving, target):
+        return False
+    *outer, last = rule.levels or ("osd",)
+    if any(leaving.places.get(level) != target.places.get(level) for level in outer):
+        return False
+    domain = target.places.get(last)
+    return domain is not None and all(domain != other.places.get(last) for other in others)
+
+
+def _taken(rule: CrushRule, leaving: MoveOsd, target: MoveOsd) -> bool:
+    if len(rule.takes) > 1 and target.device_class != leaving.device_class:
+        # which of its places is from which root is not told by the PG
+        return False
+    return any(
+        root in target.places.values() and device_class in ("", target.device_class)
+        for root, device_class in rule.takes
+    )
+
+
+def best_target(
+    view: MapView, pg: MovePg, leaving: int, shunned: AbstractSet[int], planned: Mapping[int, float]
+) -> Optional[int]:
+    """The emptiest OSD that a PG's copy may go to from one that it leaves; None where no OSD may have it.
+
+    `shunned`: OSDs that are to have nothing; `planned`: bytes that are on their way to OSDs.
+    """
+    rule = view.rules.get(view.pools[pg.pool].rule)
+    source = view.osds.get(leaving)
+    if rule is None or source is None or pg.pgid in view.whole_upmaps:
+        return None
+    others = [view.osds[osd] for osd in {*pg.up, *pg.acting} - {leaving, NONE} if osd in view.osds]
+    fitting: List[Tuple[float, float, int]] = []
+    for osd in view.osds.values():
+        if not osd.alive or osd.weight <= 0 or osd.number in shunned or osd.size_bytes <= 0:
+            continue
+        used = osd.used_bytes + planned.get(osd.number, 0.0) + pg.copy_bytes
+        if used > (view.backfillfull_ratio - MARGIN) * osd.size_bytes:
+            continue
+        if legal(rule, others, source, osd):
+            fitting.append((round(used / osd.size_bytes, 2), osd.pgs / osd.weight, osd.number))
+    return min(fitting)[2] if fitting else None
+
+
+def redirected(pairs: Pairs, leaving: int, target: int) -> Pairs:
+    """A PG's pairs, with what is on one OSD sent to another. Ceph applies no pair to the outcome of another."""
+    changed = tuple((first, target if last == leaving else last) for first, last in pairs)
+    if changed == pairs:
+        changed = (*pairs, (leaving, target))
+    return tuple(pair for pair in changed if pair[0] != pair[1])
+
+
+def held(pairs: Pairs, now: Sequence[int], wanted: Sequence[int], erasure: bool) -> Optional[Pairs]:
+    """Pairs that bring a PG's OSDs from `now` (with `pairs` applied) to those `wanted`; None where none do.
+
+    The order of a replicated PG's OSDs does not count; that of an erasure-coded one does.
+    """
+    if erasure:
+        changes = [(new, old) for new, old in zip(now, wanted) if new != old]
+        if len(now) != len(wanted) or {new for new, _ in changes} & {old for _, old in changes}:
+            return None
+    else:
+        changes = list(zip((osd for osd in now if osd not in wanted), (osd for osd in wanted if osd not in now)))
+    if NONE in {osd for change in changes for osd in change}:
+        return None
+    for new, old in changes:
+        pairs = redirected(pairs, new, old)
+    return pairs
+
+
+def check_upmap(view: MapView) -> None:
+    """Raise InputError where the cluster takes no pg_upmap_items entries."""
+    oldest = view.min_compat_client
+    if oldest and oldest < "luminous":
+        raise InputError(
+            "require_min_compat_client", oldest, "`ceph osd set-require-min-compat-client luminous`, for upmap entries"
+        )
+
+
+def upmap_command(pgid: str, pairs: Pairs) -> Tuple[str, Dict[str, str]]:
+    """The monitor command that makes these the pairs of a PG."""
+    if not pairs:
+        return "osd rm-pg-upmap-items", {"pgid": pgid}
+    return "osd pg-upmap-items", {"pgid": pgid, "id": " ".join(f"{first} {last}" for first, last in pairs)}

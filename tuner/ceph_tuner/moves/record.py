@@ -1,0 +1,138 @@
+"""What is stored about a move in the cluster itself: what it has paused, and the inverse of each of its writes.
+
+A record is stored before the first write, an inverse before the write that it takes back. So a move that was killed can
+be begun again, and another host can give back what it has paused.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ceph_tuner.core.bounded import MISREAD, read_json
+from ceph_tuner.core.ceph.ports import Store, contents
+from ceph_tuner.moves import Command, Pairs
+
+RECORDS, UNDOS, HELD = "moves/record/", "moves/undo/", "moves/held/"
+UNDER_WAY = "under way"
+_MOST_PAIRS = 64
+
+
+@dataclass(frozen=True)
+class MoveRecord:
+    """One move: `drain osd.3`, `reweight osd.3 1.5`, `pgs rbd 128`."""
+
+    name: str
+    began: float
+    touched: float
+    state: str = UNDER_WAY
+    """UNDER_WAY, or how it ended."""
+    balancer: bool = False
+    """Whether it has paused the balancer."""
+    autoscale: Tuple[str, ...] = ()
+    """Pools of which it has paused the autoscaler."""
+    weighed: bool = False
+    """Whether the weights that come first are written, and PGs are held."""
+
+    def changed(self, **changes: Any) -> MoveRecord:
+        """The same with other values."""
+        return replace(self, **changes)
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether something waits to be given back."""
+        return self.balancer or bool(self.autoscale)
+
+
+class MoveStore:
+    """The records of a cluster."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def records(self) -> List[MoveRecord]:
+        """All that can be read, the oldest first."""
+        found = [_record(key, text) for key, text in contents(self._store, RECORDS).items()]
+        return sorted((record for record in found if record is not None), key=lambda each: (each.began, each.name))
+
+    def record(self, name: str) -> Optional[MoveRecord]:
+        """The one of that name."""
+        text = self._store.get(RECORDS + _key(name))
+        return None if text is None else _record(name, text)
+
+    def save(self, record: MoveRecord, now: float) -> MoveRecord:
+        """Store it."""
+        record = replace(record, touched=now)
+        self._store.set(RECORDS + _key(record.name), json.dumps({"schema": 1, **asdict(record)}, sort_keys=True))
+        return record
+
+    def remember_undo(self, record: MoveRecord, key: str, undo: Command) -> None:
+        """Store the inverse of a write that is about to be made; the first one of a key is what was there before."""
+        place = f"{UNDOS}{_key(record.name)}/{_key(key)}"
+        if self._store.get(place) is None:
+            self._store.set(place, json.dumps([undo[0], dict(undo[1])]))
+
+    def undos(self, record: MoveRecord) -> List[Command]:
+        """All of them; the write-order is not kept, as each is about another thing."""
+        found = [_command(key, text) for key, text in contents(self._store, f"{UNDOS}{_key(record.name)}/").items()]
+        return [command for command in found if command is not None]
+
+    def remember_held(self, record: MoveRecord, pgid: str, before: Pairs) -> None:
+        """Store that a PG is about to be held, and the pairs that letting go leaves."""
+        self._store.set(f"{HELD}{_key(record.name)}/{pgid}", json.dumps(before))
+
+    def held(self, record: MoveRecord) -> Dict[str, Pairs]:
+        """PGs that the move holds -> their pairs without it."""
+        prefix = f"{HELD}{_key(record.name)}/"
+        found = {key[len(prefix) :]: _pairs(key, text) for key, text in contents(self._store, prefix).items()}
+        return {pgid: pairs for pgid, pairs in found.items() if pairs is not None}
+
+    def remove(self, record: MoveRecord) -> None:
+        """Forget a move."""
+        for prefix in (UNDOS, HELD):
+            for key in self._store.keys(f"{prefix}{_key(record.name)}/"):
+                self._store.remove(key)
+        self._store.remove(RECORDS + _key(record.name))
+
+
+def _key(name: str) -> str:
+    """A name as a key of the store: CRUSH and pool names are anybody's."""
+    return "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "._-") else f"%{ord(letter):x}" for letter in name
+    )
+
+
+def _record(place: str, text: str) -> Optional[MoveRecord]:
+    """None for what is no record: somebody else's key must not stop every move."""
+    try:
+        stored = read_json(text, place)
+        return MoveRecord(
+            str(stored["name"])[:300],
+            float(stored["began"]),
+            float(stored["touched"]),
+            str(stored["state"])[:100],
+            bool(stored["balancer"]),
+            tuple(str(pool)[:300] for pool in stored["autoscale"]),
+            bool(stored["weighed"]),
+        )
+    except MISREAD:
+        return None
+
+
+def _command(place: str, text: str) -> Optional[Command]:
+    try:
+        prefix, arguments = read_json(text, place)
+        known: Mapping[str, str] = {str(name): str(value) for name, value in arguments.items()}
+        return str(prefix), known
+    except MISREAD:
+        return None
+
+
+def _pairs(place: str, text: str) -> Optional[Pairs]:
+    try:
+        stored = read_json(text, place)
+        pairs = tuple((int(first), int(last)) for first, last in stored)
+    except MISREAD:
+        return None
+    return pairs if len(pairs) <= _MOST_PAIRS else None

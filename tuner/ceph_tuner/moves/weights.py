@@ -1,0 +1,72 @@
+"""Writes CRUSH weights while every PG stays where it is: those that would move are held by pg_upmap_items entries.
+
+Between the weight and the entries lie some seconds, in which backfills may begin. They end as the entry comes.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, Mapping
+
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.changes.lock import Lock
+from ceph_tuner.core.errors import CommandFailed
+from ceph_tuner.moves import Command, MapView
+from ceph_tuner.moves.map_view import mapped, read_map
+from ceph_tuner.moves.placement import held, upmap_command
+from ceph_tuner.moves.record import MoveRecord, MoveStore
+
+
+def weight_command(osd: int, weight: float) -> Command:
+    """The monitor command that gives an OSD a CRUSH weight."""
+    return "osd crush reweight", {"name": f"osd.{osd}", "weight": f"{weight:.6f}"}
+
+
+def write_weights(
+    cluster: Cluster, lock: Lock, store: MoveStore, record: MoveRecord, before: MapView, weights: Mapping[int, float]
+) -> List[str]:
+    """Write them, and hold the PGs. Gives the PGs that could not be held and move at once."""
+    for osd in weights:
+        store.remember_undo(record, f"osd.{osd}", weight_command(osd, before.osds[osd].weight))
+    for osd, weight in weights.items():
+        if abs(before.osds[osd].weight - weight) > 1e-5:
+            lock.check()
+            prefix, arguments = weight_command(osd, weight)
+            cluster.commander.mon(prefix, arguments)
+    return hold(cluster, lock, store, record, before)
+
+
+def hold(cluster: Cluster, lock: Lock, store: MoveStore, record: MoveRecord, before: MapView) -> List[str]:
+    """Hold every PG where it was; `before` says where. Gives those that no entry holds."""
+    wanted = {pg.pgid: pg.up if pg.settled else pg.acting for pg in before.pgs}
+    moved: Dict[str, tuple[int, ...]] = {}
+    for pg in before.pgs:
+        up = mapped(cluster, pg.pgid)
+        if up != wanted[pg.pgid] and (before.pools[pg.pool].erasure or set(up) != set(wanted[pg.pgid])):
+            moved[pg.pgid] = up
+    if not moved:
+        return []
+    now = read_map(cluster)
+    loose = []
+    for pg in before.pgs:
+        if pg.pgid not in moved:
+            continue
+        pairs = now.upmaps.get(pg.pgid, ())
+        holding = held(pairs, moved[pg.pgid], wanted[pg.pgid], before.pools[pg.pool].erasure)
+        if holding is None or pg.pgid in now.whole_upmaps:
+            loose.append(pg.pgid)
+            continue
+        store.remember_held(record, pg.pgid, pairs)
+        store.remember_undo(record, pg.pgid, upmap_command(pg.pgid, before.upmaps.get(pg.pgid, ())))
+        lock.check()
+        prefix, arguments = upmap_command(pg.pgid, holding)
+        if not _taken(cluster, prefix, arguments):
+            loose.append(pg.pgid)
+    return loose
+
+
+def _taken(cluster: Cluster, prefix: str, arguments: Mapping[str, str]) -> bool:
+    try:
+        cluster.commander.mon(prefix, arguments)
+    except CommandFailed:
+        return False
+    return True

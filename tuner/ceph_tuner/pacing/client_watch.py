@@ -1,0 +1,179 @@
+"""Watches clients while background work is done: are objectives kept, is the cluster well, is anything seen at all."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, List, Mapping, Optional
+
+from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.core.errors import CommandFailed, InputError, Locked, PermissionRefused, RetryLater
+from ceph_tuner.core.goals.guard import Guard, Sight
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.slo import Objective, Slo
+from ceph_tuner.core.measure.sample import Window
+from ceph_tuner.core.moments import utc
+from ceph_tuner.pacing.judged_windows import judged_windows
+from ceph_tuner.pacing.objectives import NO_OBJECTIVE, about_clients, held_bounds, metrics_of, missed, unseen
+from ceph_tuner.tune.on_cluster import ClusterLookout
+
+LOOK_S = 5.0
+"""Between two looks at least."""
+SILENT_S = 600.0
+"""So long a cluster may say nothing before the work ends."""
+BLIND_WINDOWS = 3.0
+"""So many windows' time without one that could be judged, and clients count as not seen."""
+
+Excuse = Callable[[Sight], Sight]
+"""Takes out of a sight what the work itself brings about and nobody is to wait for."""
+
+
+def unexcused(sight: Sight) -> Sight:
+    """Nothing is excused."""
+    return sight
+
+
+class ClientWatch:
+    """Objectives and the guard's rules, for as long as the work goes on. `begin` comes first."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        slo: Optional[Slo],
+        baseline: Mapping[str, float],
+        window_s: float,
+        osds: int,
+        look_s: float = LOOK_S,
+        excuse: Excuse = unexcused,
+    ) -> None:
+        """`baseline`: what relative bounds refer to; what it lacks is measured by `begin`."""
+        self._name, self._clock, self._slo, self._baseline = cluster.name, cluster.clock, slo, baseline
+        self._window_s, self._look_s, self._excuse = window_s, look_s, excuse
+        scopes = slo.scopes if slo is not None else ()
+        self._judged = judged_windows(cluster, osds, scopes, window_s) if about_clients(slo) else None
+        self._lookout = ClusterLookout(cluster.commander, cluster.clock)
+        self._guard: Optional[Guard] = None
+        self._held: Dict[Objective, float] = {}
+        self._usual: Dict[str, float] = dict(baseline)
+        self._unseen: List[Objective] = []
+        self._judged_at = self._clock.now()
+        """When the last window that was judged ended."""
+        self._counted_until = 0.0
+        self.means: Mapping[str, float] = {}
+        """Of the last window."""
+        self.missed: List[Objective] = []
+        """By the last window."""
+        self.windows = self.windows_missed = 0
+        """That objectives were held against; those that overlap count once."""
+
+    @property
+    def has_objectives(self) -> bool:
+        """Whether there is an objective about clients."""
+        return self._judged is not None
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether the last window showed every objective, and kept it."""
+        return not self.missed and not self._unseen
+
+    def begin(self, tell: Callable[[str], None]) -> None:
+        """A window without the work: what relative bounds refer to, and what clients usually do.
+
+        Raises InputError where it does not show an objective, RetryLater where the cluster is not seen.
+        """
+        self._measure_first(tell)
+        sight = self._lookout.look()
+        if sight is None:
+            raise RetryLater(f"the state of {self._name} is not seen", "see whether `ceph -s` answers")
+        self._guard = Guard(Judge(self._slo or NO_OBJECTIVE, self._usual), self._excuse(sight))
+
+    def _measure_first(self, tell: Callable[[str], None]) -> None:
+        if self._judged is None or self._slo is None:
+            return
+        self._judged.look()
+        start = self._clock.now()
+        window = None
+        while window is None:
+            if self._clock.now() - start > SILENT_S:
+                raise RetryLater(f"{self._name} gave no window for {SILENT_S:g} s", "see whether `ceph -s` answers")
+            tell("a first window, before anything is begun")
+            self._clock.sleep(min(LOOK_S, self._window_s / 3))
+            self._judged.look()
+            window = self._judged.window(start)
+        self._usual = {**window.means, **self._baseline}
+        self._held = held_bounds(self._slo, self._usual)
+        hidden = unseen(about_clients(self._slo), window.means)
+        if hidden:
+            said = f"{metrics_of(hidden)}, which the first window does not show"
+            raise InputError("--keep", said, "a metric of clients that is seen (`ceph-tuner watch --once`)")
+        unbounded = [each for each in about_clients(self._slo) if each not in self._held]
+        if unbounded:
+            said = f"{metrics_of(unbounded)} relative to a baseline in which no client was seen"
+            raise InputError("--keep", said, "a bound in units, such as client.p95_ms<=20")
+        self._take(window)
+
+    def judge(self, since: float) -> Optional[Window]:
+        """Hold the newest window of what came after a moment against the objectives; None while there is none."""
+        if self._judged is None:
+            return None
+        self._judged.look()
+        window = self._judged.window(since)
+        if window is not None:
+            self._take(window)
+        return window
+
+    def reason(self) -> str:
+        """Why nothing may be begun now; empty where something may."""
+        sight = self._lookout.look()
+        breach = None if self._guard is None else self._guard.watch(None if sight is None else self._excuse(sight))
+        if breach is not None:
+            return breach.reason
+        if self._blind():
+            return f"clients are not seen since {utc(self._judged_at)}"
+        if self.missed:
+            return "; ".join(self._words(objective) for objective in self.missed)
+        return f"{metrics_of(self._unseen)} is not seen" if self._unseen else ""
+
+    def _blind(self) -> bool:
+        """Whether no window came for so long that the last one says nothing of the present."""
+        if self._judged is None:
+            return False
+        return self._clock.now() - self._judged_at > BLIND_WINDOWS * max(self._judged.seconds, self._look_s)
+
+    def _take(self, window: Window) -> None:
+        means = window.means
+        self.means, self._judged_at = means, window.end
+        self.missed = missed(self._held, means, self._usual)
+        self._unseen = unseen(self._held, means) if not self.missed else []
+        if self._unseen:
+            # it was held against none of them
+            return
+        if window.start < self._counted_until - 0.5:
+            # windows slide: most of this one is counted
+            return
+        self._counted_until = window.end
+        self.windows += 1
+        self.windows_missed += bool(self.missed)
+
+    def _words(self, objective: Objective) -> str:
+        seen = self.means.get(objective.metric)
+        said = "not seen while clients wait" if seen is None else f"at {seen:.4g}"
+        return f"{objective.metric} {said}, to be {objective.comparison} {self._held[objective]:.4g}"
+
+
+class Silence:
+    """Bears a cluster that does not answer for a while, as during a failover of its mgr."""
+
+    def __init__(self) -> None:
+        self._since: Optional[float] = None
+
+    def ended(self) -> None:
+        """It answered."""
+        self._since = None
+
+    def bear(self, failure: Exception, now: float) -> None:
+        """Raise the failure where it is none that passes by itself, or where ten minutes went by."""
+        passing = isinstance(failure, (RetryLater, CommandFailed))
+        if not passing or isinstance(failure, (Locked, PermissionRefused)):
+            raise failure
+        self._since = now if self._since is None else self._since
+        if now - self._since >= SILENT_S:
+            raise failure
