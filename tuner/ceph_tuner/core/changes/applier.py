@@ -28,10 +28,12 @@ from ceph_tuner.core.ceph.ports import Clock, ConfigDatabase, OsdSources, Store
 from ceph_tuner.core.ceph.target import Place, covered
 from ceph_tuner.core.changes.change_checks import refuse_versions
 from ceph_tuner.core.changes.config_database import Database
+from ceph_tuner.core.changes.custom_resource import resource_of
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal, SetAside
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.osd_poll import EFFECT_S, Late, OsdPoll, Progress, silent, unhindered
 from ceph_tuner.core.changes.plan import ChangePlan, Drift, Step, plan_change, plan_rereading, plan_restore
+from ceph_tuner.core.changes.resource_steps import BesideOperator, InResource
 from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.errors import (
     ClusterTimeout,
@@ -108,8 +110,15 @@ class Applier:
         places = self._config.places()
         sources, unlooked = self._sources(covered(target, places))
         oldest = min(map(parse_version, versions))
-        plan = plan_change(self._config.dump(), target, settings, self._release, places, sources, oldest)
+        resource = self._config.resource if isinstance(self._config, InResource) else None
+        plan = plan_change(self._config.dump(), target, settings, self._release, places, sources, oldest, resource)
+        self._rehearse(plan.steps)
         return replace(plan, warnings=(*plan.warnings, *unlooked))
+
+    def _rehearse(self, steps: Sequence[Step]) -> None:
+        """Where an operator writes to the monitors too: refuse what it would undo."""
+        if isinstance(self._config, BesideOperator):
+            self._config.rehearse(steps)
 
     def _sources(self, osds: Sequence[int]) -> Tuple[Dict[int, Mapping[str, Mapping[str, str]]], List[str]]:
         """What each OSD says of its knobs, and which do not answer: a plan does not hang on one that hangs."""
@@ -138,7 +147,7 @@ class Applier:
         """Write the plan and see its effect, or leave everything as it was. None where nothing had to be written.
 
         A trial is taken back by the next run if this one dies; `keep` makes it permanent. `check` is called before each
-        write and at each answer of an OSD: what it raises ends the change. `forecast`: what a twin said before.
+        write and at each answer of an OSD: what it raises ends the change. `forecast`: what a model said before.
         Raises Locked, RetryLater (the database is no longer as planned upon), EffectNotSeen, CommandFailed.
         """
         with self._lock:
@@ -176,7 +185,8 @@ class Applier:
                     doubtful = {step.key}
                     self._write(step)
                 doubtful = set()
-                gone = self._await_effect(plan, check)
+                unsettled = self._settle()
+                gone = [*self._await_effect(plan, check), *unsettled]
                 # what was only held or touched meanwhile is as before: not ours any more
                 standing = plan.standing()
                 entry = replace(entry, restores=standing, note="; ".join(gone)[:_NOTE_MAX])
@@ -263,6 +273,7 @@ class Applier:
 
     def preview_undo(self, entry: Entry) -> Tuple[Sequence[Step], Sequence[Drift]]:
         """Return the steps that taking a change back would write now, and what it would leave."""
+        self._refuse_out_of_reach(entry)
         repair = entry.state != APPLYING
         places = self._config.places()
         plan = plan_restore(self._config.dump(), entry.restores, places, self._release, self._doubtful(entry), repair)
@@ -286,6 +297,7 @@ class Applier:
 
     def _take_back(self, entry: Entry, doubtful: Iterable[Key] = (), note: str = "") -> Undone:
         """Steps back until the database is as before, then the OSDs are asked."""
+        self._refuse_out_of_reach(entry)
         drift: Dict[Key, Drift] = {}
         late: Dict[str, None] = {}
         retired: Dict[str, str] = {}
@@ -307,6 +319,8 @@ class Applier:
                 late.update(dict.fromkeys(self._await_settled(step, shown).words))
                 retired.update(self._write_back(step))
             doubtful, repair = set(), False
+            # what an operator had begun before it saw the resource without our values comes again now, or never
+            late.update(dict.fromkeys(self._settle()))
         left = plan_restore(self._config.dump(), entry.restores, self._config.places(), self._release)
         if left.steps:
             raise Stopped(
@@ -315,6 +329,9 @@ class Applier:
                 "stop what writes it, then `ceph-tuner rollback`",
             )
         drift.update({(item.who, item.name): item for item in left.drift})
+        for key in {item.key for item in left.restores} - {(item.who, item.name) for item in left.drift}:
+            # an operator has set ours over it, and that is taken back
+            drift.pop(key, None)
         keys = {key for key in {restore.key for restore in entry.restores} | set(drift) if key[1] not in retired}
         late.update(dict.fromkeys(self._await_sources(keys, last=True).words))
         unseen = (*retired.values(), *late)
@@ -345,7 +362,25 @@ class Applier:
         """Where a step ends the state that the earlier ones needed: the OSDs that are late to show those."""
         if not step.settled:
             return Late()
+        self._settle()
         return self._await_sources({item.key for item in steps[: steps.index(step)]}, check=check)
+
+    def _settle(self) -> List[str]:
+        """Wait for the operator of a resource; words for what it has not done."""
+        words = self._config.settle() if isinstance(self._config, InResource) else ""
+        return [words] if words else []
+
+    def _refuse_out_of_reach(self, entry: Entry) -> None:
+        """A change in a resource is taken back where that resource is reached: its operator would set it again."""
+        here = self._config.resource if isinstance(self._config, InResource) else None
+        for restore in entry.restores:
+            named = resource_of(restore.who)
+            if named is not None and named[0] != here:
+                raise InputError(
+                    f"change {entry.number}",
+                    f"values in the CephCluster {named[0]}",
+                    f"`--rook {named[0]}` to reach it",
+                )
 
     def _write(self, step: Step) -> None:
         self._lock.check()

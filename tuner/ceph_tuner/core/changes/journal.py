@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Store, contents
-from ceph_tuner.core.ceph.target import section_of
+from ceph_tuner.core.changes.custom_resource import is_of_osds
 from ceph_tuner.core.changes.plan import Restore, Step
 from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.errors import InputError, JournalDamaged
@@ -302,7 +302,7 @@ def _entry(stored: Any) -> Entry:
         name, value, ours = str(item["name"]), _optional(item["value"]), frozenset(map(_optional, item["ours"]))
         _check_value(name, value)
         for who in _whos(item["who"]):
-            if section_of(who) is None:
+            if not is_of_osds(who):
                 raise ValueError(f"a section {who[:40]!r}")
             restores.append(Restore(who, name, value, ours))
     names = {item.name for item in fields(Entry)} - {"unknown"}

@@ -11,7 +11,6 @@ The order is what makes it right (docs/safe-writes.md):
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, replace
 from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
@@ -27,7 +26,10 @@ from ceph_tuner.core.changes.change_checks import (
     unset_under_custom,
 )
 from ceph_tuner.core.changes.config_database import Database
+from ceph_tuner.core.changes.custom_resource import CustomResource, resource_of
+from ceph_tuner.core.changes.resource_steps import beside, stated_steps
 from ceph_tuner.core.changes.shard_rereading import BANDWIDTHS, Key, touches
+from ceph_tuner.core.changes.step import Step as Step
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings, Version
@@ -35,31 +37,6 @@ from ceph_tuner.core.knobs.settings import check_settings, format_settings, same
 
 OVERRIDE = "osd_mclock_override_recovery_settings"
 """Opens the recovery and backfill options: while it is false, OSDs remove those keys as they do the nine."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One write. None stands for no entry."""
-
-    who: str
-    name: str
-    old: Optional[str]
-    new: Optional[str]
-    settled: bool = False
-    """Whether the OSDs must show the earlier steps before this one: it ends the state that those needed."""
-
-    @property
-    def key(self) -> Key:
-        """What it writes to."""
-        return self.who, self.name
-
-    @property
-    def command(self) -> str:
-        """The command that an operator would type."""
-        words = ["ceph", "config", "rm", self.who, self.name]
-        if self.new is not None:
-            words = ["ceph", "config", "set", self.who, self.name, self.new]
-        return " ".join(shlex.quote(word) for word in words)
 
 
 @dataclass(frozen=True)
@@ -140,8 +117,11 @@ def plan_change(
     places: Sequence[Place],
     sources: Optional[Mapping[int, Sources]] = None,
     version: Optional[Version] = None,
+    resource: Optional[CustomResource] = None,
 ) -> ChangePlan:
     """Decide the steps. `sources` are what the covered OSDs say (None: not asked), `version` the oldest that they run.
+
+    With a resource, what is set at the monitors is stated there too.
 
     Raises InputError: a target that covers no running OSD, settings that the release refuses or ignores, and anything
     that would defeat the write, because it outranks the target (a finer entry, or the OSD's own ceph.conf).
@@ -175,6 +155,8 @@ def plan_change(
     refuse_wandering(current, [(step.who, step.name, step.new) for step in steps], places)
     touched = {step.who for step in steps if step.name == PROFILE}
     refuse_asleep(now, release, [place for place in places if any(covers(at, place) for at in touched)])
+    if resource is not None:
+        steps = beside(steps, stated_steps(resource, current, {(who, name): text for name, text in changes.items()}))
     return ChangePlan(
         who,
         release.name,
@@ -223,18 +205,26 @@ def plan_restore(
     values: Dict[Key, Optional[str]] = {(entry.who, entry.name): entry.value for entry in current}
     doubtful = set(doubtful)
     kept, drift = [], []
+    others: List[Restore] = []
     for restore in restores:
         now = values.get(restore.key)
         ours = any(same(now, value) for value in restore.ours)
         if ours or same(now, restore.value):
             kept.append(restore)
         else:
+            others.append(restore)
             drift.append(Drift(restore.who, restore.name, _one(restore.ours), now))
+    in_resource = [item for item in kept if resource_of(item.who) is not None]
+    # an operator may set ours once more over what another has set there: it is looked at again
+    again = {(named[1], item.name) for item in in_resource if (named := resource_of(item.who)) is not None}
+    watched = [item for item in others if item.key in again]
 
     def writes(items: Iterable[Restore]) -> List[Step]:
         differing = [item for item in items if not same(values.get(item.key), item.value) or item.key in doubtful]
         return [Step(*item.key, values.get(item.key), item.value) for item in differing]
 
+    stated = list(reversed(writes(in_resource)))
+    kept = [item for item in kept if resource_of(item.who) is None]
     nine = [item for item in kept if item.name in MCLOCK_NINE]
     changing = list(reversed(writes(nine)))
     holds = _holds(current, {item.who for item in (nine if repair else changing)}, places)
@@ -263,7 +253,7 @@ def plan_restore(
     steps += _settled(writes(capacities.values()))
     last = {**profiles, **capacities}
     rest = [item for item in kept if item.key not in last]
-    return RestorePlan(tuple(steps), (*last.values(), *rest), tuple(drift))
+    return RestorePlan(beside(steps, stated), (*last.values(), *rest, *in_resource, *watched), tuple(drift))
 
 
 def _wanted(settings: Mapping[str, object], release: Release, version: Optional[Version]) -> Dict[str, str]:

@@ -1,0 +1,163 @@
+"""Changes of a cluster that Rook manages: stated in its resource, and taken back there and at the monitors."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Dict
+
+import pytest
+
+from appliers import CUSTOM, FULL, Killed, applier, kill_at, survive
+from ceph_tuner.core.changes.journal import APPLIED, UNDONE
+from ceph_tuner.core.changes.step import Step
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from monitors import Monitors
+from rook_monitors import RESOURCE, RookMonitors
+
+OSD = RESOURCE.who("osd")
+
+
+def test_a_change_is_stated_in_the_resource_and_stays_when_rook_runs() -> None:
+    monitors = RookMonitors()
+    one = applier(monitors)
+    one.apply(one.plan("osd", FULL))
+    monitors.reconcile()
+    stated = {name: value for (_, name), value in monitors.stated.items()}
+    assert set(stated) == {PROFILE, *MCLOCK_NINE, "osd_max_scrubs"}
+    assert all(monitors.table["osd", name] == value for name, value in stated.items())
+
+
+def test_what_is_taken_back_is_gone_from_both_and_does_not_come_again() -> None:
+    monitors = RookMonitors(table={("osd", "osd_max_scrubs"): "4"})
+    before = dict(monitors.table), monitors.schedulers()
+    one = applier(monitors)
+    one.apply(one.plan("osd", FULL))
+    assert (done := one.undo())[0].drift == ()
+    assert done[0].entry.state == UNDONE
+    monitors.reconcile()
+    assert monitors.stated == {}
+    assert (dict(monitors.table), monitors.schedulers()) == before
+
+
+def test_a_value_leaves_the_resource_before_the_monitors_and_comes_to_them_first() -> None:
+    monitors = RookMonitors()
+    one = applier(monitors)
+    one.apply(one.plan("osd", {"osd_max_scrubs": 2}))
+    one.undo()
+    keys = [write.rsplit(" ", 1) for write in monitors.writes if "osd_max_scrubs" in write]
+    assert keys == [
+        ["osd osd_max_scrubs", "2"],
+        ["cephconfig osd osd_max_scrubs", "2"],
+        ["cephconfig osd osd_max_scrubs", "None"],
+        ["osd osd_max_scrubs", "None"],
+        # once more: the run that had begun before set what it had read
+        ["osd osd_max_scrubs", "None"],
+    ]
+
+
+def test_a_second_change_over_the_first_goes_back_to_what_the_first_stated() -> None:
+    monitors = RookMonitors()
+    one = applier(monitors)
+    one.apply(one.plan("osd", {"osd_max_scrubs": 2}))
+    one.apply(one.plan("osd", {"osd_max_scrubs": 5}))
+    one.undo()
+    assert monitors.stated == {("osd", "osd_max_scrubs"): "2"}
+    assert monitors.table["osd", "osd_max_scrubs"] == "2"
+
+
+def test_what_is_stated_already_is_not_written_again() -> None:
+    monitors = RookMonitors(stated={("osd", "osd_max_scrubs"): "2"})
+    assert applier(monitors).plan("osd", {"osd_max_scrubs": 2}).steps == ()
+
+
+def test_a_value_that_only_the_monitors_have_is_stated_as_well() -> None:
+    monitors = RookMonitors(table={("osd", "osd_max_scrubs"): "2"})
+    assert applier(monitors).plan("osd", {"osd_max_scrubs": 2}).steps == (Step(OSD, "osd_max_scrubs", None, "2"),)
+
+
+def test_an_edit_of_the_resource_is_drift_of_both_and_stays() -> None:
+    monitors = RookMonitors()
+    one = applier(monitors)
+    one.apply(one.plan("osd", {"osd_max_scrubs": 2}))
+    monitors.someone_states("osd", "osd_max_scrubs", "7")
+    (done,) = one.undo()
+    assert {(item.who, item.found) for item in done.drift} == {("osd", "7"), (OSD, "7")}
+    assert monitors.stated == {("osd", "osd_max_scrubs"): "7"}
+
+
+@pytest.mark.parametrize("lags", [False, True])
+def test_a_value_set_at_the_monitors_alone_stays_unless_rook_sets_ours_over_it(lags: bool) -> None:
+    monitors = RookMonitors()
+    one = applier(monitors)
+    one.apply(one.plan("osd", {"osd_max_scrubs": 2}))
+    monitors.someone_sets("osd", "osd_max_scrubs", "7")
+    monitors.lags = lags
+    (done,) = one.undo()
+    assert monitors.stated == {}
+    assert [(item.who, item.found) for item in done.drift] == ([] if lags else [("osd", "7")])
+    assert monitors.table.get(("osd", "osd_max_scrubs")) == (None if lags else "7")
+
+
+@pytest.mark.parametrize("landed", [False, True], ids=["before", "after"])
+def test_a_change_that_dies_at_any_write_is_taken_back_whole(landed: bool) -> None:
+    for at in range(1, 200):
+        monitors = RookMonitors(table={("osd", "osd_max_scrubs"): "4"})
+        before = dict(monitors.table)
+        kill_at(monitors, at, landed)
+        one = applier(monitors)
+        try:
+            one.apply(one.plan("osd", FULL))
+        except Killed:
+            survive(monitors)
+            applier(monitors, "two").recover()
+        monitors.reconcile()
+        if applier(monitors, "two").history()[-1:] and applier(monitors, "two").history()[-1].state == APPLIED:
+            # it died when everything was done
+            assert at > 20
+            return
+        assert (monitors.table, monitors.stated) == (before, {}), f"killed at write {at}"
+    raise AssertionError("it never came to an end")
+
+
+def test_the_way_back_to_a_built_in_profile_leaves_no_scheduler_with_our_values() -> None:
+    monitors = RookMonitors()
+    before = monitors.schedulers()
+    one = applier(monitors)
+    one.apply(one.plan("osd", CUSTOM))
+    assert monitors.schedulers() != before
+    one.undo()
+    monitors.reconcile()
+    assert monitors.schedulers() == before
+
+
+def test_a_change_in_a_resource_is_not_taken_back_where_that_is_out_of_reach() -> None:
+    monitors = RookMonitors()
+    one = applier(monitors)
+    one.apply(one.plan("osd", {"osd_max_scrubs": 2}))
+    plain = Monitors(table=dict(monitors.table))
+    plain.store = monitors.store
+    for take_back in (applier(plain).undo, lambda: applier(plain).preview_undo(one.history()[-1])):
+        with pytest.raises(InputError, match="--rook rook-ceph/rook-ceph"):
+            take_back()
+    assert plain.table["osd", "osd_max_scrubs"] == "2"
+
+
+def test_an_operator_that_does_nothing_is_told_and_keeps_nobody_from_taking_back() -> None:
+    monitors = RookMonitors()
+    monitors.works = False
+    one = applier(monitors)
+    entry = one.apply(one.plan("osd", {"osd_max_scrubs": 2}))
+    assert entry is not None
+    assert "Rook is not done" in entry.note
+    (done,) = one.undo()
+    assert "Rook is not done" in done.unseen
+    assert monitors.stated == {}
+
+
+def test_the_command_of_a_step_in_a_resource_is_one_that_kubectl_takes() -> None:
+    words = shlex.split(Step(RESOURCE.who("osd/class:ssd"), "osd_max_scrubs", "2", None).command)
+    assert words[:6] == ["kubectl", "-n", "rook-ceph", "patch", "cephcluster", "rook-ceph"]
+    expected: Dict[str, object] = {"spec": {"cephConfig": {"osd/class:ssd": {"osd_max_scrubs": None}}}}
+    assert json.loads(words[-1]) == expected

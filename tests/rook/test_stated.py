@@ -1,0 +1,105 @@
+"""What a CephCluster states, and whose it is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict
+
+import pytest
+
+from ceph_tuner.core.changes.custom_resource import CustomResource
+from ceph_tuner.core.errors import CommandFailed, InputError
+from ceph_tuner.rook.managed import UnclaimedConfig, osd_pod
+from ceph_tuner.rook.stated import refuse_stated, stated
+from monitors import ManualClock
+from twins import answering, small_twin
+
+ROOK = CustomResource("rook-ceph", "rook-ceph")
+
+
+def document(**spec: Any) -> Dict[str, Any]:
+    """As an API server tells it: osd_max_scrubs is ours, osd_max_backfills of both, the rest is helm's."""
+    fields = {
+        "ceph-tuner": {"f:osd": {".": {}, "f:osd_max_scrubs": {}, "f:osd_max_backfills": {}}},
+        "helm": {"f:osd": {"f:osd_max_backfills": {}, "f:osd-scrub-sleep": {}}},
+    }
+    return {
+        "metadata": {
+            "name": "rook-ceph",
+            "generation": 7,
+            "managedFields": [
+                {"manager": name, "fieldsV1": {"f:spec": {"f:cephConfig": own}}} for name, own in fields.items()
+            ],
+        },
+        "spec": {
+            "cephConfig": {
+                "osd": {"osd_max_scrubs": "2", "osd_max_backfills": "3", "osd-scrub-sleep": "0.1"},
+            },
+            "cephConfigFromSecret": {"osd": {"osd max object size": {"name": "a", "key": "b"}}},
+            **spec,
+        },
+        "status": {"observedGeneration": 6, "ceph": {"fsid": "f"}},
+    }
+
+
+def test_whose_a_value_is() -> None:
+    now = stated(document())
+    assert now.values["osd", "osd_scrub_sleep"] == "0.1"
+    assert now.ours == {("osd", "osd_max_scrubs"), ("osd", "osd_max_backfills")}
+    assert now.others == {("osd", "osd_max_backfills"): "helm", ("osd", "osd_scrub_sleep"): "helm"}
+    assert now.secrets == {("osd", "osd_max_object_size")}
+    assert (now.fsid, now.is_observed) == ("f", False)
+
+
+def test_what_others_state_as_well_is_left_to_them() -> None:
+    assert stated(document()).spec_with({}) == {"cephConfig": {"osd": {"osd_max_scrubs": "2"}}}
+    assert stated(document()).spec_with({("osd", "osd_max_scrubs"): None}) == {}
+
+
+@pytest.mark.parametrize("empty", [None, {}, {"osd": None}])
+def test_a_resource_that_states_nothing(empty: Any) -> None:
+    assert stated(document(cephConfig=empty)).values == {}
+    assert stated({"metadata": {}}).observed == 0
+
+
+@pytest.mark.parametrize("spec", [{"cephConfig": "osd"}, {"cephConfig": {"osd": [1]}}])
+def test_another_shape_is_the_servers_fault(spec: Any) -> None:
+    with pytest.raises(CommandFailed, match="cannot be read"):
+        stated(document(**spec))
+
+
+def test_what_somebody_else_states_otherwise_is_refused() -> None:
+    now = stated(document())
+    refuse_stated(ROOK, now, ("osd", "osd_max_scrubs"), "5")
+    refuse_stated(ROOK, now, ("osd", "osd_scrub_sleep"), "0.100000")
+    with pytest.raises(InputError, match=r"osd_scrub_sleep of `osd` = 0.1, stated by helm"):
+        refuse_stated(ROOK, now, ("osd", "osd_scrub_sleep"), "0.2")
+    with pytest.raises(InputError, match="cephConfigFromSecret"):
+        refuse_stated(ROOK, now, ("osd", "osd_max_object_size"), "1")
+
+
+POD = {"id": 0, "pod_name": "rook-ceph-osd-0-5d8f", "pod_namespace": "storage"}
+
+
+@pytest.mark.parametrize(
+    ("row", "namespace"),
+    [(POD, "storage"), ({"id": 0}, None), ({**POD, "pod_name": "mine-0"}, None), ({**POD, "pod_namespace": ""}, None)],
+)
+def test_a_cluster_is_rooks_where_its_osds_run_in_pods_of_rook(row: Dict[str, Any], namespace: Any) -> None:
+    pod = osd_pod(answering(small_twin(), {"osd metadata": [{"id": 1}, row]}).commander)
+    assert (pod and pod.namespace) == namespace
+
+
+def test_without_a_way_to_see_the_resource_every_write_to_rooks_cluster_is_refused(tmp_path: Any) -> None:
+    twin = answering(small_twin(), {"osd metadata": [POD], "status": {"fsid": "f"}})
+    config = UnclaimedConfig(twin.commander, ManualClock(), {"HOME": str(tmp_path)})
+    plan = twin.applier().plan("osd", {"osd_max_scrubs": 2})
+    with pytest.raises(InputError, match=r"--rook storage/NAME with a kubeconfig, or `--rook none`"):
+        config.rehearse(plan.steps)
+    config.rehearse(())
+
+
+@pytest.mark.parametrize("text", ["rook-ceph", "a/b/c", "A/b", "", "a/../b", json.dumps({})])
+def test_a_resource_is_named_by_its_namespace_and_name(text: str) -> None:
+    with pytest.raises(InputError, match="NAMESPACE/NAME"):
+        CustomResource.parse(text, "--rook")

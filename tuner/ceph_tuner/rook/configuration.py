@@ -1,0 +1,122 @@
+"""The configuration database of a cluster that Rook manages: at the monitors, and in its CephCluster.
+
+A value in `spec.cephConfig` is set at the monitors whenever Rook reconciles, from what it read at the beginning of that
+run. So what leaves the resource may come to the monitors once more: `settle` waits for the run that began after it.
+"""
+
+from __future__ import annotations
+
+from typing import List, Sequence
+
+from ceph_tuner.core.ceph.commands import CommandConfig, parsed
+from ceph_tuner.core.ceph.ports import Clock, Commander, ConfigEntry
+from ceph_tuner.core.changes.custom_resource import CustomResource, of_another, resource_of
+from ceph_tuner.core.changes.step import Step
+from ceph_tuner.core.errors import InputError, Stopped
+from ceph_tuner.rook.ceph_cluster_api import CephClusterApi
+from ceph_tuner.rook.stated import Stated, refuse_stated, stated
+
+SETTLE_S = 180.0
+"""How long Rook has for a run over the whole cluster."""
+LOOK_S = 1.0
+
+
+class RookConfig(CommandConfig):
+    """`resource_steps.InResource`, and all that `CommandConfig` is."""
+
+    def __init__(self, commander: Commander, api: CephClusterApi, clock: Clock, settle_s: float = SETTLE_S) -> None:
+        super().__init__(commander)
+        self._api, self._clock, self._settle_s = api, clock, settle_s
+        self._given_up = 0
+        """The generation that Rook was waited for in vain."""
+        self._is_checked = False
+
+    @property
+    def resource(self) -> CustomResource:
+        """Which it is."""
+        return self._api.resource
+
+    def dump(self) -> List[ConfigEntry]:
+        """The monitors' entries, and after them the resource's."""
+        now = self._stated()
+        rows = [
+            ConfigEntry(
+                self.resource.who(section),
+                name,
+                of_another(value, now.others[section, name]) if (section, name) in now.others else value,
+            )
+            for (section, name), value in sorted(now.values.items())
+        ]
+        return [*super().dump(), *rows]
+
+    def set(self, who: str, name: str, value: str) -> None:
+        """Write one entry, to where its row is. Raises as `CommandConfig.set`, and as the resource does."""
+        named = resource_of(who)
+        if named is None:
+            super().set(who, name, value)
+        else:
+            self._state(Step(who, name, None, value))
+
+    def remove(self, who: str, name: str) -> None:
+        """Remove one entry from where its row is."""
+        named = resource_of(who)
+        if named is None:
+            super().remove(who, name)
+        else:
+            self._state(Step(who, name, None, None))
+
+    def rehearse(self, steps: Sequence[Step]) -> None:
+        """Have the API server check the whole change. Raises InputError: another field manager states a value."""
+        now = self._stated()
+        changes = {(named[1], step.name): step.new for step in steps if (named := resource_of(step.who)) is not None}
+        last = {**{(step.who, step.name): step.new for step in steps if resource_of(step.who) is None}, **changes}
+        for key in sorted(last):
+            refuse_stated(self.resource, now, key, last[key])
+        if changes:
+            self._api.apply(now.spec_with(changes), rehearsal=True)
+
+    def settle(self) -> str:
+        """Wait until Rook has done all that the resource says. What others state as well is left to them alone."""
+        now = self._stated()
+        if now.ours & set(now.others):
+            now = stated(self._api.apply(now.spec_with({})))
+        deadline = self._clock.monotonic() + (0.0 if now.generation == self._given_up else self._settle_s)
+        while not now.is_observed:
+            if self._clock.monotonic() >= deadline:
+                self._given_up = now.generation
+                return (
+                    f"Rook is not done with generation {now.generation} of CephCluster {self.resource} "
+                    f"(with {now.observed}): it may still set what it read before"
+                )
+            self._clock.sleep(LOOK_S)
+            now = self._stated()
+        return ""
+
+    def _state(self, step: Step) -> None:
+        named = resource_of(step.who)
+        if named is None or named[0] != self.resource:
+            raise InputError(step.who, "a row of another resource", f"one of {self.resource}")
+        key = (named[1], step.name)
+        now = self._stated()
+        if step.new is None and key not in now.ours:
+            return
+        after = stated(self._api.apply(now.spec_with({key: step.new})))
+        if step.new is not None and after.values.get(key) != step.new:
+            raise Stopped(f"CephCluster {self.resource} took {step.name} = {step.new} and does not have it")
+
+    def _stated(self) -> Stated:
+        now = stated(self._api.read())
+        if not self._is_checked:
+            self._check_identity(now)
+            self._is_checked = True
+        return now
+
+    def _check_identity(self, now: Stated) -> None:
+        """Raise InputError where the resource is another cluster's."""
+        own = str(parsed(self._commander.mon("status", {}), "status")["fsid"])
+        if now.fsid != own:
+            raise InputError(
+                f"CephCluster {self.resource}",
+                f"the Ceph cluster {now.fsid[:60] or 'of which its status says nothing'}",
+                f"that of the cluster that is written to ({own[:60]})",
+            )
