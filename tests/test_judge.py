@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.goals.judge import LOSS_CEILING, TOLERANCE, Judge, all_met, weighed
+from ceph_tuner.core.goals.ranking import LEAST_GAIN
 from ceph_tuner.core.goals.slo import Objective, parse_slo
 from ceph_tuner.core.goals.stored_slo import BASELINE as BASELINE_KEY
 from ceph_tuner.core.goals.stored_slo import SLO_KEY, stored_judge
@@ -112,6 +113,38 @@ def test_the_rate_of_work_that_is_not_there_is_idle_and_neither_met_nor_missed()
     stuck = {**quiet, "recovery.objects_left": 7.0}
     assert [verdict.met for verdict in Judge(SLO).verdicts_at_work(stuck)] == [True, False, None]
     assert [verdict.met for verdict in Judge(SLO).verdicts(quiet)] == [True, False, None]
+
+
+WISHES = {"objectives": ["client.p95_ms <= 80 ms", "recovery.bytes_s >= 8 MB/s"]}
+FAST = {"client.p95_ms": 70.0, "recovery.bytes_s": 8e7}
+
+
+def test_a_goal_takes_what_the_bounds_leave() -> None:
+    careful = {"client.p95_ms": 10.0, "recovery.bytes_s": 1.6e7}
+    assert Judge(parse_slo(WISHES)).loss({**FAST, "recovery.bytes_s": 4e7}) > Judge(parse_slo(WISHES)).loss(careful)
+    judge = Judge(parse_slo({**WISHES, "maximise": "recovery.bytes_s"}), BASELINE)
+    assert judge.rank({**FAST, "recovery.bytes_s": 4e7}) < judge.rank(careful)
+    # no goal is worth a hard objective, nor worth being unseen
+    assert judge.rank({**FAST, "client.p95_ms": 81.0, "recovery.bytes_s": 1e12}) > judge.rank(careful)
+    unseen = Judge(parse_slo({**WISHES, "minimise": "snaptrim.drain_s"}), {"snaptrim.drain_s": 60.0})
+    assert unseen.loss(FAST) > unseen.loss({**FAST, "snaptrim.drain_s": 3600.0})
+
+
+@given(st.floats(1, 1e9), st.floats(1, 1e9))
+def test_a_better_goal_never_has_a_larger_loss_and_a_tenth_is_worth_a_write(one: float, other: float) -> None:
+    judge = Judge(parse_slo({**WISHES, "minimise": "recovery.finish_s"}), {"recovery.finish_s": 100.0})
+    losses = [judge.loss({**FAST, "recovery.finish_s": value}) for value in sorted((one, other))]
+    assert losses[0] <= losses[1]
+    gain = judge.loss({**FAST, "recovery.finish_s": one}) - judge.loss({**FAST, "recovery.finish_s": 0.9 * one})
+    assert gain == pytest.approx(LEAST_GAIN[False], rel=0.1)
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=5))
+def test_many_margins_at_once_count_as_each_by_itself(margins: list) -> None:  # type: ignore[type-arg]
+    judge = Judge(parse_slo({**WISHES, "minimise": "recovery.finish_s"}))
+    assert list(judge.counted(np.asarray(margins), np.minimum)) == pytest.approx([judge.counted(m) for m in margins])
+    assert [judge.counted(m) < 0 for m in margins] == [m < 0 for m in margins]
+    assert [Judge(parse_slo(WISHES)).counted(m) for m in margins] == margins
 
 
 def test_hard_objectives_that_are_missed_or_not_seen_are_named() -> None:

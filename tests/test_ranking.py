@@ -18,6 +18,7 @@ from ceph_tuner.core.goals.ranking import (
     window_noise,
 )
 from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.knobs.settings import ChangeCost
 
 SLO = parse_slo(
     {
@@ -107,16 +108,21 @@ def test_of_those_that_are_alike_by_their_means_the_steadiest_wins_and_it_is_sai
     assert choose(Judge(SLO), now, [windows("shaky", 30, 42), windows("steady", 70, 70)]).winner.label == "shaky"
 
 
-def test_of_those_that_are_as_good_and_as_steady_the_one_that_moves_least_wins_and_it_is_said() -> None:
+def test_of_those_that_are_as_good_and_as_steady_the_cheapest_wins_and_it_is_said() -> None:
     now = windows("now", 98, 99)
     alike = [windows("many", 60, 61), windows("few", 61, 62)]
-    choice = choose(Judge(SLO), now, alike, {"many": 11, "few": 2})
+    choice = choose(Judge(SLO), now, alike, {"many": ChangeCost(12, 11), "few": ChangeCost(12, 2)})
     assert choice.winner.label == "few"
     assert "knobs moved: 2, by many, which is as good, 11" in choice.reason
-    assert choose(Judge(SLO), now, alike, {"many": 2, "few": 11}).winner.label == "many"
+    # a custom profile is ten entries, however little it moves
+    live = choose(Judge(SLO), now, alike, {"many": ChangeCost(3, 3), "few": ChangeCost(10, 1)})
+    assert live.winner.label == "many"
+    dear = choose(Judge(SLO), now, alike, {"many": ChangeCost(10, 1), "few": ChangeCost(3, 3)})
+    assert "writes: 3, by many, which is as good, 10" in dear.reason
     # a gain that is worth a write is worth knobs as well
     unlike = [windows("much", 30, 31), windows("few", 61, 62)]
-    assert choose(Judge(SLO), now, unlike, {"much": 11, "few": 2}).winner.label == "much"
+    costs = {"much": ChangeCost(12, 11), "few": ChangeCost(2, 2)}
+    assert choose(Judge(SLO), now, unlike, costs).winner.label == "much"
 
 
 def test_a_rate_far_above_its_floor_does_not_make_settings_the_steadier_ones() -> None:

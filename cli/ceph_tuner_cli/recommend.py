@@ -79,7 +79,10 @@ def recommend(
     from ceph_tuner_cli.elsewhere import gathered
     from ceph_tuner_cli.recommend_page import RecommendProgress, page, what_to_do
 
-    objectives = slo_file.read(slo).slo
+    read = slo_file.read(slo)
+    objectives = read.slo
+    if read.calendar is not None:
+        say([f"objectives of the policy {read.policy}, which holds now (`ceph-tuner slo week` shows each)"])
     described = _described(cluster, state, target, objectives)
     if output is not None:
         check_free(output, force)

@@ -14,6 +14,7 @@ from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction
 from ceph_tuner.recommend.accounts import Account
 from ceph_tuner.recommend.answer import Instructions
+from ceph_tuner.recommend.front import Front
 from ceph_tuner.recommend.limits import Missed, kind_of
 from ceph_tuner.recommend.recommendation import Recommendation
 from ceph_tuner.recommend.search import SearchedSettings
@@ -22,8 +23,12 @@ from ceph_tuner.report.words import shown
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
+from ceph_tuner_cli.knob_worth_page import knob_worths
 from ceph_tuner_cli.render import Moving, say
 from ceph_tuner_cli.tables import Columns, cell_lines, columns
+
+_FRONT = 7
+"""Settings of the front that are shown."""
 
 
 class RecommendProgress:
@@ -54,7 +59,7 @@ class RecommendProgress:
     def best(self, prediction: Prediction) -> None:
         """Leave a line behind."""
         means = prediction.candidate.means
-        metrics = list(dict.fromkeys(objective.metric for objective in self._slo.objectives))
+        metrics = self._slo.metrics
         widths = [max(len(metric), 10) for metric in metrics]
         if not self._headed:
             self._headed = True
@@ -78,7 +83,9 @@ def page(recommendation: Recommendation, whole: bool = False) -> RenderableType:
         Text(_interval_note(searched)),
     ]
     if searched.choice.better:
-        parts += [Text(""), _settings(searched)]
+        parts += [Text(""), _settings(searched), *knob_worths(recommendation.worths)]
+    if searched.front is not None:
+        parts += [Text(""), *_front(searched.front, searched)]
     parts += capacity(classes)
     if recommendation.missed:
         parts += [Text(""), *(Text(_explained(entry)) for entry in recommendation.missed)]
@@ -138,7 +145,29 @@ def _objectives(searched: SearchedSettings) -> Columns:
         kind = () if objective.hard else ("(soft)",)
         cells = [cell(own[index], entry) for own, entry in zip(verdicts, compared)]
         table.add_row(cell_lines(objective.text, *kind), *cells)
+    goal = searched.question.slo.goal
+    if goal is not None:
+        own = [(entry.candidate.means.get(goal.metric), entry.interval(goal.metric)) for entry in compared]
+        values = [amount(goal.metric, value, *((ends or ()) if value is not None else ())) for value, ends in own]
+        cells = [cell_lines(f"  {value}", *([f"  {ends}"] if ends else [])) for value, ends in values]
+        table.add_row(cell_lines(goal.text, "(goal)"), *cells)
     return table
+
+
+def _front(front: Front, searched: SearchedSettings) -> List[RenderableType]:
+    """Lay out what of one metric costs how much of the other, with at most `_FRONT` settings: its ends and between."""
+    table = columns("front", front.one, front.other)
+    places = sorted({round(at * (len(front.entries) - 1) / (_FRONT - 1)) for at in range(_FRONT)})
+    for entry in (front.entries[at] for at in places):
+        cells = [
+            amount(metric, entry.candidate.means[metric], *(entry.interval(metric) or ()))
+            for metric in (front.one, front.other)
+        ]
+        table.add_row(entry.label, *(cell_lines(value, *([f"  {ends}"] if ends else [])) for value, ends in cells))
+    note = f"Each keeps all hard objectives, and nothing tried beats it in both; {searched.effort.seeds} seeds each."
+    left_out = len(front.entries) - len(places)
+    note += f" {left_out} between are left out." if left_out else ""
+    return [table, Text(note)]
 
 
 def cell(verdict: Verdict, entry: Prediction) -> Text:

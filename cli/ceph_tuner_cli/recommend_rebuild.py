@@ -12,9 +12,11 @@ from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.recommend import COVERAGE
 from ceph_tuner.recommend.answer import rounded
+from ceph_tuner.recommend.paired import PairedEffect
 from ceph_tuner.recommend.rebuild import RESTART, RebuildStep
 from ceph_tuner.recommend.rebuild_cost import LOG_ENTRY_BYTES, RESTART_S, Cost
-from ceph_tuner.recommend.rebuild_plan import Plan, Planned, RebuildEffect
+from ceph_tuner.recommend.rebuild_plan import Plan, Planned
+from ceph_tuner.report.words import percent_change
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner_cli.recommend_page import amount
 from ceph_tuner_cli.tables import Columns, columns
@@ -77,22 +79,16 @@ def _effects(entry: Planned) -> Columns:
     return table
 
 
-def _change(effect: RebuildEffect, named: bool = True) -> str:
+def _change(effect: PairedEffect, named: bool = True) -> str:
     if effect.ratio is None:
         words = f"{amount(effect.metric, effect.before)[0]} to {amount(effect.metric, effect.after)[0]}"
     else:
-        mean, low, high = (percent(part) for part in effect.ratio)
+        mean, low, high = (percent_change(part) for part in effect.ratio)
         words = f"{mean} ({low} to {high})"
     return f"{effect.metric} {words}" if named else words
 
 
-def percent(ratio: float) -> str:
-    """Write a ratio as a change: `-12%`."""
-    change = round(100 * (ratio - 1))
-    return f"{change:+d}%" if change else "0%"
-
-
-def _style(effect: RebuildEffect) -> str:
+def _style(effect: PairedEffect) -> str:
     """Green and red for what is more than chance."""
     if effect.ratio is None or effect.ratio[1] <= 1 <= effect.ratio[2]:
         return ""
@@ -187,7 +183,7 @@ def _step(step: RebuildStep) -> Dict[str, str]:
     return {"command": step.command, "for_each": step.each, "wait_until": step.until}
 
 
-def _effect(effect: RebuildEffect) -> Dict[str, Any]:
+def _effect(effect: PairedEffect) -> Dict[str, Any]:
     ratio = None if effect.ratio is None else [rounded(part) for part in effect.ratio]
     return {
         "metric": effect.metric,

@@ -11,9 +11,10 @@ import pytest
 from rich.console import Console, Group
 
 from ceph_tuner.recommend import Prediction
+from ceph_tuner.recommend.paired import PairedEffect
 from ceph_tuner.recommend.rebuild import MOVES_DATA, RESTART, changes
 from ceph_tuner.recommend.rebuild_cost import Cost
-from ceph_tuner.recommend.rebuild_plan import Plan, Planned, RebuildEffect
+from ceph_tuner.recommend.rebuild_plan import Plan, Planned
 from ceph_tuner.twin.model import MIB, ClientStream, ClusterModel, Device, OsdModel, Pool
 from ceph_tuner_cli import recommend_rebuild
 
@@ -27,10 +28,10 @@ MODEL = ClusterModel(
 BEFORE = Prediction("trial 7", {}, ({"client.p95_ms": 8.0}, {"client.p95_ms": 9.0}))
 MEANWHILE = replace(BEFORE, label="moving")
 EFFECTS = (
-    RebuildEffect("client.p95_ms", 8.5, 5.1, (0.6, 0.55, 0.65)),
-    RebuildEffect("client.write_mean_ms", 3.0, 3.01, (1.003, 0.9, 1.1)),
-    RebuildEffect("recovery.finish_s", 7200.0, 9000.0, (1.25, 1.2, 1.3)),
-    RebuildEffect("snaptrim.drain_s", 0.0, 0.0, None),
+    PairedEffect("client.p95_ms", 8.5, 5.1, (0.6, 0.55, 0.65)),
+    PairedEffect("client.write_mean_ms", 3.0, 3.01, (1.003, 0.9, 1.1)),
+    PairedEffect("recovery.finish_s", 7200.0, 9000.0, (1.25, 1.2, 1.3)),
+    PairedEffect("snaptrim.drain_s", 0.0, 0.0, None),
 )
 
 

@@ -156,11 +156,12 @@ class SearchListener(Protocol):
 
 def changed(settings: Settings, question: Question) -> Settings:
     """Of settings, what differs from what is in force (a named profile as such), in the order to write them."""
-    if PROFILE in settings and settings[PROFILE] != "custom":
-        return {} if settings[PROFILE] == question.profile_in_force else {PROFILE: settings[PROFILE]}
     before, release = question.before, question.model.release
-    nine = any(settings.get(name) != before[name] for name in MCLOCK_NINE if name in settings)
+    named = settings.get(PROFILE, "custom")
+    nine = named == "custom" and any(settings.get(name) != before[name] for name in MCLOCK_NINE if name in settings)
     changes: Settings = {PROFILE: "custom"} if nine else {}
+    if named not in ("custom", question.profile_in_force):
+        changes[PROFILE] = named
     for name in KNOBS:
         if name in MCLOCK_NINE and nine:
             changes[name] = settings[name]

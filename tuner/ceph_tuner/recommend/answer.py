@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Mapping, Sequence, Tuple
 
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
@@ -75,8 +75,12 @@ def profile(searched: SearchedSettings, name: str) -> Profile:
     model, release = searched.question.model, searched.question.model.release
     winner = searched.winner
     named = str(winner.settings.get(PROFILE, ""))
-    built_in = named in release.profiles
     settings = {**_nine(winner.settings, release), **winner.settings}
+    writes = set(changed(winner.settings, searched.question))
+    built_in = named in release.profiles and writes <= {PROFILE}
+    if not writes & {PROFILE, *MCLOCK_NINE}:
+        # the profile in force stays: its nine values are not to be written as custom ones
+        settings = {name: value for name, value in settings.items() if name not in MCLOCK_NINE}
     return Profile.make(
         named if built_in else f"recommended-{searched.question.slo.name}"[:64].rstrip("._-"),
         release,
@@ -106,9 +110,9 @@ def evidence(searched: SearchedSettings) -> Dict[str, Any]:
             "osds": searched.question.model.simulated_osds or searched.question.model.osds,
         },
         "predicted": {
-            verdict.objective.metric: _with_interval(winner, verdict.objective.metric)
-            for verdict in verdicts
-            if verdict.seen is not None
+            metric: _with_interval(winner, metric)
+            for metric in searched.question.slo.metrics
+            if metric in winner.candidate.means
         },
         "load": {name: rounded(value) for name, value in winner.candidate.means.items() if name in _LOAD},
         "before": _rounded(searched.before, searched),
@@ -126,7 +130,7 @@ def _with_interval(prediction: Prediction, metric: str) -> Dict[str, Any]:
 
 
 def _rounded(prediction: Prediction, searched: SearchedSettings) -> Dict[str, float]:
-    metrics: List[str] = [objective.metric for objective in searched.question.slo.objectives]
+    metrics = searched.question.slo.metrics
     means = prediction.candidate.means
     return {metric: rounded(means[metric]) for metric in metrics if metric in means}
 

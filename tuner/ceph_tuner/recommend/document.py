@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
 from ceph_tuner.recommend import Prediction
 from ceph_tuner.recommend.answer import evidence, rounded
 from ceph_tuner.recommend.demand import demand
+from ceph_tuner.recommend.knob_worth import KnobWorth
 from ceph_tuner.recommend.limits import Missed
 from ceph_tuner.recommend.recommendation import Recommendation
 from ceph_tuner.recommend.search import SearchedSettings
@@ -26,6 +27,8 @@ def document(recommendation: Recommendation, name: str) -> Dict[str, Any]:
         "in_force": {"profile": searched.question.profile_in_force, "settings": searched.question.before},
         "predictions": [_prediction(entry, searched) for entry in searched.compared],
         "tried": [_tried(entry, searched) for entry in searched.tried],
+        "front": _front(searched),
+        "knobs": [_knob(entry) for entry in recommendation.worths],
         "missed": [_missed(entry) for entry in recommendation.missed],
         "needed": {entry.name: entry.needed for entry in recommendation.accounts} or _needed(searched),
         "evidence": evidence(searched),
@@ -64,8 +67,46 @@ def _prediction(entry: Prediction, searched: SearchedSettings) -> Dict[str, Any]
 
 def _tried(entry: Prediction, searched: SearchedSettings) -> Dict[str, Any]:
     """What the search saw, on its own seeds."""
-    means, metrics = entry.candidate.means, [objective.metric for objective in searched.question.slo.objectives]
+    means, metrics = entry.candidate.means, searched.question.slo.metrics
     return {"label": entry.label, "means": {name: rounded(means[name]) for name in metrics if name in means}}
+
+
+def _front(searched: SearchedSettings) -> Optional[Dict[str, Any]]:
+    """Settings of the front with both metrics, on the seeds of the search."""
+    front = searched.front
+    if front is None:
+        return None
+    entries = [
+        {
+            "label": entry.label,
+            "settings": dict(entry.settings),
+            "means": {metric: rounded(entry.candidate.means[metric]) for metric in (front.one, front.other)},
+            "intervals": {metric: entry.interval(metric) for metric in (front.one, front.other)},
+        }
+        for entry in front.entries
+    ]
+    return {"metrics": [front.one, front.other], "entries": entries}
+
+
+def _knob(entry: KnobWorth) -> Dict[str, Any]:
+    """What a knob is worth; a ratio is that of the metric without it to the metric with it."""
+    return {
+        "name": entry.name,
+        "in_force": entry.in_force,
+        "value": entry.value,
+        "beside": list(entry.beside),
+        "put_back": entry.put_back,
+        "without": [
+            {
+                "metric": effect.metric,
+                "with": rounded(effect.before),
+                "without": rounded(effect.after),
+                "ratio": None if effect.ratio is None else rounded(effect.ratio[0]),
+                "interval": None if effect.ratio is None else [rounded(end) for end in effect.ratio[1:]],
+            }
+            for effect in entry.without
+        ],
+    }
 
 
 def _missed(entry: Missed) -> Dict[str, Any]:

@@ -7,17 +7,15 @@ on the fresh seeds, and is part of the plan where it wins there by more than cha
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
-
-from scipy.special import stdtrit
+from typing import Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import LEAST_GAIN, finalists
-from ceph_tuner.recommend import COVERAGE, Prediction, SearchListener
+from ceph_tuner.recommend import Prediction, SearchListener
+from ceph_tuner.recommend.paired import PairedEffect, mean_and_reach, paired_effects
 from ceph_tuner.recommend.rebuild import MOVES_DATA, RESTART, RebuildChange, changes
 from ceph_tuner.recommend.rebuild_cost import Cost, cost_of
 from ceph_tuner.recommend.runs import Runs
@@ -31,20 +29,6 @@ COST_SEEDS = 4
 
 
 @dataclass(frozen=True)
-class RebuildEffect:
-    """What a change does to one metric: means before and after, and the ratio of the two with its interval.
-
-    The interval holds the true mean ratio of clusters like the described one in COVERAGE of the cases.
-    """
-
-    metric: str
-    before: float
-    after: float
-    ratio: Optional[Tuple[float, float, float]]
-    """(mean, low, high); None where a run has nothing or 0 of it."""
-
-
-@dataclass(frozen=True)
 class Planned:
     """One change, tried on fresh seeds. `before` and `after` are of the same seeds."""
 
@@ -53,7 +37,7 @@ class Planned:
     """The cluster before it."""
     before: Prediction
     after: Prediction
-    effects: Tuple[RebuildEffect, ...]
+    effects: Tuple[PairedEffect, ...]
     gain: Tuple[float, float]
     """Fall of the loss, and where it lies at the least in 95% of the cases."""
     worth: bool
@@ -137,29 +121,5 @@ def judged(change: RebuildChange, model: ClusterModel, before: Prediction, after
     gain, reach = mean_and_reach(falls, 0.95)
     missed_before, missed = (not judge.keeps_hard(entry.candidate.means) for entry in (before, after))
     enough = missed < missed_before or (missed == missed_before and gain > WORTH[change.kind] * LEAST_GAIN[missed])
-    metrics = dict.fromkeys(objective.metric for objective in judge.objectives)
-    effects = tuple(entry for entry in (_effect(metric, before, after) for metric in metrics) if entry is not None)
+    effects = paired_effects((objective.metric for objective in judge.objectives), before, after)
     return Planned(change, model, before, after, effects, (gain, gain - reach), enough and gain > reach)
-
-
-def _effect(metric: str, before: Prediction, after: Prediction) -> Optional[RebuildEffect]:
-    old, new = before.candidate.means.get(metric), after.candidate.means.get(metric)
-    if old is None or new is None:
-        return None
-    pairs = [(one[metric], other[metric]) for one, other in zip(before.runs, after.runs)]
-    if min(min(pair) for pair in pairs) <= 0 or len(pairs) < 2:
-        return RebuildEffect(metric, old, new, None)
-    logs = [math.log(other / one) for one, other in pairs]
-    # both ends of the interval
-    mean, reach = mean_and_reach(logs, (1 + COVERAGE) / 2)
-    return RebuildEffect(metric, old, new, (math.exp(mean), math.exp(mean - reach), math.exp(mean + reach)))
-
-
-def mean_and_reach(values: Sequence[float], quantile: float) -> Tuple[float, float]:
-    """Mean, and how far below it the true mean lies at most with that probability (Student)."""
-    count = len(values)
-    mean = sum(values) / count
-    if count < 2:
-        return mean, math.inf
-    variance = sum((value - mean) ** 2 for value in values) / (count - 1)
-    return mean, float(stdtrit(count - 1, quantile)) * math.sqrt(variance / count)

@@ -10,6 +10,7 @@ from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.recommend import Question, SearchEffort, SearchListener
 from ceph_tuner.recommend.accounts import Account, accounts
 from ceph_tuner.recommend.answer import Instructions, answer, profile
+from ceph_tuner.recommend.knob_worth import KnobWorth, weighed
 from ceph_tuner.recommend.limits import Missed, missed_objectives
 from ceph_tuner.recommend.rebuild_plan import Plan, plan_rebuild
 from ceph_tuner.recommend.search import SearchedSettings, search
@@ -32,6 +33,8 @@ class Recommendation:
     """What the search has learnt; None where that was not asked for, or it has tried too little."""
     plan: Optional[Plan] = None
     """Restarts and moves of data that are worth it; None where nobody looked."""
+    worths: Tuple[KnobWorth, ...] = ()
+    """What each knob is worth that the search's winner moves; empty where nothing was weighed."""
     interrupted: bool = False
     """Whether it is less than was asked for."""
 
@@ -77,10 +80,12 @@ def recommend(
     with interruptible():
         searched = search(question, effort, listener, processes, profiles_elsewhere=profiles_elsewhere)
     missed: List[Missed] = []
+    worths: Tuple[KnobWorth, ...] = ()
     explanation, plan, interrupted = None, None, True
     # not again what takes long, where somebody does not want to wait
     with suppress(KeyboardInterrupt), interruptible():
         if not searched.interrupted:
+            searched, worths = weighed(searched, listener, processes)
             if stored is not None and searched.confirmed:
                 plan = plan_rebuild(searched, stored, listener, processes)
             listener.phase("looking into what is missed", searched.runs, searched.runs)
@@ -90,9 +95,8 @@ def recommend(
                 unmet = not searched.judge.keeps_hard(searched.winner.candidate.means)
                 explanation = explained(searched.learnt, question.slo, unmet, curves=curves)
             interrupted = False
-    return Recommendation(
-        searched, answer(searched), tuple(accounts_of(searched)), tuple(missed), explanation, plan, interrupted
-    )
+    chosen, classes = answer(searched), tuple(accounts_of(searched))
+    return Recommendation(searched, chosen, classes, tuple(missed), explanation, plan, worths, interrupted)
 
 
 def accounts_of(searched: SearchedSettings) -> List[Account]:

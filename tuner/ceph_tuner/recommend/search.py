@@ -5,6 +5,7 @@ Any `Optimiser` does the search. A batch is asked for at once, to be simulated s
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -13,13 +14,14 @@ import numpy as np
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import Candidate, Choice, choose, finalists
-from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.core.knobs.settings import fitting_reservations, moved_knobs
+from ceph_tuner.core.knobs.settings import change_cost, fitting_reservations
 from ceph_tuner.core.measure.sample import Measure, measured_once
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.optimise import Options
 from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort, SearchListener
+from ceph_tuner.recommend.front import Front, front_of
 from ceph_tuner.recommend.runs import Runs, StartedRuns, run_length_s
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.knob_search import KnobSearch
@@ -76,6 +78,12 @@ class SearchedSettings:
         return Judge(self.question.slo, self.before.candidate.means)
 
     @property
+    def front(self) -> Optional[Front]:
+        """What was found of the trade-off between two metrics, on the seeds of the search; None where there is none."""
+        # the last round is on other seeds, and flatters nobody; as a whole the front is known on these alone
+        return front_of(Judge(self.question.slo, self.tried[0].candidate.means), self.tried)
+
+    @property
     def built_in(self) -> List[Prediction]:
         """The release's own profiles, in its order."""
         names = self.question.model.release.profiles
@@ -110,6 +118,7 @@ def search(
         try:
             race.open(profiles)
             race.search(search_for or _search_for(question, space, effort, transfer))
+            race.look_between(space)
             return race.end(space, interrupted=False)
         except KeyboardInterrupt:
             if not race.tried:
@@ -141,7 +150,7 @@ class _Race:
         self.tried: List[Prediction] = []
         self._last: List[Prediction] = []
         self._best: Optional[str] = None
-        self._compared = 0
+        self._compared = self._trials = 0
         self._learnt: Optional[KnobSearch] = None
 
     def open(self, profiles: Mapping[str, Settings]) -> None:
@@ -152,6 +161,30 @@ class _Race:
         for label, runs in started.items():
             self._take(Prediction(label, dict(profiles[label]), runs.collect(), errors=self._question.errors))
 
+    def look_between(self, space: KnobSpace) -> None:
+        """Simulate what lies between neighbours of the front that are far apart, for up to a quarter of the trials."""
+        most = self._effort.trials // 4
+        known = {_key(entry.settings) for entry in self.tried}
+        made = 0
+        while made < most:
+            front = front_of(Judge(self._question.slo, self.tried[0].candidate.means), self.tried)
+            batch: List[Tuple[str, Settings, StartedRuns]] = []
+            for pair in front.gaps if front is not None else []:
+                ends = [np.asarray(space.encode(self._told(entry.settings))) for entry in pair]
+                settings = self._whole(space.decode(list((ends[0] + ends[1]) / 2)))
+                if _key(settings) not in known and len(batch) < min(self._effort.batch, most - made):
+                    known.add(_key(settings))
+                    why = f"on the front between {pair[0].label} and {pair[1].label}"
+                    batch.append((why, settings, self._start(settings)))
+            if not batch:
+                return
+            self._phase("search, between neighbours of the front")
+            for why, settings, started in batch:
+                made += 1
+                self._trials += 1
+                label = f"trial {self._trials}"
+                self._take(Prediction(label, settings, started.collect(), why, self._question.errors))
+
     def search(self, search_for: SearchFor) -> None:
         """Ask, simulate, tell."""
         optimiser = search_for()
@@ -159,23 +192,24 @@ class _Race:
         # the first of what is known is what is in force: relative bounds refer to it
         for prediction in self.tried:
             optimiser.tell(self._told(prediction.settings), _compared(prediction))
-        trials = 0
-        while trials < self._effort.trials:
+        while self._trials < self._effort.trials:
             batch: List[Tuple[SettingsProposal, StartedRuns]] = []
-            for _ in range(min(self._effort.batch, self._effort.trials - trials)):
-                self._phase(f"search, settings {trials + len(batch) + 1} of {self._effort.trials}")
+            for _ in range(min(self._effort.batch, self._effort.trials - self._trials)):
+                self._phase(f"search, settings {self._trials + len(batch) + 1} of {self._effort.trials}")
                 proposal = optimiser.ask()
                 if proposal is not None:
-                    batch.append((proposal, self._start({**self._question.kept, **proposal.settings})))
+                    batch.append((proposal, self._start(self._whole(proposal.settings))))
             if not batch:
                 break
             for proposal, started in batch:
-                trials += 1
-                settings = {**self._question.kept, **proposal.settings}
-                trial = Prediction(f"trial {trials}", settings, started.collect(), proposal.why, self._question.errors)
+                self._trials += 1
+                settings = self._whole(proposal.settings)
+                trial = Prediction(
+                    f"trial {self._trials}", settings, started.collect(), proposal.why, self._question.errors
+                )
                 self._take(trial)
                 optimiser.tell(proposal.settings, _compared(trial))
-                self._phase(f"search, settings {trials} of {self._effort.trials}")
+                self._phase(f"search, settings {self._trials} of {self._effort.trials}")
 
     def end(self, space: KnobSpace, interrupted: bool) -> SearchedSettings:
         """Run the best again on fresh seeds, unless interrupted, and choose."""
@@ -188,8 +222,9 @@ class _Race:
                 interrupted = True
         entries = [entry.candidate for entry in compared]
         in_force = self._told(compared[0].settings)
-        moved = {entry.label: moved_knobs(entry.settings, in_force) for entry in compared}
-        choice = choose(Judge(self._question.slo, entries[0].means), entries[0], entries[1:], moved)
+        built_in = self._question.profile_in_force is not None
+        costs = {entry.label: change_cost(entry.settings, in_force, built_in) for entry in compared}
+        choice = choose(Judge(self._question.slo, entries[0].means), entries[0], entries[1:], costs)
         return SearchedSettings(
             self._question,
             self._effort,
@@ -218,6 +253,15 @@ class _Race:
         # the same seeds for all: what differs between settings is then not the placement of the PGs
         seeds = range(self._effort.seed, self._effort.seed + self._effort.seeds)
         return self._runs.start(self._question.model, settings, seeds)
+
+    def _whole(self, searched: Settings) -> Settings:
+        """Settings of the space beside what stays: where none of the nine is searched, the profile in force."""
+        profile, kept = self._question.profile_in_force, self._question.kept
+        if MCLOCK_NINE[0] in searched:
+            return {**kept, **searched}
+        before = self._question.before
+        nine: Settings = {name: before[name] for name in MCLOCK_NINE}
+        return {**kept, **(nine if profile is None else {PROFILE: profile}), **searched}
 
     def _take(self, prediction: Prediction) -> None:
         self.tried.append(prediction)
@@ -252,19 +296,25 @@ def _search_for(question: Question, space: KnobSpace, effort: SearchEffort, tran
     return lambda: KnobSearch(space, question.slo, before, effort.seed, free, opening=designs, elsewhere=transfer)
 
 
+def _key(settings: Settings) -> str:
+    return json.dumps(settings, sort_keys=True)
+
+
 def _compared(prediction: Prediction) -> Dict[str, Measure]:
     """Means alone: all settings run on the same seeds, so that the spread over these is nothing that they differ by."""
     return measured_once(prediction.candidate.means)
 
 
 def unpredictable(question: Question) -> List[InputError]:
-    """Give the objectives that no simulation of this cluster can answer, each with the reason."""
+    """Give the objectives, and the goal, that no simulation of this cluster can answer, each with the reason."""
     found = []
-    for objective in question.slo.objectives:
-        kind = objective.metric.split(".")[0]
-        if kind not in ("client", "recovery", "backfill", "scrub", "snaptrim") or objective.metric == "scrub.pgs_late":
-            found.append(InputError(objective.text, "a metric that the twin does not predict", "it left out here"))
+    wishes = [(objective.text, objective.metric) for objective in question.slo.objectives]
+    wishes += [(goal.text, goal.metric) for goal in (question.slo.goal,) if goal is not None]
+    for text, metric in wishes:
+        kind = metric.split(".")[0]
+        if kind not in ("client", "recovery", "backfill", "scrub", "snaptrim") or metric == "scrub.pgs_late":
+            found.append(InputError(text, "a metric that the twin does not predict", "it left out here"))
         elif kind not in question.work:
             expected = f"some {kind} there"
-            found.append(InputError(objective.text, f"no {kind} in the description of the cluster", expected))
+            found.append(InputError(text, f"no {kind} in the description of the cluster", expected))
     return found

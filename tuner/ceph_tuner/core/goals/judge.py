@@ -7,18 +7,33 @@ The loss of a measurement is
 violation and headroom being the margin outside and inside the bound as a share of the bound, weight 10 for hard
 objectives and 1 for soft ones. It falls wherever a margin grows: first hard violations go, then soft ones, then
 headroom is gathered, each unit of it worth less than the one before.
+
+Where the SLO names a goal, headroom beyond `MARGIN` counts for little (`REST_WEIGHT`), and the loss falls with the
+goal's metric: `GOAL_WEIGHT` times the logarithm of how it compares with what is in force.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.goals.slo import Objective, Slo
 from ceph_tuner.core.measure.sample import at_work, clients_wait
 
 HARD_WEIGHT, SOFT_WEIGHT, HEADROOM_WEIGHT = 10.0, 1.0, 0.1
+
+MARGIN = 0.1
+"""Headroom, as a share of the bound, that objectives are to have beside a goal: as far as windows repeat."""
+
+REST_WEIGHT = 0.2
+"""What headroom beyond `MARGIN` counts for beside a goal: what costs the goal nothing is to harm nothing else."""
+
+GOAL_WEIGHT = 0.2
+"""A tenth of the goal's metric is then just worth a write (`ranking.LEAST_GAIN`); soft objectives weigh five-fold."""
+
+UNSEEN_GOAL = math.log(100.0)
+"""A goal that was not seen counts as a hundred times worse than it is in force."""
 
 UNSEEN_VIOLATION = 1.0
 """An objective whose metric was not seen counts as missed by its whole bound: silence must not win."""
@@ -97,11 +112,26 @@ class Judge:
 
     def loss(self, means: Mapping[str, float], most_headroom: float = math.inf) -> float:
         """Give the loss; finite, smaller is better. Headroom beyond `most_headroom`, of the bound, counts as that."""
-        return loss(self.verdicts(means), HARD_WEIGHT, most_headroom)
+        return self._loss(means, HARD_WEIGHT, most_headroom)
 
     def preference(self, means: Mapping[str, float]) -> float:
         """Give the loss without what hard objectives are missed by: what is left to wish for where all of them hold."""
-        return loss(self.verdicts(means), 0.0)
+        return self._loss(means, 0.0)
+
+    def counted(self, margin: Any, smaller: Callable[[Any, Any], Any] = min) -> Any:
+        """Give what counts of a margin: beside a goal `MARGIN` and a little of the rest. For arrays: `np.minimum`."""
+        if self.slo is None or self.slo.goal is None:
+            return margin
+        inside = smaller(margin, MARGIN)
+        return inside + REST_WEIGHT * (margin - inside)
+
+    def goal_part(self, value: Any, log: Callable[[Any], Any] = math.log) -> Any:
+        """Give the goal's part of the loss by its metric's value, above 0. With numpy's `log` it may be an array."""
+        goal = self.slo.goal if self.slo is not None else None
+        if goal is None:
+            return 0.0
+        reference = _finite(self.reference.get(goal.metric)) or 1.0
+        return GOAL_WEIGHT * goal.sign * log(value / reference)
 
     def rank(self, means: Mapping[str, float]) -> Tuple[bool, float]:
         """Order measurements: those that keep every hard objective come first, then the smaller loss."""
@@ -123,6 +153,18 @@ class Judge:
     def broken(self, means: Mapping[str, float]) -> List[Objective]:
         """Give the hard objectives that a window broke although it had to hold them."""
         return beyond(self.must_hold(), means, clients_wait(means, self.reference))
+
+    def _loss(self, means: Mapping[str, float], hard_weight: float, most_headroom: float = math.inf) -> float:
+        verdicts = [
+            each if each.margin is None else replace(each, margin=self.counted(min(each.margin, most_headroom)))
+            for each in self.verdicts(means)
+        ]
+        found = loss(verdicts, hard_weight)
+        if self.slo is None or self.slo.goal is None:
+            return found
+        value = _finite(means.get(self.slo.goal.metric))
+        part = GOAL_WEIGHT * UNSEEN_GOAL if value is None or value <= 0 else self.goal_part(value)
+        return float(min(found + part, LOSS_CEILING))
 
     def _verdict(self, objective: Objective, means: Mapping[str, float], idle: bool = False) -> Verdict:
         value, bound = _finite(means.get(objective.metric)), self.bound(objective)

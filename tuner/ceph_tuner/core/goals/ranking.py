@@ -10,7 +10,8 @@ The choice among settings that were measured has four steps, none of which a sin
    the one whose worst window, with the deviation inside of it, has the smallest loss. There headroom beyond half of
    the bound counts for nothing: that a rate is ten times its floor instead of five says nothing of steadiness.
 4. Of those that are as good as that one in each objective, but for what windows of the same settings differ by, the one
-   that moves the fewest knobs wins: what a knob does that shows nothing under this load may show under another.
+   that takes the fewest writes wins, and of these the one that moves the fewest knobs: what a knob does that shows
+   nothing under this load may show under another.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ceph_tuner.core.goals.goal import Goal
 from ceph_tuner.core.goals.judge import Judge, Verdict
+from ceph_tuner.core.knobs.settings import ChangeCost
 from ceph_tuner.core.measure.metrics import METRICS
 
 LEAST_GAIN = {True: 0.5, False: 0.02}
@@ -107,11 +110,11 @@ def choose(
     judge: Judge,
     in_force: Candidate,
     candidates: Sequence[Candidate],
-    moved: Mapping[str, int] = {},
+    costs: Mapping[str, ChangeCost] = {},
 ) -> Choice:
-    """Choose by the upper bounds over repeats, by steadiness, and by how little is moved; never the luckiest window.
+    """Choose by the upper bounds over repeats, by steadiness, and by how little they cost; never the luckiest window.
 
-    `moved`: how many knobs the settings under a label move from what is in force.
+    `costs`: what the settings under a label cost beside what is in force.
 
     What is in force stays unless a hard objective more is kept, or the loss falls by more than noise makes it; and
     unless the winner's upper bound is still better than what is in force.
@@ -152,15 +155,26 @@ def choose(
 
     steadiest = min(alike, key=lambda entry: (unsteady(entry), by_bound(entry), entry.label))
     as_good = [entry for entry in alike if _as_good(judge, entry, steadiest, noise)]
-    winner = min(as_good, key=lambda entry: (moved.get(entry.label, 0), unsteady(entry), by_bound(entry), entry.label))
+    free = ChangeCost()
+    winner = min(
+        as_good, key=lambda entry: (costs.get(entry.label, free), unsteady(entry), by_bound(entry), entry.label)
+    )
     best = by_mean(winner)[1]
     better = missed < missed_now or best + LEAST_GAIN[missed] < best_now
     better = better and by_bound(winner)[1] < best_now
     verdicts = judge.verdicts(winner.means)
-    reason = _reason(verdicts, now) if better else "no better than the settings in force by more than the noise"
+    reason = (
+        _reason(verdicts, now, judge.slo is not None and judge.slo.goal is not None)
+        if better
+        else "no better than the settings in force by more than the noise"
+    )
+    if better and judge.slo is not None and judge.slo.goal is not None:
+        reason += _of_goal(judge.slo.goal, winner, in_force)
     if better and winner is not steadiest:
-        counts = [moved.get(entry.label, 0) for entry in (winner, steadiest)]
-        reason += f"; knobs moved: {counts[0]}, by {steadiest.label}, which is as good, {counts[1]}"
+        own, other = (costs.get(entry.label, free) for entry in (winner, steadiest))
+        same = own.entries == other.entries
+        what, counts = ("knobs moved", (own.moved, other.moved)) if same else ("writes", (own.entries, other.entries))
+        reason += f"; {what}: {counts[0]}, by {steadiest.label}, which is as good, {counts[1]}"
     elif better and winner is not first:
         reason += f"; {_steadier(judge, winner, first)}"
     return Choice(winner, tuple(verdicts), in_force, better, reason, bounded(winner))
@@ -200,10 +214,13 @@ def _bounds(judge: Judge, entry: Candidate, noise: Mapping[str, float], others: 
     """Objectives' metrics, moved against the entry by what chance may have added to it and to what it is up against."""
     reach = CHANCE * math.sqrt(1.0 / entry.repeats + 1.0 / others)
     bounds = {}
-    for objective in judge.objectives:
-        if objective.metric in entry.means:
-            away = reach * noise.get(objective.metric, WINDOW_NOISE) * (1.0 if objective.comparison == "<=" else -1.0)
-            bounds[objective.metric] = entry.means[objective.metric] * math.exp(away)
+    signs = {objective.metric: 1.0 if objective.comparison == "<=" else -1.0 for objective in judge.objectives}
+    if judge.slo is not None and judge.slo.goal is not None:
+        signs[judge.slo.goal.metric] = judge.slo.goal.sign
+    for metric, sign in signs.items():
+        if metric in entry.means:
+            away = reach * noise.get(metric, WINDOW_NOISE) * sign
+            bounds[metric] = entry.means[metric] * math.exp(away)
     return bounds
 
 
@@ -232,6 +249,16 @@ def _steadier(judge: Judge, winner: Candidate, first: Candidate) -> str:
     return f"steadier than {first.label}, which is as good by its mean ({shown})"
 
 
+def _of_goal(goal: Goal, winner: Candidate, in_force: Candidate) -> str:
+    """Say what the goal's metric becomes."""
+    unit = METRICS[goal.metric].unit
+    own, before = (entry.means.get(goal.metric) for entry in (winner, in_force))
+    if own is None:
+        return f"; {goal.metric} was not seen"
+    compared = "" if before is None else f" against {before:.4g} {unit}"
+    return f"; {goal.metric} {own:.4g} {unit}{compared}"
+
+
 def finalists(judge: Judge, candidates: Sequence[Candidate], count: int) -> List[Candidate]:
     """Give the best candidates by their means so far: those worth measuring again."""
     return sorted(candidates, key=lambda entry: (judge.rank(entry.means), entry.label))[:count]
@@ -242,7 +269,7 @@ def best_of(judge: Judge, candidates: Sequence[Candidate]) -> Optional[Candidate
     return next(iter(finalists(judge, candidates, 1)), None)
 
 
-def _reason(verdicts: Sequence[Verdict], before: Sequence[Verdict]) -> str:
+def _reason(verdicts: Sequence[Verdict], before: Sequence[Verdict], with_goal: bool = False) -> str:
     gained = [v.objective.metric for v, b in zip(verdicts, before) if v.met and not b.met]
     still = [v.objective.metric for v in verdicts if not v.met]
     if gained and not still:
@@ -251,4 +278,4 @@ def _reason(verdicts: Sequence[Verdict], before: Sequence[Verdict]) -> str:
         return f"meets {' and '.join(gained)}; still misses {' and '.join(still)}"
     if still:
         return f"closer to the bounds, but still misses {' and '.join(still)}"
-    return "keeps every objective with more headroom"
+    return "keeps every objective" if with_goal else "keeps every objective with more headroom"

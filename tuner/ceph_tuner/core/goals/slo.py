@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable, Collection, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.measure.metrics import CLASS, METRICS, OF_POOLS, POOL, Scope, parted
+from ceph_tuner.core.goals.goal import Goal, can_be_wanted, nearest, parse_goal
+from ceph_tuner.core.measure.metrics import CLASS, METRICS, POOL, Scope, parted
 
 Place = Callable[..., str]
 """Names a place by its keys: `place("objectives", 0)` gives `slo.yaml:4 objectives.0`."""
@@ -53,9 +54,6 @@ _WRITTEN = {
     "1": [],
 }
 
-# what is left to do tells the size of the failure, not how well the cluster is tuned; queues are a cause, not a wish
-_NO_OBJECTIVE = re.compile(r"^queue\.|_left$|^snaptrim\.queue$")
-
 _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 # each is matched in a time that grows as the text does, whatever the text is: no two parts of one can match the same
 _OBJECTIVE = re.compile(r"([A-Za-z0-9_.]+(?:\{[^{}]*\})?)\s*(<=|>=|≤|≥|<|>|==|=)(.+)", re.DOTALL)
@@ -64,11 +62,6 @@ _FACTOR_LAST = re.compile(rf"baseline\s*[*×]\s*({_NUMBER})")
 _ABSOLUTE = re.compile(rf"({_NUMBER})\s*((?:1/)?[A-Za-z/]*)")
 LONGEST_LINE, MOST_OBJECTIVES = 200, 100
 """Characters of an objective, and objectives of an SLO."""
-
-
-def objective_metrics() -> List[str]:
-    """Names of the metrics that an objective can be about."""
-    return [name for name in METRICS if not _NO_OBJECTIVE.search(name)]
 
 
 def units_of(metric: str) -> List[str]:
@@ -105,7 +98,7 @@ class Objective:
     priority: float = 1.0
 
     def __post_init__(self) -> None:
-        if not _can_be_wanted(self.metric):
+        if not can_be_wanted(self.metric):
             raise ValueError(f"no objective can be about {self.metric!r}")
         if self.comparison != self._right_comparison(self.metric):
             raise ValueError(f"{self.metric} is bounded by {self._right_comparison(self.metric)} (={self.comparison})")
@@ -145,6 +138,8 @@ class Slo:
 
     name: str
     objectives: Tuple[Objective, ...]
+    goal: Optional[Goal] = None
+    """What to better where all of them hold; None: each of them alike."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?", self.name):
@@ -161,12 +156,18 @@ class Slo:
     @property
     def work(self) -> FrozenSet[str]:
         """The kinds of work the objectives are about: client, recovery, backfill, scrub, snaptrim."""
-        return frozenset(objective.metric.split(".")[0] for objective in self.objectives)
+        return frozenset(metric.split(".")[0] for metric in self.metrics)
+
+    @property
+    def metrics(self) -> Tuple[str, ...]:
+        """The metrics that it is about, each once, the goal's last."""
+        goal = [self.goal.metric] if self.goal is not None else []
+        return tuple(dict.fromkeys([*(objective.metric for objective in self.objectives), *goal]))
 
     @property
     def scopes(self) -> Tuple[Scope, ...]:
         """The device classes and pools that objectives are about, each once."""
-        return tuple(dict.fromkeys(scope for scope in (each.scope for each in self.objectives) if scope is not None))
+        return tuple(dict.fromkeys(scope for scope in (parted(name)[1] for name in self.metrics) if scope is not None))
 
     def of_class(self, device_class: str, pools: Collection[str] = ()) -> Optional[Slo]:
         """What is wanted of one device class, as if it was a cluster of its own; None where nothing is.
@@ -180,7 +181,9 @@ class Slo:
                 own.append(replace(objective, metric=plain))
             elif scope is not None and scope.kind == POOL and scope.name in pools:
                 own.append(objective)
-        return replace(self, objectives=tuple(own)) if own else None
+        plain, scope = parted(self.goal.metric) if self.goal is not None else ("", None)
+        goal = Goal(plain) if scope == Scope(CLASS, device_class) else None
+        return replace(self, objectives=tuple(own), goal=goal) if own else None
 
     @property
     def needs_baseline(self) -> bool:
@@ -189,7 +192,8 @@ class Slo:
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form that `parse_slo` reads."""
-        return {"name": self.name, "objectives": [objective.to_dict() for objective in self.objectives]}
+        goal = {self.goal.verb: self.goal.metric} if self.goal is not None else {}
+        return {"name": self.name, "objectives": [objective.to_dict() for objective in self.objectives], **goal}
 
 
 def wanted_of(slo: Slo, device_class: str) -> Slo:
@@ -212,15 +216,19 @@ def wanted_of(slo: Slo, device_class: str) -> Slo:
     of_all = tuple(each for each in slo.objectives if each.scope is None and each.metric not in own_metrics)
     if own is None and not of_all:
         raise InputError("the SLO", f"no objective of the class {device_class}", f"one; it has {', '.join(classes)}")
-    return replace(slo, objectives=(*(own.objectives if own is not None else ()), *of_all))
+    goal = own.goal if own is not None else None
+    if goal is None and slo.goal is not None and slo.goal.scope is None:
+        goal = slo.goal
+    return replace(slo, objectives=(*(own.objectives if own is not None else ()), *of_all), goal=goal)
 
 
 def parse_slo(data: Any, name: str = "slo", place: Optional[Place] = None) -> Slo:
     """Read `{"name": …, "objectives": [line or {"objective": line, "hard": …, "priority": …}, …]}`.
 
-    Raises InputError that names the place. Other keys are the caller's (a file has a `scenario`).
+    One of `minimise` and `maximise` may name a metric beside them. Raises InputError that names the place. Other keys
+    are the caller's (a file has a `scenario`).
     """
-    where = place or _default_place
+    where = place or slo_place
     if not isinstance(data, Mapping):
         raise InputError(where(), _kind(data), "a mapping with `objectives`")
     listed = data.get("objectives")
@@ -235,8 +243,9 @@ def parse_slo(data: Any, name: str = "slo", place: Optional[Place] = None) -> Sl
     given_name = data.get("name", name)
     if not isinstance(given_name, str):
         raise InputError(where("name"), _kind(given_name), "a name")
+    goal = parse_goal(data, where)
     try:
-        return Slo(given_name, objectives)
+        return Slo(given_name, objectives, goal)
     except ValueError as error:
         at_fault = where("name") if str(error).startswith("a name") else where("objectives")
         raise InputError(at_fault, str(error), "one name, and one hard and one soft bound per metric") from error
@@ -269,8 +278,8 @@ def _parse_line(line: str, hard: bool, priority: float, where: Place) -> Objecti
     if parts is None:
         raise InputError(where(), repr(line), "METRIC <= BOUND or METRIC >= BOUND")
     metric, comparison, bound_text = parts[1].replace(" ", ""), parts[2], parts[3].strip()
-    if not _can_be_wanted(metric):
-        raise InputError(where(), f"metric {metric!r}", _nearest(metric))
+    if not can_be_wanted(metric):
+        raise InputError(where(), f"metric {metric!r}", nearest(metric))
     comparison = {"≤": "<=", "≥": ">="}.get(comparison, comparison)
     right = "<=" if METRICS[metric].lower_is_better else ">="
     if comparison != right:
@@ -316,24 +325,10 @@ def _short(value: float) -> str:
     return str(int(value)) if value == int(value) and value < 1e15 else repr(value)
 
 
-def _can_be_wanted(metric: str) -> bool:
-    return metric in METRICS and not _NO_OBJECTIVE.search(parted(metric)[0])
-
-
-def _nearest(metric: str) -> str:
-    plain, brace, inside = metric.partition("{")
-    if brace and plain in METRICS and not _NO_OBJECTIVE.search(plain):
-        kind = inside.partition("=")[0].strip()
-        if kind == POOL and plain not in OF_POOLS:
-            return f"a device class, such as {plain}{{class=nvme}}: OSDs do not tell it by pool"
-        return f"a scope of one device class or one pool: {plain}{{class=nvme}} or {plain}{{pool=volumes}}"
-    group = [name for name in objective_metrics() if name.split(".")[0] == metric.split(".")[0]]
-    return "one of " + ", ".join(group or objective_metrics())
-
-
 def _kind(value: Any) -> str:
     return "nothing" if value is None else f"{type(value).__name__} {str(value)[:60]!r}"
 
 
-def _default_place(*keys: Any) -> str:
+def slo_place(*keys: Any) -> str:
+    """Name a place in an SLO that came from nowhere in particular."""
     return ".".join(["slo", *map(str, keys)])

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Dict, Optional
+import time
+from typing import Callable, Dict, Optional
 
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Store
 from ceph_tuner.core.errors import InputError, Malformed
 from ceph_tuner.core.goals.judge import Judge
-from ceph_tuner.core.goals.slo import Slo, parse_slo
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
 
 SLO_KEY = "slo"
 BASELINE = "slo/baseline"
 """What relative bounds refer to, metric by metric: it must not follow every change that is kept."""
 
 
-def stored_slo(store: Store) -> Optional[Slo]:
-    """None where it keeps none. Raises InputError where they cannot be read."""
+def stored_slo(store: Store, now: Callable[[], float] = time.time) -> Optional[Slo]:
+    """What is wanted now; None where it keeps no objectives. Raises InputError where they cannot be read."""
+    calendar = stored_calendar(store)
+    return None if calendar is None else calendar.at(now())
+
+
+def stored_calendar(store: Store) -> Optional[SloCalendar]:
+    """What is wanted, and when; None where it keeps no objectives. Raises InputError where they cannot be read."""
     text = store.get(SLO_KEY)
     if not text:
         return None
@@ -24,7 +32,7 @@ def stored_slo(store: Store) -> Optional[Slo]:
         document = read_json(text, "the stored SLO")
     except Malformed as fault:
         raise InputError("the stored SLO", fault.found, "`ceph tuner slo rm all`, then set it anew") from None
-    return parse_slo(document, place=_place)
+    return parse_slo_calendar(document, place=_place)
 
 
 def stored_baseline(store: Store) -> Dict[str, float]:
@@ -36,12 +44,12 @@ def stored_baseline(store: Store) -> Dict[str, float]:
         return {}
 
 
-def stored_judge(store: Store, slo: Optional[Slo] = None) -> Judge:
-    """Judges by `slo`, else by what the cluster keeps itself; relative bounds refer to what it keeps.
+def stored_judge(store: Store, slo: Optional[Slo] = None, now: Callable[[], float] = time.time) -> Judge:
+    """Judges by `slo`, else by what the cluster itself wants now; relative bounds refer to what it keeps.
 
     Raises InputError where the stored objectives are asked for and cannot be read.
     """
-    slo = slo if slo is not None else stored_slo(store)
+    slo = slo if slo is not None else stored_slo(store, now)
     return Judge(slo, stored_baseline(store) if slo is not None else {})
 
 

@@ -15,7 +15,7 @@ from ceph_tuner.core.goals.judge import Judge, all_met
 from ceph_tuner.core.goals.ranking import Candidate, Choice, best_of, candidate, choose, finalists
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.core.knobs.settings import moved_knobs
+from ceph_tuner.core.knobs.settings import change_cost
 from ceph_tuner.core.measure.forecast_record import ForecastRecord
 from ceph_tuner.core.measure.sample import Measure
 
@@ -176,8 +176,10 @@ def choice_among(judge: Judge, trials: Sequence[Trial], in_force: Settings) -> O
     now = next((entry for entry in candidates if entry.label == IN_FORCE), None)
     if now is None:
         return None
-    moved = {trial.run.label: moved_knobs(trial.run.settings, in_force) for trial in trials}
-    return choose(judge, now, [entry for entry in candidates if entry is not now], moved)
+    # the baseline's reason is the built-in profile in force
+    built_in = any(trial.run.why for trial in trials if trial.run.kind == "baseline")
+    costs = {trial.run.label: change_cost(trial.run.settings, in_force, built_in) for trial in trials}
+    return choose(judge, now, [entry for entry in candidates if entry is not now], costs)
 
 
 def repeat_runs(judge: Judge, trials: Sequence[Trial], budget: Budget, recommended: Optional[str] = None) -> List[Run]:

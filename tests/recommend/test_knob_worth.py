@@ -1,0 +1,147 @@
+"""What knobs of a winner are worth: by simulations that differ in them alone, and what goes back is worth nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Dict, List, Sequence, Tuple
+
+import pytest
+
+from ceph_tuner.core.goals.ranking import Choice
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import TENTACLE, Settings, nine
+from ceph_tuner.files import slo_file
+from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort
+from ceph_tuner.recommend.answer import answer
+from ceph_tuner.recommend.knob_worth import NEAR, KnobWorth, moved_knobs_of, weighed, worth_nothing
+from ceph_tuner.recommend.paired import PairedEffect, paired_effects
+from ceph_tuner.recommend.runs import Runs
+from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
+from ceph_tuner.twin.model import MIB, RecoveryWork
+from twins import small_model
+
+MODEL = small_model(recovery=(RecoveryWork("rbd", 500_000, 4 * MIB),))
+SLO = slo_file.from_text("schema: 1\nname: s\nobjectives:\n  - client.p95_ms <= 0.8 * baseline\n").slo
+EFFORT = SearchEffort(seeds=2, fresh=3, events=1e5, shortest_s=8.0)
+LIMIT, WEIGHT = "osd_mclock_scheduler_background_recovery_lim", "osd_mclock_scheduler_client_wgt"
+RESERVATION = "osd_mclock_scheduler_background_recovery_res"
+QUESTION = Question(MODEL, SLO)
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.said: List[str] = []
+
+    def phase(self, text: str, done: int, total: int) -> None:
+        self.said.append(text)
+
+    def best(self, prediction: Prediction) -> None:
+        raise AssertionError("nothing is searched")
+
+
+def searched(winner: Settings, better: bool = True, confirmed: bool = True) -> SearchedSettings:
+    in_force = {PROFILE: "balanced"}
+    with Runs(EFFORT, 8.0, processes=1) as runs:
+        seeds = fresh_seeds(EFFORT)
+        started = [(label, own, runs.start(MODEL, own, seeds)) for label, own in ((IN_FORCE, in_force), ("w", winner))]
+        before, after = (Prediction(label, dict(own), waiting.collect()) for label, own, waiting in started)
+    choice = Choice(after.candidate, (), before.candidate, better, "by the test")
+    return SearchedSettings(QUESTION, EFFORT, 8.0, 12, (before, after), (before, after), choice, confirmed)
+
+
+def balanced(**changes: float) -> Settings:
+    return {**TENTACLE.profiles["balanced"], **changes}
+
+
+def test_what_does_nothing_goes_back_and_what_does_something_stays_with_its_worth() -> None:
+    # nothing is scrubbed, so that fewer scrubs at a time are worth nothing; recovery's limit holds it back
+    before = searched(balanced(**{RESERVATION: 0.1, LIMIT: 0.15, "osd_max_scrubs": 1}))
+    heard = Heard()
+    after, worths = weighed(before, heard, processes=1)
+    by_name = {entry.name: entry for entry in worths}
+    assert by_name["osd_max_scrubs"].put_back
+    assert not by_name[LIMIT].put_back
+    assert "osd_max_scrubs" not in after.winner.settings
+    assert after.winner.settings[LIMIT] == 0.15
+    assert after.choice.better
+    assert "worth nothing" in after.choice.reason
+    (effect,) = by_name[LIMIT].without
+    assert effect.ratio is not None
+    # without its limit recovery takes from the clients
+    assert effect.ratio[1] > 1
+    assert after.runs > before.runs
+    assert any("what each knob is worth" in text for text in heard.said)
+    # what was there to be compared with is there still, and the numbers come from the fresh seeds of the choice
+    assert after.compared[:2] == before.compared
+    assert len(after.winner.runs) == EFFORT.fresh
+    assert "osd_max_scrubs" not in answer(after).settings
+
+
+def test_a_reservation_that_cannot_go_back_alone_takes_its_limit_with_it() -> None:
+    _, worths = weighed(searched(balanced(**{RESERVATION: 0.05, LIMIT: 0.15})), Heard(), processes=1)
+    by_name: Dict[str, KnobWorth] = {entry.name: entry for entry in worths}
+    # a limit of 0.15 with the 0.5 of balanced reserved is refused
+    assert by_name[RESERVATION].names == (RESERVATION, LIMIT)
+    assert by_name[LIMIT].names == (LIMIT,)
+
+
+@pytest.mark.parametrize(("better", "confirmed"), [(False, True), (True, False)])
+def test_nothing_is_weighed_where_nothing_is_written_or_known(better: bool, confirmed: bool) -> None:
+    before = searched(balanced(**{LIMIT: 0.6}), better, confirmed)
+    assert weighed(before, Heard(), processes=1) == (before, ())
+
+
+def test_a_built_in_profile_is_one_whole() -> None:
+    before = searched({PROFILE: "high_client_ops"})
+    assert weighed(before, Heard(), processes=1) == (before, ())
+    assert moved_knobs_of(before.winner, QUESTION) == []
+
+
+def test_knobs_that_are_as_in_force_are_not_moved() -> None:
+    moved = Prediction("w", balanced(**{WEIGHT: 9, "osd_max_scrubs": 1}), ())
+    assert moved_knobs_of(moved, QUESTION) == [WEIGHT, "osd_max_scrubs"]
+    in_force = replace(QUESTION, in_force={**nine((0.5, 9, 0), (0.5, 1, 0), (0.0, 1, 0.9)), PROFILE: "custom"})
+    assert WEIGHT not in moved_knobs_of(moved, in_force)
+
+
+Ratio = Tuple[float, float, float]
+
+
+@pytest.mark.parametrize(
+    ("metric", "ratio", "nothing"),
+    [
+        ("client.p95_ms", (1.0, 0.99, 1.01), True),
+        # it is better without it
+        ("client.p95_ms", (0.8, 0.7, 0.9), True),
+        ("client.p95_ms", (1.1, 1.05, 1.15), False),
+        # as likely as not chance, and yet too much to throw away
+        ("client.p95_ms", (1.1, 0.9, 1.3), False),
+        # sure, and nothing on a real cluster
+        ("client.p95_ms", (1.005, 1.001, 1 + NEAR / 2), True),
+        ("client.p95_ms", (1.01, 1.001, 1 + 2 * NEAR), False),
+        ("recovery.bytes_s", (0.9, 0.85, 0.95), False),
+        ("recovery.bytes_s", (1.3, 1.2, 1.4), True),
+    ],
+)
+def test_worth_nothing_is_no_worse_by_what_counts_nor_surely(metric: str, ratio: Ratio, nothing: bool) -> None:
+    assert worth_nothing([PairedEffect(metric, 1.0, ratio[0], ratio)], [metric]) == nothing
+
+
+def test_what_is_not_seen_any_more_has_got_worse() -> None:
+    assert not worth_nothing([], ["client.p95_ms"])
+    assert worth_nothing([PairedEffect("ops.slow", 0.0, 0.0, None)], ["ops.slow"])
+    assert not worth_nothing([PairedEffect("ops.slow", 0.0, 3.0, None)], ["ops.slow"])
+
+
+def test_pairs_leave_what_runs_have_in_common_out_of_the_interval() -> None:
+    def seen(values: Sequence[float]) -> Prediction:
+        return Prediction("p", {}, tuple({"client.p95_ms": value} for value in values))
+
+    (effect,) = paired_effects(["client.p95_ms"], seen([1, 10, 100]), seen([2, 20, 200]))
+    assert effect.ratio == pytest.approx((2, 2, 2))
+    assert paired_effects(["recovery.bytes_s"], seen([1, 2]), seen([1, 2])) == ()
+
+
+def test_all_of_the_nine_can_be_named() -> None:
+    moved = nine((0.1, 9, 0.8), (0.2, 8, 0.7), (0.3, 7, 0.6))
+    assert moved_knobs_of(Prediction("w", moved, ()), QUESTION) == list(MCLOCK_NINE)

@@ -1,0 +1,75 @@
+"""The front: settings that keep every hard objective, and that nothing tried beats in two metrics at once.
+
+One metric is the goal, or the first that an objective is about. The other is the first of other work than that, in the
+operator's order. Where two neighbours differ by `GAP` or more in one of them, what lies between them is not known.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import List, Optional, Sequence, Tuple
+
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.recommend import Prediction
+
+GAP = 2.0
+"""Factor between neighbours from which on the search looks between them."""
+
+
+@dataclass(frozen=True)
+class Front:
+    """Settings in the order of the first metric, the best in it first."""
+
+    one: str
+    other: str
+    entries: Tuple[Prediction, ...]
+
+    @property
+    def gaps(self) -> List[Tuple[Prediction, Prediction]]:
+        """Neighbours that differ by `GAP` or more, the widest first."""
+        pairs = [(self._factor(*pair), pair) for pair in zip(self.entries, self.entries[1:])]
+        wide = [entry for entry in pairs if entry[0] >= GAP]
+        return [pair for _, pair in sorted(wide, key=lambda entry: -entry[0])]
+
+    def _factor(self, first: Prediction, second: Prediction) -> float:
+        means = first.candidate.means, second.candidate.means
+        return max(_factor(means[0][metric], means[1][metric]) for metric in (self.one, self.other))
+
+
+def front_of(judge: Judge, entries: Sequence[Prediction]) -> Optional[Front]:
+    """Give the front of what was simulated; None where fewer than two metrics are wanted, or one is best in both."""
+    slo = judge.slo
+    if slo is None or len(slo.metrics) < 2:
+        return None
+    one = slo.goal.metric if slo.goal is not None else slo.metrics[0]
+    others = [metric for metric in slo.metrics if metric != one]
+    other = next((metric for metric in others if _work(metric) != _work(one)), others[0])
+    kept = [entry for entry in entries if judge.keeps_hard(entry.candidate.means)]
+    entries = _undominated(kept, one, other)
+    return Front(one, other, entries) if len(entries) > 1 else None
+
+
+def _work(metric: str) -> str:
+    return metric.split(".")[0]
+
+
+def _undominated(entries: Sequence[Prediction], one: str, other: str) -> Tuple[Prediction, ...]:
+    """Those that no other is as good as in both metrics and better than in one; of equals the first."""
+    seen = [entry for entry in entries if one in entry.candidate.means and other in entry.candidate.means]
+    undominated: List[Prediction] = []
+    for entry in sorted(seen, key=lambda each: (_badness(each, one), _badness(each, other))):
+        if not undominated or _badness(entry, other) < _badness(undominated[-1], other):
+            undominated.append(entry)
+    return tuple(undominated)
+
+
+def _badness(entry: Prediction, metric: str) -> float:
+    value = entry.candidate.means[metric]
+    return value if METRICS[metric].lower_is_better else -value
+
+
+def _factor(first: float, second: float) -> float:
+    low, high = sorted((first, second))
+    return 1.0 if high <= 0 else math.inf if low <= 0 else high / low

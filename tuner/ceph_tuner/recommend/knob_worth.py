@@ -1,0 +1,207 @@
+"""What each knob of the winner is worth, by the winner without it: with the knob as it is in force.
+
+Both run on the same seeds, which neither the search nor the choice of the winner has used. A knob is worth nothing,
+and goes back, where no metric of an objective or of the goal gets worse without it by `NEAR` or more, nor by more than
+chance unless that is less than `NEAR`. Several such knobs may stand in for each other: what is put back together is
+judged together, on the fresh seeds of the choice, and by half where it is too much. Then the knobs that are left are
+weighed again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.ranking import Choice, choose
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import Settings, Value
+from ceph_tuner.core.knobs.settings import check_settings, fitting_reservations, same_value
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.profiles.translation import to_release_units
+from ceph_tuner.recommend import Prediction, Question, SearchListener
+from ceph_tuner.recommend.paired import PairedEffect, paired_effects
+from ceph_tuner.recommend.runs import Runs, StartedRuns
+from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
+
+NEAR = 0.02
+"""Share of a metric that is nothing on a real cluster: windows of the same settings differ by five times as much."""
+
+
+@dataclass(frozen=True)
+class KnobWorth:
+    """One knob that the winner moves."""
+
+    name: str
+    in_force: Value
+    value: Value
+    """The winner's."""
+    without: Tuple[PairedEffect, ...] = ()
+    """What each objective's metric becomes without it: before is with the knob, after is with it as in force."""
+    beside: Tuple[str, ...] = ()
+    """Knobs that go back with it: alone it would leave reservations above 1, or a limit below its reservation."""
+    put_back: bool = False
+    """Whether it was worth nothing, and the recommendation leaves it as it is in force."""
+
+    @property
+    def names(self) -> Tuple[str, ...]:
+        """All that go back."""
+        return (self.name, *self.beside)
+
+
+def weighed(
+    searched: SearchedSettings, listener: SearchListener, processes: Optional[int] = None
+) -> Tuple[SearchedSettings, Tuple[KnobWorth, ...]]:
+    """Weigh the winner's knobs; give what is recommended without those worth nothing, and the worth of all of them.
+
+    Nothing is weighed where nothing is better, where the winner is a built-in profile, and before the fresh seeds.
+    """
+    if not (searched.confirmed and searched.choice.better) or moved_knobs_of(searched.winner, searched.question) == []:
+        return searched, ()
+    with Runs(searched.effort, searched.run_s, processes) as runs:
+        weighing = _Weighing(searched, listener, runs)
+        worths, put_back = weighing.of(searched.winner), []
+        simpler = weighing.simpler(searched.winner, worths)
+        while simpler is not None:
+            winner, choice, names = simpler
+            put_back += [replace(worth, put_back=True) for worth in worths if worth.name in names]
+            worths = weighing.of(winner)
+            compared = (entry for entry in searched.compared if entry.label != winner.label)
+            searched = replace(searched, compared=(*compared, winner), choice=choice)
+            simpler = weighing.simpler(winner, worths)
+        return replace(searched, runs=searched.runs + runs.done), (*worths, *put_back)
+
+
+def moved_knobs_of(prediction: Prediction, question: Question) -> List[str]:
+    """Knobs by which settings differ from what is in force; none for a built-in profile, which is one whole."""
+    settings, named = prediction.settings, prediction.settings.get(PROFILE, "custom") != "custom"
+    searched = [name for name in KNOBS if name in settings and name != PROFILE and not (named and name in MCLOCK_NINE)]
+    return [name for name in searched if _moved(name, settings[name], question)]
+
+
+def worth_nothing(without: Sequence[PairedEffect], metrics: Sequence[str]) -> bool:
+    """Whether no metric gets worse by `NEAR`, nor by less and yet surely; one that is no longer seen has got worse."""
+    return len(without) == len(set(metrics)) and not any(_is_worse(effect) for effect in without)
+
+
+def _is_worse(effect: PairedEffect) -> bool:
+    if effect.ratio is None:
+        return effect.before != effect.after
+    mean, low, high = effect.ratio
+    if not METRICS[effect.metric].lower_is_better:
+        mean, low, high = 1 / mean, 1 / high, 1 / low
+    return mean >= 1 + NEAR or (low > 1 and high >= 1 + NEAR)
+
+
+class _Weighing:
+    """Simulates the winner without some of its knobs."""
+
+    def __init__(self, searched: SearchedSettings, listener: SearchListener, runs: Runs) -> None:
+        self._searched, self._listener, self._runs = searched, listener, runs
+        effort = searched.effort
+        fresh = fresh_seeds(effort)
+        self._seeds = range(fresh.stop, fresh.stop + effort.fresh)
+        self._metrics = searched.question.slo.metrics
+
+    def of(self, winner: Prediction) -> Tuple[KnobWorth, ...]:
+        """Weigh each knob that the winner moves."""
+        question = self._searched.question
+        groups = [_group(name, winner, question) for name in moved_knobs_of(winner, question)]
+        whole = self._start(winner.settings, self._seeds)
+        started = [(group, self._start(_without(group, winner.settings, question), self._seeds)) for group in groups]
+        before = replace(winner, runs=whole.collect())
+        worths = []
+        for number, ((name, *beside), runs) in enumerate(started):
+            self._listener.phase("what each knob is worth", number, len(started))
+            without = paired_effects(self._metrics, before, replace(winner, runs=runs.collect()))
+            worths.append(KnobWorth(name, _in_force(name, question), winner.settings[name], without, tuple(beside)))
+        return tuple(worths)
+
+    def simpler(
+        self, winner: Prediction, worths: Sequence[KnobWorth]
+    ) -> Optional[Tuple[Prediction, Choice, Tuple[str, ...]]]:
+        """Put back as many of the knobs that are worth nothing as can be spared together; None where it is none."""
+        spared = [worth.names for worth in worths if worth_nothing(worth.without, self._metrics)]
+        while spared:
+            names = tuple(dict.fromkeys(name for group in spared for name in group))
+            self._listener.phase(f"without {len(names)} knobs that seem worth nothing", 0, 1)
+            prediction, choice = self._confirmed(winner, names)
+            if choice is not None:
+                return prediction, choice, names
+            spared = spared[: len(spared) // 2]
+        return None
+
+    def _confirmed(self, winner: Prediction, names: Sequence[str]) -> Tuple[Prediction, Optional[Choice]]:
+        searched, question = self._searched, self._searched.question
+        settings = _without(names, winner.settings, question)
+        label = f"{searched.winner.label}, simpler"
+        if not _writable(settings, question):
+            return winner, None
+        runs = self._start(settings, fresh_seeds(searched.effort)).collect()
+        prediction = Prediction(label, settings, runs, winner.why, winner.errors)
+        candidate, judge = prediction.candidate, searched.judge
+        missed = {objective.text for objective in judge.missed_hard(candidate.means)}
+        more = missed - {objective.text for objective in judge.missed_hard(winner.candidate.means)}
+        if more or not worth_nothing(paired_effects(self._metrics, winner, prediction), self._metrics):
+            return prediction, None
+        in_force = searched.before.candidate
+        choice = choose(judge, in_force, [candidate])
+        count = len(moved_knobs_of(searched.winner, question)) - len(moved_knobs_of(prediction, question))
+        words = f"{choice.reason}; {count} of the knobs of {searched.winner.label} are left alone: worth nothing"
+        return prediction, replace(choice, reason=words) if choice.better else None
+
+    def _start(self, settings: Settings, seeds: Sequence[int]) -> StartedRuns:
+        return self._runs.start(self._searched.question.model, settings, seeds)
+
+
+def _before(question: Question) -> Settings:
+    """What is in force, as a custom profile may have it: reservations of built-in ones sum to 1.05."""
+    return fitting_reservations(question.before)
+
+
+def _in_force(name: str, question: Question) -> Value:
+    value = _before(question).get(name, KNOBS[name].default(question.model.release))
+    return "" if value is None else value
+
+
+def _moved(name: str, value: Value, question: Question) -> bool:
+    in_force = _in_force(name, question)
+    return not any(same_value(str(value), str(other)) for other in (in_force, question.before.get(name, in_force)))
+
+
+def _without(names: Sequence[str], settings: Mapping[str, Value], question: Question) -> Settings:
+    """Settings with these knobs as in force; what only they needed beside them goes back as well."""
+    before, release = _before(question), question.model.release
+    left = {name: value for name, value in settings.items() if name not in names}
+    left.update({name: before[name] for name in names if name in before})
+    moved = [name for name in left if name != PROFILE and _moved(name, left[name], question)]
+    if not set(moved) & set(MCLOCK_NINE):
+        # no custom profile is needed: what is in force stays, and to the last digit
+        left = {name: value for name, value in left.items() if name not in (PROFILE, *MCLOCK_NINE)}
+        profile = question.profile_in_force
+        custom: Settings = {name: question.before[name] for name in MCLOCK_NINE}
+        left.update(custom if profile is None else {PROFILE: profile})
+    needed = {need for name in moved for need, _ in KNOBS[name].effective(release).needs}
+    once = {need for name in names for need, _ in KNOBS[name].effective(release).needs}
+    return {name: value for name, value in left.items() if name not in once - needed or name in before}
+
+
+def _group(name: str, winner: Prediction, question: Question) -> Tuple[str, ...]:
+    """The knob, and where it cannot go back alone those beside it: of its class, all reservations, all of the nine."""
+    nine = [other for other in moved_knobs_of(winner, question) if other in MCLOCK_NINE and other != name]
+    stem = name.rpartition("_")[0]
+    of_class = [other for other in nine if other.startswith(stem)]
+    reservations = [other for other in nine if other.endswith("_res")]
+    groups = ((name, *beside) for beside in ([], of_class, reservations, nine))
+    writable = (group for group in groups if _writable(_without(group, winner.settings, question), question))
+    # with all of the nine as in force it is what the cluster runs already
+    return next(writable, (name, *nine))
+
+
+def _writable(settings: Settings, question: Question) -> bool:
+    release, hardware = question.model.release, question.model.osd.hardware
+    try:
+        check_settings(to_release_units(settings, release, hardware), release)
+    except InputError:
+        return False
+    return True
