@@ -31,6 +31,7 @@ setup(
     },
     data_files=[
         ("share/ceph-tuner/mgr/tuner", [str(p) for p in sorted(Path("mgr_module/tuner").glob("*.py"))]),
+        ("share/ceph-tuner/examples", [str(p) for p in sorted(Path("examples").glob("*.yaml"))]),
         ("share/ceph-tuner/dashboards", ["dashboards/ceph-tuner.json", "dashboards/alerts.yaml"]),
     ],
     install_requires=[

@@ -56,7 +56,21 @@ def unpacked(packages: Sequence[str], suite: str = "") -> Path:
     return tree
 
 
+def source(package: str, suite: str, folder: Path) -> Path:
+    """The original archive of a source package, in that folder; apt checks its signature."""
+    if not shutil.which("apt-get"):
+        pytest.skip(f"no apt here: Debian's source {package} cannot be fetched")
+    _apt(suite, folder, ["source", "--download-only", package], "deb-src")
+    return next(folder.glob(f"{package}_*.orig.tar.gz"))
+
+
 def _fetch(packages: Sequence[str], suite: str, scratch: Path) -> None:
+    _apt(suite, scratch, ["download", *packages])
+    for package in scratch.glob("*.deb"):
+        _run(["dpkg-deb", "-x", str(package), "package"], scratch)
+
+
+def _apt(suite: str, scratch: Path, action: Sequence[str], kind: str = "deb") -> None:
     for folder in ("lists/partial", "cache/archives/partial"):
         (scratch / folder).mkdir(parents=True)
     settings = {
@@ -73,13 +87,11 @@ def _fetch(packages: Sequence[str], suite: str, scratch: Path) -> None:
         keys = "/usr/share/keyrings/debian-archive-keyring.gpg"
         targets = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Component: main"]
         mirror = _run(targets, scratch).split()[0]
-        (scratch / "sources.list").write_text(f"deb [signed-by={keys}] {mirror} {suite} main\n", encoding="utf-8")
+        (scratch / "sources.list").write_text(f"{kind} [signed-by={keys}] {mirror} {suite} main\n", encoding="utf-8")
         settings = {**settings, "Dir::Etc::sourcelist": scratch / "sources.list", "Dir::Etc::sourceparts": "-"}
     options = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
     _run(["apt-get", "-q", *options, "update"], scratch)
-    _run(["apt-get", "-q", *options, "download", *packages], scratch)
-    for package in scratch.glob("*.deb"):
-        _run(["dpkg-deb", "-x", str(package), "package"], scratch)
+    _run(["apt-get", "-q", *options, *action], scratch)
 
 
 def _run(command: Sequence[str], folder: Path) -> str:
