@@ -1,11 +1,11 @@
 """Whether every shard of every OSD goes by a built-in profile's values, after each way to one, many times.
 
-    python benchmarks/shards.py --cluster lab --runs 20
+    ceph-tuner lab up --shards 8 && python benchmarks/shards.py --runs 20
 
 On a real cluster under client load. Ways: `rollback` of a custom profile, a built-in profile applied over a custom one,
 and one built-in profile applied over another; each with and without a restart of an OSD in between. A shard that goes
 by what stood before has no reservation for clients, or a limit: dmClock's clocks show both (`dump_op_pq_state`).
-Prints Markdown; ends with 1 where a shard was wrong.
+Ends with 1 where a shard was wrong. What was measured is in shards.jsonl, and is not measured again.
 """
 
 from __future__ import annotations
@@ -15,19 +15,24 @@ import json
 import subprocess
 import sys
 import time
+from collections import Counter
 from contextlib import contextmanager
-from typing import Callable, Dict, Iterator, List, NamedTuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import runs_file
 
 from ceph_lab.cluster import Lab
+from ceph_lab.loads.background import wait_for
 from ceph_tuner.cluster.opening import Cluster, open_cluster
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
-from ceph_tuner.doctor.shards import Dump, read_tags, served
+from ceph_tuner.core.measure.queue_dump import Dump, read_tags, served
 
 CUSTOM = nine((0, 1, 0.9), (0.2, 1, 0.5), (0.05, 1, 0.4))
 """Clients without a reservation and with a limit, as no built-in profile has them."""
 LOOK_S = 1.5
+REBUILT_S = 300.0
 Step = Callable[[Applier], None]
 
 
@@ -64,7 +69,7 @@ WAYS = (
 @contextmanager
 def clients(lab: Lab) -> Iterator[None]:
     """Small writes to many PGs, as long as it lasts."""
-    command = ["rados", "bench", "-p", "rbd", "86400", "write", "-b", "4096", "-t", "64", "--no-cleanup"]
+    command = ["rados", "bench", "-p", "rbd", "86400", "write", "-b", "4096", "-t", "32", "--no-cleanup"]
     with subprocess.Popen(lab.argv(command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as bench:
         try:
             time.sleep(2)
@@ -86,44 +91,76 @@ def wrong_shards(lab: Lab, cluster: Cluster) -> Dict[bool, int]:
     return {False: len(found) - wrong, True: wrong}
 
 
-def rows(lab: Lab, cluster: Cluster, runs: int) -> List[str]:
-    lines = ["| way | restart between | runs | runs with every shard right | shards seen | wrong |"]
-    lines.append("| --- | --- | ---: | ---: | ---: | ---: |")
+def measure(lab: Lab, cluster: Cluster, arguments: argparse.Namespace) -> None:
+    """Go each way, with and without a restart of an OSD, as often as is asked for and not yet in the output."""
+    release = str(cluster.version)
+    kept = Counter((line["release"], line["way"], line["restart"]) for line in runs_file.lines_of(arguments.output))
     applier = cluster.applier()
     for way in WAYS:
         for restart in (False, True):
-            right, seen, wrong = 0, 0, 0
-            for number in range(runs):
-                way.before(applier)
-                if restart:
-                    osd = lab.osds[number % len(lab.osds)]
-                    lab.stop_osd(osd)
-                    lab.start_osd(osd)
-                    time.sleep(3)
-                way.then(applier)
-                time.sleep(0.5)
-                found = wrong_shards(lab, cluster)
-                right += not found[True]
-                seen, wrong = seen + sum(found.values()), wrong + found[True]
-                applier.undo(everything=True) if applier.undoable(everything=True) else None
-                print(f"{way.name}, {restart}, {number}: {found}", file=sys.stderr, flush=True)
-            lines.append(f"| {way.name} | {'yes' if restart else 'no'} | {runs} | {right} | {seen} | {wrong} |")
-    return lines
+            for number in range(kept[release, way.name, restart], arguments.runs):
+                if runs_file.over(arguments):
+                    return
+                shards = run(lab, cluster, applier, way, lab.osds[number % len(lab.osds)] if restart else None)
+                line = {"release": release, "way": way.name, "restart": restart, "run": number + 1}
+                line.update(right=shards[False], wrong=shards[True], date=time.strftime("%Y-%m-%d", time.gmtime()))
+                runs_file.append(arguments.output, line)
+                print(line, file=sys.stderr, flush=True)
+
+
+def run(lab: Lab, cluster: Cluster, applier: Applier, way: Way, restart: Optional[int]) -> Dict[bool, int]:
+    """Go one way, by way of a restart of that OSD; how many shards were right and wrong after it."""
+    way.before(applier)
+    if restart is not None:
+        lab.stop_osd(restart)
+        lab.start_osd(restart)
+        time.sleep(3)
+    # not all the time: an OSD reads the logs of its PGs when it starts, and takes minutes where all of them are full
+    with clients(lab):
+        way.then(applier)
+        time.sleep(0.5)
+        shards = wrong_shards(lab, cluster)
+    if applier.undoable(everything=True):
+        applier.undo(everything=True)
+    if restart is not None:
+        wait_for("nothing is degraded", lambda: not degraded(lab), REBUILT_S)
+    return shards
+
+
+def degraded(lab: Lab) -> int:
+    """Copies that are missing."""
+    (answer,) = lab.mon_commands([{"prefix": "status", "format": "json"}])
+    return int(json.loads(answer)["pgmap"].get("degraded_objects", 0))
+
+
+def table(lines: Sequence[Mapping[str, Any]]) -> str:
+    """As Markdown; a run in which no shard served a client says nothing, and is none that was right."""
+    rows = ["| Ceph | way | restart between | runs | with every shard right | shards seen | wrong |"]
+    rows.append("| --- | --- | --- | ---: | ---: | ---: | ---: |")
+    kinds: Dict[Tuple[str, str, bool], List[Mapping[str, Any]]] = {}
+    for line in lines:
+        kinds.setdefault((line["release"], line["way"], line["restart"]), []).append(line)
+    for (release, way, restart), runs in sorted(kinds.items(), key=lambda kind: kind[0]):
+        right = sum(not each["wrong"] and each["right"] > 0 for each in runs)
+        seen, wrong = sum(each["right"] + each["wrong"] for each in runs), sum(each["wrong"] for each in runs)
+        between = "yes" if restart else "no"
+        rows.append(f"| {release} | {way} | {between} | {len(runs)} | {right} | {seen} | {wrong} |")
+    return "\n".join(rows)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cluster", default="lab")
-    parser.add_argument("--runs", type=int, default=20)
+    parser = runs_file.lab_parser(__doc__, "shards.jsonl")
+    parser.add_argument("--runs", type=int, default=20, help="of each way")
     arguments = parser.parse_args()
-    lab, cluster = Lab.open(arguments.cluster), open_cluster(arguments.cluster)
-    try:
-        with clients(lab):
-            lines = rows(lab, cluster, arguments.runs)
-    finally:
-        cluster.close()
-    print("\n".join([f"Ceph {cluster.version}.", "", *lines]))
-    return int(any(not line.endswith("| 0 |") for line in lines[2:]))
+    if arguments.render is None:
+        lab, cluster = Lab.open(arguments.cluster), open_cluster(arguments.cluster)
+        try:
+            measure(lab, cluster, arguments)
+        finally:
+            cluster.close()
+    lines = runs_file.lines_of(arguments.render or arguments.output)
+    runs_file.show(table(lines), arguments)
+    return int(any(line["wrong"] or not line["right"] for line in lines))
 
 
 if __name__ == "__main__":

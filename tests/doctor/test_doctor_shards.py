@@ -6,8 +6,8 @@ from typing import Any, Dict
 import pytest
 from patients import OSDS, healthy, osd_facts
 
-from ceph_tuner.doctor.facts import ServedClass
-from ceph_tuner.doctor.shards import read_tags, served, stale
+from ceph_tuner.core.measure.queue_dump import ServedClass, read_queued, read_tags, served, strict_queued
+from ceph_tuner.doctor.shards import stale
 
 # as a 20.2.4 OSD of 8 shards answered under client load, shortened to two of them
 _RECORD = (
@@ -46,6 +46,37 @@ def test_what_was_not_served_meanwhile_is_not_judged() -> None:
     assert served(tags, tags) == ()
     assert served({}, tags) == ()
     assert read_tags({"error": "no such shard", "OSD:ShardedOpWQ:0": {}}) == {}
+
+
+def test_a_class_that_always_waits_is_not_judged_by_a_reservation_s_clock_that_stands() -> None:
+    """What is served by its weight turns it back: seen on 20.2.4 at a reservation of 0.05, of deleted PGs."""
+
+    def waiting(text: str) -> str:
+        return text.replace("req_count:0", "req_count:2")
+
+    before = read_tags(dump(waiting(record(366993.7, 499418.4, 366990.0)), waiting(record(0, 726863.7))))
+    after = read_tags(dump(waiting(record(366993.7, 899418.4, 366995.0)), waiting(record(0, 926863.7))))
+    assert served(before, after) == (ServedClass(0, "client", True, True), ServedClass(1, "client", False, False))
+
+
+@pytest.mark.parametrize(
+    ("limit", "at", "ahead"), [(525546.4, 1795525545.1, 1.3), (525540.0, 1795525545.1, -5.1), (2.0, 1795999999.0, 3.0)]
+)
+def test_a_limit_s_clock_is_ahead_or_behind(limit: float, at: float, ahead: float) -> None:
+    (item,) = read_queued(dump(record(1, 1, limit).replace("req_count:0", "req_count:3")), at)
+    assert (item.waiting, item.service_class) == (3, "client")
+    assert item.limit_ahead_s == pytest.approx(ahead, abs=1e-3)
+
+
+def test_without_a_limit_nothing_is_ahead() -> None:
+    (item,) = read_queued(dump(record(1, 1)), 1795525545.1)
+    assert item.limit_ahead_s == 0.0
+
+
+def test_the_strict_queue_of_all_shards_is_counted() -> None:
+    answer = dump(record(1, 1), record(1, 1))
+    answer["OSD:ShardedOpWQ:1"]["queue_sizes"]["high_priority_queue"] = 7
+    assert strict_queued({**answer, "error": "no such shard"}) == 7
 
 
 @pytest.mark.parametrize(
