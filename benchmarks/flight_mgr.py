@@ -271,7 +271,12 @@ class MgrProcess:
         collector = Collector(self.mgr, self._commander, compat.counters(self.mgr))
         self.sampler = Sampler(collector, lambda: self.service.history(), self.clock.now, world.now)
         self.service = _Service(
-            self._commander, self.sampler, MgrInventory(self.mgr), option, f"ceph tuner in mgr.m{number}"
+            self._commander,
+            self.sampler,
+            MgrInventory(self.mgr),
+            option,
+            f"ceph tuner in mgr.m{number}",
+            self.clock.now,
         )
         self.service.clock, self.service.new_lock = self.clock, self._new_lock
         self.modes = Modes(

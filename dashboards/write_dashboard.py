@@ -192,6 +192,16 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
                 "percentunit",
                 16,
             ),
+            stat("Boosted", f"{of('boost', 'class')} == 1", "{{class}} {{cluster}}"),
+            panel(
+                "Boost: until it is done, and until its time is up",
+                (
+                    (of("boost_finish_seconds"), "done {{cluster}}"),
+                    (of("boost_limit_seconds"), "time is up {{cluster}}"),
+                ),
+                "s",
+                12,
+            ),
             panel("Windows compared", ((mode("trial_windows"), "windows {{device_class}}"),)),
             panel(
                 "Changes and rollbacks in an hour",

@@ -208,8 +208,11 @@ def _declared(name: str, function: ast.FunctionDef, writes: bool) -> Command:
 
 _MEANS = {
     "all": "Every change in force.",
+    "at_most": "It ends after this time, whatever is left: `90min`, `6h`, `2d`. `--at-most 6h` works too.",
+    "default": "The default ones again.",
     "hard": "It must hold; so it is unless `--soft` is given.",
     "hours": "Windows of an hour instead of a minute.",
+    "keep": "[Objectives](../slo.md) that end it when they are missed, with `;` between them; `--keep …` works too.",
     "limit": "How many of each.",
     "metric": "A metric of [an objective](../slo.md), or `all`.",
     "mode": "`auto`, `approve` or `dry-run`.",
@@ -219,6 +222,7 @@ _MEANS = {
     "priority": "Multiplies its weight where not all objectives can hold.",
     "soft": "It may be missed.",
     "to": "Number of the change that stays, with all before it.",
+    "until": "Only `clean`: until nothing of it is left.",
     "who": "`osd`, `osd/class:…`, `osd/host:…`, `osd/rack:…` or `osd.N`.",
     "why": "A word for the audit trail.",
     "device_class": "A device class such as `hdd`; `--device-class hdd` works too. Where it may be left out, the "

@@ -50,6 +50,7 @@ ARGUMENTS: Dict[str, Tuple[str, ...]] = {
     "perf dump": (),
     "perf histogram dump": (),
     "dump_op_pq_state": (),
+    "dump_recovery_reservations": (),
     "balancer status": (),
     "tuner auto explain": (),
     "no such command": (),

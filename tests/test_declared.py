@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parents[1]
 OURS = {"ceph_lab", "ceph_tuner", "ceph_tuner_cli", "ceph_tuner_profiles", "tuner"}
 PEERS = {"botorch", "gpytorch", "torch"}
 """Of benchmarks/search.py, which leaves out those that are not installed."""
-CEPHS = {"mgr_module", "rados", "rbd"}
+CEPHS = {"mgr_module", "rados", "rbd", "tests"}
 """Where Ceph runs they are there."""
 PROGRAM = ("tuner", "cli", "profiles", "mgr_module")
-TOOLS = ("tests", "benchmarks", "dashboards", "docs", "requirements")
+TOOLS = ("tests", "benchmarks", "dashboards", "docs", "packages", "requirements", "upstream")
 DISTRIBUTION = {
     "cocoex": "coco-experiment",
     "cyclonedx": "cyclonedx-python-lib",

@@ -63,7 +63,11 @@ def of_the_plugin(words: List[str]) -> None:
     options = {names.split()[0] for names in declared if names.startswith("-")} | {
         f"--{names.lower()}" for names in declared if not names.startswith("-")
     }
-    values = {"--format", "-i"} | {f"--{names.lower()}" for names in declared if not names.startswith("-")}
+    # the `ceph` program takes a dash for an underscore
+    options |= {option.replace("_", "-") for option in options}
+    values = {"--format", "-i"} | {
+        option for option in options if option.lstrip("-").replace("-", "_").upper() in declared
+    }
     given, positional = iter(rest), 0
     for word in given:
         if word.startswith("-") and word != "-":

@@ -55,11 +55,11 @@ OPERATING: List[Asked] = [
     ("tuner auto off", {}),
 ]
 LOOKING = [
-    ["doctor"], ["watch", "--once", "--interval", "1", "--window", "2"], ["history"],
+    ["doctor"], ["why", "--seconds", "2"], ["watch", "--once", "--interval", "1", "--window", "2"], ["history"],
     ["profile", "export", "--output", "exported.yaml"], ["apply", "high_client_ops"],
 ]  # fmt: skip
 WITHOUT_DATA = [
-    ["doctor"], ["watch", "--once", "--interval", "1", "--window", "2"], ["history"],
+    ["doctor"], ["why", "--seconds", "2"], ["watch", "--once", "--interval", "1", "--window", "2"], ["history"],
     ["gather", "--output", "state.tar.zst", "--interval", "1"],
 ]  # fmt: skip
 """What a user runs who may ask no OSD; what it cannot see is named."""

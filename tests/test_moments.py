@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.moments import duration_s, moment, moment_ahead, stamp, utc, utc_minute
+from ceph_tuner.core.moments import duration, duration_s, moment, moment_ahead, stamp, utc, utc_minute
 
 NOW = 1_795_200_000.0
 
@@ -23,6 +23,15 @@ NOW = 1_795_200_000.0
 )
 def test_a_moment_is_an_age_or_a_time_in_utc(text: str, expected: float) -> None:
     assert moment(text, NOW, "--since") == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(-1, "0 s"), (0, "0 s"), (9.46, "9.46 s"), (119, "119 s"), (120, "2 min"), (5400, "90 min"), (7200, "2 h"),
+     (34_200, "9.5 h"), (172_800, "2 d"), (820_800, "9.5 d"), (1e9, "11574 d")],
+)  # fmt: skip
+def test_a_duration_is_told_in_the_unit_that_people_use(seconds: float, expected: str) -> None:
+    assert duration(seconds) == expected
 
 
 @given(st.integers(0, int(NOW)))

@@ -71,6 +71,60 @@ def test_the_module_loads_and_ceph_has_no_complaint_about_it(loaded: Lab) -> Non
     assert "profile in force" in plain
 
 
+def test_a_calendar_is_shown_before_it_is_set_and_its_policy_holds(loaded: Lab) -> None:
+    always = {"name": "always", "hours": "mon-sun", "objectives": ["client.p95_ms <= 900 ms"]}
+    slo = {"name": "lab", "objectives": ["client.p95_ms <= 1 ms"], "calendar": {"policies": [always]}}
+    before = tuner(loaded, "slo", "ls")
+    assert [each["policy"] for each in tuner(loaded, "slo", "set", payload=slo)["week"]["spells"]] == ["always"]
+    assert tuner(loaded, "slo", "ls") == before
+    try:
+        assert tuner(loaded, "slo", "set", "--yes", payload=slo)["policy"]["name"] == "always"
+        status = fresh_status(loaded)
+        assert status["policy"]["name"] == "always"
+        assert [verdict["objective"] for verdict in status["slo"]] == ["client.p95_ms <= 900 ms"]
+        slo["calendar"]["zone"] = "Europe/Berlin"  # type: ignore[index]
+        try:
+            told = json.dumps(tuner(loaded, "slo", "set", payload=slo))
+        except CommandFailed as refusal:
+            told = str(refusal)
+        # a mgr's host need not have time zones
+        assert '"zone": "Europe/Berlin"' in told or "tzdata" in told
+    finally:
+        loaded.run(["ceph", "tuner", "slo", "rm", "all"])
+
+
+def _regime(lab: Lab, wanted: str) -> Dict[str, Any]:
+    """What is told of the whole cluster, once it is of that regime."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        found: Dict[str, Any] = tuner(lab, "book", "show")
+        (whole,) = [row for row in found["regimes"] if not row["scope"]] or [{"regime": ""}]
+        if whole["regime"] == wanted:
+            return found
+        time.sleep(2)
+    raise AssertionError(f"not {wanted}: {found}")
+
+
+def test_a_regime_begins_and_ends_with_the_work_and_is_in_the_history(loaded: Lab) -> None:
+    fresh_status(loaded)
+    marker = {"name": "writing", "metric": "client.write_iops", "enter": 5, "leave": 1, "hold_s": 5}
+    tuner(loaded, "book", "bounds", payload={"markers": [marker], "dwell_s": 5})
+    try:
+        _regime(loaded, "idle")
+        bench = ["rados", "bench", "-p", "rbd", "25", "write", "-b", "4096", "-t", "4"]
+        with subprocess.Popen(loaded.argv(bench), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+            found = _regime(loaded, "writing")
+        (whole,) = [row for row in found["regimes"] if not row["scope"]]
+        assert whole["evidence"]["client.write_iops"] >= 5
+        _regime(loaded, "idle")
+        time.sleep(6)
+        held = [row["name"] for row in tuner(loaded, "history")["timeline"] if row["kind"] == "regime"]
+        assert held[-3:] == ["idle", "writing", "idle"]
+        assert "writing" in loaded.run(["ceph", "tuner", "book", "show"])
+    finally:
+        loaded.run(["ceph", "tuner", "book", "bounds", "--default"])
+
+
 def test_client_rates_and_latencies_agree_with_what_fio_measures(loaded: Lab) -> None:
     loaded.run(["rbd", "create", "--size", "256M", "rbd/plugin"])
     try:

@@ -10,6 +10,8 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, RELEASES, TENTACLE, Release, Settings, nine
 from ceph_tuner.core.knobs.settings import (
+    ChangeCost,
+    change_cost,
     check_settings,
     fitting_reservations,
     format_settings,
@@ -138,6 +140,18 @@ def test_a_knob_is_moved_where_its_value_is_another_one_and_a_profile_is_one() -
     assert moved_knobs({"osd_max_scrubs": 3.0, "osd_scrub_sleep": 0.1}, in_force) == 1
     assert moved_knobs({"osd_max_scrubs": 1, "osd_max_backfills": 2, PROFILE: "custom"}, in_force) == 2
     assert moved_knobs({PROFILE: "balanced"}, in_force) == 1
+
+
+def test_a_change_costs_its_entries_and_a_custom_profile_is_ten() -> None:
+    in_force = {**TENTACLE.profiles["balanced"], "osd_max_scrubs": 3}
+    weight = {**in_force, "osd_mclock_scheduler_client_wgt": 9}
+    assert change_cost(in_force, in_force, built_in=True) == ChangeCost(0, 0)
+    assert change_cost({**in_force, "osd_max_scrubs": 1}, in_force, built_in=True) == ChangeCost(1, 1)
+    assert change_cost(weight, in_force, built_in=True) == ChangeCost(10, 1)
+    # where a custom profile is in force, one of its values is one entry
+    assert change_cost(weight, in_force, built_in=False) == ChangeCost(1, 1)
+    assert change_cost({PROFILE: "high_client_ops"}, in_force, built_in=True) == ChangeCost(1, 1)
+    assert ChangeCost(3, 3) < ChangeCost(10, 1) < ChangeCost(10, 2)
 
 
 def test_shares_are_in_the_order_of_the_table() -> None:

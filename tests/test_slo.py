@@ -3,19 +3,19 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
-from typing import Callable
+from typing import Callable, Dict, Optional
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.goal import Goal, objective_metrics
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import (
     Bound,
     Objective,
     Slo,
-    objective_metrics,
     parse_objective,
     parse_slo,
     wanted_of,
@@ -147,10 +147,52 @@ def test_wrong_data_is_refused_at_its_place(data: object, place: str) -> None:
     assert str(refusal.value).startswith(place)
 
 
-@given(st.lists(objectives(), min_size=1, max_size=6, unique_by=lambda o: (o.metric, o.hard)))
-def test_an_slo_reads_back_as_it_was_written(listed: list[Objective]) -> None:
-    slo = Slo("some", tuple(listed))
+PLAIN = [name for name in METRICS if "{" not in name and name in objective_metrics()]
+
+
+@given(
+    st.lists(objectives(), min_size=1, max_size=6, unique_by=lambda o: (o.metric, o.hard)),
+    st.none() | st.sampled_from(PLAIN),
+)
+def test_an_slo_reads_back_as_it_was_written(listed: list[Objective], metric: Optional[str]) -> None:
+    slo = Slo("some", tuple(listed), None if metric is None else Goal(metric))
     assert parse_slo(slo.to_dict()) == slo
+    assert set(slo.metrics) == {objective.metric for objective in listed} | ({metric} if metric else set())
+
+
+@pytest.mark.parametrize(
+    ("given", "place", "words"),
+    [
+        ({"minimise": "recovery.bytes_s"}, "slo.minimise: ", "maximise: recovery.bytes_s (more of it is better)"),
+        ({"maximise": "client.p95_ms"}, "slo.maximise: ", "minimise: client.p95_ms (less of it is better)"),
+        ({"minimise": "client.p95"}, "slo.minimise: ", "client.p95_ms"),
+        ({"minimise": "recovery.objects_left"}, "slo.minimise: ", "one of"),
+        ({"minimise": ["client.p95_ms"]}, "slo.minimise: ", "the name of one metric"),
+        ({"minimise": "client.p95_ms", "maximise": "client.iops"}, "slo.maximise: ", "one goal"),
+        ({"minimise": "client.mean_ms{pool=a}"}, "slo.minimise: ", "of a device class"),
+    ],
+)
+def test_a_wrong_goal_is_refused_at_its_place(given: Dict[str, object], place: str, words: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        parse_slo({"objectives": ["client.p95_ms <= 1"], **given})
+    assert str(refusal.value).startswith(place)
+    assert words in str(refusal.value)
+
+
+def test_a_goal_counts_as_a_wish_for_its_work_and_its_class() -> None:
+    data = {"objectives": ["client.p95_ms{class=nvme} <= 2 ms", "client.p95_ms <= 9 ms"]}
+    whole = parse_slo({**data, "minimise": "recovery.finish_s"})
+    assert whole.work == {"client", "recovery"}
+    # that of the whole cluster is not one of the class alone, and holds where one class is tuned
+    nvme = whole.of_class("nvme")
+    assert nvme is not None
+    assert nvme.goal is None
+    assert wanted_of(whole, "nvme").goal == Goal("recovery.finish_s")
+    own = parse_slo({**data, "maximise": "client.iops{class=nvme}"})
+    assert own.goal is not None
+    assert own.goal.text == "maximise client.iops{class=nvme}"
+    assert wanted_of(own, "nvme").goal == Goal("client.iops")
+    assert wanted_of(parse_slo({**data, "maximise": "client.iops{class=hdd}"}), "nvme").goal is None
 
 
 def test_an_slo_knows_the_kinds_of_work_it_is_about() -> None:

@@ -13,6 +13,7 @@ import typer
 
 from ceph_lab.drives.presets import NAMES
 from ceph_lab.state import lab_names
+from ceph_tuner import shipped
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.catalogue import KNOBS, WORKS
 from ceph_tuner.core.knobs.releases import RELEASES
@@ -54,6 +55,13 @@ def targets() -> Offered:
 def profiles() -> Offered:
     """Profiles that come along."""
     return [(name, "comes with ceph-tuner") for name in catalogue.names()]
+
+
+def examples() -> Offered:
+    """Described clusters and objectives that come along."""
+    with suppress(TunerError):
+        return [(name, ", ".join(files)) for name, files in shipped.examples().items()]
+    return []
 
 
 def releases() -> Offered:

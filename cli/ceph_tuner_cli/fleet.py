@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, TypeVar
 import typer
 from rich.text import Text
 
+from ceph_tuner.core.moments import duration
 from ceph_tuner.fleet import fleet_file
 from ceph_tuner.fleet.asking import MemberAnswer, ask_all
 from ceph_tuner.fleet.contract import Member
@@ -115,14 +116,9 @@ def _slo(status: Status) -> Cell:
 def _change(status: Status) -> str:
     if status.last_change is None:
         return "none" if status.drift is not None else "?"
-    return f"{status.last_change.number} {status.last_change.state}, {_ago(time.time() - status.last_change.at)}"
-
-
-def _ago(seconds: float) -> str:
-    for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit} ago"
-    return f"{max(0.0, seconds):.0f} s ago"
+    return (
+        f"{status.last_change.number} {status.last_change.state}, {duration(time.time() - status.last_change.at)} ago"
+    )
 
 
 def _remarks(answer: MemberAnswer[Status]) -> List[str]:

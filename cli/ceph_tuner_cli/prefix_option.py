@@ -31,6 +31,11 @@ def _keep_prefix(text: Optional[str]) -> None:
         _given["prefix"] = text
 
 
+def _keep_rook(text: Optional[str]) -> None:
+    if text is not None:
+        _given["rook"] = text
+
+
 def _keep_shells(count: Optional[int]) -> None:
     if count is not None:
         _given["shells"] = count
@@ -56,6 +61,15 @@ def _options(
         help="How many shells parse the arguments on that way; by default 1 for ssh, 0 for kubectl and its like.",
         rich_help_panel=_PANEL,
     ),
+    rook: Optional[str] = typer.Option(
+        None,
+        "--rook",
+        callback=_keep_rook,
+        expose_value=False,
+        metavar="NAMESPACE/NAME",
+        help="The CephCluster of a cluster that Rook manages: it is written to as well. `none`: it is left alone.",
+        rich_help_panel=_PANEL,
+    ),
 ) -> None:
     """Carry the options, so that typer makes options of them."""
 
@@ -65,6 +79,13 @@ OPTIONS: List[Any] = list(typer.main.get_command(_carrier).params)
 
 def open_cluster(name: str) -> Cluster:
     """Open a cluster as the options say. Raises as `ceph_tuner.cluster.open_cluster`, InputError."""
+    # --help and completion do not wait for it
+    from ceph_tuner.rook.managed import RookChoice, on_rook
+
+    return on_rook(_opened(name), RookChoice(_given.get("rook", "")))
+
+
+def _opened(name: str) -> Cluster:
     # --help and completion do not wait for these
     from ceph_tuner import cluster as clusters
     from ceph_tuner.cluster.prefix_command import PrefixCommand

@@ -12,9 +12,9 @@ from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction
 from ceph_tuner.recommend.answer import rounded
 from ceph_tuner.recommend.queue_trial import MEASURE, RUN, TELL_TALE, QueueTrial, TrialStep
 from ceph_tuner.recommend.queues import BETTER_MCLOCK, BETTER_WPQ, UNDECIDED, QueueComparison, QueueOrder
-from ceph_tuner.report.words import amount
+from ceph_tuner.report.words import amount, percent_change
 from ceph_tuner_cli.recommend_page import cell
-from ceph_tuner_cli.recommend_rebuild import cost_document, percent, restart_cost
+from ceph_tuner_cli.recommend_rebuild import cost_document, restart_cost
 from ceph_tuner_cli.tables import Columns, columns
 
 _VERDICTS = {
@@ -144,7 +144,7 @@ def _orders(found: QueueComparison) -> Columns:
 def _ratio(order: QueueOrder) -> str:
     if order.ratio is None:
         return f"{amount(order.metric, order.wpq)[0]}, not {amount(order.metric, order.mclock)[0]}"
-    mean, low, high = map(percent, order.ratio)
+    mean, low, high = map(percent_change, order.ratio)
     return f"{mean} ({low} to {high})"
 
 

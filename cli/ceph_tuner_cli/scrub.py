@@ -12,14 +12,14 @@ import typer
 
 from ceph_tuner.cluster import Cluster
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.goals.slo import Slo, parse_objective
-from ceph_tuner.core.goals.stored_slo import stored_baseline, stored_slo
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.goals.stored_slo import stored_baseline
 from ceph_tuner.core.measure.history import RECENT_S, History, merged
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.moments import moment_ahead
-from ceph_tuner.files import slo_file
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work, show_commands
 from ceph_tuner_cli.fleet import FleetOption
+from ceph_tuner_cli.keep_option import KeepOption, SloOption, wanted_objectives
 from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
 
@@ -29,12 +29,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Deep scrubs: when they come, and to have them done by a date.", no_args_is_help=True)
 
-KeepOption = typer.Option(
-    [],
-    "--keep",
-    help="An objective about clients, such as 'client.p95_ms<=20'; repeatable. Default: the cluster's own.",
-)
-SloOption = typer.Option(None, "--slo", help="An SLO file, in the place of --keep.")
 PastOption = typer.Option(
     None,
     "--past",
@@ -68,7 +62,7 @@ def plan_command(
 
     where = _zone(zone)
     with at_work(cluster, "reading PGs and rules") as opened:
-        wanted = _wanted(opened, keep, slo)
+        wanted = wanted_objectives(opened, keep, slo)
         found = planned(opened, wanted, days, where, _past(past, fleet, wanted, opened.clock.now()))
     emit({"cluster": cluster, **found.to_dict()}, form, lambda: plan_page(found, where, every))
     commands = [obstacle.command for obstacle in found.obstacles if obstacle.command]
@@ -113,7 +107,7 @@ def drain(
         opened = open_cluster(cluster)
     with closing(opened):
         until = moment_ahead(by, opened.clock.now(), "--by")
-        wanted = _wanted(opened, keep, slo)
+        wanted = wanted_objectives(opened, keep, slo)
         with working(f"{cluster}: reading PGs and rules"):
             found = planned(opened, wanted, None, where, _past(past, fleet, wanted, opened.clock.now()))
         order = due_until(found.view, until)
@@ -158,9 +152,9 @@ def planned(
     past: Optional[Sequence[Window]] = None,
 ) -> ScrubPlan:
     """Read the cluster, and plan; `past` stands in the place of the windows that it keeps. Raises TunerError."""
+    from ceph_tuner.pacing.objectives import about_clients
     from ceph_tuner.scrub_plan.cluster_view import read_view
     from ceph_tuner.scrub_plan.plan import plan
-    from ceph_tuner.scrub_plan.rates import about_clients
 
     view = read_view(opened)
     recent = merged(History(opened.store).windows(opened.clock.now() - RECENT_S))
@@ -174,7 +168,8 @@ def _rates(
     opened: Cluster, view: ScrubView, wanted: Optional[Slo], zone: tzinfo, windows: Sequence[Window]
 ) -> Tuple[Tuple[RateRange, ...], Tuple[str, ...]]:
     """By the cluster's own windows; else its twin's pace, in the hours that the windows leave; else its past scrubs."""
-    from ceph_tuner.scrub_plan.rates import flat_rates, held_bounds, measured_rates, pace_of_past_scrubs
+    from ceph_tuner.pacing.objectives import held_bounds
+    from ceph_tuner.scrub_plan.rates import flat_rates, measured_rates, pace_of_past_scrubs
 
     held = held_bounds(wanted, stored_baseline(opened.store))
     found = measured_rates(windows, held, None, zone)
@@ -237,30 +232,6 @@ def _twin_pace(opened: Cluster, view: ScrubView, wanted: Optional[Slo]) -> Tuple
         except InputError as fault:
             return None, (f"the twin cannot tell how fast scrubs may be: {fault}",)
     return pace, ("rates by the twin of this cluster, as no window of it has scrubs", *notes)
-
-
-def _wanted(opened: Cluster, keep: Sequence[str], slo: Optional[Path]) -> Optional[Slo]:
-    """The objectives; None where there are none. Raises InputError."""
-    if keep and slo is not None:
-        raise InputError("--keep", "--slo as well", "one of them")
-    from ceph_tuner.scrub_plan.cluster_view import check_scopes
-
-    if slo is not None:
-        found = slo_file.read(slo).slo
-        check_scopes(opened, found.scopes, str(slo))
-        return found
-    if not keep:
-        return stored_slo(opened.store)
-    objectives = tuple(parse_objective(text, lambda *keys: "--keep") for text in keep)
-    for objective in objectives:
-        if not objective.metric.startswith("client."):
-            raise InputError("--keep", objective.text, "an objective about clients, such as 'client.p95_ms<=20'")
-    try:
-        found = Slo("keep", objectives)
-    except ValueError as fault:
-        raise InputError("--keep", str(fault), "one objective for each metric") from fault
-    check_scopes(opened, found.scopes, "--keep")
-    return found
 
 
 def _unflagged(view: ScrubView, order: Sequence[ScrubPg]) -> Tuple[ScrubPg, ...]:

@@ -9,7 +9,7 @@ from typing import List, Optional, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ceph_tuner.core.moments import utc_minute
+from ceph_tuner.core.moments import duration, utc_minute
 from ceph_tuner.report.words import amount, quantity
 from ceph_tuner.scrub_plan import HOURS, RateRange, ScrubPg
 from ceph_tuner.scrub_plan.drain import DrainOutcome, DrainProgress
@@ -102,7 +102,7 @@ def _scrubs(found: ScrubPlan, every: bool) -> Columns:
     )  # fmt: skip
     for scrub in shown:
         due = "never scrubbed" if scrub.due_at < 86400 * 3650 else _short(scrub.due_at)
-        late = f"{scrub.late_s / 86400:.1f} d" if scrub.late_s and scrub.due_at >= 86400 * 3650 else ""
+        late = duration(scrub.late_s) if scrub.late_s and scrub.due_at >= 86400 * 3650 else ""
         table.add_row(scrub.pgid, scrub.pool, due, _short(scrub.start), late)
     return table
 

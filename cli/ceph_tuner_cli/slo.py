@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Sequence
 
 import typer
 
 from ceph_tuner.cluster.sampler import ClusterSampler, observe
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import RetryLater
+from ceph_tuner.core.goals.goal import objective_metrics
 from ceph_tuner.core.goals.judge import Verdict, all_met
-from ceph_tuner.core.goals.slo import Slo, objective_metrics, units_of
+from ceph_tuner.core.goals.slo import Objective, Slo, units_of
 from ceph_tuner.core.goals.stored_slo import stored_judge
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.files import slo_file
 from ceph_tuner.report.words import amount
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work
 from ceph_tuner_cli.render import Format, FormatOption, emit, show_lines
+from ceph_tuner_cli.slo_week import week
 from ceph_tuner_cli.tables import Columns, columns
 
 app = typer.Typer(help="Service-level objectives: check a file, or hold a cluster against it.", no_args_is_help=True)
+app.command()(week)
 
 
 @app.command()
@@ -28,18 +31,31 @@ def check(files: List[Path] = typer.Argument(help="SLO files."), form: Format = 
     """Check files: structure, metrics, units, bounds."""
     slo_files = {str(path): slo_file.read(path) for path in files}
     documents = [
-        {"file": name, **entry.slo.to_dict(), "scenario": entry.scenario, "options": dict(entry.options)}
+        {
+            "file": name,
+            **(entry.calendar or entry.slo).to_dict(),
+            "scenario": entry.scenario,
+            "options": dict(entry.options),
+        }
         for name, entry in slo_files.items()
     ]
     if form is not Format.table:
         emit(documents, form)
         return
     for name, entry in slo_files.items():
-        count = len(entry.slo.objectives)
-        show_lines([f"{name}: {entry.slo.name}, {count} objective{'s' * (count != 1)}"])
-        for objective in entry.slo.objectives:
-            kind = "hard" if objective.hard else "soft"
-            show_lines([f"  {objective.text}  ({kind}, priority {objective.priority:g})"])
+        base = entry.slo if entry.calendar is None else entry.calendar.base
+        count = len(base.objectives)
+        show_lines([f"{name}: {base.name}, {count} objective{'s' * (count != 1)}", *_lines(base.objectives, "  ")])
+        for policy in entry.calendar.policies if entry.calendar is not None else ():
+            show_lines([f"  policy {policy.name}: {policy.text} ({policy.hours.zone})"])
+            show_lines(_lines(policy.objectives, "    "))
+            show_lines([f"    without {metric}" for metric in policy.without])
+
+
+def _lines(objectives: Sequence[Objective], indent: str) -> List[str]:
+    return [
+        f"{indent}{each.text}  ({'hard' if each.hard else 'soft'}, priority {each.priority:g})" for each in objectives
+    ]
 
 
 @app.command()
@@ -76,9 +92,10 @@ def measure(
     Exit code 1 where a hard objective is missed or was not seen. One about the rate of work that is not there now is
     idle: it is neither.
     """
-    slo = slo_file.read(file).slo
+    clock = SystemClock()
+    entry = slo_file.read(file, clock.now)
+    slo = entry.slo
     with at_work(cluster, f"measuring for {seconds:g} s") as opened:
-        clock = SystemClock()
         window, _ = observe(ClusterSampler(opened.commander, clock.now, slo.scopes), clock, seconds)
         judge = stored_judge(opened.store, slo)
     if window is None:
@@ -87,16 +104,18 @@ def measure(
     document: Dict[str, Any] = {
         "cluster": cluster,
         "slo": slo.name,
+        "policy": entry.policy,
         "window": window.to_dict(),
         "verdicts": [verdict.to_dict() for verdict in verdicts],
         "idle": [verdict.objective.text for verdict in verdicts if verdict.idle],
     }
-    emit(document, form, lambda: _table(slo, verdicts))
+    emit(document, form, lambda: _table(slo, verdicts, entry.policy))
     return 0 if all_met([verdict for verdict in verdicts if not verdict.idle], hard_only=True) else 1
 
 
-def _table(slo: Slo, verdicts: List[Verdict]) -> Columns:
+def _table(slo: Slo, verdicts: List[Verdict], policy: str = "") -> Columns:
     made = columns("objective", "seen", ">margin", "", keep=("objective",))
+    made.title = f"policy {policy}, which held as the measurement began" if policy else ""
     for verdict in verdicts:
         margin = "" if verdict.margin is None else f"{100 * verdict.margin:+.0f}%"
         met = {True: "met", False: "missed", None: "unknown"}[verdict.met]

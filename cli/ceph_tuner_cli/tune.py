@@ -20,7 +20,7 @@ from ceph_tuner.optimise import Options
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, TargetOption, knobs_in_a_row
 from ceph_tuner_cli.prefix_option import open_cluster
-from ceph_tuner_cli.render import Format, FormatOption, emit, show_lines, warn, working
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, warn, working
 
 
 def tune(
@@ -89,6 +89,8 @@ def tune(
     from ceph_tuner_cli.tune_run import run_locked
 
     scenario_slo = slo_file.read(slo)
+    if scenario_slo.calendar is not None:
+        say([f"objectives of the policy {scenario_slo.policy}, which holds now, for the whole run"])
     scenario_slo = replace(scenario_slo, slo=wanted_of(scenario_slo.slo, Target.parse(target).device_class))
     if save is not None:
         check_free(save, force)

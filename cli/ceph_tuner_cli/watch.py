@@ -14,15 +14,19 @@ from rich.live import Live
 
 from ceph_tuner.cluster import Cluster
 from ceph_tuner.cluster.sampler import ClusterSampler
+from ceph_tuner.core.boost.executor import BY
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Entry, Journal
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, PermissionRefused, RetryLater, TunerError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
-from ceph_tuner.core.goals.stored_slo import stored_judge
+from ceph_tuner.core.goals.slo_calendar import SloCalendar
+from ceph_tuner.core.goals.stored_slo import stored_calendar, stored_judge
+from ceph_tuner.core.measure.metrics import Scope
 from ceph_tuner.core.measure.sample import Sample, window_of
 from ceph_tuner.core.moments import utc
 from ceph_tuner.files import slo_file
+from ceph_tuner_cli.boost import STATUS
 from ceph_tuner_cli.cluster_option import AnyClusterOption
 from ceph_tuner_cli.from_option import FromOption, opened_or_read
 from ceph_tuner_cli.prefix_option import open_cluster
@@ -36,6 +40,7 @@ PATIENCE_S = 60.0
 AGAIN_S = 2.0
 
 T = TypeVar("T")
+Wanted = Union[Slo, SloCalendar]
 
 
 def watch(
@@ -48,7 +53,7 @@ def watch(
     form: Format = FormatOption,
 ) -> int:
     """Show rates against objectives, queues, the trial under way, and when recovery, scrub and snaptrim are done."""
-    given_slo = slo_file.read(slo).slo if slo else None
+    given_slo = _by_the_clock(slo) if slo else None
     if state is not None and not once:
         raise InputError("--from", "no --once", "one look: a file has two samples, and no more")
     with opened_or_read(cluster, state, lambda name: open_cluster(name)) as opened:
@@ -68,7 +73,13 @@ def watch(
     return 0
 
 
-def _first_look(opened: Cluster, slo: Optional[Slo], window: float) -> ClusterView:
+def _by_the_clock(path: Path) -> Wanted:
+    """The objectives of a file, by its calendar where it has one."""
+    entry = slo_file.read(path)
+    return entry.calendar or entry.slo
+
+
+def _first_look(opened: Cluster, slo: Optional[Wanted], window: float) -> ClusterView:
     """Wait for a cluster that cannot be looked at just now, as in a failover of its mgr. Raises TunerError."""
     end, said = opened.clock.monotonic() + PATIENCE_S, ""
     with working(f"{opened.name}: first look") as tell:
@@ -93,7 +104,7 @@ def _first_look(opened: Cluster, slo: Optional[Slo], window: float) -> ClusterVi
     ) from view
 
 
-def _tried(opened: Cluster, slo: Optional[Slo], window: float) -> Union[ClusterView, TunerError]:
+def _tried(opened: Cluster, slo: Optional[Wanted], window: float) -> Union[ClusterView, TunerError]:
     try:
         return ClusterView(opened, slo, window)
     except (RetryLater, CommandFailed) as fault:
@@ -124,12 +135,13 @@ def _on(moment: Moment) -> RenderableType:
 class ClusterView:
     """Looks at a cluster, and keeps what the page needs."""
 
-    def __init__(self, opened: Cluster, slo: Optional[Slo], window: float) -> None:
+    def __init__(self, opened: Cluster, slo: Optional[Wanted], window: float) -> None:
         """Take the first look, which has nothing to compare with."""
         self._opened, self._slo, self._window = opened, slo, window
         self._refused: List[str] = []
-        slo = self._permitted("objectives", self._judge, Judge(self._slo)).slo
-        self._sampler = ClusterSampler(opened.commander, opened.clock.now, slo.scopes if slo is not None else ())
+        none: Tuple[Scope, ...] = ()
+        scopes = self._permitted("objectives", self._scopes, none)
+        self._sampler = ClusterSampler(opened.commander, opened.clock.now, scopes)
         self._samples: Deque[Sample] = deque()
         self._seen_at: Optional[float] = None
         self.moment = Moment(opened.name, opened.version, opened.clock.now())
@@ -147,8 +159,9 @@ class ClusterView:
                 self._samples.append(sample)
             self.moment = replace(
                 self.moment,
-                judge=self._permitted("objectives", self._judge, Judge(self._slo)),
+                judge=self._permitted("objectives", self._judge, Judge(self._given())),
                 trial=self._permitted("the automatic mode", self._automatic, None),
+                boost=self._permitted("the boost", self._boost, None),
                 on_trial=self._permitted("the journal", self._on_trial, ()),
             )
         except (RetryLater, CommandFailed, PermissionRefused) as fault:
@@ -175,9 +188,20 @@ class ClusterView:
             self.moment = replace(self.moment, means={}, newest={}, seconds=0.0, notes=(*notes, *last))
         return self.moment
 
+    def _given(self) -> Optional[Slo]:
+        """Of the objectives that were given, those that hold now."""
+        return self._slo.at(self._opened.clock.now()) if isinstance(self._slo, SloCalendar) else self._slo
+
+    def _scopes(self) -> Tuple[Scope, ...]:
+        """Scopes that objectives have at any time."""
+        with suppress(InputError):
+            wanted = self._slo or stored_calendar(self._opened.store)
+            return wanted.scopes if wanted is not None else ()
+        return ()
+
     def _judge(self) -> Judge:
         try:
-            return stored_judge(self._opened.store, self._slo)
+            return stored_judge(self._opened.store, self._given(), self._opened.clock.now)
         except PermissionRefused:
             raise
         except InputError:
@@ -189,8 +213,15 @@ class ClusterView:
 
     def _automatic(self) -> Optional[Dict[str, Any]]:
         """What the plugin says of itself; None where it is not loaded."""
+        return self._told("tuner auto explain")
+
+    def _boost(self) -> Optional[Dict[str, Any]]:
+        """What it says of a boost; None where none can be on."""
+        return self._told(STATUS) if any(entry.who.endswith(BY) for entry in self._on_trial()) else None
+
+    def _told(self, command: str) -> Optional[Dict[str, Any]]:
         try:
-            answer = parsed(self._opened.commander.mon("tuner auto explain", {}), "tuner auto explain")
+            answer = parsed(self._opened.commander.mon(command, {}), command)
         except (ClusterTimeout, CommandFailed, ValueError):
             return None
         return answer if isinstance(answer, dict) else None

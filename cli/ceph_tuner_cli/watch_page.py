@@ -55,6 +55,8 @@ class Moment:
     judge: Judge = field(default_factory=lambda: Judge(None))
     trial: Optional[Mapping[str, Any]] = None
     """`ceph tuner auto explain --format json`; None without the plugin."""
+    boost: Optional[Mapping[str, Any]] = None
+    """`ceph tuner boost status --format json`, while one is on."""
     on_trial: Tuple[Entry, ...] = ()
     """Changes of the journal that end with their owner: of a tuning run, a rollout, or the automatic mode."""
     notes: Tuple[str, ...] = ()
@@ -83,6 +85,7 @@ class Moment:
                 }
                 for entry in self.on_trial
             ],
+            "boost": None if self.boost is None else dict(self.boost),
             "automatic": None if self.trial is None else dict(self.trial),
             "notes": list(self.notes),
         }
@@ -98,7 +101,7 @@ def page(moment: Moment, height: int = 24, width: int = WIDTH) -> RenderableType
     used = 1 + 1 + len(_WORK) + 1 + 1 + len(_LATENCY) + 1 + len(lines)
     parts += [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
     verdicts = moment.verdicts()
-    words = [*_trials(moment, width), *_words(moment.trial)]
+    words = [*_trials(moment, width), *_words(moment.boost), *_words(moment.trial)]
     room = height - used
     if verdicts and room > 2:
         # half of the room at least is the trial's, where there is one

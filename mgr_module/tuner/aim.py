@@ -50,6 +50,10 @@ class Aim:
             return None
         return slo if self._scope is None else slo.of_class(self.device_class, self._pools())
 
+    def policy(self) -> Tuple[str, Optional[float]]:
+        """The policy of the calendar that holds, and when another one takes over; empty without a calendar."""
+        return self._slos.policy()
+
     def refer(self, slo: Slo, means: Mapping[str, float]) -> None:
         """Keep for good what the relative bounds of an SLO refer to, where it is seen for the first time."""
         self._slos.refer(slo, means, self._scope)

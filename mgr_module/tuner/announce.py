@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner.core.autopilot.audit_log import (
     APPLY,
+    BOOST_ENDED,
     BREACH,
     DRIFT,
     FAILOVER,
@@ -22,6 +23,7 @@ from ceph_tuner.core.autopilot.audit_log import (
     TAKEN_BACK,
     Record,
 )
+from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN
 from ceph_tuner.core.printable import LONGEST_LINE, one_line
 
 WARNINGS = (BREACH, DRIFT, FAILOVER, GAVE_UP, REFUSED, STOPPED, TAKEN_BACK)
@@ -55,7 +57,7 @@ class Announcer:
         self._count(record)
         priorities = self._mgr.ClusterLogPrio
         try:
-            priority = priorities.WARN if record.what in WARNINGS else priorities.INFO
+            priority = priorities.WARN if _warns(record) else priorities.INFO
             self._mgr.cluster_log("cluster", priority, line(record))
         except Exception:
             self._log.warning("not in the cluster's log: %s", line(record), exc_info=True)
@@ -117,6 +119,12 @@ def line(record: Record) -> str:
     if effects:
         words.append(f" [{', '.join(effects)}]")
     return one_line("".join(words), LONGEST_LINE - 60) + f" (by {one_line(record.who, 50)})"
+
+
+def _warns(record: Record) -> bool:
+    """Whether somebody should look: a boost that came to its end is no warning, one that was ended is."""
+    ended = record.what == BOOST_ENDED and record.detail.get("rule") not in (CLEAN, BY_OPERATOR, None)
+    return ended or record.what in WARNINGS
 
 
 def _targets(targets: Any) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
 
 from ceph_tuner.core.autopilot.audit_log import Audit
-from ceph_tuner.core.autopilot.executor import Executor
+from ceph_tuner.core.autopilot.executor import Executor, TrialExecutor
 from ceph_tuner.core.autopilot.state import OFF
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
@@ -42,7 +42,7 @@ class Automatic:
         service: Service,
         aim: Aim,
         running: Callable[[], Mapping[int, int]],
-        executors: Dict[str, Executor],
+        executors: Dict[str, TrialExecutor[Any]],
         clock: Optional[Clock] = None,
         new_lock: NewLock = own_lock,
     ) -> None:
@@ -61,7 +61,7 @@ class Automatic:
         inbox = Inbox()
         executor = executors[aim.device_class] = Executor(
             service.store,
-            partial(_hands, service, clock, new_lock, aim.who),
+            partial(new_hands, service, clock, new_lock, aim.who, f"{aim.who}, automatic mode"),
             self.logbook,
             Proposer(service, aim, inbox, clock.now),
             (self.lookout, self._guardian),
@@ -69,6 +69,7 @@ class Automatic:
             self._options.read,
             aim.who,
             aim.state_key,
+            partial(on_trial_elsewhere, executors, aim.device_class),
         )
         self.driver = Driver(
             executor, self.lookout, self.logbook, self._guardian, inbox, self._options.read, mgr.log, clock.now
@@ -135,7 +136,14 @@ class Automatic:
         }
 
 
-def _hands(service: Service, clock: Clock, new_lock: NewLock, who: str) -> Tuple[Applier, Lock]:
-    lock = new_lock(service.store, clock, f"{who}, automatic mode")
+def new_hands(service: Service, clock: Clock, new_lock: NewLock, who: str, holder: str) -> Tuple[Applier, Lock]:
+    """An applier with the lock that it writes under: `who` is for the journal, `holder` for those who want the lock."""
+    lock = new_lock(service.store, clock, holder)
     release = release_of(service.release_version())
     return Applier(service.config, service.store, clock, lock, release, who), lock
+
+
+def on_trial_elsewhere(executors: Mapping[str, TrialExecutor[Any]], name: str) -> Set[int]:
+    """Numbers of the changes that the other executors of this mgr have on the cluster."""
+    others = [executor for key, executor in list(executors.items()) if key != name]
+    return {number for executor in others for number in executor.state.changes}

@@ -9,6 +9,7 @@ import math
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypedDict
 
 from ceph_tuner.core.autopilot.state import MODES, PHASES
+from ceph_tuner.core.boost.kinds import KINDS
 from ceph_tuner.core.measure.exported_metrics import PREFIX, Labels, exported_at, labelled, scale_of, scope_labels
 from ceph_tuner.core.measure.metrics import CLASS, Scope, parted
 from ceph_tuner.core.printable import printable
@@ -53,6 +54,8 @@ class ExportedState(TypedDict, total=False):
     window: Optional[Mapping[str, Any]]
     """`Window.to_dict()` of the last minute: rates and latencies."""
     modes: Sequence[ModeDocument]
+    boost: Mapping[str, Any]
+    """`kind` of the boost that is on, empty for none; `left_s` until its time is up, `finish_s` until it is done."""
     tick_s: float
     sampling_failures: int
     """In a row."""
@@ -105,6 +108,9 @@ _ALL = [
     Family("effect_ratio", "gauge", "metric", "Effect of the trial on a metric, as a share: -0.2 is 20% less."),
     Family("effect_low_ratio", "gauge", "metric", "Lower end of the effect's interval; absent while unbounded."),
     Family("effect_high_ratio", "gauge", "metric", "Upper end of the effect's interval; absent while unbounded."),
+    Family("boost", "gauge", "class", "1 for the background work that is boosted, 0 for the others."),
+    Family("boost_limit_seconds", "gauge", "", "Time after which the boost ends, whatever is left."),
+    Family("boost_finish_seconds", "gauge", "", "Time until the boosted work is done, by what became less of late."),
     Family("changes_total", "counter", "", "Forward moves since this mgr became the active one."),
     Family("rollbacks_total", "counter", "rule", "Trials taken back since then, by the rule that stopped them."),
     Family("events_total", "counter", "what", "Records of the audit trail since then, by kind."),
@@ -152,6 +158,12 @@ def _series(document: ExportedState) -> Iterator[Series]:
             yield name, (*labels, *scope_labels(own)), value
         for effect in mode.get("effects") or []:
             yield from _effect(effect, own)
+    boost = document.get("boost")
+    if boost is not None:
+        for kind in KINDS:
+            yield "boost", labelled(**{"class": kind}), kind == boost.get("kind")
+        yield "boost_limit_seconds", (), boost.get("left_s")
+        yield "boost_finish_seconds", (), boost.get("finish_s")
     yield "sample_timestamp_seconds", (), (document.get("sample") or {}).get("at")
     yield "tick_seconds", (), document.get("tick_s")
     yield "sampling_failures", (), document.get("sampling_failures")

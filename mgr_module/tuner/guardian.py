@@ -16,7 +16,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Mapping, Optional, Protocol
 
-from ceph_tuner.core.autopilot.state import State
+from ceph_tuner.core.autopilot.executor import Working
 from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.ceph.interpreter import running_module
 from ceph_tuner.core.changes.guardian import DONE
@@ -79,7 +79,7 @@ class Guardian:
         self.problem = ""
         """Why nobody would take a trial back at once if this mgr went away; empty where somebody would."""
 
-    def watch(self, state: State) -> None:
+    def watch(self, state: Working) -> None:
         """Start where something is on trial, stop where nothing is."""
         if state.on_cluster:
             self.start()

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Union
 
 from ceph_tuner.core.autopilot.audit_log import DRIFT, KEPT, MODE, RESUMED, TAKEN_BACK, Record
-from ceph_tuner.core.autopilot.hours import DAY_S
 from ceph_tuner.core.autopilot.state import APPROVE, OFF, WAITING, State
 from ceph_tuner.core.autopilot.state_machine import BY_OPERATOR
+from ceph_tuner.core.hours import DAY_S
 from ceph_tuner.core.moments import utc
 from ceph_tuner.core.printable import one_line
 
@@ -63,6 +63,14 @@ _ALL = [
         "back-off is over.",
         "Nothing has to be done; `ceph tuner history` has the numbers. It goes away with the next settings that "
         "are kept, with an operator's `resume`, `retry` or change of mode, or after a day.",
+    ),
+    HealthCheck(
+        "TUNER_BOOST_ENDED",
+        "a boost of ceph-tuner ended before its work was done",
+        "The guard ended it, its time was up, or its settings could not be written; the detail has the reason. Its "
+        "settings are off the cluster again.",
+        "See what is left by `ceph -s`, and begin another one where it is wanted, with other bounds. It goes away with "
+        "the next boost, or after a day.",
     ),
     HealthCheck(
         "TUNER_DRIFT",

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import threading
-from typing import Deque, Tuple
-
-from ceph_tuner.core.autopilot.events import Event
+from typing import Any, Deque, Tuple
 
 
-class Inbox(Deque[Tuple[Event, threading.Event]]):
-    """Events, the oldest first, each with what is set once it was taken. Any thread may post."""
+class Inbox(Deque[Tuple[Any, threading.Event]]):
+    """Events of a state machine, the oldest first, each with what is set once it was taken. Any thread may post."""
 
     def __init__(self) -> None:
         super().__init__()
         self.wake = threading.Event()
         """Set where there is something to do."""
 
-    def post(self, event: Event) -> threading.Event:
+    def post(self, event: Any) -> threading.Event:
         """Add an event; give what is set once it was taken."""
         done = threading.Event()
         self.append((event, done))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from dataclasses import replace
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.core.autopilot.condition import Condition, ConditionChange, changed
 from ceph_tuner.core.autopilot.events import Look
-from ceph_tuner.core.autopilot.executor import Executor
+from ceph_tuner.core.autopilot.executor import TrialExecutor
 from ceph_tuner.core.autopilot.intervention import Interventions, interventions
 from ceph_tuner.core.autopilot.learning import absolute
 from ceph_tuner.core.autopilot.permits import Calm, outside_hours, reason_to_wait
@@ -17,26 +17,26 @@ from ceph_tuner.core.autopilot.phase_windows import Closed, PhaseWindows, groups
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import OFF, State
 from ceph_tuner.core.autopilot.watchdog import Watchdog
-from ceph_tuner.core.bounded import ANSWER, read_json
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.changes.plan import Restore
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, TunerError
-from ceph_tuner.core.goals.guard import HEALTH_ERR, Breach, Sight
+from ceph_tuner.core.goals.guard import Breach, Sight
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
-from ceph_tuner.core.measure.sample import Sample, Window
+from ceph_tuner.core.measure.sample import Window
+from ceph_tuner.core.moments import utc
 
 from .aim import Aim
 from .capacity import CAPACITY_OPTION, Capacity
 from .proto import Mgr
 from .service import Service
-
-LATE = 2.5
-"""Sampling intervals after which the newest sample is too old to tell anything."""
+from .sights import LATE, newest_sight
 
 PLACES_S = 600.0
+BOOST = "=boost"
+"""Among the executors by device class, the cluster's boost: no class can be called so."""
 
 
 class Lookout:
@@ -48,7 +48,7 @@ class Lookout:
         service: Service,
         aim: Aim,
         running: Callable[[], Mapping[int, int]],
-        executors: Mapping[str, Executor],
+        executors: Mapping[str, TrialExecutor[Any]],
         now: Callable[[], float],
     ) -> None:
         """`running` gives the OSDs that are up with the map since which each is.
@@ -69,6 +69,9 @@ class Lookout:
         self._policy = Policy()
         """That of the newest look."""
         self._slo: Optional[Slo] = None
+        self._calendar_policy = ""
+        self._calendar_ends: Optional[float] = None
+        """The policy that the objectives are of, and when another one takes over."""
         self._reference: Mapping[str, float] = {}
         self._watchdog: Optional[Watchdog] = None
         self._placed: Tuple[float, Set[int], Sequence[Place]] = (0.0, set(), ())
@@ -105,6 +108,7 @@ class Lookout:
         return replace(
             look,
             wait="; ".join(filter(None, (*reasons, _cannot_be_told(look.unseen)))),
+            policy=self._calendar_policy,
             outside=outside_hours(now, policy) is not None,
             condition=condition.to_dict() if condition is not None else {},
             idle_iops=condition.idle_iops if condition is not None else 0.0,
@@ -155,11 +159,21 @@ class Lookout:
             "no fresh sample" if sight is None else "",
             reason_to_wait(now, policy, self._calm, state.moves, state.failures, state.failed_at, state.declined_at),
             "" if state.on_cluster else self._other_trial(),
+            "" if state.on_cluster else self._soon_another_policy(now, policy),
         )
 
+    def _soon_another_policy(self, now: float, policy: Policy) -> str:
+        """Whether the calendar wants something else before a trial could come to its end, in words."""
+        ends = self._calendar_ends
+        if ends is None or ends - now >= policy.least_trial_s:
+            return ""
+        return f"the policy {self._calendar_policy} ends at {utc(ends)}, before a trial could"
+
     def _other_trial(self) -> str:
-        """Which other mode has something on trial, in words; empty where none has."""
+        """Which other mode, or boost, has something on the cluster, in words; empty where none has."""
         for device_class, executor in list(self._executors.items()):
+            if device_class == BOOST and executor.state.on_cluster:
+                return "a boost is on, and a cluster has one of both at a time (`ceph tuner boost status`)"
             if device_class != self._aim.device_class and executor.state.on_cluster:
                 of = f"class {device_class}" if device_class else "the cluster as a whole"
                 return f"the mode of {of} has settings on trial, and a cluster has one trial at a time"
@@ -175,7 +189,7 @@ class Lookout:
     def _wanted(self) -> Tuple[Optional[Slo], Mapping[str, float]]:
         # monitors that do not answer blind nobody: samples come from the mgr's memory
         with contextlib.suppress(ClusterTimeout, CommandFailed):
-            slo = self._aim.slo()
+            slo, (self._calendar_policy, self._calendar_ends) = self._aim.slo(), self._aim.policy()
             if slo is not None and slo.needs_baseline:
                 self._reference = self._aim.part_of(self._service.reference())
                 slo = absolute(slo, self._reference)
@@ -184,23 +198,7 @@ class Lookout:
 
     def _newest_sight(self) -> Optional[Sight]:
         """By the newest sample; None where that is missing."""
-        sample = self._aim.latest()
-        fresh = sample is not None and self._now() - sample.at < self.overdue_s()
-        return self._sight_of(sample) if sample is not None and fresh else None
-
-    def _sight_of(self, sample: Sample) -> Sight:
-        health = read_json(self._mgr.get("health")["json"], "health", ANSWER)
-        # what an operator muted is no news to anybody
-        raised = {str(name): check for name, check in health.get("checks", {}).items() if not check.get("muted")}
-        checks: FrozenSet[str] = frozenset(name for name, check in raised.items() if self._aim.concerns(check))
-        status = str(health.get("status", ""))
-        if len(checks) < len(raised):
-            # the cluster's own status is that of other OSDs as well
-            errors = any(raised[name].get("severity") == HEALTH_ERR for name in checks)
-            status = HEALTH_ERR if errors else "HEALTH_WARN" if checks else "HEALTH_OK"
-        # our own warnings are no reason to do anything
-        named = sorted(name for name in checks if not name.startswith("TUNER_"))
-        return Sight(sample.at, status, dict(sample.values), ", ".join(named), checks)
+        return newest_sight(self._mgr, self._aim, self._now(), self.overdue_s())
 
     def _breach(self, sight: Optional[Sight], state: State) -> Optional[Breach]:
         if self._watchdog is None:

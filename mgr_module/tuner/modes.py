@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ceph_tuner import __version__
 from ceph_tuner.core.autopilot.audit_log import CAPACITY, Audit, every_trail
-from ceph_tuner.core.autopilot.executor import Executor
+from ceph_tuner.core.autopilot.executor import TrialExecutor
 from ceph_tuner.core.autopilot.state import MODES, OFF, WAITING
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.errors import InputError, TunerError
@@ -21,10 +21,13 @@ from ceph_tuner.core.measure.metrics import CLASS, METRICS, Scope, scoped
 
 from .aim import STATE, TRAIL, Aim
 from .automatic import OPERATOR, Automatic
+from .boosts import Boosts
 from .capacity_check import CapacityCheck
 from .changes import NewLock, own_lock
 from .endpoint import Endpoint
 from .exposition import ExportedState
+from .lookout import BOOST
+from .regime_watch import RegimeWatch
 from .sampler import Sampler
 from .service import STATUS_WINDOW_S, Service
 
@@ -69,10 +72,14 @@ class Modes:
         )
         self._capacity: List[str] = []
         self._capacity_at = 0.0
-        self._executors: Dict[str, Executor] = {}
+        self._executors: Dict[str, TrialExecutor[Any]] = {}
         self.whole = self._mode("")
         """The one of the cluster as a whole; it has nothing to do while classes have their own."""
+        self.boosts = Boosts(mgr, service, self._executors, clock, new_lock)
         self._of_classes: Dict[str, Automatic] = {}
+        self.regimes = RegimeWatch(
+            service.store, service.history, service.capacity_iops, lambda: service.slos.policy()[0], self._now
+        )
         self._threads: Dict[str, threading.Thread] = {}
         self._looking = threading.Lock()
         self._recalled = False
@@ -90,6 +97,8 @@ class Modes:
             self.attempt()
             self._keep_running(stop)
             self._surviving(self.look_at_capacities)
+            self._surviving(self.keep_regimes)
+            self._surviving(self.boosts.by_rule)
             stop.wait(LOOK_S)
 
     def attempt(self) -> None:
@@ -110,7 +119,8 @@ class Modes:
     def look(self) -> None:
         """See which scopes are to be sampled, and which classes have modes. Raises TunerError."""
         scopes = self._service.scopes
-        scopes.look(self._service.slos.current())
+        # of all its policies: a mode does not come and go with the hours
+        scopes.look(self._service.slos.current_calendar())
         self._sampler.scopes = scopes.members
         for name in (*scopes.classes(), *self._stored_classes()):
             if name not in self._of_classes:
@@ -124,11 +134,17 @@ class Modes:
             self._capacity_at = self._now()
             self._capacity = self.capacity.report()["findings"]
 
+    def keep_regimes(self) -> None:
+        """Keep in the history which regimes and which policy hold. Raises TunerError."""
+        self.regimes.keep(self._service.scopes.members)
+
     def sampled(self) -> None:
         """Go on after a sample, or a missed one. Called by the sampling thread."""
         self._service.slos.begin_interval()
+        self.regimes.sampled(self._sampler.latest(), self._service.scopes.members)
         for mode in self.all:
             mode.driver.sampled()
+        self.boosts.driver.sampled()
         port = int(self._option("metrics_port"))
         self._endpoint.listen(str(self._option("metrics_address")), port)
         if port:
@@ -179,6 +195,7 @@ class Modes:
         """What a mode does and why; without a class what all do, those of classes by name."""
         document = {**self.of(device_class).document(), "device_class": device_class}
         document["notes"] = [*document["notes"], *([self._endpoint.note] if self._endpoint.note else [])]
+        document["regimes"] = self.regimes.held()
         if not device_class:
             document["classes"] = {name: mode.document() for name, mode in self._of_classes.items()}
         return document
@@ -188,11 +205,13 @@ class Modes:
         if really:
             for mode in self.all:
                 mode.give_way(what)
+            self.boosts.give_way(what)
         return work()
 
     def rollback(self, really: bool, to: Optional[int], everything: bool) -> Dict[str, Any]:
         """Take changes back; a trial that is under way is the newest one."""
         trial = [number for mode in self.all for number in mode.give_way("rollback")] if really else []
+        trial += self.boosts.give_way("rollback") if really else []
         if trial and to is None and not everything:
             undone = [{"change": number, "why": "trial", "drift": [], "unseen": []} for number in reversed(trial)]
             return {"undone": undone, "would": []}
@@ -209,6 +228,8 @@ class Modes:
             of = f"class {mode.aim.device_class}: " if mode.aim.device_class else ""
             for name, lines in mode.health().items():
                 checks.setdefault(name, []).extend(f"{of}{line}" for line in lines)
+        for name, lines in self.boosts.health().items():
+            checks.setdefault(name, []).extend(lines)
         if self._capacity:
             checks["TUNER_CAPACITY_WRONG"] = self._capacity
         return checks
@@ -258,14 +279,18 @@ class Modes:
         return [name for name in names[:MOST_CLASSES] if scoped("client.iops", Scope(CLASS, name)) in METRICS]
 
     def _keep_running(self, stop: threading.Event) -> None:
-        for mode in self.all:
-            name = mode.aim.device_class
+        for name, run in self._runs():
             current = self._threads.get(name)
             if current is None or not current.is_alive():
-                thread = threading.Thread(target=mode.driver.run, args=(stop,), daemon=True)
-                thread.name = f"tuner-{name}" if name else "tuner-automatic"
+                thread = threading.Thread(target=run, args=(stop,), daemon=True)
+                thread.name = f"tuner-{name.strip('=')}" if name else "tuner-automatic"
                 thread.start()
                 self._threads[name] = thread
+
+    def _runs(self) -> List[Tuple[str, Callable[[threading.Event], None]]]:
+        """What has a thread of its own, by name."""
+        modes = [(mode.aim.device_class, mode.driver.run) for mode in self.all]
+        return [*modes, (BOOST, self.boosts.driver.run)]
 
     def _addressees(self, what: str) -> List[Automatic]:
         """Modes that a word without a class is for."""
@@ -287,6 +312,7 @@ class Modes:
             "sample": sample.to_dict() if sample is not None else None,
             "window": window.to_dict() if window is not None else None,
             "modes": [mode.exported() for mode in self.all],
+            "boost": self.boosts.exported(),
             "tick_s": self._sampler.tick_s,
             "release": self.whole.lookout.release,
             "sampling_failures": self._sampler.failures,

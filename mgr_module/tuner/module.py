@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.printable import PrintableLog, printable, printable_document
 
-from . import compat, health, render, render_automatic, render_recommendation
+from . import compat, health, render, render_automatic, render_recommendation, render_regimes
 from .collect import Collector, TickLimits
 from .commander import MgrCommander
 from .compat import framework, read_command, write_command
@@ -126,11 +126,14 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         hard: Optional[bool] = None,
         soft: Optional[bool] = None,
         priority: float = 1.0,
+        yes: Optional[bool] = False,
         format: Optional[str] = "plain",  # noqa: A002
         inbuf: str = "",
     ) -> Tuple[int, str, str]:
-        """Set an objective such as 'client.p95_ms<=80', hard unless --soft, or a whole SLO by -i FILE (JSON)."""
-        set_slo = lambda: self._service.slo_set(objective, _is_soft(hard, soft), priority, inbuf)  # noqa: E731
+        """Set an objective such as 'client.p95_ms<=80', hard unless --soft, or a whole SLO by -i FILE; --yes: with a calendar."""  # noqa: E501
+        set_slo = lambda: self._service.slo_set(  # noqa: E731
+            objective, _is_soft(hard, soft), priority, inbuf, bool(yes)
+        )
         return self._answer(set_slo, render.slo, format)
 
     @write_command("tuner slo rm")
@@ -282,6 +285,22 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         """Reject the proposal that waits; another one comes after a pause."""
         return self._answer(lambda: self._modes.tell("reject", why, device_class), render_automatic.modes, format)
 
+    @read_command("tuner book show")
+    def _book_show(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Say which regime holds since when and by what, what held before, and the bounds by which regimes are told."""
+        return self._answer(self._modes.regimes.document, render_regimes.book, format)
+
+    @write_command("tuner book bounds")
+    def _book_bounds(
+        self,
+        default: Optional[bool] = False,
+        format: Optional[str] = "plain",  # noqa: A002
+        inbuf: str = "",
+    ) -> Tuple[int, str, str]:
+        """Take the bounds by which regimes are told from -i FILE (JSON), or the default ones."""
+        set_bounds = lambda: self._modes.regimes.set_bounds(inbuf, bool(default))  # noqa: E731
+        return self._answer(set_bounds, render_regimes.book, format)
+
     @read_command("tuner capacity ls")
     def _capacity_ls(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
         """Show the capacity that mClock reckons with on each OSD, and whether it is believable."""
@@ -314,6 +333,74 @@ class Module(framework.MgrModule):  # type: ignore[misc]
             render_automatic.class_measured,
             format,
         )
+
+    @write_command("tuner boost recovery")
+    def _boost_recovery(
+        self,
+        until: str = "clean",
+        at_most: str = "6h",
+        who: str = "osd",
+        keep: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
+        """Recover degraded objects sooner, until none are left, AT_MOST is over, or KEEP is missed."""
+        return self._boost("recovery", until, at_most, keep, who, format)
+
+    @write_command("tuner boost backfill")
+    def _boost_backfill(
+        self,
+        until: str = "clean",
+        at_most: str = "6h",
+        who: str = "osd",
+        keep: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
+        """Move degraded and misplaced objects sooner, until none are left, AT_MOST is over, or KEEP is missed."""
+        return self._boost("backfill", until, at_most, keep, who, format)
+
+    @write_command("tuner boost scrub")
+    def _boost_scrub(
+        self,
+        until: str = "clean",
+        at_most: str = "6h",
+        who: str = "osd",
+        keep: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
+        """Scrub PGs past their deep-scrub date sooner, until none are left, AT_MOST is over, or KEEP is missed."""
+        return self._boost("scrub", until, at_most, keep, who, format)
+
+    @write_command("tuner boost snaptrim")
+    def _boost_snaptrim(
+        self,
+        until: str = "clean",
+        at_most: str = "6h",
+        who: str = "osd",
+        keep: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
+        """Empty the snaptrim queue sooner, until it is empty, AT_MOST is over, or KEEP is missed."""
+        return self._boost("snaptrim", until, at_most, keep, who, format)
+
+    @read_command("tuner boost status")
+    def _boost_status(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Say what is boosted, what is left, when it will be done, and what ends it."""
+        return self._answer(self._modes.boosts.document, render_automatic.boost, format)
+
+    @write_command("tuner boost cancel")
+    def _boost_cancel(
+        self,
+        why: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
+        """End the boost, and take its settings back."""
+        return self._answer(lambda: self._modes.boosts.cancel(why), render_automatic.boost, format)
+
+    def _boost(
+        self, kind: str, until: str, at_most: str, keep: str, who: str, form: Optional[str]
+    ) -> Tuple[int, str, str]:
+        begin = lambda: self._modes.boosts.begin(kind, until, at_most, keep, who)  # noqa: E731
+        return self._answer(begin, render_automatic.boost, form)
 
     def _answer(
         self, work: Callable[[], Any], shown: Callable[[Any], str], form: Optional[str]

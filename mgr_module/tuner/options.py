@@ -44,6 +44,14 @@ _TYPES = {float: "float", int: "uint", str: "str"}
 
 OPTIONS += [
     OptionRow("auto_target", "str", "osd", None, None, "OSDs that the automatic mode tunes: osd, or osd/class:ssd"),
+    OptionRow(
+        "boost_rules",
+        "str",
+        "",
+        None,
+        None,
+        "boosts that begin by themselves: recovery after 5min at-most 6h keep client.p95_ms<=20, scrub after 1d",
+    ),
     OptionRow("metrics_port", "uint", 0, 0, 65535, "port of the metrics for Prometheus (9285, say); 0 for none"),
     OptionRow("metrics_address", "str", "", None, None, "address of the metrics; empty for every one"),
     *(

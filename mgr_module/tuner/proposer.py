@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ceph_tuner.core.autopilot.events import Answered
 from ceph_tuner.core.autopilot.groups import rollout
@@ -13,6 +13,7 @@ from ceph_tuner.core.autopilot.state import State
 from ceph_tuner.core.ceph.target import Place, Target
 from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.measure.forecast_record import SEARCH_LEVEL, SEARCH_MODEL, ForecastRecord
 from ceph_tuner.core.measure.reading import spread
 from ceph_tuner.core.profiles.profile import Profile
 
@@ -84,7 +85,8 @@ class Proposer:
         changes = self._service.changes()
         for section in (planned.stages[0].targets[0], planned.target):
             changes.commands(section, settings)
-        return Answered(self._now(), settings, str(proposal.get("why", ""))[:LONGEST_WORDS], planned)
+        why, forecast = str(proposal.get("why", ""))[:LONGEST_WORDS], _forecast(proposal.get("expected"), self._now())
+        return Answered(self._now(), settings, why, planned, forecast=forecast)
 
     def _refuse_unlike(self, target: str, places: Sequence[Place]) -> None:
         """Raise InputError where one set of values does not suit all OSDs of the target."""
@@ -113,3 +115,21 @@ class Proposer:
         own = {name: value for name, value in settings.items() if name != PROFILE}
         profile = Profile.make("proposed", self._service.release(), own)
         return dict(self._service.changes().translated(profile, target).settings)
+
+
+def _forecast(expected: Any, at: float) -> Dict[str, Any]:
+    """What is kept of what the search expects; nothing where it expects nothing, or says it in another form."""
+    metrics = expected if isinstance(expected, dict) else {}
+    ends = {name: [middle, max(0.0, low), high] for name, (middle, low, high) in _triples(metrics)}
+    said = {"version": 1, "at": at, "model": SEARCH_MODEL, "level": SEARCH_LEVEL, "metrics": ends}
+    record = ForecastRecord.from_dict(said)
+    return {} if record is None else record.to_dict()
+
+
+def _triples(metrics: Mapping[str, Any]) -> List[Tuple[str, List[float]]]:
+    """Metrics with three numbers each; all else is left out."""
+    return [
+        (str(name), [float(value) for value in values])
+        for name, values in metrics.items()
+        if isinstance(values, list) and len(values) == 3 and all(type(value) in (int, float) for value in values)
+    ]

@@ -7,11 +7,13 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ceph_tuner.core.knobs.releases import CLASSES
 from ceph_tuner.core.measure.metrics import METRICS
-from ceph_tuner.core.moments import stamp
+from ceph_tuner.core.moments import duration, stamp
 
+from . import render_calendar
 from .render_table import folded as folded
 from .render_table import table as table
 
+_NEVER_S = 9 * 365 * 86400.0
 _LARGE = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -20,7 +22,7 @@ def number(value: Optional[float], unit: str = "1") -> str:
     if value is None:
         return "-"
     if unit == "s":
-        return _duration(value)
+        return "never" if value >= _NEVER_S else duration(value)
     scale, prefix = next(((scale, prefix) for scale, prefix in _LARGE if abs(value) >= scale), (1.0, ""))
     if unit == "ms":
         scale, prefix = 1.0, ""
@@ -70,6 +72,7 @@ def status(document: Mapping[str, Any]) -> str:
         ),
         *(_work(document["window"]) if document["window"] else ["no rates yet"]),
         *folded(f"PGs        {states or '-'}", _UNDER),
+        *render_calendar.in_force(document.get("policy")),
         verdicts(document["slo"]),
         in_force(document["in_force"]),
         capacity(document["capacity"]),
@@ -161,10 +164,10 @@ def slo(document: Optional[Mapping[str, Any]]) -> str:
     """Objectives as they were set."""
     if document is None:
         return "no SLO is set"
-    rows = [
-        [row["objective"], "hard" if row["hard"] else "soft", f"{row['priority']:g}"] for row in document["objectives"]
-    ]
-    return f"SLO {document['name']}\n" + table(["OBJECTIVE", "KIND", "PRIORITY"], rows)
+    if "week" in document:
+        return render_calendar.week(document["week"])
+    lines = [f"SLO {document['name']}", render_calendar.objectives(document["objectives"])]
+    return "\n".join([*lines, *render_calendar.calendar(document)])
 
 
 def history(document: Mapping[str, Any]) -> str:
@@ -201,7 +204,7 @@ def history(document: Mapping[str, Any]) -> str:
             for pair in change.get("forecast", ())
         ]
         if said:
-            lines += ["", table(["CHANGE", "METRIC", "THE TWIN SAID", "INTERVAL", "MEASURED", "INSIDE"], said)]
+            lines += ["", table(["CHANGE", "METRIC", "EXPECTED", "INTERVAL", "MEASURED", "INSIDE"], said)]
     if document["trials"]:
         trials = [
             [stamp(t["at"]), t["kind"], t["label"], t["failed"] or "measured", _seen(t["measures"])]
@@ -276,12 +279,3 @@ def _shares(settings: Mapping[str, Any], service_class: str) -> str:
 
 def _seen(measures: Mapping[str, Sequence[float]]) -> str:
     return number(measures["client.p95_ms"][0], "ms") if "client.p95_ms" in measures else "-"
-
-
-def _duration(seconds: float) -> str:
-    if seconds >= 9 * 365 * 86400:
-        return "never"
-    for scale, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
-        if seconds >= scale:
-            return f"{seconds / scale:.1f} {unit}"
-    return f"{seconds:.1f} s"

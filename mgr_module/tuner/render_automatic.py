@@ -7,7 +7,7 @@ from typing import Any, Mapping, Optional, Sequence
 from ceph_tuner.core.autopilot.state import OFF
 from ceph_tuner.core.moments import stamp
 
-from . import render
+from . import render, render_regimes
 from .render import number
 from .render_table import folded, table
 
@@ -20,7 +20,7 @@ def modes(document: Mapping[str, Any]) -> str:
         parts.insert(0, automatic(document))
     else:
         parts += render.notes(document["notes"])
-    return "\n".join(parts)
+    return "\n".join([*parts, *render_regimes.held(document.get("regimes") or ())])
 
 
 def automatic(document: Mapping[str, Any]) -> str:
@@ -38,6 +38,18 @@ def automatic(document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def boost(document: Mapping[str, Any]) -> str:
+    """What is boosted, what is left, when it will be done, and the settings."""
+    lines = [line for words in document["words"] for line in folded(words, "  ")]
+    if document["settings"]:
+        rows = [[name, f"{value}"] for name, value in sorted(document["settings"].items())]
+        lines.append(table(["OPTION", "VALUE"], rows))
+    lines += render.notes(document["notes"])
+    for problem in (document["problem"], document["turn_problem"]):
+        lines += folded(f"problem: {problem}", "  ") if problem else []
+    return "\n".join(lines)
+
+
 def effects(rows: Sequence[Mapping[str, Any]]) -> str:
     """Effects with their intervals."""
     cells = [
@@ -49,7 +61,8 @@ def effects(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def history(document: Mapping[str, Any]) -> str:
     """The past: windows, changes and trials, and the audit trail."""
-    return "\n".join([render.history(document), trail(document["trail"])])
+    held = [render_regimes.timeline(document["timeline"])] if document.get("timeline") else []
+    return "\n".join([render.history(document), *held, trail(document["trail"])])
 
 
 def trail(rows: Sequence[Mapping[str, Any]]) -> str:

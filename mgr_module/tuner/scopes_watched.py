@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ceph_tuner.core.bounded import ANSWER, MISREAD, read_json
 from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.goals.slo_calendar import SloCalendar
 from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.core.measure.scopes import CrushMap, Layout, Members, crush_map, layout_of
 
@@ -32,7 +33,7 @@ class ScopesWatched:
         self.members: Mapping[Scope, Members] = {}
         """Scopes that are sampled, with what belongs to each."""
 
-    def look(self, slo: Optional[Slo]) -> None:
+    def look(self, slo: Union[Slo, SloCalendar, None]) -> None:
         """Take the objectives as they are now; the cluster is asked once a minute, and when other scopes are wanted."""
         scopes = slo.scopes if slo is not None else ()
         if not scopes:

@@ -13,13 +13,17 @@ from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, osd_versi
 from ceph_tuner.core.errors import InputError, RetryLater
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo, parse_objective
+from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
 from ceph_tuner.core.goals.trial import Trial
+from ceph_tuner.core.goals.week_ahead import week_ahead
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, parse_version, release_of
 from ceph_tuner.core.knobs.settings import settings_in_force
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.reading import spread
 from ceph_tuner.core.measure.sample import Window, at_work
+from ceph_tuner.core.measure.scopes import Members
+from ceph_tuner.core.measure.timeline import timeline
 from ceph_tuner.core.profiles.in_force import hardware_of
 from ceph_tuner.core.profiles.profile import Profile
 
@@ -30,7 +34,7 @@ from .commander import MgrCommander
 from .profiles import ProfileShelf
 from .sampler import Sampler
 from .scopes_watched import ScopesWatched
-from .slos import SloBook
+from .slos import DEFAULT_NAME, SloBook
 from .worker import ask_worker
 
 ASKED_OSDS = 16
@@ -67,12 +71,14 @@ class Service:
         inventory: Inventory,
         option: Callable[[str], Any],
         who: str = "the plugin",
+        date: Callable[[], float] = time.time,
     ) -> None:
         self.commander, self.sampler, self.inventory, self.option = commander, sampler, inventory, option
         self.who = who
         self.config = CommandConfig(commander)
         self.store = CommandStore(commander)
-        self.slos = SloBook(self.store)
+        self._date = date
+        self.slos = SloBook(self.store, date=date)
         self.scopes = ScopesWatched(commander)
         self._worker_failure: Optional[str] = None
 
@@ -99,7 +105,8 @@ class Service:
             "pg_states": {} if sample is None else dict(sample.pg_states),
             "notes": [] if sample is None else list(sample.notes),
             "slo": self.verdicts(window),
-            "in_force": self.in_force(),
+            "policy": self.policy_in_force(),
+            "in_force": self.shown_by_osds(),
             "capacity": [capacity.to_dict() for capacity in capacities],
             "last_trial": last[0].to_dict() if last else None,
         }
@@ -112,17 +119,32 @@ class Service:
         return sample.to_dict()
 
     def slo_document(self) -> Optional[Dict[str, Any]]:
-        """The SLO in force."""
-        slo = self.slos.read()
-        return slo.to_dict() if slo else None
+        """The SLO, its calendar, and the policy that holds."""
+        return self._told(self.slos.calendar())
 
-    def slo_set(self, expression: str, soft: bool, priority: float, document: str) -> Dict[str, Any]:
-        """Add one objective, or take a whole document."""
+    def policy_in_force(self) -> Optional[Dict[str, Any]]:
+        """Which policy of the calendar holds, until when, and what it wants; None without a calendar."""
+        return _policy_at(self.slos.calendar(), self._date())
+
+    def _told(self, calendar: Optional[SloCalendar]) -> Optional[Dict[str, Any]]:
+        if calendar is None:
+            return None
+        return {**calendar.to_dict(), "policy": _policy_at(calendar, self._date())}
+
+    def slo_set(
+        self, expression: str, soft: bool, priority: float, document: str, really: bool = False
+    ) -> Optional[Dict[str, Any]]:
+        """Add one objective, or take a whole document; one with a calendar is only shown, unless `really`."""
         if document:
             if expression:
                 raise InputError("slo set", "an expression and a file", "one of them")
             try:
-                return self.slos.replace(read_json(document, "the SLO")).to_dict()
+                wanted = read_json(document, "the SLO")
+                if not really:
+                    calendar = parse_slo_calendar(wanted, DEFAULT_NAME)
+                    if calendar.policies:
+                        return {"week": week_ahead(calendar, self._date())}
+                return self._told(self.slos.replace(wanted))
             except ValueError as exc:
                 raise InputError(
                     "slo set -i", "a file that is no JSON", "an SLO as JSON (ceph-tuner reads YAML)"
@@ -130,12 +152,12 @@ class Service:
         if not expression:
             raise InputError("slo set", "nothing", "an objective such as 'client.p95_ms<=80', or -i FILE")
         item = {"objective": expression, "hard": not soft, "priority": priority}
-        return self.slos.set(parse_objective(item, lambda *keys: " ".join(["slo set", *map(str, keys)]))).to_dict()
+        objective = parse_objective(item, lambda *keys: " ".join(["slo set", *map(str, keys)]))
+        return self._told(self.slos.set(objective))
 
     def slo_remove(self, metric: str) -> Optional[Dict[str, Any]]:
         """Remove a metric's objectives, or all."""
-        left = self.slos.remove(metric)
-        return left.to_dict() if left else None
+        return self._told(self.slos.remove(metric))
 
     def verdicts(self, window: Optional[Window]) -> List[Dict[str, Any]]:
         """The SLO held against what is seen now."""
@@ -145,9 +167,18 @@ class Service:
         judge = Judge(slo, self.reference())
         return [verdict.to_dict() for verdict in judge.verdicts_at_work(_means(window))]
 
-    def in_force(self) -> Dict[str, Any]:
+    def shown_by_osds(self) -> Dict[str, Any]:
         """Profile and nine values that OSDs say they have, and whether those asked agree."""
         return _agreed(self._shown())
+
+    def values_in_force(self, names: Sequence[str]) -> Dict[str, Any]:
+        """These knobs' values, as far as OSDs tell: of the first that answers."""
+        shown = next(iter(self._shown().values()), {})
+        return dict(settings_in_force(shown, tuple(names)))
+
+    def trials(self) -> List[Trial]:
+        """Trials on the cluster as a whole, oldest first."""
+        return self._trials()
 
     def running(self, device_class: str = "") -> List[int]:
         """Sorted ids of the running OSDs, of all or of a class."""
@@ -172,6 +203,12 @@ class Service:
         defaults = {kind: self.inventory.default_capacity(kind) for kind in ("ssd", "hdd")}
         return read_capacities(self.commander, chosen, self.config.dump(), defaults)
 
+    def capacity_iops(self, members: Optional[Members] = None) -> float:
+        """What the OSDs of a scope, or all that run, can do together; 0 where that is not known."""
+        osds = [osd for osd in self.running() if members is None or osd in members.osds]
+        capacities = self.capacities(spread(osds, ASKED_OSDS))
+        return len(osds) * sum(each.iops for each in capacities) / len(capacities) if capacities else 0.0
+
     def changes(self) -> Changes:
         """Writes, for one command."""
         version = self.release_version()
@@ -183,7 +220,7 @@ class Service:
 
     def profile_list(self) -> List[Dict[str, Any]]:
         """Every profile at hand, and whether it is the one in force."""
-        shelf, in_force = self.shelf(), self.in_force()["settings"]
+        shelf, in_force = self.shelf(), self.shown_by_osds()["settings"]
         rows = []
         for name in shelf.names():
             profile = shelf.get(name)
@@ -224,6 +261,7 @@ class Service:
             "windows": [window.to_dict() for window in windows[-limit:]],
             "trials": [trial.to_dict() for trial in self._trials(None)[-limit:]],
             "changes": self.changes().journal(history)[-limit:],
+            "timeline": [entry.to_dict() for entry in timeline(history)[-limit:]],
         }
 
     def keep_outcomes(self) -> None:
@@ -367,6 +405,13 @@ class Service:
             classes[name] = {"guaranteed_iops": reservation * total, "limit_iops": limit * total if limit else None}
         sources = sorted({capacity.source for capacity in capacities})
         return {"total_iops": total, "sources": sources, "classes": classes, "client_iops": now.get("client.iops")}
+
+
+def _policy_at(calendar: Optional[SloCalendar], now: float) -> Optional[Dict[str, Any]]:
+    if calendar is None or not calendar.policies:
+        return None
+    objectives = [objective.to_dict() for objective in calendar.at(now).objectives]
+    return {"name": calendar.policy_at(now), "until": calendar.ends(now), "objectives": objectives}
 
 
 def _agreed(shown: Mapping[int, Mapping[str, str]]) -> Dict[str, Any]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Callable, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 from ceph_tuner.core.ceph.ports import Store
 from ceph_tuner.core.errors import InputError, TunerError
-from ceph_tuner.core.goals.slo import Objective, Slo, parse_slo
-from ceph_tuner.core.goals.stored_slo import BASELINE, SLO_KEY, stored_baseline, stored_slo
+from ceph_tuner.core.goals.slo import Objective, Slo
+from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
+from ceph_tuner.core.goals.stored_slo import BASELINE, SLO_KEY, stored_baseline, stored_calendar
 from ceph_tuner.core.measure.metrics import Scope, parted, scoped
 
 DEFAULT_NAME = "cluster"
@@ -26,15 +27,21 @@ class _Answer:
 
     interval: int
     at: float
-    slo: Optional[Slo] = None
+    calendar: Optional[SloCalendar] = None
     fault: Optional[TunerError] = None
 
 
 class SloBook:
     """Reads and writes the SLO. Any thread may call."""
 
-    def __init__(self, store: Store, now: Callable[[], float] = time.monotonic) -> None:
-        self._store, self._now = store, now
+    def __init__(
+        self,
+        store: Store,
+        now: Callable[[], float] = time.monotonic,
+        date: Callable[[], float] = time.time,
+    ) -> None:
+        """`date` gives the seconds since the epoch, by which policies hold."""
+        self._store, self._now, self._date = store, now, date
         self._reading = threading.Lock()
         self._numbers = count(1)
         self._interval = 0
@@ -42,11 +49,31 @@ class SloBook:
         self._answer: Optional[_Answer] = None
 
     def read(self) -> Optional[Slo]:
-        """The SLO as it is now, or None. Raises TunerError."""
-        return stored_slo(self._store)
+        """What is wanted now, or None. Raises TunerError."""
+        calendar = self.calendar()
+        return None if calendar is None else calendar.at(self._date())
+
+    def calendar(self) -> Optional[SloCalendar]:
+        """What is wanted and when, as it is stored now, or None. Raises TunerError."""
+        return stored_calendar(self._store)
 
     def current(self) -> Optional[Slo]:
-        """The SLO as whoever asked first in this interval read it: one read for all. Raises TunerError.
+        """What is wanted now, by the current calendar. Raises TunerError."""
+        calendar = self.current_calendar()
+        return None if calendar is None else calendar.at(self._date())
+
+    def policy(self) -> Tuple[str, Optional[float]]:
+        """Name of the policy that holds now, and when another one takes over (None: not within a year).
+
+        The name is empty where nothing depends on the time. Raises TunerError.
+        """
+        calendar, now = self.current_calendar(), self._date()
+        if calendar is None or not calendar.policies:
+            return "", None
+        return calendar.policy_at(now), calendar.ends(now)
+
+    def current_calendar(self) -> Optional[SloCalendar]:
+        """The calendar as whoever asked first in this interval read it: one read for all. Raises TunerError.
 
         A read that fails fails all who waited for it; who asks later reads again. What this mgr writes begins an
         interval; what others write is there after the next sample, or CURRENT_S.
@@ -58,7 +85,7 @@ class SloBook:
                 answer = self._answer = self._ask()
         if answer.fault is not None:
             raise answer.fault
-        return answer.slo
+        return answer.calendar
 
     def begin_interval(self) -> None:
         """Read it anew for the next who asks for the current one."""
@@ -74,8 +101,8 @@ class SloBook:
         # before it is read: what is written meanwhile makes another interval
         interval = self._interval
         try:
-            slo = self.read()
-            return _Answer(interval, self._now(), slo)
+            calendar = self.calendar()
+            return _Answer(interval, self._now(), calendar)
         except TunerError as fault:
             return _Answer(interval, self._now(), fault=fault)
 
@@ -97,41 +124,30 @@ class SloBook:
         if new:
             self._store.set(BASELINE, json.dumps({**baseline, **new}))
 
-    def replace(self, document: Any) -> Slo:
+    def replace(self, document: Any) -> SloCalendar:
         """Take a whole SLO; its relative bounds refer to what is seen from now on."""
-        slo = parse_slo(document, DEFAULT_NAME)
+        calendar = parse_slo_calendar(document, DEFAULT_NAME)
         self._forget(*self.baseline())
-        self._write(slo)
-        return slo
+        self._write(calendar)
+        return calendar
 
-    def set(self, objective: Objective) -> Slo:
-        """Add an objective, in place of the one about the same metric."""
+    def set(self, objective: Objective) -> SloCalendar:
+        """Add an objective to those that hold outside of all policies, in place of the one about the same metric."""
         self._forget(objective.metric)
-        before = self.read()
-        kept = [other for other in before.objectives if other.metric != objective.metric] if before else []
-        slo = Slo(before.name if before else DEFAULT_NAME, (*kept, objective))
-        self._write(slo)
-        return slo
+        before = self.calendar()
+        kept = [other for other in before.base.objectives if other.metric != objective.metric] if before else []
+        base = Slo(before.name if before else DEFAULT_NAME, (*kept, objective), before.base.goal if before else None)
+        calendar = SloCalendar(base) if before is None else replace(before, base=base)
+        self._write(calendar)
+        return calendar
 
-    def remove(self, metric: str) -> Optional[Slo]:
-        """Remove a metric's objectives, or `all`."""
+    def remove(self, metric: str) -> Optional[SloCalendar]:
+        """Remove a metric's objectives, or `all`; those of policies are removed with `all` alone."""
+        before = self.calendar() if metric != "all" else None
+        left = _without(before, metric) if metric != "all" else None
         self._forget(*(self.baseline() if metric == "all" else [metric]))
-        before = self.read() if metric != "all" else None
-        if metric == "all":
-            self._write(None)
-            return None
-        kept = tuple(other for other in before.objectives if other.metric != metric) if before else ()
-        if before is None or len(kept) == len(before.objectives):
-            metrics = (
-                ", ".join(objective.metric for objective in before.objectives) if before else "no objective is set"
-            )
-            raise InputError("slo rm", metric, f"a metric with an objective ({metrics}), or all")
-        if not kept:
-            self._write(None)
-            return None
-        slo = Slo(before.name, kept)
-        self._write(slo)
-        return slo
+        self._write(left)
+        return left
 
     def _forget(self, *metrics: str) -> None:
         baseline = self.baseline()
@@ -139,12 +155,25 @@ class SloBook:
         if left != baseline:
             self._store.set(BASELINE, json.dumps(left))
 
-    def _write(self, slo: Optional[Slo]) -> None:
+    def _write(self, calendar: Optional[SloCalendar]) -> None:
         try:
-            if slo is None:
+            if calendar is None:
                 self._store.remove(SLO_KEY)
             else:
-                self._store.set(SLO_KEY, json.dumps(slo.to_dict()))
+                self._store.set(SLO_KEY, json.dumps(calendar.to_dict()))
         finally:
             # also where no answer came: it may be written
             self.begin_interval()
+
+
+def _without(before: Optional[SloCalendar], metric: str) -> Optional[SloCalendar]:
+    """What is left without a metric's objectives; None where that is nothing. Raises InputError."""
+    objectives = before.base.objectives if before is not None else ()
+    kept = tuple(other for other in objectives if other.metric != metric)
+    if before is None or len(kept) == len(objectives):
+        metrics = ", ".join(objective.metric for objective in objectives) or "no objective is set"
+        raise InputError("slo rm", metric, f"a metric with an objective ({metrics}), or all")
+    for policy in before.policies:
+        if metric in policy.without or not kept:
+            raise InputError("slo rm", metric, f"one that the policy {policy.name} does not build on, or all")
+    return replace(before, base=replace(before.base, objectives=kept)) if kept else None

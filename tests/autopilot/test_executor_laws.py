@@ -160,6 +160,8 @@ class Flight(RuleBasedStateMachine):
         self.trouble: Optional[Trouble] = None
         self.lock_lost = False
         self.approved: Set[int] = set()
+        self.policy = ""
+        """That of the objectives' calendar."""
         self.event: Optional[Event] = None
         self.born = self.others_born = 0
         self.executor: Optional[Executor] = None
@@ -235,6 +237,8 @@ class Flight(RuleBasedStateMachine):
         assert isinstance(self.event, Look)
         assert not self.event.wait
         assert not self.event.outside
+        # what was asked for under one policy is not written under another
+        assert self.event.policy == stored.policy
         assert self.event.breach is None
 
     @property
@@ -283,6 +287,17 @@ class Flight(RuleBasedStateMachine):
         held = not self.lock_lost and self.other is None
         self.see(breach=Breach(words, f"{words} broken"))
         if was in (TRYING, HOLDING) and self.executor is not None and held and not self.troubled:
+            assert self.phase == OBSERVING
+            assert self.ours_on_trial() == []
+
+    @flying
+    @rule(policy=st.sampled_from(["", "office", "night"]), windows=st.integers(0, 8))
+    def another_policy_takes_over(self, policy: str, windows: int) -> None:
+        was, before = self.phase, self.policy
+        held = not self.lock_lost and self.other is None
+        self.policy = policy
+        self.see(windows=windows, effects=_EFFECTS[f"latency {BETTER}, recovery {BETTER}"])
+        if was in (TRYING, HOLDING) and policy != before and self.executor is not None and held and not self.troubled:
             assert self.phase == OBSERVING
             assert self.ours_on_trial() == []
 
@@ -523,7 +538,7 @@ class Flight(RuleBasedStateMachine):
         if self.executor is None:
             return
         self.clock.sleep(10.0)
-        self.handle(seen(self.clock.now(), **facts))
+        self.handle(seen(self.clock.now(), policy=self.policy, **facts))
 
     def heal(self) -> None:
         self.trouble = None

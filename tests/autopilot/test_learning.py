@@ -13,8 +13,9 @@ from ceph_tuner.core.autopilot.contract import BETTER, UNKNOWN, Effect
 from ceph_tuner.core.autopilot.events import Learn
 from ceph_tuner.core.autopilot.judgement import STAND_INS
 from ceph_tuner.core.autopilot.learning import absolute, estimated, trial_of
+from ceph_tuner.core.goals.goal import objective_metrics
 from ceph_tuner.core.goals.judge import Judge
-from ceph_tuner.core.goals.slo import objective_metrics, parse_slo
+from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.goals.trial import Trial
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.sample import finish_s

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.autopilot.hours import parse_hours
 from ceph_tuner.core.autopilot.permits import Calm, back_off_s, outside_hours, permitted_from, reason_to_wait, unsteady
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.guard import Sight
+from ceph_tuner.core.hours import parse_hours
 
 NOON = 1795521600.0
 """Tuesday 2026-11-24 12:00 UTC."""

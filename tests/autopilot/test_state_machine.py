@@ -134,6 +134,23 @@ def test_a_stage_that_passed_is_followed_by_the_next() -> None:
     assert go(decision.state, Wrote(NOW, (6, 7))).state.changes == (5, 6, 7)
 
 
+def test_what_was_expected_goes_with_the_write_to_all_and_not_with_a_canary_s() -> None:
+    expected = {"metrics": {P95: [60.0, 40.0, 75.0]}}
+    proposed = Proposed(1, SETTINGS, "more room", ROLLOUT, expected)
+    (canary,) = deeds(look(at(COMPARING, proposed=proposed), windows=QUICK.baseline_windows))
+    (everywhere,) = deeds(look(at(TRYING, stage=1, proposed=proposed), windows=3, effects=GOOD))
+    assert [dict(write.forecast) for write in (canary, everywhere)] == [{}, expected]
+    stored = State.from_dict(at(TRYING, proposed=proposed).to_dict())
+    assert stored.proposed == proposed
+
+
+@pytest.mark.parametrize("forecast", [None, 7, [], "x"])
+def test_an_expectation_that_cannot_be_read_costs_no_state(forecast: Any) -> None:
+    document = at(TRYING).to_dict()
+    document["proposed"]["forecast"] = forecast
+    assert State.from_dict(document).proposed == Proposed(1, SETTINGS, "more room", ROLLOUT)
+
+
 def test_the_last_stage_replaces_the_masks_by_the_target_and_is_held() -> None:
     decision = look(at(TRYING, stage=1, changes=(5, 6)), windows=3, effects=GOOD)
     assert deeds(decision) == [Write(("osd",), SETTINGS, "trial 1: more room", replaces=(5, 6))]
@@ -218,6 +235,31 @@ def test_outside_of_hours_or_with_other_osds_a_trial_is_taken_back_without_blame
     decision = look(at(phase), windows=9, effects=GOOD, **facts)
     assert isinstance(deeds(decision)[0], TakeBack)
     assert not decision.state.back_off
+
+
+@pytest.mark.parametrize("phase", [TRYING, HOLDING])
+def test_a_trial_is_taken_back_without_blame_when_the_calendar_wants_something_else(phase: str) -> None:
+    decision = look(at(phase, policy="office"), policy="night")
+    (back,) = deeds(decision)
+    assert isinstance(back, TakeBack)
+    assert decision.state.phase == RETURNING
+    assert not decision.state.back_off
+    assert "night after the policy office" in back.why
+    assert not deeds(look(at(phase, policy="office"), policy="office"))
+
+
+@pytest.mark.parametrize("phase", [WAITING, COMPARING])
+def test_a_proposal_for_another_policy_is_dropped(phase: str) -> None:
+    decision = look(at(phase, policy="office"), policy="base")
+    assert decision.state.phase == OBSERVING
+    assert not deeds(decision)
+
+
+def test_what_was_given_up_under_one_policy_is_tried_under_the_next() -> None:
+    decision = look(at(OBSERVING, policy="office", gave_up="nothing helped", tried=8), policy="night")
+    assert (decision.state.policy, decision.state.tried, decision.state.gave_up) == ("night", 0, "")
+    assert notes(decision)[0] == "policy"
+    assert notes(look(at(OBSERVING, policy="office"), policy="office")) == notes(look(at(OBSERVING)))
 
 
 def test_a_write_that_failed_is_taken_back_with_what_had_been_written() -> None:

@@ -12,7 +12,9 @@ import mgr_scale
 import pytest
 import repeatability
 import runs_file
+import shards
 import tuning_on_lab
+import why_on_lab
 from measured_page import measured
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -30,7 +32,9 @@ import campaign  # noqa: E402
         ("kills", kills_on_lab.table),
         ("mgr-scale", mgr_scale.table),
         ("repeatability", repeatability.table),
+        ("shards", shards.table),
         ("tuning-on-lab", tuning_on_lab.tables),
+        ("why-on-lab", why_on_lab.table),
     ],
 )
 def test_a_page_says_what_its_data_say(name: str, tables: Callable[..., str]) -> None:

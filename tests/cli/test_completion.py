@@ -76,6 +76,7 @@ def offered(here: Path, *words: str) -> List[str]:
         (["profile", "show", "reef/high"], ["reef/high_client_ops", "reef/high_recovery_ops"]),
         (["apply", "--set", "osd_max_s"], ["osd_max_scrubs="]),
         (["tune", "--knobs", "osd_max_scrubs,osd_max_tr"], ["osd_max_scrubs,osd_max_trimming_pgs"]),
+        (["example", "nvme-6"], ["nvme-60"]),
         (["knobs", "--release", "squ"], ["squid"]),
         (["fleet", "status", ""], ["paris", "berlin"]),
         (["fleet", "status", "--label", "ti"], ["tier=gold", "tier=silver"]),

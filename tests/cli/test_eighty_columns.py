@@ -31,6 +31,9 @@ from ceph_tuner.fleet.changes import NewestChange
 from ceph_tuner.fleet.difference import Difference
 from ceph_tuner.fleet.status import Standing, Status
 from ceph_tuner.recommend import IN_FORCE, Prediction
+from ceph_tuner.recommend.front import Front
+from ceph_tuner.recommend.knob_worth import KnobWorth
+from ceph_tuner.recommend.paired import PairedEffect
 from ceph_tuner.recommend.queue_trial import QueueTrial
 from ceph_tuner.recommend.queues import QueueOrder
 from ceph_tuner.scrub_plan import HOURS, MEASURED, RateRange
@@ -47,12 +50,14 @@ from ceph_tuner_cli import (
     lab_load_run,
     lock,
     mgr,
+    moving_page,
     queues_page,
     recommend_page,
     recommend_rebuild,
     render,
     scrub_page,
     slo,
+    slo_week,
     tune_page,
     twin_fit,
     twin_predict,
@@ -60,6 +65,7 @@ from ceph_tuner_cli import (
 )
 from ceph_tuner_cli.apply import forecast_table
 from ceph_tuner_cli.cluster_option import step_table
+from ceph_tuner_cli.knob_worth_page import knob_worths
 
 Run = Callable[..., Tuple[int, str, str]]
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -73,8 +79,10 @@ COMMANDS: List[Tuple[str, ...]] = [
     ("profile", "show", "tentacle/balanced"),
     ("profile", "show", "tuned/lab-recovery"),
     ("profile", "diff", "reef/high_client_ops", "tentacle/high_recovery_ops"),
+    ("example",),
     ("slo", "metrics"),
     ("slo", "check", *(str(path) for path in sorted((ROOT / "examples").glob("slo-*.yaml")))),
+    ("slo", "week", str(ROOT / "examples" / "slo-calendar.yaml"), "--from", "2027-12-20", "--days", "14"),
     ("lab", "load", "ls"),
     ("twin", "replay", *TRACES[:2]),
 ]
@@ -235,6 +243,12 @@ def recommended(*labels: str, winner: str, slo: Slo = SLO) -> Any:
     )
 
 
+def week_predicted() -> Dict[str, Any]:
+    objective = {"objective": "client.write_p99_ms <= 1234.5 ms", "seen": 1234.5, "met": False}
+    searched = {"in_force": [objective] * 2, "verdicts": [objective] * 2, "better": True}
+    return {"cluster": CLUSTER, "predicted": {"base": searched, "nights-and-weekends-of-the-year": searched}}
+
+
 def foreseen() -> Any:
     before, after = Judge(SLO, SEEN).verdicts(SEEN), Judge(SLO, SEEN).verdicts(LESS)
     return SimpleNamespace(
@@ -329,6 +343,17 @@ def without_verdict(monkeypatch: pytest.MonkeyPatch) -> RenderableType:
 SAID = ForecastRecord(1.7e9, f"twin of {CLUSTER}", 0.9, {name: ForecastInterval(1234.5, 1.1e3, 1.3e3) for name in SEEN})
 
 
+def worths() -> List[KnobWorth]:
+    ratios = ((44.61, 42.84, 44.39), (0.5, 0.49, 0.51), (1.0, 0.999, 1.001))
+    names = ("client.write_p99_ms", "recovery.finish_s", "snaptrim.drain_s")
+    without = tuple(PairedEffect(name, 1234.5, 1111.0, ratio) for name, ratio in zip(names, ratios))
+    weight = "osd_mclock_scheduler_background_best_effort_wgt"
+    kept = [
+        KnobWorth(name, 0.05, 0.0, without, (weight,)) for name in (MCLOCK_NINE[6], "osd_pg_max_concurrent_snap_trims")
+    ]
+    return [*kept, KnobWorth(weight, 2, 64, without, put_back=True)]
+
+
 def pair(metric: str) -> ForecastPair:
     return ForecastPair(1.7e9, "change 1234", metric, 0.9, ForecastInterval(1234.5, 1.1e3, 1.3e3), 1234.5)
 
@@ -361,6 +386,11 @@ def scrubs() -> Any:
     return SimpleNamespace(rates=[rate] * HOURS, schedule=schedule, obstacles=[obstacle])
 
 
+MOVE = {
+    "name": f"drain {HOST}", "state": "under way", "began": 1.7e9, "balancer": True, "autoscale": ["rbd", "volumes"],
+    "undo": ["ceph osd rm-pg-upmap-items 1.0"] * 1200,
+}  # fmt: skip
+
 TABLES: Dict[str, Callable[[], RenderableType]] = {
     "apply.forecast_table": lambda: forecast_table(SAID, {"client.bytes_s": Measure(1.2e9, 1.0, 3)}),
     "history._forecasts": lambda: history._forecasts([pair(name) for name in SEEN])[0],
@@ -371,6 +401,7 @@ TABLES: Dict[str, Callable[[], RenderableType]] = {
     "scrub_page._obstacles": lambda: scrub_page._obstacles(scrubs()),
     "scrub_page._rates": lambda: scrub_page._rates(scrubs(), timezone.utc),
     "scrub_page._scrubs": lambda: scrub_page._scrubs(scrubs(), False),
+    "moving_page.records_page": lambda: moving_page.records_page([MOVE]),
     "cluster_option.step_table": lambda: step_table([Step(f"osd/host:{HOST}", MCLOCK_NINE[-1], None, "0.123456")]),
     "explain_page._matters": lambda: explain_page._matters([importance("client.write_p99_ms")], "over the space"),
     "explain_page._progress": lambda: explain_page._progress(SimpleNamespace(progress=[PROGRESS] * 3))[1],  # type: ignore[arg-type]
@@ -384,11 +415,19 @@ TABLES: Dict[str, Callable[[], RenderableType]] = {
     ),
     "fleet_rollout._waves": lambda: fleet_rollout._waves([[CLUSTER], [f"{CLUSTER}-{number}" for number in range(9)]]),
     "history._table": lambda: history._table([entry(), entry(number=1235)]),
+    "knob_worth_page.knob_worths": lambda: Group(*knob_worths(worths())),
     "lock._table": lambda: lock._table([{**CLAIM, "renewed_until": 1.8e9}]),
+    "recommend_page._front": lambda: Group(
+        *recommend_page._front(
+            Front("client.write_p99_ms", "recovery.finish_s", tuple(prediction(f"trial {at}") for at in range(12))),
+            SimpleNamespace(effort=SimpleNamespace(seeds=3)),  # type: ignore[arg-type]
+        )
+    ),
     "recommend_page._objectives": lambda: recommend_page._objectives(recommended(*FIVE, winner="trial 123")),
     "recommend_page._settings": lambda: recommend_page._settings(recommended(IN_FORCE, winner="trial 123")),
     "recommend_rebuild._effects": lambda: recommend_rebuild._effects(SimpleNamespace(effects=[EFFECT])),  # type: ignore[arg-type]
     "slo._table": lambda: slo._table(SLO, Judge(SLO, SEEN).verdicts_at_work(SEEN)),
+    "slo_week._predictions": lambda: Group(*slo_week._predictions(week_predicted())),
     "tune_page._accounting": lambda: tune_page._accounting(tuned(), TENTACLE, NOW)[1],
     "tune_page._objectives": lambda: tune_page._objectives(tuned()),
     "tune_page._settings": lambda: tune_page._settings(tuned(), TENTACLE, NOW),
@@ -399,7 +438,8 @@ IN_OTHER_TESTS = {
     "fleet._table", "lab._many", "lab._one", "lab_load_run._table", "mgr._table", "twin_validate._page",
 }  # fmt: skip
 BY_COMMANDS = {
-    "gather._table", "knobs._table", "lab_load.table", "profile.table", "profile_page.page", "slo.table", "twin._table",
+    "example._table", "gather._table", "knobs._table", "lab_load.table", "profile.table", "profile_page.page",
+    "slo.table", "slo_week._pages", "twin._table",
 }  # fmt: skip
 
 

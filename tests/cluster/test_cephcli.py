@@ -52,3 +52,10 @@ def test_the_programs_own_options_stand_before_the_command_and_its_values(progra
     assert given(program)[-2:] == ["tuner", "--force"]
     cli(program).mon("status", {})
     assert given(program)[-1] == "status"
+
+
+def test_an_argument_of_several_words_reaches_the_program_as_words_and_brings_no_option(program: Path) -> None:
+    cli(program).mon("osd pg-upmap-items", {"pgid": "1.0", "id": "3 5 4 6"})
+    assert given(program)[-5:] == ["1.0", "3", "5", "4", "6"]
+    with pytest.raises(InputError, match="no option of the ceph program"):
+        cli(program).mon("osd pg-upmap-items", {"pgid": "1.0", "id": "3 --force"})

@@ -382,6 +382,7 @@ PrefixedCephCli(PrefixCommand({prefix.words!r})).mon("status", {{}})
     while not (child.exists() and child.read_text().strip()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+    time.sleep(0.5)  # the child runs before Popen() has returned: an interrupt in between leaves nobody who knows it
     process.send_signal(signal.SIGINT)
     assert b"KeyboardInterrupt" in process.communicate(timeout=10)[1]
     assert not lives_on(int(child.read_text()))

@@ -66,7 +66,7 @@ def test_a_limit_below_what_is_stored_by_the_interval_cannot_keep_it() -> None:
     assert found.check == "deep-scrub-allowed"
     counted = 84 * 2048 * (2**22 + 2e9 / 30_000)
     assert found.share == pytest.approx(1 - 7 * DAY * 1e6 / counted, rel=1e-3)
-    assert "takes 8.48 days, 7 days are there" in found.evidence[0]
+    assert "takes 8.48 d, 7 d are there" in found.evidence[0]
     assert found.commands == ("ceph config set global osd_deep_scrub_interval SECONDS",)
 
 
@@ -88,7 +88,7 @@ def test_every_shard_of_an_erasure_coded_object_counts_the_whole_object() -> Non
     facts = healthy(osds=(disk(used_bytes=10e12),), pools=pools, pgs=rows)
     assert counted_bytes(facts, facts.osds[0])[1] == pytest.approx(20e6 * (4e6 + 499_321), rel=1e-3)
     (found,) = interval(facts)
-    assert "takes 7.36 days, 7 days are there" in found.evidence[0]
+    assert "takes 7.36 d, 7 d are there" in found.evidence[0]
 
 
 @pytest.mark.parametrize(("version", "days"), [((18, 2, 4), 0.3), ((18, 2, 7), 8.45)])
@@ -140,7 +140,7 @@ def test_scrubs_that_ran_alone_are_reckoned_as_many_at_once_as_may_run() -> None
     (found,) = interval(paced(7 * 3600.0, 1e6))
     assert found.check == "deep-scrub-seen"
     assert found.share == pytest.approx(1 - 7 * DAY * 3 / (84 * 7 * 3600))
-    assert "took 8.17 days by their last deep scrubs, 7 days are there" in found.evidence[0]
+    assert "took 8.17 d by their last deep scrubs, 7 d are there" in found.evidence[0]
     assert found.evidence[-1] == "17 pgs not deep-scrubbed in time"
 
 

@@ -9,7 +9,7 @@ import pytest
 from patients import healthy
 
 from ceph_tuner.core.changes.forecast_pairs import ForecastPair
-from ceph_tuner.core.measure.forecast_record import ForecastInterval
+from ceph_tuner.core.measure.forecast_record import SEARCH_MODEL, ForecastInterval
 from ceph_tuner.doctor.twin_drift import NEWEST, drifted, twin_drift
 
 P95, RATE = "client.p95_ms", "recovery.bytes_s"
@@ -50,6 +50,12 @@ def test_many_metrics_share_what_is_left_of_the_confidence() -> None:
 
 def test_a_twin_that_was_fitted_again_is_another_one() -> None:
     assert drifted([*pairs([False] * 20), *pairs([True] * 5, model="m2")]) == []
+
+
+def test_what_the_search_itself_expected_says_nothing_about_a_twin() -> None:
+    own = pairs([False] * 20, model=SEARCH_MODEL)
+    assert twin_drift(healthy(forecasts=tuple(own))) == []
+    assert twin_drift(healthy(forecasts=(*pairs([False] * 20), *own))) != []
 
 
 def test_what_was_wrong_long_ago_is_forgotten() -> None:

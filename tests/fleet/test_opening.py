@@ -16,6 +16,7 @@ from ceph_tuner.fleet import fleet_file
 from ceph_tuner.fleet.contract import ByCeph, ByDashboard, ByLab, Member
 from ceph_tuner.fleet.opening import as_whom, open_member
 from ceph_tuner.fleet.secret import Secret
+from ceph_tuner.rook.configuration import RookConfig
 from fake_dashboard import PAGES, PASSWORD, USER, FakeDashboard, serving
 from stand_in_ceph import programs_on_the_path
 from twins import small_twin
@@ -97,3 +98,33 @@ def test_the_program_s_own_environment_is_not_changed(tmp_path: Path) -> None:
         "ceph",
         "status",
     ]
+
+
+ROOK = "schema: 1\nclusters:\n  rome:\n    prefix_command: kubectl exec deploy/tools --\n    rook: {}\n"
+
+
+def test_a_cluster_of_rook_is_written_to_in_its_resource(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    user = {"contexts": [{"name": "rome", "context": {"cluster": "rome"}}]}
+    server = {"clusters": [{"name": "rome", "cluster": {"server": "https://127.0.0.1:1"}}]}
+    (tmp_path / "kubeconfig").write_text(json.dumps({**user, **server}), "utf-8")
+    text = ROOK.format("{cephcluster: storage/main, kubeconfig: kubeconfig, context: rome}")
+    (member,) = fleet_file.from_text(text, str(tmp_path / "fleet.yaml")).members
+    with programs_on_the_path(small_twin().commander, monkeypatch):
+        config = open_member(member).config
+    assert isinstance(config, RookConfig)
+    assert str(config.resource) == "storage/main"
+
+
+@pytest.mark.parametrize(
+    ("rook", "words"),
+    [("{cephcluster: main}", "NAMESPACE/NAME"), ("{kubeconfig: a}", "cephcluster"), ("storage/main", "rook")],
+)
+def test_a_resource_that_is_not_named_right_is_told_with_its_line(rook: str, words: str) -> None:
+    with pytest.raises(InputError, match=words) as refusal:
+        fleet_file.from_text(ROOK.format(rook))
+    assert "fleet.yaml:5" in str(refusal.value)
+
+
+def test_a_cluster_of_rook_may_be_left_to_its_monitors() -> None:
+    (member,) = fleet_file.from_text(ROOK.format("{cephcluster: none}")).members
+    assert member.rook.text == "none"

@@ -35,6 +35,7 @@ BLOCK = 8192
 
 COMPARISON = re.compile(r" (>|>=|==|<) [0-9.]+(?![0-9.])")
 SILENT = {
+    "Boost: until it is done, and until its time is up",
     "A round of deep scrub over the cluster",  # no scrub runs in a lab
     "Effect of the trial under way, with its interval",  # nothing is on trial
     "Changes and rollbacks in an hour",  # nothing was taken back; its other query has series

@@ -16,7 +16,7 @@ from ceph_tuner.doctor import gather as gather_facts
 from ceph_tuner.gather import state_file
 from ceph_tuner.gather.gathering import gather
 from ceph_tuner.gather.replay import open_state
-from ceph_tuner_cli import doctor, prefix_option, twin_describe, watch
+from ceph_tuner_cli import doctor, prefix_option, twin_describe, watch, why
 from ceph_tuner_cli import gather as gather_command
 from whole_cluster import Limited, over, whole_cluster
 
@@ -84,7 +84,7 @@ def test_a_description_goes_by_the_monitors_where_the_osds_do_not_answer(capabil
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> None:
-    for module in (doctor, watch, twin_describe, gather_command, prefix_option):
+    for module in (doctor, why, watch, twin_describe, gather_command, prefix_option):
         monkeypatch.setattr(module, "open_cluster", lambda name: cluster)
 
 
@@ -97,6 +97,9 @@ def test_commands_end_well_and_name_what_they_could_not_see(
     code, out, err = run("doctor", "--cluster", "ceph", "--format", "json")
     assert code in (0, 1), err
     assert "not seen" in " ".join(json.loads(out)["notes"])
+    code, out, err = run("why", "--cluster", "ceph", "--format", "json")
+    assert code == 0, err
+    assert "config show of osd.0, osd.1, osd.2, osd.3: not seen" in " ".join(json.loads(out)["notes"])
     code, out, err = run("watch", "--cluster", "ceph", "--once", "--interval", "10", "--format", "json")
     assert code == 0, err
     document = json.loads(out)
@@ -111,7 +114,7 @@ def test_commands_end_well_and_name_what_they_could_not_see(
     code, out, err = run("gather", "--cluster", "ceph", "--output", str(path), "--format", "json")
     assert code == 0, err
     assert "refused (access denied)" in " ".join(json.loads(out)["notes"])
-    for words in (["doctor"], ["watch", "--once"], ["twin", "describe"], ["knobs"]):
+    for words in (["doctor"], ["why"], ["watch", "--once"], ["twin", "describe"], ["knobs"]):
         code, _, err = run(*words, "--from", str(path))
         assert code in (0, 1), (words, err)
 

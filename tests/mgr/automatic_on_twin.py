@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import json
 import logging
@@ -16,6 +17,7 @@ from ceph_tuner.core.autopilot.events import Answered
 from ceph_tuner.core.ceph.ports import Clock, Store
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.lock_owner import may_live, this_process
+from ceph_tuner.core.errors import TunerError
 from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner.twin_cluster.mgr import TwinMgr
 from tuner import compat
@@ -93,6 +95,7 @@ class OnTwin:
             MgrInventory(self.mgr, lambda: self.collector.born),
             self.options.__getitem__,
             "ceph tuner in mgr.a",
+            self.twin.clock.now,
         )
         self.modes = Modes(
             self.mgr,
@@ -114,6 +117,8 @@ class OnTwin:
                 self.sampler.tick()
             self.modes.attempt()
             self.modes.sampled()
+            with contextlib.suppress(TunerError):
+                self.modes.keep_regimes()
             for mode in self.modes.all:
                 mode.driver.attempt()
 

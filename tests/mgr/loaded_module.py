@@ -23,8 +23,19 @@ READ = {
     "profile_export": {},
     "auto_explain": {},
     "capacity_ls": {},
+    "book_show": {},
 }
-SLO = {"name": "a", "objectives": ["client.p95_ms <= 80 ms"]}
+SLO = {
+    "name": "a",
+    "objectives": ["client.p95_ms <= 80 ms"],
+    "calendar": {
+        "zone": "Europe/Berlin",
+        "policies": [
+            {"name": "always", "hours": "mon-sun", "objectives": []},
+            {"name": "once", "hours": "2026-12-24..2026-12-26 08:00-20:00", "objectives": ["client.p95_ms <= 70 ms"]},
+        ],
+    },
+}
 
 
 class Loaded(RunningMgr, tuner.Module):  # type: ignore[misc]
@@ -82,6 +93,9 @@ KEYS = {
     "history/trial/000": '{"serial": 0, "entries": [{"at": 1.0, "name": "x", "settings": {"osd_max_scrubs": 1}}]}',
     "history/learnt/000": '{"serial": 0, "entries": [{}]}',
     "history/outcome/000": '{"serial": 0, "entries": [{"version": 1, "change": 7, "at": 0, "measures": {}}]}',
+    "history/timeline/000": '{"serial": 0, "entries": [{"at": 1.0, "kind": "regime", "scope": "", "name": "idle", '
+    '"evidence": {"client.iops": 1}}]}',
+    "book/regimes": '{"markers": [{"name": "busy", "metric": "client.iops", "enter": 5, "leave": 1}]}',
     "profile/x": '{"schema": 1, "name": "x"}',
     "lock/0000000000000000": '{"holder": {"name": "x", "host": "", "process": ""}, "since": 0, "expires": 0, '
     '"held": true}',

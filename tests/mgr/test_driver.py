@@ -19,9 +19,10 @@ from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, Re
 from ceph_tuner.core.goals.guard import Breach
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.measure.sample import Measure, Window
-from tuner import driver as driver_module
-from tuner.driver import BLIND_TURNS, Driver
+from tuner import turns as driver_module
+from tuner.driver import Driver
 from tuner.inbox import Inbox
+from tuner.turns import BLIND_TURNS
 
 SLO = parse_slo({"objectives": ["client.p95_ms<=20"]}, "cluster")
 POLICY = replace(QUICK, window=10.0, settle=0.0, baseline_windows=8, most_windows=30)

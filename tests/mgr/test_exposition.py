@@ -71,6 +71,7 @@ def whole() -> ExportedState:
         "sample": {"at": 1_800_000_000.5, "values": {}},
         "window": Window(0.0, 60.0, measures).to_dict(),
         "modes": [mode(SLO, SEEN)],
+        "boost": {"kind": "recovery", "left_s": 3600.0, "finish_s": 900.0},
         "tick_s": 0.0084,
         "sampling_failures": 0,
     }

@@ -12,7 +12,6 @@ from pages import DOCS, holds
 
 from ceph_tuner.core.autopilot.audit_log import APPLY, DRIFT, KEPT, KINDS, MODE, PROPOSAL, RESUMED, TAKEN_BACK, Record
 from ceph_tuner.core.autopilot.contract import Rollout, Stage
-from ceph_tuner.core.autopilot.hours import DAY_S
 from ceph_tuner.core.autopilot.state import (
     APPROVE,
     AUTO,
@@ -25,6 +24,7 @@ from ceph_tuner.core.autopilot.state import (
     Proposed,
     State,
 )
+from ceph_tuner.core.hours import DAY_S
 from tuner import health
 from tuner.health import CHECKS, LARGEST_DETAIL, of_state, of_trail, raised
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Tuple
 
@@ -13,6 +14,7 @@ from ceph_tuner.core.autopilot.phase_windows import Closed
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import HOLDING, TRYING, Proposed, State
 from ceph_tuner.core.goals.guard import Breach
+from tuner import render
 from tuner.lookout import LATE, PLACES_S, Lookout
 from tuner.options import policy_of
 
@@ -236,6 +238,84 @@ def test_another_bound_on_the_same_metric_goes_on_with_the_trial() -> None:
     aboard.service.slo_set("client.p95_ms<=0.02", False, 1.0, "")
     aboard.sample()
     assert aboard.driver.state.phase == "trying"
+
+
+# a calendar of objectives
+
+ODD = {"name": "odd", "hours": "mon, wed, fri, sun", "objectives": ["client.p95_ms <= 0.02"]}
+"""A policy of whole days; on the others the base holds."""
+
+
+class Date:
+    """The twin's clock for the calendar alone, so that days can pass without a gap in the samples."""
+
+    def __init__(self, aboard: OnTwin) -> None:
+        self._aboard, self.later = aboard, 0.0
+        calendar = {"objectives": ["client.p95_ms <= 0.01"], "calendar": {"policies": [ODD]}}
+        aboard.service.slo_set("", False, 1.0, json.dumps(calendar), True)
+        aboard.service.slos._date = self.now
+        # noon, so that no policy ends soon
+        self.later = 43200 - self.now() % 86400
+
+    def now(self) -> float:
+        return self._aboard.twin.clock.now() + self.later
+
+
+def test_when_the_policy_changes_under_a_trial_it_is_taken_back_and_nothing_is_held_against_it() -> None:
+    aboard = OnTwin()
+    date = Date(aboard)
+    aboard.on_trial()
+    policy = aboard.driver.state.policy
+    assert policy in ("odd", "base")
+    date.later += 86400 if date.now() // 86400 % 7 != 3 else 2 * 86400
+    aboard.sample()
+    assert aboard.driver.state.phase == "observing"
+    assert [entry.state for entry in aboard.entries()] == ["undone"]
+    aboard.sample()
+    assert {policy, aboard.driver.state.policy} == {"odd", "base"}
+    assert aboard.driver.state.failures == 0
+    records = aboard.modes.whole.trail.newest()
+    assert any(record.what == "taken back" and "calendar" in record.why for record in records)
+    assert [record.detail["policy"] for record in records if record.what == "policy"][-1] == aboard.driver.state.policy
+
+
+def test_no_trial_begins_that_the_end_of_its_policy_would_cut_off() -> None:
+    there, aboard = around()
+    date = Date(aboard)
+    sampled(aboard, 3)
+    assert "ends at" not in look(there, ON, ALWAYS).wait
+    policy = there._calendar_policy
+    days = 0
+    while aboard.service.slos.policy()[0] == policy:
+        days += 1
+        date.later += 86400
+    date.later -= 43200 + 60
+    there._now = date.now  # type: ignore[method-assign]
+    assert f"the policy {policy} ends at" in look(there, ON, ALWAYS).wait
+    assert "ends at" not in look(there, TRIED, ALWAYS).wait
+
+
+def test_a_calendar_is_shown_before_it_is_taken() -> None:
+    aboard = OnTwin()
+    calendar = json.dumps({"objectives": ["client.p95_ms <= 0.01"], "calendar": {"policies": [ODD]}})
+    shown = aboard.service.slo_set("", False, 1.0, calendar)
+    assert shown is not None
+    assert aboard.service.slo_document() is None
+    text = render.slo(shown)
+    assert {spell["policy"] for spell in shown["week"]["spells"]} == {"odd", "base"}
+    assert "--yes" in text
+    assert "client.p95_ms <= 0.02 ms" in text
+    taken = aboard.service.slo_set("", False, 1.0, calendar, True)
+    assert taken == aboard.service.slo_document()
+    assert taken is not None
+    assert "policy odd: mon, wed, fri, sun (UTC)" in render.slo(taken)
+    sampled(aboard)
+    status = aboard.service.status()
+    assert status["policy"]["name"] == taken["policy"]["name"]
+    assert f"policy     {taken['policy']['name']}, until 20" in render.status(status)
+    # no calendar: as ever
+    aboard.service.slo_remove("all")
+    assert aboard.service.status()["policy"] is None
 
 
 # what relative bounds refer to

@@ -19,7 +19,9 @@ READ_ONLY = {
     "tuner profile export",
     "tuner recommend",
     "tuner auto explain",
+    "tuner boost status",
     "tuner capacity ls",
+    "tuner book show",
 }
 WRITING = {
     "tuner slo set",
@@ -34,7 +36,13 @@ WRITING = {
     "tuner auto retry",
     "tuner approve",
     "tuner reject",
+    "tuner boost recovery",
+    "tuner boost backfill",
+    "tuner boost scrub",
+    "tuner boost snaptrim",
+    "tuner boost cancel",
     "tuner capacity measure",
+    "tuner book bounds",
     "tuner capacity measure-class",
 }
 

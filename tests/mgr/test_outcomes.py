@@ -34,7 +34,7 @@ def test_a_change_s_outcome_is_kept_once_and_shown_with_what_was_said() -> None:
     assert [pair[name] for name in ("predicted", "low", "high", "measured")] == [5.0, 4.0, 8.0, 6.0]
     assert pair["inside"]
     text = render.history({"windows": [], "trials": [], "changes": [change]})
-    assert "THE TWIN SAID" in text
+    assert "EXPECTED" in text
     assert "4 ms to 8 ms (90%)" in text
 
 
@@ -46,7 +46,7 @@ def test_without_a_forecast_nothing_is_kept_or_read() -> None:
     changes = Changes(twin.commander, twin.store, twin.release, twin.version, "the test")
     changes.keep_outcomes(history)
     assert history.outcomes() == []
-    assert "THE TWIN" not in render.history({"windows": [], "trials": [], "changes": changes.journal(history)})
+    assert "EXPECTED" not in render.history({"windows": [], "trials": [], "changes": changes.journal(history)})
 
 
 def test_it_looks_for_outcomes_whenever_another_ten_minutes_are_kept() -> None:

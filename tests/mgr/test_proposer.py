@@ -19,6 +19,7 @@ from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import REEF, TENTACLE
+from ceph_tuner.core.measure.forecast_record import SEARCH_MODEL, ForecastInterval, ForecastRecord
 from tuner.inbox import Inbox
 from tuner.proposer import LONGEST_WORDS, Proposer
 from twins import small_twin
@@ -58,6 +59,28 @@ def test_a_usable_answer_becomes_settings_of_the_release_and_the_way_to_bring_th
     # what is answered can be written as it is, and nothing was yet
     assert aboard.service.changes().commands("osd", dict(found.settings))
     assert aboard.entries() == []
+
+
+def test_what_the_search_expects_is_kept_with_its_settings(tmp_path: Path) -> None:
+    expected = {"client.p95_ms": [60.0, -3.0, 75.0], "recovery.bytes_s": [2e7, 1e7, 3e7]}
+    text = json.dumps({"version": 1, "ok": True, "proposals": [{"settings": GOOD, "why": "w", "expected": expected}]})
+    answer, aboard = asked(tmp_path, text)
+    record = ForecastRecord.from_dict(answer.forecast)
+    assert record is not None
+    assert (record.model, record.level, record.at) == (SEARCH_MODEL, 0.95, aboard.twin.clock.now())
+    # a latency below nothing is nothing
+    assert record.metrics["client.p95_ms"] == ForecastInterval(60.0, 0.0, 75.0)
+
+
+@pytest.mark.parametrize(
+    "expected", [None, 7, [], {}, {"client.p95_ms": "x"}, {"client.p95_ms": [1, 2]}, {"client.p95_ms": [1, 9, 2]},
+                 {"no.metric": [1, 1, 1]}, {"client.p95_ms": [True, True, True]}],
+)  # fmt: skip
+def test_an_expectation_in_another_form_costs_no_proposal(expected: Any, tmp_path: Path) -> None:
+    text = json.dumps({"version": 1, "ok": True, "proposals": [{"settings": GOOD, "why": "w", "expected": expected}]})
+    answer, _ = asked(tmp_path, text)
+    assert (answer.refused, answer.forecast) == ("", {})
+    assert answer.settings["osd_max_scrubs"] == 2
 
 
 def test_the_profile_that_settings_replace_is_not_one_of_them(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import datetime, timezone
 from typing import List, Optional
 
 import pytest
@@ -139,3 +140,27 @@ def test_what_others_wrote_is_current_after_a_sample_and_where_none_comes_a_litt
     SloBook(store).set(P99)
     now[0] += CURRENT_S
     assert metrics(book) == ["client.p95_ms", "client.p99_ms"]
+
+
+def test_what_is_wanted_follows_the_calendar_without_another_read() -> None:
+    # 2026-11-23 was a Monday
+    date = [datetime(2026, 11, 23, 7, 59, tzinfo=timezone.utc).timestamp()]
+    store = CountedStore()
+    book = SloBook(store, lambda: 1000.0, lambda: date[0])
+    office = {"name": "office", "hours": "mon-fri 08:00-20:00", "objectives": ["client.p95_ms <= 8 ms"]}
+    book.replace({"objectives": ["client.p95_ms <= 20 ms"], "calendar": {"policies": [office]}})
+    for after, policy, bound in ((0, "base", 20.0), (60, "office", 8.0), (13 * 3600, "base", 20.0)):
+        date[0] += after
+        slo = book.current()
+        assert slo is not None
+        assert slo.objectives[0].bound.value == bound
+        assert book.policy()[0] == policy
+    assert store.reads == 1
+    # one objective more leaves the calendar, and one that a policy builds on stays
+    book.set(P99)
+    calendar = book.calendar()
+    assert calendar is not None
+    assert [policy.name for policy in calendar.policies] == ["office"]
+    book.remove("client.p95_ms")
+    with pytest.raises(InputError, match="office"):
+        book.remove("client.p99_ms")

@@ -32,6 +32,7 @@ def recommendation(**changes: Any) -> Dict[str, Any]:
             _prediction("trial 3", 4.1, 3e8, {LIMIT: 0.3}),
         ],
         "tried": [{"label": "trial 1", "means": {"client.p95_ms": 9.0, "recovery.bytes_s": 2e8}}],
+        "knobs": [_knob(LIMIT, 1.8), _knob(TRIMS, 1.0, put_back=True)],
         "missed": [],
         "evidence": {"simulated": {"runs": 40, "seconds_each": 9.0, "osds": 4, "settings_tried": 8, "seed": 1}},
         "searched": [LIMIT, TRIMS],
@@ -133,6 +134,15 @@ def _prediction(label: str, latency: float, rate: float, settings: Dict[str, Any
         "means": {"client.p95_ms": latency, "recovery.bytes_s": rate},
         "intervals": {"client.p95_ms": [0.9 * latency, 1.1 * latency], "recovery.bytes_s": [0.8 * rate, 1.2 * rate]},
     }
+
+
+def _knob(name: str, ratio: float, put_back: bool = False) -> Dict[str, Any]:
+    ends = [0.9 * ratio, 1.1 * ratio]
+    without = [
+        {"metric": "client.p95_ms", "with": 3.8, "without": 3.8 * ratio, "ratio": ratio, "interval": ends},
+        {"metric": "recovery.bytes_s", "with": 4e8, "without": 0.0, "ratio": None, "interval": None},
+    ]
+    return {"name": name, "in_force": 0, "value": 1, "beside": [], "put_back": put_back, "without": without}
 
 
 def _account(name: str, reserved: float, limit: Any, got: float) -> Dict[str, Any]:

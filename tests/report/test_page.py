@@ -82,6 +82,17 @@ def test_a_recommendation_is_told_with_all_of_its_parts(recommended: str) -> Non
     assert len([tag for tag, _ in seen.tags if tag == "svg"]) == 8
 
 
+def test_each_knob_is_told_with_what_becomes_of_the_metrics_without_it(recommended: str) -> None:
+    words = Seen(recommended).words
+    assert "What each knob is worth" in words
+    assert "recovery limit +80% +62% to +98% 0 B/s" in words
+    assert "was worth nothing: osd_pg_max_concurrent_snap_trims." in words
+    # answers of earlier versions have none
+    earlier = recommendation()
+    del earlier["knobs"]
+    assert "What each knob is worth" not in Seen(written(earlier)).words
+
+
 def test_a_tuning_run_is_told_over_time() -> None:
     seen = Seen(written(tuning()))
     for words in ("lab: tuning run", "The tuning run", "client.p95_ms is 20 ms at best", "4.2 ms ✓ met"):

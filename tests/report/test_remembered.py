@@ -16,6 +16,7 @@ from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
+from ceph_tuner.core.measure.timeline import POLICY, REGIME, TimelineEntry
 from ceph_tuner.report import HISTORY, TUNING, Findings, Learnt, answer_file
 from ceph_tuner.report.answers import findings_of
 from ceph_tuner.report.cluster_history import remembered, with_history
@@ -226,3 +227,21 @@ def test_the_past_stands_beside_an_answer_and_changes_nothing_of_it(cluster: Twi
     both = with_history(told, past(cluster))
     assert len(both.windows) == 1
     assert (both.options, both.commands, both.undo) == (told.options, told.commands, told.undo)
+
+
+def test_which_regime_and_which_policy_held_is_marked(cluster: TwinCluster) -> None:
+    history = History(cluster.store)
+    for number in range(30):
+        name = "busy+recovering" if number % 2 else "idle"
+        evidence = {"client.iops": 800.0, "recovery.objects_left": 7.0}
+        history.add_change(TimelineEntry(AT + number, REGIME, "", name, evidence).to_dict())
+    history.add_change(TimelineEntry(AT + 40, POLICY, "", "night").to_dict())
+    history.add_change({"at": "whenever"})
+    found = past(cluster)
+    assert len(found.marks) == 20
+    assert [(mark.what, mark.outcome) for mark in found.marks[-2:]] == [
+        ("regime", "busy+recovering"),
+        ("policy", "night"),
+    ]
+    assert "client.iops 800" in found.marks[-2].why
+    assert "busy+recovering" in page(found, AT, "x")

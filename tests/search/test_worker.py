@@ -51,6 +51,13 @@ def test_as_a_process_it_answers_one_request_with_one_line_of_json() -> None:
     assert result["searched"] == list(MCLOCK_NINE[:6])
 
 
+def test_a_proposal_says_what_is_expected_of_it() -> None:
+    (proposal,) = answer(REQUEST)["proposals"]
+    assert set(proposal["expected"]) == {"client.p95_ms", "recovery.bytes_s"}
+    for middle, low, high in proposal["expected"].values():
+        assert low < middle < high
+
+
 def test_as_a_process_it_tells_errors_as_json_too() -> None:
     done = subprocess.run([sys.executable, "-m", "ceph_tuner.search.worker"], input="{", capture_output=True, text=True)
     assert done.returncode == 2

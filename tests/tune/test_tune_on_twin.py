@@ -8,6 +8,7 @@ from typing import List, Mapping, Sequence
 
 import pytest
 from fake_cluster import no_interrupts
+from twin_work import TwinWork
 
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.errors import RetryLater
@@ -28,7 +29,6 @@ from ceph_tuner.tune.on_cluster import ClusterLookout, JournalledWriter
 from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
 from ceph_tuner.tune.search import TuningSearch
 from ceph_tuner.tune.twin_prior import TwinPrior
-from ceph_tuner.tune.twin_work import TwinWork
 from ceph_tuner.twin.model import KIB, MIB, ClientStream, ClusterModel, Device, OsdModel, Pool, RecoveryWork, ScrubWork
 from ceph_tuner.twin_cluster.cluster import TwinCluster, twin_cluster
 from ceph_tuner_cli.tune_profile import tuned_profile

@@ -36,6 +36,8 @@ _SEE = "see whether `ceph -s` behind the same words answers"
 _INTERRUPTED_S = 0.25
 """Given to a program that is under way at Ctrl-C, as by Python itself."""
 _NUMBER = re.compile(r"-[0-9.]{1,30}")
+_LISTS = frozenset(("id",))
+"""Arguments of several words, each of which the program takes by itself (`osd pg-upmap-items`)."""
 _ERROR = re.compile(r"Error (E[A-Z0-9]+|Unknown\b):?\s*(.*)")
 _LIBRADOS = re.compile(r"\[errno (\d{1,4})\]")
 
@@ -120,12 +122,17 @@ def _positional(arguments: Mapping[str, str]) -> List[str]:
 
     Two dashes before them would not do: a launcher may add options of its own at the end.
     """
-    for name, value in arguments.items():
+    words = [(name, word) for name, value in arguments.items() for word in _words(name, value)]
+    for name, value in words:
         if "\0" in value:
             raise InputError(f"ceph {name}", repr(value[:60]), "a value without the character NUL")
         if value.startswith("-") and value != f"--{name.replace('_', '-')}" and not _NUMBER.fullmatch(value):
             raise InputError(f"ceph {name}", repr(value[:60]), "a value that is no option of the ceph program")
-    return list(arguments.values())
+    return [word for _, word in words]
+
+
+def _words(name: str, value: str) -> List[str]:
+    return value.split() if name in _LISTS else [value]
 
 
 def is_from_ceph(message: str) -> bool:

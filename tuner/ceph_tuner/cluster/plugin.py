@@ -7,15 +7,11 @@ is needed because the mgrs that run have not seen the module yet.
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
-import ceph_tuner
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.ceph.ports import Clock
@@ -30,17 +26,18 @@ from ceph_tuner.core.errors import (
     RetryLater,
     TunerError,
 )
+from ceph_tuner.shipped.plugin_files import (
+    BUILD_FILE,
+    LIBRARY,
+    MODULE,
+    build_of,
+    package_of,
+    put_in_place,
+    sources,
+)
 
-MODULE = "tuner"
-LIBRARY = "ceph_tuner"
 OPTION_PREFIX = f"mgr/{MODULE}/"
-BUILD_FILE = "build.txt"
 WAIT_S = 90.0
-
-_ROOT_OF_LIBRARY = Path(ceph_tuner.__file__).resolve().parent
-_PARTS = ("core", "search", "optimise")
-"""What of the library is installed beside the plugin: it runs the first, and the optimiser's worker the others, in a
-Python of its own."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,11 @@ class Plugin:
         """Copy the files, and load them; what runs already is left alone. Raises TunerError."""
         files = sources()
         before = self.status()
-        self.copy(files)
+        owner = package_of(self.path)
+        if owner is None:
+            self.copy(files)
+        elif before.build != build_of(files):
+            raise InputError(str(self.path / MODULE), f"files of the package {owner}", f"{owner} of this version")
         if not enable or (before.enabled and before.running == build_of(files)):
             return self.status()
         if before.enabled:
@@ -120,38 +121,8 @@ class Plugin:
             return [*self._take_out(), *self._purge(lock)]
 
     def copy(self, files: Dict[str, str]) -> None:
-        """Put the files in place, so that nothing of another version stays. Raises PermissionRefused, InputError.
-
-        Directories that are there stay the same ones: a container into which one is mounted goes on seeing it when it
-        is removed, and never the one that takes its name. All is written beside them before the first file is replaced;
-        `module.py`, by which a mgr knows a module, comes after what it imports, and the build last of all.
-        """
-        for directory in (self.path / LIBRARY, self.path / MODULE):
-            if directory.is_symlink():
-                raise InputError(str(directory), "a symbolic link", "a directory, or nothing")
-        fresh, build = self.path / f".{MODULE}.new", f"{MODULE}/{BUILD_FILE}"
-        in_order = sorted(files, key=lambda inside: (inside.startswith(f"{MODULE}/"), inside == f"{MODULE}/module.py"))
-        try:
-            shutil.rmtree(fresh, ignore_errors=True)
-            for inside, text in {**files, build: build_of(files) + "\n"}.items():
-                (fresh / inside).parent.mkdir(parents=True, exist_ok=True)
-                (fresh / inside).write_text(text, encoding="utf-8")
-                (fresh / inside).chmod(0o644)
-            (self.path / build).unlink(missing_ok=True)
-            for directory in sorted({(self.path / inside).parent for inside in files}):
-                directory.mkdir(parents=True, exist_ok=True)
-                directory.chmod(0o755)
-            for inside in in_order:
-                os.replace(fresh / inside, self.path / inside)
-            for name in (LIBRARY, MODULE):
-                _prune(self.path / name, {self.path / inside for inside in files})
-            os.replace(fresh / build, self.path / build)
-        except PermissionError as exc:
-            raise PermissionRefused(
-                str(self.path), f"{exc.strerror}", "root, or --path of a directory to write"
-            ) from exc
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+        """Put the files in place. Raises PermissionRefused, InputError."""
+        put_in_place(self.path, files)
 
     def _refuse_standing(self) -> None:
         """A change that was begun is one to take back, whether its writer came to the end or not."""
@@ -171,7 +142,8 @@ class Plugin:
         if MODULE in self._mon("mgr dump")["modules"]:
             self._mon("mgr module disable", {"module": MODULE})
             removed.append(f"module {MODULE} disabled")
-        for name in (MODULE, LIBRARY):
+        # those of a package go with it
+        for name in (MODULE, LIBRARY) if package_of(self.path) is None else ():
             if (self.path / name).exists():
                 self._remove(self.path / name)
                 removed.append(str(self.path / name))
@@ -246,39 +218,3 @@ class Plugin:
     def _mon(self, prefix: str, arguments: Optional[Dict[str, str]] = None) -> Any:
         answer = self._cluster.commander.mon(prefix, arguments or {})
         return parsed(answer, prefix) if answer.strip() else {}
-
-
-def _prune(directory: Path, kept: Set[Path]) -> None:
-    """Remove every other file below it, and the directories that this empties."""
-    for path in sorted(directory.rglob("*"), reverse=True):  # what is inside of a directory before it
-        if path.is_symlink() or not path.is_dir():
-            if path not in kept:
-                path.unlink(missing_ok=True)
-        elif not any(path.iterdir()):
-            path.rmdir()
-
-
-def sources() -> Dict[str, str]:
-    """The files to install: path below the module path -> text. Raises InputError where this program has no plugin."""
-    places = (
-        _ROOT_OF_LIBRARY.parent.parent / "mgr_module" / MODULE,
-        Path(sys.prefix) / "share" / "ceph-tuner" / "mgr" / MODULE,
-    )
-    plugin = next((place for place in places if (place / "module.py").is_file()), None)
-    if plugin is None:
-        raise InputError("plugin", f"no module.py in {' or '.join(map(str, places))}", "a whole installation")
-    paths = {f"{MODULE}/{path.name}": path for path in sorted(plugin.glob("*.py"))}
-    library = [
-        _ROOT_OF_LIBRARY / "__init__.py",
-        *(path for part in _PARTS for path in (_ROOT_OF_LIBRARY / part).rglob("*.py")),
-    ]
-    paths.update({f"{LIBRARY}/{path.relative_to(_ROOT_OF_LIBRARY)}": path for path in sorted(library)})
-    return {inside: path.read_text(encoding="utf-8") for inside, path in paths.items()}
-
-
-def build_of(files: Dict[str, str]) -> str:
-    """Version and a hash of the files, to tell what runs from what is installed."""
-    digest = hashlib.sha256()
-    for inside, text in sorted(files.items()):
-        digest.update(f"{inside}\0{text}\0".encode())
-    return f"{ceph_tuner.__version__}+{digest.hexdigest()[:12]}"

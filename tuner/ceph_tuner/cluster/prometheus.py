@@ -132,7 +132,7 @@ class Prometheus:
         """The samples themselves of the series that a selector chooses, from `over_s` before a moment up to it."""
         span = Span.of(at_s - over_s, at_s, 0.001)
         return self._found(
-            "query", {"query": f"{selector}[{duration(over_s)}]", "time": _seconds(span.end)}, span, steps=False
+            "query", {"query": f"{selector}[{promql_duration(over_s)}]", "time": _seconds(span.end)}, span, steps=False
         )
 
     def query_range(self, expression: str, span: Span, points: int = MOST_POINTS) -> QueryAnswer:
@@ -250,7 +250,7 @@ def _error(response: Response) -> str:
     return str(document.get("errorType", "")) if isinstance(document, dict) else ""
 
 
-def duration(seconds: float) -> str:
+def promql_duration(seconds: float) -> str:
     """As PromQL writes it, at least a millisecond."""
     return f"{max(1, round(seconds * 1000))}ms"
 

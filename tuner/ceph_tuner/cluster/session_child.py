@@ -140,8 +140,11 @@ class _Types:
 
     @staticmethod
     def _convert(kind: str, value: str) -> Any:
+        words = value.split()
+        if kind == "list:CephOsdName" and all(word.isdigit() for word in words):
+            return [int(word) for word in words]
         if kind.startswith("list:"):
-            return value.split()
+            return words
         try:
             if kind == "CephInt":
                 return int(value)

@@ -208,7 +208,7 @@ class Transport:
         deadline: float,
         authorization: str = "",
         headers: Optional[Mapping[str, str]] = None,
-        body: Optional[Mapping[str, str]] = None,
+        body: Optional[Mapping[str, Any]] = None,
         parameters: Optional[Mapping[str, str]] = None,
         final: Callable[[Response], bool] = lambda response: False,
     ) -> Response:
@@ -238,7 +238,7 @@ class Transport:
         deadline: float,
         authorization: str,
         headers: Optional[Mapping[str, str]],
-        body: Optional[Mapping[str, str]],
+        body: Optional[Mapping[str, Any]],
         parameters: Optional[Mapping[str, str]],
     ) -> Response:
         left = max(0.1, deadline - self.clock.monotonic())

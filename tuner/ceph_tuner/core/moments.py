@@ -1,4 +1,4 @@
-"""Moments in words: in UTC, as Ceph's own logs are."""
+"""Moments in words, in UTC as Ceph's own logs are, and durations."""
 
 from __future__ import annotations
 
@@ -35,6 +35,21 @@ def _written(at: float, form: str) -> str:
         return time.strftime(form, time.gmtime(at))
     except (ValueError, OverflowError, OSError):
         return f"{str(at)[:20]} s after 1970"
+
+
+DURATION_SCALES = ((172_800.0, 86_400.0, "d"), (7_200.0, 3_600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s"))
+"""From so many seconds on, divided by, unit."""
+
+
+def duration(seconds: float) -> str:
+    """`40 s`, `15 min`, `3.2 h`, `9.5 d`: three digits that count. What is below nothing is nothing."""
+    seconds = max(seconds, 0.0)
+    scale, unit = next((scale, unit) for least, scale, unit in DURATION_SCALES if seconds >= least)
+    return f"{_digits(seconds / scale)} {unit}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"
 
 
 def duration_s(text: str, place: str) -> float:

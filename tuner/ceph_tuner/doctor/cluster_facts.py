@@ -23,6 +23,7 @@ from typing import (
 )
 
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, parsed, shaped
+from ceph_tuner.core.ceph.pods import rook_pod
 from ceph_tuner.core.ceph.ports import Commander, ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.forecast_pairs import ForecastPair, kept_pairs
@@ -30,11 +31,11 @@ from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Journal
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from ceph_tuner.core.knobs.releases import Release, parse_version
 from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.queue_dump import Dump, read_tags, served
 from ceph_tuner.core.measure.reading import osd_queues, spread, stamp_s
 from ceph_tuner.core.profiles.in_force import kind_of
 from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts, grouped
 from ceph_tuner.doctor.finding import named
-from ceph_tuner.doctor.shards import Dump, read_tags, served
 
 OSDS_MOST = 64
 """OSDs that are asked themselves, five commands each, evenly over their ids and many at a time."""
@@ -79,10 +80,12 @@ class _Gathering:
         entries: List[ConfigEntry] = self._tried("the configuration database", self._config.dump, [])
         osd_map: Dict[str, Any] = self._tried("the OSD map", lambda: self._mon("osd dump"), {})
         frees: List[Any] = self._tried("use by OSD", lambda: self._mon("osd df")["nodes"], [])
+        rows: List[Any] = self._tried("what the OSDs say of their devices", lambda: self._mon("osd metadata"), [])
+        pod = rook_pod(rows)
         return Facts(
             release,
             parse_version(version),
-            osds=self._osds([place for place in places if place.up], frees),
+            osds=self._osds([place for place in places if place.up], frees, rows),
             entries=tuple(entries),
             places=tuple(places),
             pools=self._pools(osd_map.get("pools", [])),
@@ -104,11 +107,14 @@ class _Gathering:
             balancer=self._tried("the balancer", self._balancer, ""),
             deviation=self._option("mgr", _DEVIATION, 5.0),
             forecasts=self._tried("what the twin said", self._forecasts, ()),
+            rook="" if pod is None else pod.namespace,
+            kept={} if pod is None else self._tried("the journal", self._kept, {}),
             notes=tuple(self._notes),
         )
 
-    def _osds(self, places: Sequence[Place], frees: Sequence[Mapping[str, Any]]) -> Tuple[OsdFacts, ...]:
-        rows: List[Any] = self._tried("what the OSDs say of their devices", lambda: self._mon("osd metadata"), [])
+    def _osds(
+        self, places: Sequence[Place], frees: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]
+    ) -> Tuple[OsdFacts, ...]:
         said = {int(row["id"]): row for row in rows}
         used = {int(node["id"]): 1024.0 * node.get("kb_used_data", 0) for node in frees}
         chosen = spread((place.osd for place in places), OSDS_MOST)
@@ -213,6 +219,15 @@ class _Gathering:
             who = ", ".join(dict.fromkeys(entry.who for entry in trials))
             self._notes.append(f"settings of {who} are on trial, and not counted among the leftovers")
         return frozenset(restore.key for entry in trials for restore in entry.restores)
+
+    def _kept(self) -> Dict[Tuple[str, str], FrozenSet[Optional[str]]]:
+        entries = [
+            entry
+            for entry in Journal(CommandStore(self._commander)).entries()
+            if entry.state == APPLIED and not entry.trial
+        ]
+        # the newest change of a key says what it should hold
+        return {restore.key: restore.ours for entry in entries for restore in entry.restores}
 
     def _forecasts(self) -> Tuple[ForecastPair, ...]:
         store = CommandStore(self._commander)

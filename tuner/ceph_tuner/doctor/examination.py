@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List
 
-from ceph_tuner.doctor import capacity, health, host, masking, placement, settings, shards, twin_drift
+from ceph_tuner.doctor import capacity, health, host, masking, operator, placement, settings, shards, twin_drift
 from ceph_tuner.doctor import compression as compressing
 from ceph_tuner.doctor import encryption as encrypting
 from ceph_tuner.doctor import queue as queueing
@@ -34,6 +34,7 @@ CHECKS: Dict[str, Callable[[Facts], List[Finding]]] = {
     "versions": health.versions,
     "encryption": encrypting.encryption,
     "twin drift": twin_drift.twin_drift,
+    "Rook": operator.undone_by_rook,
 }
 """Every check of a cluster, by what it looks at."""
 

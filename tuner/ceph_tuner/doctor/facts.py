@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.config_database import winner
 from ceph_tuner.core.changes.forecast_pairs import ForecastPair
 from ceph_tuner.core.knobs.releases import Release, Version
+from ceph_tuner.core.measure.queue_dump import ServedClass
 
 OWN_SOURCES = ("override", "cmdline", "env", "file")
 """Where an OSD may have a value from that outranks the monitors', the strongest first."""
-
-
-class ServedClass(NamedTuple):
-    """One of mClock's classes, served by one shard of an OSD while it was looked at."""
-
-    shard: int
-    service_class: str
-    by_reservation: bool
-    """Whether it has a reservation there."""
-    by_limit: bool
 
 
 @dataclass(frozen=True)
@@ -131,6 +122,10 @@ class Facts:
     """PGs by which the balancer lets OSDs differ (`upmap_max_deviation`)."""
     forecasts: Tuple[ForecastPair, ...] = ()
     """What the twin said before writes, beside what was measured after, oldest first."""
+    rook: str = ""
+    """The namespace of Rook's pods that OSDs run in; empty where they run in none."""
+    kept: Mapping[Tuple[str, str], FrozenSet[Optional[str]]] = field(default_factory=dict)
+    """(section, option) -> values of ceph-tuner's changes in force."""
     notes: Tuple[str, ...] = ()
     """What could not be seen."""
 

@@ -82,14 +82,6 @@ def some(lines: Iterable[str], most: int = 6) -> Tuple[str, ...]:
     return (*kept[:most], *([f"and {len(kept) - most} more"] if len(kept) > most else []))
 
 
-def span(seconds: float) -> str:
-    """Times as people read them: `9.5 days`, `3.2 h`."""
-    for scale, unit in ((172_800.0, "days"), (7_200.0, "h"), (120.0, "min")):
-        if seconds >= scale:
-            return f"{seconds / {'days': 86_400.0, 'h': 3_600.0, 'min': 60.0}[unit]:.3g} {unit}"
-    return f"{seconds:.3g} s"
-
-
 def size(nbytes: float) -> str:
     """Bytes as people read them: `1.5 TB`."""
     for scale, unit in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):

@@ -7,8 +7,9 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.cost import Hardware, item_cost, scrub_item_bytes
 from ceph_tuner.core.knobs.settings import settings_in_force
+from ceph_tuner.core.moments import duration
 from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts
-from ceph_tuner.doctor.finding import MISLEADING, Finding, named, size, some, span
+from ceph_tuner.doctor.finding import MISLEADING, Finding, named, size, some
 
 BYTES_COUNT_SINCE = (18, 2, 5)
 """From 17.2.7 to 18.2.4 a chunk counts a fixed number of bytes, whatever it holds."""
@@ -75,14 +76,14 @@ def interval(facts: Facts) -> List[Finding]:
         stored = _by_pool((pg.pool, pg.nbytes) for pg in own)
         took, available = _seconds_seen(own, osd), available_s(facts, osd, stored)
         if took is not None and took > available:
-            words = f"osd.{osd.place.osd}: its PGs took {span(took)} by their last deep scrubs"
-            by_pace.append((f"{words}, {span(available)} are there", osd.place.osd, 1 - available / took))
+            words = f"osd.{osd.place.osd}: its PGs took {duration(took)} by their last deep scrubs"
+            by_pace.append((f"{words}, {duration(available)} are there", osd.place.osd, 1 - available / took))
         rate, counted = rate_allowed(osd), counted_bytes(facts, osd)
         total, available = sum(counted.values()), available_s(facts, osd, counted)
         if rate and total / rate > available:
             words = f"osd.{osd.place.osd}: a deep scrub of its {_stored(own, osd)} counts {size(total)}; at the "
-            words += f"{size(rate)}/s that best effort may have that takes {span(total / rate)}, "
-            words += f"{span(available)} are there"
+            words += f"{size(rate)}/s that best effort may have that takes {duration(total / rate)}, "
+            words += f"{duration(available)} are there"
             allowed.append((words, osd.place.osd, 1 - available * rate / total))
     late = facts.health.get("PG_NOT_DEEP_SCRUBBED", ())[:1]
     settings = _interval_settings(facts)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import List, NamedTuple, Sequence
 
 from ceph_tuner.core.changes.forecast_pairs import Coverage, ForecastPair, coverage
+from ceph_tuner.core.measure.forecast_record import SEARCH_MODEL
 from ceph_tuner.doctor.facts import Facts
 from ceph_tuner.doctor.finding import MISLEADING, Finding, some
 
@@ -51,7 +52,8 @@ def drifted(pairs: Sequence[ForecastPair]) -> List[Drift]:
 
 def twin_drift(facts: Facts) -> List[Finding]:
     """A twin whose kept predictions were wrong more often than their intervals allow."""
-    found = drifted(facts.forecasts) if facts.forecasts else []
+    of_twins = [pair for pair in facts.forecasts if pair.model != SEARCH_MODEL]
+    found = drifted(of_twins) if of_twins else []
     if not found:
         return []
     worst = max(found, key=lambda drift: drift.coverage.level - drift.coverage.inside / drift.coverage.pairs)

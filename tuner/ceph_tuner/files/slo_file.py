@@ -7,6 +7,13 @@ objectives:
   - objective: recovery.bytes_s >= 8 MB/s
     hard: false
     priority: 2
+calendar:                                 # optional: what is wanted otherwise, and when
+  zone: Europe/Berlin
+  policies:
+    - name: office
+      hours: mon-fri 08:00-20:00
+      objectives: [client.p95_ms <= 40 ms]
+minimise: recovery.finish_s             # optional: where the spare is to go; or maximise
 lab:                                      # optional: the load that `ceph-tuner tune` starts on a lab
   scenario: client-recovery
   options: {rate: 250}
@@ -14,13 +21,15 @@ lab:                                      # optional: the load that `ceph-tuner 
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Union
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.goals.slo import Objective, Slo, parse_objective, parse_slo
+from ceph_tuner.core.goals.slo import Objective, Slo, parse_objective
+from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
 from ceph_tuner.files import schema, yaml_document
 
 SCHEMA_VERSION = 1
@@ -35,6 +44,9 @@ SLO_SCHEMA: Dict[str, Any] = {
         "description": {"type": "string"},
         # an item's own form is checked by the core, whose words are clearer than "not valid under any schema"
         "objectives": {"type": "array"},
+        "calendar": {"type": "object"},
+        "minimise": {"type": "string"},
+        "maximise": {"type": "string"},
         "lab": {
             "type": "object",
             "properties": {"scenario": {"type": "string"}, "options": {"type": "object"}},
@@ -52,14 +64,28 @@ class SloFile:
     """What a file holds: the SLO, and the load under which a lab is to be measured."""
 
     slo: Slo
+    """What is wanted now: what its calendar says for the moment at which it was read."""
     description: str = ""
     scenario: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+    calendar: Optional[SloCalendar] = None
+    """What is wanted at other times, for whoever goes on for longer."""
+
+    def at(self, moment: float) -> Slo:
+        """What is wanted at a moment, in seconds since the epoch."""
+        return self.slo if self.calendar is None else self.calendar.at(moment)
+
+    @property
+    def policy(self) -> str:
+        """Name of the calendar's policy that `slo` is; empty for a file without a calendar."""
+        if self.calendar is None:
+            return ""
+        return next((name for name, slo in self.calendar.by_policy.items() if slo is self.slo), "")
 
 
-def read(path: Union[str, Path]) -> SloFile:
+def read(path: Union[str, Path], now: Callable[[], float] = time.time) -> SloFile:
     """Read and check an SLO file. Raises InputError with the file, the line and the key."""
-    return _from(yaml_document.load(path), Path(path).stem)
+    return _from(yaml_document.load(path), Path(path).stem, now())
 
 
 def faults(path: Union[str, Path]) -> List[InputError]:
@@ -70,7 +96,7 @@ def faults(path: Union[str, Path]) -> List[InputError]:
     count = len(document.data["objectives"]) if readable else 0
     of_objectives = [_fault(partial(_objective, document, index)) for index in range(count)]
     said = [fault.error for fault in found] + [error for error in of_objectives if error is not None]
-    whole = None if said else _fault(lambda: _from(document, Path(path).stem))
+    whole = None if said else _fault(lambda: _from(document, Path(path).stem, 0.0))
     return said if whole is None else [whole]
 
 
@@ -86,18 +112,24 @@ def _objective(document: yaml_document.YamlDocument, at: int) -> Objective:
     return parse_objective(document.data["objectives"][at], lambda *keys: document.place("objectives", at, *keys))
 
 
-def from_text(text: str, name: str = "slo.yaml") -> SloFile:
+def from_text(text: str, name: str = "slo.yaml", now: Callable[[], float] = time.time) -> SloFile:
     """Read an SLO from the text of the named file."""
-    return _from(yaml_document.parse(text, name), Path(name).stem)
+    return _from(yaml_document.parse(text, name), Path(name).stem, now())
 
 
-def _from(document: yaml_document.YamlDocument, name: str) -> SloFile:
+def _from(document: yaml_document.YamlDocument, name: str, at: float) -> SloFile:
     schema.check(document, SLO_SCHEMA, SCHEMA_VERSION)
     data = document.data
     # a file's name need not be a name of ours: an SLO without one is called by what the file allows
-    slo = parse_slo(data, _named(name), document.place)
+    calendar = parse_slo_calendar(data, _named(name), document.place)
     lab = data.get("lab", {})
-    return SloFile(slo, data.get("description", "").strip(), lab.get("scenario", ""), lab.get("options", {}))
+    return SloFile(
+        calendar.at(at),
+        data.get("description", "").strip(),
+        lab.get("scenario", ""),
+        lab.get("options", {}),
+        calendar if calendar.policies else None,
+    )
 
 
 def _named(stem: str) -> str:

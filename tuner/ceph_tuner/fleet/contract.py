@@ -9,6 +9,7 @@ from ceph_tuner.cluster.prefix_command import PrefixCommand
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.fleet.secret import Secret
 from ceph_tuner.fleet.trust import Trust
+from ceph_tuner.rook.managed import RookChoice
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ class Member:
     """File that describes it to its twin (docs/describing.md); made from what it tells where empty."""
     slo: str = ""
     """File with its SLO; the one that the cluster keeps where empty."""
+    rook: RookChoice = field(default_factory=RookChoice)
+    """Its CephCluster, where Rook manages it."""
 
 
 @dataclass(frozen=True)

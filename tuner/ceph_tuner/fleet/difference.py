@@ -44,20 +44,20 @@ def read_settings(member: Member, timeout: float = 30.0) -> KnobValues:
     with closing(open_member(member, timeout)) as cluster:
         entries, masks_hidden = entries_of(cluster)
         running = [place for place in cluster.config.places() if place.up]
-        return KnobValues(in_force(entries, running, cluster.release, cluster.version), not masks_hidden)
+        return KnobValues(values_by_knob(entries, running, cluster.release, cluster.version), not masks_hidden)
 
 
-def in_force(
+def values_by_knob(
     entries: Sequence[ConfigEntry], running: Sequence[Place], release: Release, version: str
 ) -> Dict[str, str]:
     """Value of each knob on all running OSDs. A built-in profile decides the nine, whatever stands there."""
     database = Database(entries)
-    values_by_knob: Dict[str, str] = {}
+    rows: Dict[str, str] = {}
     for name in NAMES:
         values = {_value(name, database, place, release, version) for place in running}
         if values:
-            values_by_knob[name] = values.pop() if len(values) == 1 else MIXED
-    return values_by_knob
+            rows[name] = values.pop() if len(values) == 1 else MIXED
+    return rows
 
 
 def differences(clusters: Mapping[str, KnobValues]) -> List[Difference]:

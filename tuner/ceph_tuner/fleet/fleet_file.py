@@ -8,6 +8,7 @@ clusters:
   oslo:
     prefix_command: kubectl exec deploy/rook-ceph-tools --   # what stands before `ceph` where it is run
     prefix_shells: 0                    # how many shells parse the arguments on that way; known of kubectl and ssh
+    rook: {cephcluster: rook-ceph/rook-ceph, kubeconfig: oslo.kubeconfig, context: oslo}   # where Rook manages it
   berlin:
     dashboard:
       url: https://berlin-1:8443          # or a list: one for each mgr
@@ -35,12 +36,14 @@ from typing import Any, Dict, Mapping, Tuple, Union
 from urllib.parse import urlsplit
 
 from ceph_tuner.cluster.prefix_command import PrefixCommand
+from ceph_tuner.core.changes.custom_resource import CustomResource
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.profiles.profile import NAME, NAME_RULE
 from ceph_tuner.files import schema, yaml_document
 from ceph_tuner.fleet.contract import Access, ByCeph, ByDashboard, ByLab, ByPrefix, Fleet, Member, PrometheusServer
 from ceph_tuner.fleet.secret import ORIGINS, Secret
 from ceph_tuner.fleet.trust import Signer, Trust
+from ceph_tuner.rook.managed import NONE, RookChoice
 
 SCHEMA_VERSION = 1
 
@@ -83,6 +86,7 @@ _MEMBER = _mapping(
             "username",
             "password",
         ),
+        "rook": _mapping({"cephcluster": _TEXT, "kubeconfig": _TEXT, "context": _TEXT}, "cephcluster"),
         "labels": {"type": "object", "additionalProperties": _TEXT},
         "prometheus": _mapping(
             {
@@ -182,13 +186,25 @@ class _Reader:
         """The whole."""
         if not NAME.fullmatch(self._name):
             raise InputError(self._place(), repr(self._name), f"a name of {NAME_RULE}")
+        description, slo = (self._path(self._data[key]) if key in self._data else "" for key in ("description", "slo"))
         return Member(
             self._name,
             self._access(),
             dict(self._data.get("labels", {})),
             self._prometheus() if "prometheus" in self._data else None,
-            *(self._path(self._data[key]) if key in self._data else "" for key in ("description", "slo")),
+            description,
+            slo,
+            self._rook() if "rook" in self._data else RookChoice(),
         )
+
+    def _rook(self) -> RookChoice:
+        data, place = self._data["rook"], self._place("rook", "cephcluster")
+        if "dashboard" in self._data:
+            raise InputError(self._place("rook"), "`dashboard` beside it, by which nothing is written", "another way")
+        if data["cephcluster"] != NONE:
+            CustomResource.parse(data["cephcluster"], place)
+        kubeconfig = self._path(data["kubeconfig"]) if "kubeconfig" in data else ""
+        return RookChoice(data["cephcluster"], kubeconfig, data.get("context", ""), place)
 
     def _access(self) -> Access:
         ways = [way for way in _WAYS if way in self._data]

@@ -21,8 +21,8 @@ from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRe
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.core.profiles.translation import from_release_units
 from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction, Question, SearchEffort
+from ceph_tuner.recommend.paired import mean_and_reach
 from ceph_tuner.recommend.question import question_of
-from ceph_tuner.recommend.rebuild_plan import mean_and_reach
 from ceph_tuner.recommend.runs import Means, means_of, run_length_s
 from ceph_tuner.recommend.search import profiles_of
 from ceph_tuner.recommend.turns import told as told_turns
@@ -207,7 +207,8 @@ def _asked(target: ForecastCluster) -> Question:
             f"no objective about the work that its twin knows of ({', '.join(question.work) or 'none'})",
             "one about it, or work of the kinds in `description:`",
         )
-    return replace(question, slo=replace(target.slo, objectives=tuple(objectives)))
+    goal = target.slo.goal if target.slo.goal is not None and _kind(target.slo.goal.metric) in question.work else None
+    return replace(question, slo=replace(target.slo, objectives=tuple(objectives), goal=goal))
 
 
 def _both(target: ForecastCluster, question: Question) -> Tuple[Settings, Settings]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import List, Sequence
+from typing import List, Sequence, Union
 
 from ceph_tuner.cluster.dashboard import Dashboard
 from ceph_tuner.cluster.dashboard_api import DashboardApi
@@ -13,17 +13,22 @@ from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import InputError, PermissionRefused
 from ceph_tuner.core.knobs.releases import parse_version, release_of
 from ceph_tuner.fleet.contract import ByCeph, ByDashboard, ByLab, ByPrefix, Member
+from ceph_tuner.rook.managed import on_rook
 
 
 def open_member(member: Member, timeout: float = 30.0) -> Cluster:
     """Connect to it. Raises InputError, ClusterNotFound, ClusterTimeout, PermissionRefused."""
-    if isinstance(member.access, ByLab):
-        return open_cluster(member.access.lab, timeout)
-    if isinstance(member.access, ByCeph):
-        return _by_ceph(member.name, member.access, timeout)
-    if isinstance(member.access, ByPrefix):
-        return open_cluster(member.name, timeout, member.access.command)
-    return _by_dashboard(member.name, member.access, timeout)
+    if isinstance(member.access, ByDashboard):
+        return _by_dashboard(member.name, member.access, timeout)
+    return on_rook(_by_commands(member, member.access, timeout), member.rook)
+
+
+def _by_commands(member: Member, access: Union[ByCeph, ByPrefix, ByLab], timeout: float) -> Cluster:
+    if isinstance(access, ByLab):
+        return open_cluster(access.lab, timeout)
+    if isinstance(access, ByCeph):
+        return _by_ceph(member.name, access, timeout)
+    return open_cluster(member.name, timeout, access.command)
 
 
 def as_whom(access: ByCeph, command: Sequence[str]) -> List[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from string import Template
 from typing import AbstractSet, Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.cluster.prometheus import Point, Prometheus, Span, duration, matchers
+from ceph_tuner.cluster.prometheus import Point, Prometheus, Span, matchers, promql_duration
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import ClusterNotFound, InputError
 from ceph_tuner.core.measure.metrics import METRICS
@@ -269,8 +269,8 @@ class _Reader:
         step_s = self._span.step / 1000
         rate_s = max(step_s, _RATE_SAMPLES * interval_s, _SHORTEST_RATE_S)
         return {
-            "over": duration(max(step_s, 2 * interval_s)),
-            "rate": duration(rate_s),
+            "over": promql_duration(max(step_s, 2 * interval_s)),
+            "rate": promql_duration(rate_s),
             "enough": str(math.ceil(_ENOUGH * rate_s / interval_s)),
         }
 

@@ -24,6 +24,7 @@ from ceph_tuner.doctor import gather as gather_facts
 from ceph_tuner.gather.kept_fields import without_secrets
 from ceph_tuner.gather.recording import WITHIN_S, Recorder
 from ceph_tuner.gather.state import FIRST_SAMPLE, REFUSED, State
+from ceph_tuner.why.cluster_facts import Looking
 
 OSDS = 64
 """OSDs that say what their options are, evenly over their ids; beside them some of each device class."""
@@ -72,9 +73,9 @@ class _Gathering:
         self._ask("config show", asked)
         self._tried(lambda: gather_facts(recorder, live.release, live.version, self._report))
         self._describe()
-        if 0 < len(running) <= OSDS_MAX:
-            self._sample(running)
-        elif running:
+        if running:
+            self._look_twice(running)
+        if len(running) > OSDS_MAX:
             recorder.notes.append(
                 f"{len(running)} OSDs are not sampled (at most {OSDS_MAX}): `watch` has no rates, and `twin describe` "
                 "goes by the plugin's windows, or by what the monitors reckon"
@@ -122,22 +123,29 @@ class _Gathering:
             target = f"osd/class:{name}" if name else "osd"
             self._tried(lambda target=target: OsdsSeen(self._cluster, target, []).model())  # type: ignore[misc]
 
-    def _sample(self, running: Sequence[int]) -> None:
-        """Two samples, of device classes as well: what their objectives need is asked for each time."""
-        classes = {place.device_class or NO_CLASS for place in self._cluster.config.places()}
-        scopes = tuple(Scope(CLASS, name) for name in sorted(classes))
+    def _look_twice(self, running: Sequence[int]) -> None:
+        """Two looks: samples of all OSDs where these are few, and what `why` asks of some."""
         clock = self._live.clock
-        sampler = ClusterSampler(self._recorder, clock.now, scopes)
+        sampler = self._sampler() if len(running) <= OSDS_MAX else None
+        looking = Looking(self._recorder, clock, self._report)
         for number in range(SAMPLES):
             began = clock.monotonic()
             self._recorder.begin(FIRST_SAMPLE + number)
-            for command in _COUNTERS:
-                self._ask(command, running)
-            self._tried(sampler.sample)
+            if sampler is not None:
+                for command in _COUNTERS:
+                    self._ask(command, running)
+                self._tried(sampler.sample)
             self._tried(lambda: self._recorder.mon("osd pool stats", {}))
+            self._tried(looking.look)
             if number + 1 < SAMPLES:
                 self._report(f"waiting {self._interval_s:g} s for the second sample", 0, 1)
                 clock.sleep(max(0.0, self._interval_s - (clock.monotonic() - began)))
+
+    def _sampler(self) -> ClusterSampler:
+        """Of device classes as well: what their objectives need is asked for each time."""
+        classes = {place.device_class or NO_CLASS for place in self._cluster.config.places()}
+        scopes = tuple(Scope(CLASS, name) for name in sorted(classes))
+        return ClusterSampler(self._recorder, self._live.clock.now, scopes)
 
     def _tried(self, ask: Callable[[], object]) -> None:
         """What fails is recorded as such, command by command."""

@@ -134,7 +134,7 @@ COMMANDS: Mapping[str, Keep] = {
             "id hostname rotational journal_rotational default_device_class ceph_version ceph_version_short "
             "ceph_release osd_objectstore bluestore_bdev_type bluestore_bdev_rotational bluestore_bdev_size "
             "bluefs_dedicated_db bluefs_db_type bluefs_db_rotational bluefs_single_shared_device kernel_version "
-            "cpu mem_total_kb"
+            "cpu mem_total_kb pod_name pod_namespace"
         )
     ),
     "osd pool stats": _each(_names("pool_name pool_id recovery recovery_rate client_io_rate")),
@@ -150,6 +150,7 @@ DAEMON_COMMANDS: Mapping[str, Keep] = {
     "config diff": _only(diff=_kept_options),
     "config show": _kept_options,
     "dump_op_pq_state": _all,
+    "dump_recovery_reservations": _all,
     "perf dump": _all,
     "perf histogram dump": _names("osd"),
 }

@@ -18,6 +18,8 @@ WITHIN_S = 10.0
 _TIMED = ("perf dump",)
 _AGAIN = ("dump_op_pq_state",)
 """Commands whose later answers differ within a look, and are wanted."""
+_STEADY = ("config show", "osd metadata")
+"""Commands that one look asks for all of them."""
 
 
 class Recorder:
@@ -32,9 +34,9 @@ class Recorder:
         self._room = UNPACKED_MOST
 
     def begin(self, look: int) -> None:
-        """What was asked before is asked again."""
+        """What was asked before is asked again, but for what stays."""
+        self._held = {(look, key): held for (_, key), held in self._held.items() if key[1] in _STEADY}
         self.look = look
-        self._held.clear()
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
         """Answer of a command that reads; the same one within a look is asked once. Raises as the commander does."""

@@ -109,6 +109,8 @@ class Findings:
     """Whether the commands are carried out already."""
     plans: Tuple[Mapping[str, Any], ...] = ()
     """Changes that take restarts or move data."""
+    worths: Tuple[Mapping[str, Any], ...] = ()
+    """What each knob that the search moved is worth."""
     notes: Tuple[str, ...] = ()
     evidence: Tuple[str, ...] = ()
     unknown: Tuple[str, ...] = ()
@@ -117,7 +119,7 @@ class Findings:
     @property
     def metrics(self) -> List[str]:
         """Those of the objectives, in their order."""
-        return list(dict.fromkeys(objective.metric for objective in self.slo.objectives)) if self.slo else []
+        return list(self.slo.metrics) if self.slo else []
 
     @property
     def chosen(self) -> Optional[Option]:

@@ -160,6 +160,17 @@ _PLANNED = _object(
     }
 )
 
+_KNOB = _object(
+    {
+        "name": _TEXT,
+        "put_back": _YES_NO,
+        "beside": _TEXTS,
+        "without": _each(
+            _object({"metric": _TEXT, "without": _SHARE}, ratio=_or_none(_SHARE), interval=_or_none(_ENDS))
+        ),
+    }
+)
+
 RECOMMENDATION: Dict[str, Any] = _object(
     {
         "slo": _object({"objectives": {"type": "array"}}),
@@ -178,6 +189,7 @@ RECOMMENDATION: Dict[str, Any] = _object(
     **{name: _COMMON[name] for name in ("capacity", "explanation", "elsewhere")},
     in_force=_object({"settings": _VALUES}, profile=_or_none(_TEXT)),
     tried=_each(_object({"label": _TEXT, "means": _MEANS})),
+    knobs=_each(_KNOB),
     missed=_each(_object({"objective": _TEXT}, without_other_work=_or_none(_SHARE), best_seen=_or_none(_SHARE))),
     evidence=_object({}, simulated=_MEANS),
     searched=_TEXTS,

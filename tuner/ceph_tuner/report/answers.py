@@ -79,6 +79,7 @@ def _recommended(document: YamlDocument) -> Findings:
         commands=_commands(document, "commands"),
         undo=_commands(document, "undo"),
         plans=_plans(document),
+        worths=tuple(data.get("knobs", [])),
         notes=(*data.get("notes", []), *_elsewhere(data), *_not_worth_it(data)),
         evidence=_simulated(data),
         unknown=unknown.of_recommendation(data, slo),

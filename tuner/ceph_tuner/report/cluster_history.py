@@ -19,15 +19,19 @@ from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings
 from ceph_tuner.core.knobs.settings import same_value
 from ceph_tuner.core.measure.history import RECENT_S, History
+from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.timeline import timeline
 from ceph_tuner.core.printable import printable
 from ceph_tuner.report import HISTORY, TUNING, Findings, Mark, unknown
 from ceph_tuner.report.answers import kept_learnt
 from ceph_tuner.report.measured import custom, headline, measured_options
-from ceph_tuner.report.words import spoken
+from ceph_tuner.report.words import amount, spoken
 from ceph_tuner.tune.past import PastRun, learnt_of, past_runs
 from ceph_tuner.twin.knobs_in_force import completed
 
 MOST_MARKS, MOST_SETTINGS = 60, 3
+MOST_TURNS = 20
+"""Changes of regime and policy among the marks: they come often."""
 
 _SAME_S = 10.0
 """A write so near to a record of the audit trail is what that record is about."""
@@ -141,6 +145,10 @@ def _of_objectives(name: str, store: Store, release: Release, now: float) -> Fin
     return Findings(HISTORY, name, f"No tuning run is remembered. The last minute {words}.", judge.slo, release)
 
 
+def _evidence(values: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {amount(name, value)[0]}" for name, value in values.items() if name in METRICS)
+
+
 def _what(record: Record, proposed: Mapping[str, Any]) -> str:
     """What was done, of a write with what it wrote where."""
     if record.what != audit.APPLY:
@@ -174,6 +182,10 @@ def _marks(store: Store, entries: Sequence[Entry], trials: Sequence[Trial], sinc
         if not tried and all(abs(entry.at - at) > _SAME_S for at in times):
             words = f"{len(entry.steps)} write{'s' * (len(entry.steps) != 1)} for {entry.target}"
             marks.append(Mark(entry.at, words, entry.why, entry.who, f"{entry.state}. {entry.note}".rstrip(". ")))
+    marks += [
+        Mark(entry.at, f"{entry.kind} {entry.scope}".rstrip(), _evidence(entry.evidence), "", entry.name)
+        for entry in timeline(History(store))[-MOST_TURNS:]
+    ]
     kept = sorted((mark for mark in marks if mark.at >= since), key=lambda mark: mark.at)[-MOST_MARKS:]
     return tuple(
         Mark(mark.at, *(printable(text) for text in (mark.what, mark.why, mark.who, mark.outcome))) for mark in kept

@@ -17,7 +17,7 @@ from ceph_tuner.core.moments import utc_minute
 from ceph_tuner.core.printable import printable
 from ceph_tuner.optimise.explaining import Dependence
 from ceph_tuner.report import Findings, Option, plots, plots_in_time, plots_of_forecasts, plots_of_search
-from ceph_tuner.report.words import amount, in_the_way, quantity, shown, spoken
+from ceph_tuner.report.words import amount, in_the_way, percent_change, quantity, shown, spoken
 from ceph_tuner.search.explanation import NOTABLE, notable
 
 MOST_CURVES = 12
@@ -51,6 +51,8 @@ def page(findings: Findings, made_at: float, source: str) -> str:
         objectives=_objectives(findings),
         columns=[(option, plots.role_of(option, findings.better)) for option in plots.compared(findings)],
         settings=_settings(findings),
+        worths=_worths(findings),
+        put_back=[spoken(entry["name"]) for entry in findings.worths if entry["put_back"]],
         in_time=_in_time(findings),
         metrics=plots_in_time.metrics_in_time(findings),
         trade_offs=_trade_offs(findings),
@@ -114,6 +116,26 @@ def _value(name: str, value: Optional[Value]) -> str:
     if known is None or isinstance(value, str):
         return str(value)
     return "no limit" if name.endswith("_lim") and value == 0 else shown(known, value)
+
+
+def _worths(findings: Findings) -> List[Dict[str, Any]]:
+    """Knobs that the recommendation moves, with what becomes of each metric without them."""
+    return [
+        {"knobs": " and ".join(map(spoken, (entry["name"], *entry["beside"]))), "cells": _changes(entry, findings)}
+        for entry in findings.worths
+        if not entry["put_back"]
+    ]
+
+
+def _changes(entry: Mapping[str, Any], findings: Findings) -> List[Dict[str, str]]:
+    by_metric = {effect["metric"]: effect for effect in entry["without"]}
+    cells = []
+    for metric in findings.metrics:
+        effect = by_metric.get(metric, {})
+        ratio, ends = effect.get("ratio"), effect.get("interval")
+        value = quantity(metric, effect.get("without")) if ratio is None else percent_change(ratio)
+        cells.append({"value": value, "ends": " to ".join(map(percent_change, ends)) if ends else ""})
+    return cells
 
 
 def _in_time(findings: Findings) -> List[Dict[str, Any]]:

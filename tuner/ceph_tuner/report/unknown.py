@@ -14,7 +14,7 @@ LONGEST_GAP_S = 600.0
 
 def of_recommendation(data: Mapping[str, Any], slo: Slo) -> Tuple[str, ...]:
     """Of a document of `ceph-tuner recommend`."""
-    metrics = dict.fromkeys(objective.metric for objective in slo.objectives)
+    metrics = dict.fromkeys(slo.metrics)
     fitted = set(data.get("model_error_known_for", []))
     blind = [name for name in metrics if name not in fitted]
     said = ["Everything here is predicted by a model of the cluster, not measured on it, for the load as described."]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Callable, List, Optional, Tuple
 from ceph_tuner.core.knobs.catalogue import Knob
 from ceph_tuner.core.knobs.releases import Value
 from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.moments import DURATION_SCALES
 
 if TYPE_CHECKING:
     from ceph_tuner.search.explanation import InTheWay
@@ -15,7 +16,7 @@ Written = Callable[[str, float], str]
 """A metric and its value, as the page writes them."""
 
 _SCALES = {
-    "s": ((172800.0, 86400.0, "d"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s")),
+    "s": DURATION_SCALES,
     "ms": ((0.0, 1.0, "ms"),),
     "1/s": ((1e6, 1e6, "M/s"), (1e4, 1e3, "k/s"), (0.0, 1.0, "/s")),
     "B/s": ((1e9, 1e9, "GB/s"), (1e6, 1e6, "MB/s"), (1e3, 1e3, "kB/s"), (0.0, 1.0, "B/s")),
@@ -48,6 +49,12 @@ def quantity(metric: str, value: Optional[float]) -> str:
 def _digits(value: float) -> str:
     """Three digits that count, and of large numbers all before the point."""
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def percent_change(ratio: float) -> str:
+    """Write a ratio as a change: `-12%`."""
+    change = round(100 * (ratio - 1))
+    return f"{change:+d}%" if change else "0%"
 
 
 def spoken(knob: str) -> str:

@@ -100,7 +100,7 @@ def explained(
     """
     if search.told < LEAST_TRIALS:
         return None
-    explanation, metrics = search.safe_optimiser.explain(), [objective.metric for objective in slo.objectives]
+    explanation, metrics = search.safe_optimiser.explain(), list(slo.metrics)
     importance = explanation.importance(list(search.knobs), around)
     matters = tuple(importance[name] for name in dict.fromkeys(metrics) if name in importance)
     in_the_way = _in_the_way(explanation, slo) if missed and explanation.constraints else None

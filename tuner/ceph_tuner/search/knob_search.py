@@ -129,8 +129,7 @@ class KnobSearch:
             # what the baseline does not show cannot be held
             if objective.hard and bound is not None and objective.metric in self._judge.reference:
                 self._constraints.append(Constraint(objective.metric, objective.comparison, bound))
-        metrics = [objective.metric for objective in self._slo.objectives]
-        logs = frozenset(name for name in metrics if METRICS[name].unit != "1")
+        logs = frozenset(name for name in self._slo.metrics if METRICS[name].unit != "1")
         options = replace(self._options, log_metrics=self._options.log_metrics | logs)
         priors = [_WithPreference(prior, self._judge) for prior in self._with_elsewhere()]
         self._search = SafeOptimiser(
@@ -165,7 +164,7 @@ class _WithPreference:
     """A prior of the metrics that also says what the preference would be."""
 
     def __init__(self, prior: Prior, judge: Judge) -> None:
-        self._prior = prior
+        self._prior, self._judge = prior, judge
         bounds = [(objective, judge.bound(objective)) for objective in judge.objectives]
         self._bounds = [(objective, bound) for objective, bound in bounds if bound is not None]
 
@@ -176,6 +175,10 @@ class _WithPreference:
         for objective, bound in self._bounds:
             if objective.metric in predicted:
                 margin = objective.margin(predicted[objective.metric], bound)  # type: ignore[arg-type]
+                margin = self._judge.counted(margin, np.minimum)
                 total += weighed(objective, margin, 0.0, np.log1p, np.maximum)
+        goal = self._judge.slo.goal if self._judge.slo is not None else None
+        if goal is not None and goal.metric in predicted:
+            total += self._judge.goal_part(np.maximum(predicted[goal.metric], _LEAST), np.log)
         predicted[PREFERENCE] = total
         return predicted

@@ -29,7 +29,8 @@ Request
 
 Answer
     {"version": 1, "ok": true,
-     "proposals": [{"settings": {…}, "why": TEXT}, …], fewer or none where no more are safe,
+     "proposals": [{"settings": {…}, "why": TEXT, "expected": {metric: [middle, low, high]}}, …], fewer or none where
+                  no more are safe; the ends are of 95%, and nothing is expected before anything was learnt,
      "verdict": {"state": "searching" | "satisfied" | "nothing safe" | "infeasible" | …, "reason": TEXT},
      "best": {"settings": {…}, "values": {…}, "repeats": N, "loss": X, "verdicts": […]} or null,
      "searched": [knob, …],
@@ -90,7 +91,7 @@ def _searched(space: KnobSpace, request: Request, best: Optional[Mapping[str, An
     except ValueError as error:
         raise InputError("request", str(error), "another share") from error
     suggestions = informed_designs(space, slo.work)
-    prior = SharesPrior(space, [objective.metric for objective in slo.objectives], slo.work)
+    prior = SharesPrior(space, list(slo.metrics), slo.work)
     transfer = None
     if request.elsewhere is not None:
         profiles, hardware, osds = request.elsewhere
@@ -100,7 +101,10 @@ def _searched(space: KnobSpace, request: Request, best: Optional[Mapping[str, An
         search.tell(request.in_force, measured_once(request.baseline))
         for settings, result in request.told[-TOLD_MAX:]:
             search.tell(settings, result)
-    proposals = [{"settings": proposal.settings, "why": proposal.why} for proposal in search.ask_many(request.ask)]
+    proposals = [
+        {"settings": proposal.settings, "why": proposal.why, "expected": proposal.expected}
+        for proposal in search.ask_many(request.ask)
+    ]
     verdict = search.verdict()
     missed = best is None or any(entry["hard"] and not entry["met"] for entry in best["verdicts"])
     learnt = explained(search, slo, missed) if request.explain else None

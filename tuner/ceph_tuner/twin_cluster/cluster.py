@@ -88,6 +88,7 @@ class TwinCommander:
             "config get": self._tell_config_get,
             # its shards are one scheduler, and hold no tags that Ceph's dmClock would show
             "dump_op_pq_state": lambda osd, arguments: {},
+            "dump_recovery_reservations": lambda osd, arguments: {},
             "perf dump": self._tell_perf,
             "perf histogram dump": self._tell_histogram,
             "query": self._tell_query,

@@ -19,7 +19,8 @@ MODE, PROPOSAL, APPROVAL, APPLY = "mode", "proposal", "approval", "apply"
 TAKEN_BACK, KEPT, BREACH, GAVE_UP = "taken back", "kept", "breach", "gave up"
 PAUSED, RESUMED, FAILOVER, REFUSED = "paused", "resumed", "failover", "refused"
 WOULD_TRY, HELD, DRIFT, CONDITION = "would try", "held", "drift", "condition changed"
-CAPACITY, STOPPED = "capacity", "stopped"
+CAPACITY, STOPPED, POLICY = "capacity", "stopped", "policy"
+BOOST, BOOST_ENDED = "boost", "boost ended"
 
 KINDS = {
     MODE: "the mode was changed",
@@ -39,11 +40,14 @@ KINDS = {
     DRIFT: "somebody changed what the tuner had set",
     CONDITION: "load, hardware, release or the OSDs changed: trials start again",
     CAPACITY: "a stored capacity is not believable, or was measured anew",
+    POLICY: "another policy of the objectives' calendar holds",
     STOPPED: "the tuner stopped to protect the cluster",
+    BOOST: "settings that finish some background work sooner are written, until it is done",
+    BOOST_ENDED: "a boost ended: its settings are taken back",
 }
 """What a record can be about."""
 
-ACTS = (APPLY, TAKEN_BACK, KEPT)
+ACTS = (APPLY, TAKEN_BACK, KEPT, BOOST, BOOST_ENDED)
 """Kinds that announce a write to the cluster; a later record with what came of it refers to them."""
 
 PREFIX = "audit/"

@@ -43,6 +43,8 @@ class Look:
     """The cluster over the newest closed window; work that is not there has no rates."""
     wanted: bool = True
     """Whether any objective is set."""
+    policy: str = ""
+    """The policy of the calendar that holds; empty where what is wanted does not depend on the time."""
     missed: Tuple[str, ...] = ()
     """Objectives that nearly all of the last windows missed, with their numbers."""
     metrics_missed: Tuple[str, ...] = ()
@@ -90,6 +92,8 @@ class Answered:
     rollout: Optional[Rollout] = None
     refused: str = ""
     """Why the answer was not usable: the optimiser is missing, slow, dead, or proposes what the release refuses."""
+    forecast: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What the search expects of the settings, as `ForecastRecord.to_dict` gives it."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +158,8 @@ class Write:
     why: str
     replaces: Tuple[int, ...] = ()
     """Changes that are taken back once the new ones are in force: the masks of the stages before."""
+    forecast: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What was expected, where the settings are written to all OSDs that they are for."""
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,25 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-from typing import Callable, List, Optional, Protocol, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Collection,
+    Dict,
+    Generic,
+    List,
+    Mapping,
+    Optional,
+    Protocol,
+    Sequence,
+    Tuple,
+    TypeVar,
+)
 
 from ceph_tuner.core.autopilot.events import (
     Act,
     Answered,
     Ask,
-    Event,
     Keep,
     Kept,
     Learn,
@@ -29,7 +41,7 @@ from ceph_tuner.core.autopilot.events import (
 )
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import OFF, State
-from ceph_tuner.core.autopilot.state_machine import Decision, decide
+from ceph_tuner.core.autopilot.state_machine import decide
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Clock, Store
 from ceph_tuner.core.changes.applier import Applier
@@ -41,6 +53,41 @@ from ceph_tuner.core.goals.guard import Breach
 KEY = "auto/state"
 
 
+class Working(Protocol):
+    """A state machine's state, as far as its executor reads it."""
+
+    @property
+    def phase(self) -> str:
+        """Where it is."""
+
+    @property
+    def changes(self) -> Tuple[int, ...]:
+        """Journal numbers of what is on the cluster."""
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether something of it may be on the cluster."""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form, for the store."""
+
+
+S = TypeVar("S", bound=Working)
+S_co = TypeVar("S_co", covariant=True)
+
+
+class Decided(Protocol[S_co]):
+    """What a state machine decides: the last act alone has an outcome."""
+
+    @property
+    def state(self) -> S_co:
+        """The next state."""
+
+    @property
+    def acts(self) -> Tuple[Act, ...]:
+        """What is to be done, in order."""
+
+
 class Logbook(Protocol):
     """Keeps what is done and what came of it. What it raises a TunerError for is told again with the next event."""
 
@@ -50,7 +97,7 @@ class Logbook(Protocol):
     def note(self, note: Note, at: float) -> None:
         """Put it into the audit trail, then tell whoever watches."""
 
-    def came_of(self, outcome: Event) -> None:
+    def came_of(self, outcome: Any) -> None:
         """Put into the trail what came of the act that was noted last."""
 
     def learn(self, result: Learn, at: float) -> None:
@@ -60,40 +107,49 @@ class Logbook(Protocol):
 class Optimiser(Protocol):
     """Proposes settings."""
 
-    def start(self, state: State, policy: Policy) -> None:
+    def start(self, state: Any, policy: Policy) -> None:
         """Begin to; the answer comes to `Executor.handle` later. Raises TunerError where it cannot."""
 
 
 class TrialGuard(Protocol):
     """Watches over what is on trial."""
 
-    def watch(self, state: State) -> None:
+    def watch(self, state: Any) -> None:
         """Begin before something is written; end once (`State.on_cluster` is false) nothing is on trial."""
 
 
-class Executor:
-    """Carries out the acts of one automatic mode, and has its state. Called by one thread only."""
+def nobody() -> Collection[int]:
+    """No change is on trial but one's own."""
+    return ()
+
+
+class TrialExecutor(Generic[S]):
+    """Carries out the acts of one state machine, and has its state. Called by one thread only."""
 
     def __init__(
         self,
+        initial: S,
+        read_state: Callable[[Mapping[str, Any]], S],
+        decide_next: Callable[[S, Any, Policy], Decided[S]],
         store: Store,
         hands: Callable[[], Tuple[Applier, Lock]],
         logbook: Logbook,
-        optimiser: Optimiser,
+        optimiser: Optional[Optimiser],
         guards: Sequence[TrialGuard],
         clock: Clock,
         policy: Callable[[], Policy],
-        who: str,
-        key: str = KEY,
+        key: str,
+        elsewhere: Callable[[], Collection[int]] = nobody,
     ) -> None:
         """`hands` makes an applier with the lock that it writes under, anew for each trial.
 
-        `key` is where the state lies in the store.
+        `key` is where the state lies in the store. `elsewhere`: changes that others in this process have on trial.
         """
+        self._initial, self._read_state, self._decide = initial, read_state, decide_next
         self._store, self._new_hands, self._clock = store, hands, clock
         self._logbook, self._optimiser, self._guards = logbook, optimiser, guards
-        self._policy, self._who, self._key = policy, who, key
-        self.state = State()
+        self._policy, self._key, self._elsewhere = policy, key, elsewhere
+        self.state = initial
         self._stored = ""
         self._hands: Optional[Tuple[Applier, Lock]] = None
         self._guarded = False
@@ -105,8 +161,8 @@ class Executor:
         self._logbook.remember()
         self.state, damaged = self._read()
         applier, lock = self._new_hands()
-        left = applier.leftover()
-        ours = [entry for entry in left if self._is_ours(entry)]
+        others = self._elsewhere()
+        ours = [entry for entry in applier.leftover() if entry.number not in others and self._is_ours(entry)]
         taken_back: List[int] = []
         problem = ""
         if ours:
@@ -121,7 +177,7 @@ class Executor:
         if damaged:
             self._remember(self.state)
             self._do(Note("stopped", f"{damaged}: switched off"))
-        if taken_back or problem or kept is not None or self.state.phase != State().phase:
+        if taken_back or problem or kept is not None or self.state.phase != self._initial.phase:
             self.handle(Started(self._clock.now(), tuple(taken_back), kept, problem))
 
     def end_write(self, breach: Breach) -> None:
@@ -132,18 +188,18 @@ class Executor:
         if self._end_write is not None:
             raise Stopped(f"{self._end_write.reason} (while it was written)", "")
 
-    def handle(self, event: Event) -> None:
+    def handle(self, event: Any) -> None:
         """Take an event: decide, carry that out, and go on with what came of it."""
         self._end_write = None
         self._tell()
-        outcome: Optional[Event] = event
+        outcome: Any = event
         while outcome is not None:
-            decision = decide(self.state, outcome, self._policy())
+            decision = self._decide(self.state, outcome, self._policy())
             outcome = self._carry_out(decision)
         if not self.state.on_cluster:
             self._let_go()
 
-    def _carry_out(self, decision: Decision) -> Optional[Event]:
+    def _carry_out(self, decision: Decided[S]) -> Any:
         """Remember the state, then act; give what came of the act that has an outcome."""
         try:
             self._remember(decision.state)
@@ -152,20 +208,20 @@ class Executor:
                 raise
             # taking back waits for nothing: the journal has what is on trial, and the next look remembers
             self.state = decision.state
-        outcome: Optional[Event] = None
+        outcome: Any = None
         for act in decision.acts:
             outcome = self._do(act)
         if outcome is not None:
             self._tell(functools.partial(self._logbook.came_of, outcome))
         return outcome
 
-    def _do(self, act: Act) -> Optional[Event]:
+    def _do(self, act: Act) -> Any:
         now = self._clock.now()
         if isinstance(act, Note):
             self._tell(functools.partial(self._logbook.note, act, now))
         elif isinstance(act, Learn):
             self._tell(functools.partial(self._logbook.learn, act, now))
-        elif isinstance(act, Ask):
+        elif isinstance(act, Ask) and self._optimiser is not None:
             try:
                 self._optimiser.start(self.state, self._policy())
             except TunerError as error:
@@ -186,14 +242,14 @@ class Executor:
                 self._untold[0]()
                 del self._untold[0]
 
-    def _write(self, act: Write) -> Event:
+    def _write(self, act: Write) -> Any:
         numbers: List[int] = []
         if self._untold:
             return WriteFailed(self._clock.now(), "the audit trail cannot be written: nothing is tried without it")
         try:
             applier = self._take_hold()
             for target in act.targets:
-                entry = applier.apply(applier.plan(target, act.settings), act.why, True, self._check)
+                entry = applier.apply(applier.plan(target, act.settings), act.why, True, self._check, act.forecast)
                 if entry is not None:
                     numbers.append(entry.number)
             self._undo(applier, act.replaces)
@@ -206,7 +262,7 @@ class Executor:
             return WriteFailed(self._clock.now(), str(error), tuple(numbers), isinstance(error, Locked), rule)
         return Wrote(self._clock.now(), tuple(numbers))
 
-    def _take_back(self, act: TakeBack) -> Event:
+    def _take_back(self, act: TakeBack) -> Any:
         held = self._hands is not None
         try:
             try:
@@ -230,7 +286,7 @@ class Executor:
         trials = [entry.number for entry in applier.history() if entry.trial and entry.state == APPLIED]
         return drift + self._undo(applier, sorted({*numbers, *trials}))
 
-    def _keep(self, act: Keep) -> Event:
+    def _keep(self, act: Keep) -> Any:
         try:
             applier = self._take_hold()
             applier.keep(_entry(applier, act.number))
@@ -273,33 +329,59 @@ class Executor:
         for guard in self._guards:
             guard.watch(self.state)
 
-    def _remember(self, state: State) -> None:
+    def _remember(self, state: S) -> None:
         text = json.dumps(state.to_dict(), sort_keys=True)
         if text != self._stored:
             self._store.set(self._key, text)
             self._stored = text
         self.state = state
 
-    def _read(self) -> Tuple[State, str]:
+    def _read(self) -> Tuple[S, str]:
         """Give the stored state, and what is wrong with it."""
         text = self._store.get(self._key)
         if text is None:
-            return State(), ""
+            return self._initial, ""
         try:
-            state = State.from_dict(read_json(text, self._key))
+            state = self._read_state(read_json(text, self._key))
         except MISREAD as error:
-            return State(), f"the stored state of the automatic mode cannot be read ({error})"
+            return self._initial, f"the stored state ({self._key}) cannot be read ({error})"
         self._stored = text
         return state, ""
 
     def _is_ours(self, entry: Entry) -> bool:
-        return self.state.mode != OFF or self.state.on_cluster or entry.who.startswith(self._who)
+        return self.state.on_cluster
 
     def _kept(self, entries: Sequence[Entry]) -> Optional[int]:
         """Number of a change that was made permanent just before the mgr died."""
         last = self.state.changes[-1:]
         found = [entry.number for entry in entries if entry.number in last and entry.state == APPLIED]
         return found[0] if found and not any(entry.trial for entry in entries if entry.number in last) else None
+
+
+class Executor(TrialExecutor[State]):
+    """Of an automatic mode."""
+
+    def __init__(
+        self,
+        store: Store,
+        hands: Callable[[], Tuple[Applier, Lock]],
+        logbook: Logbook,
+        optimiser: Optimiser,
+        guards: Sequence[TrialGuard],
+        clock: Clock,
+        policy: Callable[[], Policy],
+        who: str,
+        key: str = KEY,
+        elsewhere: Callable[[], Collection[int]] = nobody,
+    ) -> None:
+        """As `TrialExecutor`; `who` is this mgr's plugin, whose leftovers are the mode's whatever the state says."""
+        self._who = who
+        super().__init__(
+            State(), State.from_dict, decide, store, hands, logbook, optimiser, guards, clock, policy, key, elsewhere
+        )
+
+    def _is_ours(self, entry: Entry) -> bool:
+        return super()._is_ours(entry) or self.state.mode != OFF or entry.who.startswith(self._who)
 
 
 def _entry(applier: Applier, number: int) -> Entry:

@@ -25,7 +25,7 @@ from ceph_tuner.core.autopilot.state import (
     State,
 )
 from ceph_tuner.core.autopilot.state_machine import asks_again
-from ceph_tuner.core.moments import utc_minute
+from ceph_tuner.core.moments import duration, utc_minute
 
 _MODES = {
     OFF: "The automatic mode is off: it changes nothing. `ceph tuner auto on` starts it.",
@@ -94,7 +94,7 @@ def _asking(state: State, look: Look, policy: Policy, now: float) -> List[str]:
         APPROVE: "the proposal waits for approval",
         DRY_RUN: "it reports what it would try, and tries nothing",
     }.get(state.mode, "canary and control are compared, then the canary gets the settings")
-    asked = f"It asked the optimiser for settings {_length(now - state.since)} ago."
+    asked = f"It asked the optimiser for settings {duration(now - state.since)} ago."
     return [asked, *_missed(look), f"Next: {following}."]
 
 
@@ -153,7 +153,7 @@ def _trying(state: State, look: Look, policy: Policy, now: float) -> List[str]:
         *_missed(look),
         *_waits(look),
         f"Next: {following}.",
-        f"Without a verdict by then they are taken back, and it pauses for {_length(policy.back_off)}.",
+        f"Without a verdict by then they are taken back, and it pauses for {duration(policy.back_off)}.",
         _STOPS,
     ]
 
@@ -238,10 +238,3 @@ def _others(count: int) -> str:
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times in a row"
-
-
-def _length(seconds: float) -> str:
-    """`40 s`, `15 min`, `1.5 h`."""
-    if seconds < 120:
-        return f"{max(seconds, 0.0):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -57,4 +57,4 @@ def absolute(slo: Slo, reference: Mapping[str, float]) -> Slo:
         bound = item.bound.resolve(reference.get(item.metric))
         fixed = item.bound if bound is None else Bound(bound)
         objectives.append(Objective(item.metric, item.comparison, fixed, item.hard, item.priority))
-    return Slo(slo.name, tuple(objectives))
+    return Slo(slo.name, tuple(objectives), slo.goal)

@@ -13,9 +13,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import List, Mapping, Optional, Sequence
 
-from ceph_tuner.core.autopilot.hours import DAY_S, WEEK_S, parse_hours
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.goals.guard import HEALTH_ERR, NEAR_FULL, Sight
+from ceph_tuner.core.hours import DAY_S, parse_hours
 from ceph_tuner.core.moments import utc
 
 UNWATCHED_S = 60.0
@@ -120,10 +120,10 @@ def permitted_from(at: float, policy: Policy) -> Optional[float]:
     """Give the first moment from `at` on that hours and blackout permit; None where there is none."""
     hours, blackout = parse_hours(policy.hours), parse_hours(policy.blackout, "blackout")
     moment: Optional[float] = at
-    while moment is not None and moment < at + WEEK_S:
+    while moment is not None and moment < at + max(hours.reach_s, blackout.reach_s):
         if blackout.covers(moment):
             moment = blackout.ends(moment)
-        elif hours.spans and not hours.covers(moment):
+        elif hours and not hours.covers(moment):
             moment = hours.begins(moment)
         else:
             return moment

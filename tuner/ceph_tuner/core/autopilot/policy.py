@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, List, Optional
 
-from ceph_tuner.core.autopilot.hours import parse_hours
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.hours import parse_hours
 
 CANARY_KINDS = ("auto", "host", "rack", "osd", "alternate")
 
@@ -53,7 +53,9 @@ class Policy:
     back_off: float = _option(3600.0, "Pause after a trial was taken back; doubled each time in a row", 0.0, 604800.0)
     back_off_most: float = _option(86400.0, "Longest pause after trials that were taken back", 0.0, 2592000.0)
     hours: str = _option(
-        "", "When forward moves are permitted, as `mon-fri 22:00-06:00, sat-sun`; empty: always. In UTC"
+        "",
+        "When forward moves are permitted, as `mon-fri 22:00-06:00, sat-sun Europe/Berlin`; empty: always. "
+        "Without a zone in UTC",
     )
     blackout: str = _option("", "When they are not, in the same form; outranks `hours`")
     quiet: float = _option(300.0, "The cluster has to be healthy this long before a forward move", 0.0, 86400.0)
@@ -91,6 +93,11 @@ class Policy:
         1,
         100,
     )
+
+    @property
+    def least_trial_s(self) -> float:
+        """Seconds that a trial takes at least from its first write until its settings are kept."""
+        return (self.least_windows + self.hold_windows) * self.window + 2 * self.settle
 
     def windows_before(self, alternating: bool) -> int:
         """Windows under the old settings before a trial.

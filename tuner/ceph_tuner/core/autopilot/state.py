@@ -34,6 +34,8 @@ class Proposed:
     settings: Mapping[str, Any]
     why: str
     rollout: Rollout
+    forecast: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What the search expects of them, as `ForecastRecord.to_dict` gives it."""
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, for the store."""
@@ -42,13 +44,16 @@ class Proposed:
             "settings": dict(self.settings),
             "why": self.why,
             "rollout": self.rollout.to_dict(),
+            "forecast": dict(self.forecast),
         }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Proposed:
         """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for what is none."""
         rollout = Rollout.from_dict(document["rollout"])
-        return cls(int(document["number"]), dict(document["settings"]), str(document["why"]), rollout)
+        forecast = document.get("forecast")
+        forecast = forecast if isinstance(forecast, dict) else {}  # it must not cost the way back
+        return cls(int(document["number"]), dict(document["settings"]), str(document["why"]), rollout, forecast)
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,8 @@ class State:
     """Journal numbers of what is on trial, oldest first."""
     aims: Tuple[str, ...] = ()
     """Metrics of the objectives that were missed when the settings were asked for."""
+    policy: str = ""
+    """The policy of the objectives' calendar under which trials for the present condition are made."""
     gain: str = ""
     """What the canary showed to be better, with its interval."""
     effects: Mapping[str, Effect] = field(default_factory=dict)

@@ -34,7 +34,6 @@ from ceph_tuner.core.autopilot.events import (
     WriteFailed,
     Wrote,
 )
-from ceph_tuner.core.autopilot.hours import DAY_S
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import (
     APPROVE,
@@ -53,6 +52,7 @@ from ceph_tuner.core.autopilot.state import (
     Proposed,
     State,
 )
+from ceph_tuner.core.hours import DAY_S
 
 ASK_AGAIN_S = 60.0
 """Pause after the optimiser failed; doubled each time in a row, up to the policy's back-off."""
@@ -164,6 +164,9 @@ def _looked(state: State, look: Look, policy: Policy) -> Decision:
             # who changes settings by hand does not want to race a machine
             then = f"somebody intervened: {look.breach.reason}" if by_hand else ""
             return _back(state, look, look.breach.reason, failure=not by_hand, rule=look.breach.rule, then=then)
+        if look.policy != state.policy:
+            # neither the settings nor what they are judged by are of what is wanted now
+            return _back(state, look, _policy_change(state, look), failure=False)
         if look.upset:
             return _back(state, look, f"cannot be compared any more: {look.upset}", failure=False)
         if look.outside:
@@ -181,6 +184,9 @@ def _observing(state: State, look: Look, policy: Policy) -> Decision:
         words = "; ".join(look.changed)
         acts.append(Note("condition changed", words, detail={"changed": list(look.changed)}))
         state = replace(state, condition=dict(look.condition), begun=look.at, tried=0, gave_up="")
+    if look.policy != state.policy:
+        acts.append(Note("policy", _policy_change(state, look), detail={"policy": look.policy}))
+        state = replace(state, policy=look.policy, tried=0, gave_up="")
     if not look.missed or state.gave_up or look.wait:
         return Decision(state, tuple(acts))
     if state.tried >= policy.trials:
@@ -211,7 +217,7 @@ def _answered(state: State, event: Answered, policy: Policy) -> Decision:
         gave_up = replace(_idle(state, event.at), gave_up=event.why, worker_failures=0)
         return Decision(gave_up, (Note("gave up", event.why),))
     number = state.proposals + 1
-    proposed = Proposed(number, dict(event.settings), event.why, event.rollout)
+    proposed = Proposed(number, dict(event.settings), event.why, event.rollout, event.forecast)
     detail = {"settings": dict(event.settings), "canary": list(event.rollout.stages[0].targets)}
     state = replace(state, proposals=number, worker_failures=0)
     if state.mode == DRY_RUN:
@@ -223,20 +229,27 @@ def _answered(state: State, event: Answered, policy: Policy) -> Decision:
     return Decision(taken, (Note("proposal", event.why, detail=detail),))
 
 
-def _overtaken(look: Look) -> str:
+def _policy_change(state: State, look: Look) -> str:
+    before, now = (f"the policy {name}" if name else "no policy" for name in (state.policy, look.policy))
+    return f"other objectives are wanted by the calendar: {now} after {before}"
+
+
+def _overtaken(state: State, look: Look) -> str:
     """Why a proposal that is not written yet is out of date; empty where it is not."""
+    if look.policy != state.policy:
+        return _policy_change(state, look)
     return "; ".join(look.changed) if look.changed else "the objectives are met again" if look.met else ""
 
 
 def _waiting(state: State, look: Look, policy: Policy) -> Decision:
-    reason = _overtaken(look)
+    reason = _overtaken(state, look)
     if not reason:
         return Decision(state)
     return Decision(_idle(state, look.at), (Note("proposal", f"dropped: {reason}"),))
 
 
 def _comparing(state: State, look: Look, policy: Policy) -> Decision:
-    reason = _overtaken(look)
+    reason = _overtaken(state, look)
     if reason:
         return Decision(_idle(state, look.at), (Note("proposal", f"dropped: {reason}"),))
     if look.wait:
@@ -392,7 +405,10 @@ def _write(state: State, at: float, words: str = "", turn: bool = False) -> Deci
         replace(state, phase=WRITING, since=at, moves=moves),
         (
             *(() if turn else (note,)),
-            Write(targets, proposed.settings, why, state.changes if state.last_stage else ()),
+            # a canary's part shows in no window of the whole
+            Write(targets, proposed.settings, why, state.changes, proposed.forecast)
+            if state.last_stage
+            else Write(targets, proposed.settings, why),
         ),
     )
 

@@ -50,7 +50,7 @@ class Watchdog:
 
     def __init__(
         self,
-        slo: Slo,
+        slo: Optional[Slo],
         baseline: Mapping[str, float],
         before: Sight,
         policy: Policy,
@@ -61,7 +61,7 @@ class Watchdog:
         # what no window before the trial saw is held against the sight then
         self._guard = Guard(Judge(slo, {**before.values, **baseline}), before, _limits(policy), self._streaks)
         self._held = Judge(slo, baseline).must_hold(policy.guard_tolerance)
-        for objective in slo.objectives:
+        for objective in slo.objectives if slo is not None else ():
             bound = objective.bound.resolve(None)
             if objective.hard and objective.metric.startswith("client.") and bound is not None:
                 # clients that were away before the trial are to be kept well when they come back

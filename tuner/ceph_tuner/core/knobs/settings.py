@@ -7,6 +7,7 @@ passed on from here.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.errors import InputError
@@ -17,10 +18,12 @@ __all__ = [
     "CLASSES",
     "MCLOCK_NINE",
     "PROFILE",
+    "ChangeCost",
     "Place",
     "Release",
     "Settings",
     "Value",
+    "change_cost",
     "check_settings",
     "fitting_reservations",
     "format_settings",
@@ -83,6 +86,30 @@ def moved_knobs(settings: Mapping[str, Value], in_force: Mapping[str, Value]) ->
         for name, value in settings.items()
         if name != PROFILE
     )
+
+
+@dataclass(frozen=True, order=True)
+class ChangeCost:
+    """What settings cost beside those in force; the smaller comes first."""
+
+    entries: int = 0
+    """Entries to write, and to remove again: what is cheap to reach is as safe to leave."""
+    moved: int = 0
+    """Knobs that get another value."""
+
+
+def change_cost(settings: Mapping[str, Value], in_force: Mapping[str, Value], built_in: bool) -> ChangeCost:
+    """Give the cost of settings. `built_in`: a built-in profile is in force.
+
+    Then any other of the nine values takes a custom profile, which is the profile and all nine. On the way back their
+    order matters, and OSDs leave what is no longer custom alone for some seconds.
+    """
+    moved = moved_knobs(settings, in_force)
+    if settings.get(PROFILE, "custom") != "custom":
+        return ChangeCost(moved, moved)
+    others = moved_knobs({name: value for name, value in settings.items() if name not in MCLOCK_NINE}, in_force)
+    custom = 1 + len(MCLOCK_NINE) if built_in and moved > others else moved - others
+    return ChangeCost(others + custom, moved)
 
 
 def reservation_sum(settings: Mapping[str, Value]) -> float:

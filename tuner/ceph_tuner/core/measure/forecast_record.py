@@ -1,4 +1,6 @@
-"""What the twin said of settings before they were written: kept with the write, so that the twin can be judged by it.
+"""What a model said of settings before they were written: kept with the write, so that the model can be judged by it.
+
+The program asks a twin. The automatic mode has what the search's own model expects of a trial.
 
 Plain values, and the standard library alone: the mgr keeps and shows them, and only the program makes them.
 """
@@ -13,6 +15,10 @@ from ceph_tuner.core.bounded import MISREAD
 from ceph_tuner.core.measure.metrics import METRICS
 
 VERSION = 1
+SEARCH_MODEL = "the search's model"
+"""The name of what has learnt from this cluster's trials alone; every other name is a twin's."""
+
+SEARCH_LEVEL = 0.95
 MOST_METRICS = 50
 
 

@@ -61,6 +61,7 @@ class History:
         self._trials = Ring(store, "history/trial/", max(2, math.ceil(trials / 10)), 10)
         self._learnt = Ring(store, "history/learnt/", 2, 1)
         self._outcomes = Ring(store, "history/outcome/", 10, 10)
+        self._timeline = Ring(store, "history/timeline/", 10, 30)
 
     def add_window(self, window: Window) -> None:
         """Keep a window of about a minute; when it is the first of another hour, the last hour is kept as one, too."""
@@ -100,6 +101,14 @@ class History:
     def outcomes(self) -> List[Dict[str, Any]]:
         """Records of what was measured after changes, oldest first."""
         return self._outcomes.read()
+
+    def add_change(self, record: Mapping[str, Any]) -> None:
+        """Keep what holds from a moment on (`measure/timeline.py`), of the last three hundred changes."""
+        self._timeline.append(record)
+
+    def timeline(self) -> List[Dict[str, Any]]:
+        """Records of what held from when on, oldest first."""
+        return self._timeline.read()
 
     def add_learnt(self, record: Mapping[str, Any]) -> None:
         """Keep what a tuning run had learnt at its end, of the last two runs. ValueError where it is too large."""
