@@ -143,3 +143,37 @@ def test_nonsense_is_a_note_or_an_error_of_the_cluster(prefix: str, answer: str)
     with contextlib.suppress(CommandFailed):
         facts, _ = facts_with(lambda daemon, command, own: answer if command == prefix else own)
         assert examine(facts) == []
+
+
+ODD = {
+    "perf dump": {"osd": {"op": "many"}},
+    "dump_op_pq_state": {"OSDShard:0": {"queue_sizes": [], "mClockClients": {"clients": ""}}},
+    "dump_recovery_reservations": {"local_reservations": {"in_progress": [7]}},
+}
+
+
+@pytest.mark.parametrize("prefix", ODD)
+def test_what_one_osd_says_that_cannot_be_read_is_a_note_and_the_others_are_looked_at(prefix: str) -> None:
+    def change(daemon: str, command: str, answer: str) -> str:
+        return json.dumps(ODD[prefix]) if (daemon, command) == ("osd.1", prefix) else answer
+
+    facts, _ = facts_with(change)
+    assert [osd.id for osd in facts.osds] == [0, 1, 2, 3]
+    assert [note for note in facts.notes if note.startswith(f"{prefix} of osd.1: not seen")]
+
+
+def test_of_many_osds_some_of_each_device_class_are_asked() -> None:
+    twin = small_twin(osds=OSDS_MOST + 16)
+
+    def change(daemon: str, prefix: str, answer: str) -> str:
+        if prefix != "osd tree":
+            return answer
+        document = json.loads(answer)
+        for node in document["nodes"]:
+            if node["id"] in (44, 49):
+                node["device_class"] = "nvme"
+        return json.dumps(document)
+
+    facts = gather(Changed(twin, change), twin.clock, 10.0)
+    assert {44, 49} <= {osd.id for osd in facts.osds}
+    assert len(facts.osds) <= OSDS_MOST

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, FrozenSet, Iterable, Mapping, Set, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, Mapping, NamedTuple, Set, Tuple
 
 from ceph_tuner.core.ceph.commands import parsed, shaped
+from ceph_tuner.core.measure.queue_dump import Dump, read_tags, strict_queued
 from ceph_tuner.why.facts import PgNow, PoolNow, Slots
 
 _SECTIONS = ("osd", "bluestore")
@@ -91,6 +92,24 @@ def placed(pools: Mapping[int, PoolNow], pgs: Iterable[PgNow], classes: Mapping[
         number: replace(pool, device_class=min(of_pool[number])) if len(of_pool.get(number, ())) == 1 else pool
         for number, pool in pools.items()
     }
+
+
+class Queues(NamedTuple):
+    """What one dump of an OSD's queues says (`dump_op_pq_state`)."""
+
+    tags: Dump
+    strict: int
+    """Items in the strict queue."""
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Queues:
+        """Out of the answer."""
+        return cls(read_tags(document), strict_queued(document))
+
+
+def both_slots(document: Mapping[str, Any]) -> Tuple[Slots, Slots]:
+    """`dump_recovery_reservations`: local, remote."""
+    return slots_of(document.get("local_reservations", {})), slots_of(document.get("remote_reservations", {}))
 
 
 def slots_of(document: Mapping[str, Any]) -> Slots:

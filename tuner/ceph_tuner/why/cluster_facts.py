@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import (
     Any,
     Callable,
@@ -24,22 +23,23 @@ from ceph_tuner.core.ceph.commands import CommandConfig, parsed, shaped
 from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
-from ceph_tuner.core.measure.queue_dump import QueuedClass, read_queued, read_tags, served, strict_queued
-from ceph_tuner.core.measure.reading import late_pgs, spread
+from ceph_tuner.core.measure.queue_dump import QueuedClass, queued, served
+from ceph_tuner.core.measure.reading import late_pgs, share_out, spread
 from ceph_tuner.core.profiles.in_force import kind_of
 from ceph_tuner.doctor.finding import named
 from ceph_tuner.why.answers import (
     REMOVING,
+    Queues,
+    both_slots,
     mapping_of,
     pg_now,
     placed,
     pool_now,
     rising_counters,
-    slots_of,
     states_of,
     words_of,
 )
-from ceph_tuner.why.facts import OsdNow, PgNow, WhyFacts
+from ceph_tuner.why.facts import OsdNow, PgNow, Slots, WhyFacts
 
 OSDS_MOST = 64
 """OSDs that are asked themselves: those whose PGs have work first, then evenly over their ids."""
@@ -80,8 +80,8 @@ class Looking:
         self._kinds: Dict[int, str] = {}
         self._options: Dict[int, Dict[str, str]] = {}
         self._counters: List[Dict[int, Tuple[float, Dict[str, float]]]] = []
-        self._dumps: Dict[int, List[Tuple[float, Mapping[str, Any]]]] = {}
-        self._reservations: Dict[int, Mapping[str, Any]] = {}
+        self._dumps: Dict[int, List[Tuple[float, Queues]]] = {}
+        self._reservations: Dict[int, Tuple[Slots, Slots]] = {}
         self._rows: List[List[Mapping[str, Any]]] = []
         self._osd_map: Mapping[str, Any] = {}
 
@@ -108,15 +108,13 @@ class Looking:
             self._kinds = {place.osd: kind_of(said.get(place.osd, {}), place.device_class) for place in self._places}
             self._options = self._each("config show", self._config.effective_on)
         for number in range(_DUMPS):
-            for osd, dump in self._told("dump_op_pq_state").items():
+            for osd, dump in self._told("dump_op_pq_state", Queues.read).items():
                 self._dumps.setdefault(osd, []).append(dump)
             # other questions lie between the dumps
             if number == 0:
-                self._counters.append(
-                    {osd: (at, rising_counters(own)) for osd, (at, own) in self._told("perf dump").items()}
-                )
+                self._counters.append(self._told("perf dump", rising_counters))
             if number == 1:
-                reservations = self._told("dump_recovery_reservations")
+                reservations = self._told("dump_recovery_reservations", both_slots)
                 self._reservations = {osd: own for osd, (_, own) in reservations.items()}
 
     def facts(self) -> WhyFacts:
@@ -153,12 +151,11 @@ class Looking:
                 osd = replace(osd, seconds=ended - begun, rises=rises)
         dumps = self._dumps.get(number, [])
         if dumps:
-            queues: Tuple[Tuple[QueuedClass, ...], ...] = tuple(read_queued(own, at) for at, own in dumps)
-            strict = tuple(strict_queued(own) for _, own in dumps)
-            between = served(read_tags(dumps[0][1]), read_tags(dumps[-1][1]))
+            queues: Tuple[Tuple[QueuedClass, ...], ...] = tuple(queued(own.tags, at) for at, own in dumps)
+            strict = tuple(own.strict for _, own in dumps)
+            between = served(dumps[0][1].tags, dumps[-1][1].tags)
             osd = replace(osd, queues=queues, strict=strict, served=between)
-        slots = self._reservations.get(number, {})
-        local, remote = (slots_of(slots.get(f"{which}_reservations", {})) for which in ("local", "remote"))
+        local, remote = self._reservations.get(number, (Slots(), Slots()))
         return replace(osd, local=local, remote=remote)
 
     def _chosen(self) -> Tuple[int, ...]:
@@ -168,6 +165,11 @@ class Looking:
             if not states_of(row) >= _CLEAN or "snaptrim" in str(row["state"]) or "scrubbing" in str(row["state"]):
                 busy.update(dict.fromkeys(osd for osd in (*row["acting"], *row["up"]) if osd in running))
         chosen = set(spread(busy, OSDS_MOST // 2 if len(running) > OSDS_MOST else OSDS_MOST))
+        classes = {place.device_class for place in self._places}
+        own = ([place.osd for place in self._places if place.device_class == each] for each in classes)
+        # a class of few OSDs has pools of its own
+        few = share_out(own, min(OSDS_MOST // 4, OSDS_MOST - len(chosen)))
+        chosen |= set(few)
         chosen |= set(spread(running - chosen, OSDS_MOST - len(chosen)))
         if len(chosen) < len(running):
             self._notes[f"{len(chosen)} of {len(running)} OSDs were asked: of those with work first"] = None
@@ -200,14 +202,17 @@ class Looking:
         rows: List[Mapping[str, Any]] = answer["pg_stats"] if isinstance(answer, dict) else answer
         return rows
 
-    def _told(self, prefix: str) -> Dict[int, Tuple[float, Mapping[str, Any]]]:
-        """OSD -> when it answered, and what."""
-        read = partial(mapping_of, command=prefix)
-        stamped: Dict[int, Tuple[float, Mapping[str, Any]]] = {}
+    def _told(self, prefix: str, meaning: Callable[[Mapping[str, Any]], _T]) -> Dict[int, Tuple[float, _T]]:
+        """OSD -> when it answered, and what that means. What one says that has no meaning is its fault alone."""
+        stamped: Dict[int, Tuple[float, _T]] = {}
 
-        def ask(osds: Iterable[int]) -> Iterator[Tuple[int, Union[Mapping[str, Any], CommandFailed, ClusterTimeout]]]:
+        def read(text: str) -> _T:
+            with shaped(prefix):
+                return meaning(mapping_of(text, prefix))
+
+        def ask(osds: Iterable[int]) -> Iterator[Tuple[int, Union[_T, CommandFailed, ClusterTimeout]]]:
             for osd, answer in self._config.each(osds, prefix, read):
-                if isinstance(answer, Mapping):
+                if not isinstance(answer, (CommandFailed, ClusterTimeout)):
                     stamped[osd] = (self._clock.now(), answer)
                 yield osd, answer
 
