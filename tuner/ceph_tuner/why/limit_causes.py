@@ -11,7 +11,7 @@ from ceph_tuner.doctor.finding import named
 from ceph_tuner.why.cause import Cause, Evidence
 from ceph_tuner.why.client_wait import all_in_flight, client_wait
 from ceph_tuner.why.facts import CLIENT, SCRUB, SERVICE_CLASS, WORKS, OsdNow, PgNow, WhyFacts
-from ceph_tuner.why.work import matters, running, together
+from ceph_tuner.why.work import matters, scheduled, together
 
 
 def limited(osd: OsdNow, service_class: str) -> List[bool]:
@@ -84,7 +84,7 @@ def _by_limit(facts: WhyFacts, counts: Callable[[OsdNow, str], bool]) -> List[Ca
             held = min(1.0, waiting / total) if total > 0 else 0.0
             own = [pg for pg in facts.pgs if pg.acting and pg.acting[0] in parts]
         else:
-            at_work = running(facts, work)
+            at_work = scheduled(facts, work)
             own = [pg for pg in at_work if pg.osds & set(parts)]
             waiting = sum(together([parts[osd] for osd in pg.osds if osd in parts]) for pg in own)
             held = waiting / len(at_work) if at_work else 0.0
@@ -125,7 +125,7 @@ def _limit_cause(facts: WhyFacts, work: str, own: List[PgNow], osds: List[int], 
         ),
         "Raise the limit, or choose a profile with a larger one. A limit is divided among the shards, and does not "
         "give away what others leave.",
-        ("ceph-tuner apply high_recovery_ops --cluster NAME",),
+        (f"ceph-tuner apply {'high_client_ops' if work == CLIENT else 'high_recovery_ops'} --cluster NAME",),
         tuple(osds),
     )
 

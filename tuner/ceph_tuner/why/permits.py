@@ -8,7 +8,7 @@ from typing import Callable, Dict, FrozenSet, List, Mapping, Tuple
 from ceph_tuner.core.knobs.scrub_hours import may_begin
 from ceph_tuner.why.cause import Cause, Evidence
 from ceph_tuner.why.facts import BACKFILL, CLIENT, RECOVERY, SCRUB, SNAPTRIM, PgNow, WhyFacts
-from ceph_tuner.why.work import left, share, some_pgs, waiting
+from ceph_tuner.why.work import judged, led, left, share, some_pgs, waiting
 
 _FLAG_HOLDS: Dict[str, Tuple[Tuple[str, Callable[[PgNow], bool]], ...]] = {
     # norecover holds backfill as well
@@ -117,7 +117,7 @@ def scrub_hours(facts: WhyFacts, zone: tzinfo = timezone.utc) -> List[Cause]:
             SCRUB,
             facts.pool_names(own),
             "It is not the hour of scrubs: none begins now",
-            share(own, left(facts, SCRUB)),
+            share(own, led(facts, left(facts, SCRUB))),
             float(len(own)),
             "PGs",
             (
@@ -147,7 +147,7 @@ def recovery_first(facts: WhyFacts) -> List[Cause]:
             SCRUB,
             facts.pool_names(own),
             "Scrubs wait for recovery: none begins on an OSD that recovers",
-            share(own, left(facts, SCRUB)),
+            share(own, judged(facts, left(facts, SCRUB))),
             float(len(own)),
             "PGs",
             (

@@ -11,7 +11,7 @@ from ceph_tuner.why.cause import Cause, Evidence
 from ceph_tuner.why.client_wait import all_in_flight, client_wait
 from ceph_tuner.why.facts import CLIENT, SERVICE_CLASS, WORKS, PgNow, WhyFacts
 from ceph_tuner.why.limit_causes import limited
-from ceph_tuner.why.work import matters, running, together
+from ceph_tuner.why.work import matters, scheduled, together
 
 LEAST_STRICT = 2.0
 """Items in the strict queue, in the mean, before others wait for it: replica writes pass through it all the time."""
@@ -93,7 +93,7 @@ def share(facts: WhyFacts) -> List[Cause]:
     """Background work that waits for its turn, with no limit in force, while clients are served."""
     causes = []
     for work in WORKS[1:]:
-        service_class, at_work = SERVICE_CLASS[work], running(facts, work)
+        service_class, at_work = SERVICE_CLASS[work], scheduled(facts, work)
         if not matters(facts, work):
             continue
         waits = {
@@ -149,7 +149,7 @@ def _waiting_in(facts: WhyFacts, work: str, osds: Iterable[int]) -> Tuple[float,
         own = [pg for pg in facts.pgs if pg.acting and pg.acting[0] in waits]
         total = all_in_flight(facts.osds)
         return (min(1.0, _client_waiting(facts, list(waits)) / total) if total else 0.0), own, sorted(waits)
-    at_work = running(facts, work)
+    at_work = scheduled(facts, work)
     own = [pg for pg in at_work if pg.osds & set(waits)]
     part = sum(together([waits[osd] for osd in pg.osds if osd in waits]) for pg in own)
     return (part / len(at_work) if at_work else 0.0), own, sorted(waits)

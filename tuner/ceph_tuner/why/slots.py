@@ -7,7 +7,7 @@ from typing import List, Set, Tuple
 from ceph_tuner.doctor.finding import named
 from ceph_tuner.why.cause import Cause, Evidence
 from ceph_tuner.why.facts import BACKFILL, RECOVERY, SCRUB, SNAPTRIM, PgNow, WhyFacts
-from ceph_tuner.why.work import left, running, share, some_pgs, waiting
+from ceph_tuner.why.work import judged, led, left, running, share, some_pgs, waiting
 
 OVERRIDE = "osd_mclock_override_recovery_settings"
 SCRUBS_DEFAULT = 3.0
@@ -44,7 +44,7 @@ def _reserved(facts: WhyFacts, work: str, own: List[PgNow], full: Set[int]) -> C
         work,
         facts.pool_names(own),
         f"{len(own)} PGs wait for a slot: osd_max_backfills is {most} and {named(full)} have none left",
-        share(own, left(facts, work)),
+        share(own, judged(facts, left(facts, work))),
         float(len(own)),
         "PGs",
         (
@@ -100,7 +100,7 @@ def scrub_slots(facts: WhyFacts) -> List[Cause]:
             SCRUB,
             facts.pool_names(own),
             f"{len(own)} late PGs wait for a slot: osd_max_scrubs is {most[first]}",
-            share(own, left(facts, SCRUB)),
+            share(own, judged(facts, left(facts, SCRUB))),
             float(len(own)),
             "PGs",
             (
@@ -136,7 +136,7 @@ def snaptrim_slots(facts: WhyFacts) -> List[Cause]:
             SNAPTRIM,
             facts.pool_names(own),
             f"{len(own)} PGs wait to be trimmed: osd_max_trimming_pgs is {most}",
-            share(own, left(facts, SNAPTRIM)),
+            share(own, led(facts, left(facts, SNAPTRIM))),
             float(len(own)),
             "PGs",
             (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statistics import fmean
-from typing import Callable, Dict, List
+from typing import Callable, Collection, Dict, List
 
 from ceph_tuner.why.facts import BACKFILL, CLIENT, RECOVERY, SCRUB, SNAPTRIM, PgNow, WhyFacts
 
@@ -13,7 +13,7 @@ _WAITS = {
     SNAPTRIM: frozenset(("snaptrim_wait",)),
 }
 _RUNS = {
-    RECOVERY: frozenset(("recovering", "forced_recovery")),
+    RECOVERY: frozenset(("recovering",)),
     BACKFILL: frozenset(("backfilling",)),
     SCRUB: frozenset(("scrubbing",)),
     SNAPTRIM: frozenset(("snaptrim",)),
@@ -30,6 +30,43 @@ def waiting(facts: WhyFacts, work: str) -> List[PgNow]:
 def running(facts: WhyFacts, work: str) -> List[PgNow]:
     """PGs that are at it."""
     return [pg for pg in facts.pgs if pg.states & _RUNS[work]]
+
+
+_URGENT = frozenset(("degraded", "undersized", "forced_recovery", "forced_backfill"))
+"""States in which even backfill is recovery to mClock (`PeeringState::get_recovery_op_priority`)."""
+
+
+def scheduled(facts: WhyFacts, work: str) -> List[PgNow]:
+    """PGs that are at it, by the class that serves them: backfill of what lacks copies is in recovery's.
+
+    Of OSDs that were asked: of the queues of the others nothing is known.
+    """
+    at_work = judged(facts, running(facts, work))
+    if work == RECOVERY:
+        return at_work + [pg for pg in judged(facts, running(facts, BACKFILL)) if pg.states & _URGENT]
+    if work == BACKFILL:
+        return [pg for pg in at_work if not pg.states & _URGENT]
+    return at_work
+
+
+def judged(facts: WhyFacts, pgs: List[PgNow]) -> List[PgNow]:
+    """Those on OSDs that were asked: what holds the others cannot be seen, and is no share of anything."""
+    asked = {osd.id for osd in facts.osds}
+    return [pg for pg in pgs if pg.osds & asked]
+
+
+def led(facts: WhyFacts, pgs: List[PgNow]) -> List[PgNow]:
+    """The same for what a PG's primary alone decides."""
+    asked = {osd.id for osd in facts.osds}
+    return [pg for pg in pgs if pg.acting and pg.acting[0] in asked]
+
+
+def part_on(facts: WhyFacts, osds: Collection[int]) -> float:
+    """Share of the PGs that lie on any of these OSDs, by those that were asked; by the OSDs where no PG is listed."""
+    pgs = judged(facts, list(facts.pgs))
+    if not pgs:
+        return len(osds) / len(facts.osds) if facts.osds else 0.0
+    return len([pg for pg in pgs if pg.osds & set(osds)]) / len(pgs)
 
 
 _LEFT: Dict[str, Callable[[PgNow], bool]] = {
@@ -60,7 +97,9 @@ def some_pgs(pgs: List[PgNow], most: int = 3) -> str:
 def matters(facts: WhyFacts, work: str) -> bool:
     """Whether anybody waits for the work's end: scrubs in their time may take as long as they like."""
     return work == CLIENT or (
-        any(pg.deep_late or pg.scrub_late for pg in facts.pgs) if work == SCRUB else bool(left(facts, work))
+        any(pg.deep_late or pg.scrub_late for pg in facts.pgs)
+        if work == SCRUB
+        else bool(left(facts, work) or scheduled(facts, work))
     )
 
 
