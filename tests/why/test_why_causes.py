@@ -6,13 +6,13 @@ from typing import Callable, List, Tuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from waits import NOON, healthy, osd, queued, served, some, with_osd
+from waits import NOON, healthy, osd, pg, queued, served, some, with_osd
 
 from ceph_tuner.core.measure.queue_dump import ServedClass
 from ceph_tuner.why import examine
 from ceph_tuner.why.cause import Cause, Evidence
 from ceph_tuner.why.examination import behind
-from ceph_tuner.why.facts import PoolNow, Slots, WhyFacts
+from ceph_tuner.why.facts import OsdNow, PoolNow, Slots, WhyFacts
 
 DEGRADED = "active+recovering+degraded"
 WAITS = "active+recovery_wait+degraded"
@@ -124,6 +124,105 @@ def test_what_is_planted_is_named_first(name: str, work: str, facts: WhyFacts) -
 )
 def test_what_could_hold_work_is_not_named_while_none_waits(facts: WhyFacts) -> None:
     assert examine(facts) == []
+
+
+def of_many(facts: WhyFacts, asked: int = 3) -> WhyFacts:
+    """The same PGs four times over: the first on OSDs that were asked, the others on OSDs that were not."""
+    pgs = tuple(
+        replace(each, pgid=f"{each.pgid}{turn}", acting=places, up=places)
+        for turn in range(5)
+        for each in facts.pgs
+        for places in [tuple(osd + asked * turn for osd in each.acting)]
+    )
+    return replace(facts, pgs=pgs)
+
+
+JUDGED_BY_OSDS = ("scrub-hours", "scrub-behind-recovery", "scrub-slots", "reservation-slots", "snaptrim-slots", "limit",
+                  "capacity", "stale-shards", "share", "throttle", "drive-saturated", "slow-drive")  # fmt: skip
+
+
+OF_OSDS = [(name, facts) for name, _, facts in PLANTED if name in JUDGED_BY_OSDS]
+
+
+@pytest.mark.parametrize(("name", "facts"), OF_OSDS, ids=[name for name, _ in OF_OSDS])
+def test_osds_that_were_not_asked_make_a_cause_no_smaller(name: str, facts: WhyFacts) -> None:
+    few, many = examine(facts), examine(of_many(facts))
+    assert [(cause.name, round(cause.held, 6)) for cause in many] == [
+        (cause.name, round(cause.held, 6)) for cause in few
+    ]
+
+
+def many_drives(count: int, own: OsdNow) -> WhyFacts:
+    """PGs over many OSDs at ease, of which this one is another."""
+    osds = tuple(own if at == own.id else osd(at) for at in range(count))
+    places = (tuple((at + step) % count for step in range(3)) for at in range(count))
+    return replace(healthy(), osds=osds, pgs=tuple(pg(at, acting) for at, acting in enumerate(places)))
+
+
+def test_one_slow_drive_of_many_counts_by_the_time_that_it_takes() -> None:
+    (cause,) = examine(many_drives(60, osd(7, rises=served(100, 100.0))))
+    assert (cause.name, cause.osds) == ("slow-drive", (7,))
+    # a twentieth of the PGs wait for it, a hundred times as long
+    assert cause.held > 0.5
+    assert examine(many_drives(60, osd(7, rises=served(100, 3.2)))) == []
+
+
+def test_a_drive_that_scrubs_or_is_filled_is_not_called_slow() -> None:
+    slower = served(100, 60.0)
+    facts = many_drives(60, osd(7, rises=slower))
+    scrubbed = tuple(
+        replace(each, states=each.states | {"scrubbing"}) if 7 in each.osds else each for each in facts.pgs
+    )
+    places = {place for each in scrubbed if "scrubbing" in each.states for place in each.osds}
+    osds = tuple(replace(each, rises=slower) if each.id in places else each for each in facts.osds)
+    assert [cause.name for cause in examine(replace(facts, pgs=scrubbed, osds=osds))] == []
+    filled = replace(osd(7, rises={**slower, "osd.subop_push_in_bytes": 1e9}))
+    moved = tuple(replace(each, states=frozenset(("active", "backfilling"))) if 7 in each.osds else each
+                  for each in facts.pgs)  # fmt: skip
+    assert [cause.name for cause in examine(with_osd(replace(facts, pgs=moved), filled))] == []
+    # nor is one that clients write three times as much to
+    hot = many_drives(60, osd(7, rises=served(300, 60.0)))
+    assert [cause for cause in examine(hot) if cause.name == "slow-drive"] == []
+
+
+def test_without_a_list_of_pgs_one_osd_is_one_of_those_asked() -> None:
+    facts = replace(many_drives(60, osd(7, rises=served(12_000, 4.0))), pgs=())
+    assert [cause for cause in examine(facts) if cause.held > 0.1] == []
+    full_one = replace(many_drives(60, osd(7, THROTTLE, rises=served(300, 0.05, 9.0))), pgs=())
+    assert examine(full_one) == []
+
+
+def test_a_hard_disk_behind_a_throttle_of_ceph_s_own_size_is_at_its_end() -> None:
+    options = {"osd_mclock_max_capacity_iops_hdd": "315"}
+    rises = served(60, 90.0, 300.0)
+    facts = every(lambda at: replace(osd(at, options, rises=rises), kind="hdd"))
+    assert [cause.name for cause in examine(facts)] == ["drive-saturated"]
+
+
+def test_backfill_of_what_lacks_copies_is_held_by_recovery_s_limit() -> None:
+    backfills = "active+undersized+degraded+remapped+backfilling"
+    facts = replace(limited(), pgs=some(healthy(), 3, states=backfills, degraded=5).pgs)
+    assert [(cause.name, cause.work) for cause in examine(facts)] == [("limit", "recovery")]
+    forced = some(facts, 3, states="active+remapped+backfilling+forced_backfill", degraded=0, misplaced=5)
+    assert [(cause.name, cause.work) for cause in examine(forced)] == [("limit", "recovery")]
+    # what only lies elsewhere is best effort's
+    misplaced = some(facts, 3, states="active+remapped+backfilling", degraded=0, misplaced=5)
+    assert examine(misplaced) == []
+
+
+def test_recovery_that_was_forced_and_waits_is_not_at_work() -> None:
+    facts = full(some(some(healthy(), 5, states=f"{WAITS}+forced_recovery", degraded=5), 1, states=DEGRADED))
+    (cause,) = examine(facts)
+    assert cause.name == "reservation-slots"
+    assert "4 PGs in recovery_wait, 1 at work" in cause.evidence[0].words
+
+
+def test_clients_that_a_limit_holds_are_not_sent_to_a_profile_for_recovery() -> None:
+    own = osd(0, {"osd_mclock_scheduler_client_lim": "0.1"}, rises=served(200, 1.0, queue_ms=40.0),
+              queues=queued("client", 8, 0.5))  # fmt: skip
+    cause = examine(with_osd(healthy(), own))[0]
+    assert (cause.name, cause.work) == ("limit", "client")
+    assert cause.commands == ("ceph-tuner apply high_client_ops --cluster NAME",)
 
 
 def test_a_state_that_was_not_there_at_the_first_look_is_no_wait() -> None:

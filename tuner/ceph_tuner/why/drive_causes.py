@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.doctor.finding import named
 from ceph_tuner.why.cause import Cause, Evidence
 from ceph_tuner.why.client_wait import all_in_flight
-from ceph_tuner.why.facts import CLIENT, OsdNow, WhyFacts
+from ceph_tuner.why.facts import CLIENT, WORKS, OsdNow, WhyFacts
+from ceph_tuner.why.work import part_on, running
 
 LEAST_TRANSACTIONS = 30
 """With fewer between the looks a mean says little."""
@@ -18,9 +19,13 @@ SATURATED_USE = 0.75
 """Share of what the drive can do by mClock's figures, writes and bytes together, from which it has no more to give."""
 SLOW_TIMES = 3.0
 """Beside the median of its class."""
+BUSY_TIMES = 2.0
+"""Writes or bytes beside the median of its class, from which a drive's time tells of its load, not of the drive."""
 LEAST_PEERS = 3
 LEAST_IN_FLIGHT = 4.0
 """Clients' operations on all OSDs, in the mean: with fewer nobody waits in line."""
+THROTTLE_DEFAULT = 64 << 20
+"""`bluestore_throttle_bytes` of every release. An I/O counts 670 000 of them on a hard disk, 4000 on flash."""
 THROTTLED = 0.4
 """Share of a transaction's time before the throttle lets it pass."""
 
@@ -42,7 +47,7 @@ def throttle(facts: WhyFacts) -> List[Cause]:
     worst = max(shares, key=lambda osd: shares[osd])
     osd = facts.osd(worst)
     own = [pg for pg in facts.pgs if pg.osds & set(shares)]
-    held = max(shares.values()) * len(own) / len(facts.pgs) if facts.pgs else max(shares.values())
+    held = max(shares.values()) * part_on(facts, shares)
     waits = osd.rate("bluestore.txc_throttle_lat.sum") if osd else 0.0
     admitted = osd.number("bluestore_throttle_bytes") if osd else 0.0
     drive = (drive_s(osd) or 0.0) if osd else 0.0
@@ -73,21 +78,25 @@ def throttle(facts: WhyFacts) -> List[Cause]:
 
 def slow_drive(facts: WhyFacts) -> List[Cause]:
     """A drive that takes much longer than its peers for the same work."""
-    groups: Dict[str, Dict[int, float]] = {}
+    groups: Dict[Tuple[str, bool], Dict[int, float]] = {}
+    disturbed = _at_background_work(facts)
     for osd in facts.osds:
         time = drive_s(osd)
         if time is not None:
-            groups.setdefault(osd.place.device_class, {})[osd.id] = time
+            groups.setdefault((osd.place.device_class, osd.id in disturbed), {})[osd.id] = time
     causes = []
     total = all_in_flight(facts.osds)
     for times in groups.values():
-        usual = median(times.values())
-        slow = {osd: time for osd, time in times.items() if usual > 0 and time >= SLOW_TIMES * usual}
+        usual, peers = median(times.values()), [osd for osd in facts.osds if osd.id in times]
+        busy = _busy(peers)
+        slow = {
+            osd: time for osd, time in times.items() if usual > 0 and time >= SLOW_TIMES * usual and osd not in busy
+        }
         if len(times) < LEAST_PEERS or not slow or total <= 0:
             continue
         worst = max(slow, key=lambda osd: slow[osd])
         own = [pg for pg in facts.pgs if pg.osds & set(slow)]
-        held = (len(own) / len(facts.pgs) if facts.pgs else 1.0) * (1 - usual / slow[worst])
+        held = _share_of_time(facts, part_on(facts, slow), slow[worst] - usual)
         words = (
             f"a write takes {1000 * slow[worst]:.3g} ms on its drive, {1000 * usual:.3g} ms in the median of its class"
         )
@@ -112,6 +121,32 @@ def slow_drive(facts: WhyFacts) -> List[Cause]:
     return causes
 
 
+def _at_background_work(facts: WhyFacts) -> Set[int]:
+    """OSDs that recover, scrub, trim or delete: their drives take longer for a write than those that do not."""
+    pgs = [pg for work in WORKS if work != CLIENT for pg in running(facts, work)]
+    return {osd for pg in pgs for osd in pg.osds} | {osd.id for osd in facts.osds if osd.removing}
+
+
+def _busy(peers: Sequence[OsdNow]) -> Set[int]:
+    """Those that write much more than their peers."""
+    busy: Set[int] = set()
+    for rate in (_drive_rate, _written_s):
+        usual = median(map(rate, peers))
+        busy |= {osd.id for osd in peers if rate(osd) > BUSY_TIMES * usual}
+    return busy
+
+
+def _share_of_time(facts: WhyFacts, part: float, longer_s: float) -> float:
+    """Share of the time of clients' operations, where of their writes this part takes so much longer."""
+    count, writes = (
+        sum(osd.rate(f"osd.{name}") for osd in facts.osds for name in names) for names in (("op",), ("op_w", "op_rw"))
+    )
+    if count <= 0:
+        return part
+    mean_s = all_in_flight(facts.osds) / count
+    return min(1.0, part * writes / count * longer_s / mean_s)
+
+
 def saturated_drives(facts: WhyFacts) -> List[Cause]:
     """Drives with no more to give: what is offered is more than they can do."""
     slow = {osd for cause in slow_drive(facts) for osd in cause.osds}
@@ -120,7 +155,7 @@ def saturated_drives(facts: WhyFacts) -> List[Cause]:
     if not osds or total < LEAST_IN_FLIGHT:
         return []
     own = [pg for pg in facts.pgs if pg.osds & {osd.id for osd in osds}]
-    held = len(own) / len(facts.pgs) if facts.pgs else 1.0
+    held = part_on(facts, [osd.id for osd in osds])
     worst = max(osds, key=lambda osd: drive_s(osd) or 0.0)
     own_rate = worst.rate("osd.op_w") + worst.rate("osd.subop_w")
     rates = f"{own_rate:.3g} writes/s of clients, {worst.rate('osd.recovery_ops'):.3g} objects/s of recovery"
@@ -159,7 +194,9 @@ def is_saturated(osd: OsdNow) -> bool:
     time = drive_s(osd)
     if time is None or osd.capacity <= 0:
         return False
-    return time * osd.capacity >= SATURATED_TIMES and drive_use(osd) >= SATURATED_USE
+    # what passes a throttle of Ceph's own size is more than any drive has under way
+    full = _throttled(osd) >= THROTTLED and osd.number("bluestore_throttle_bytes") >= THROTTLE_DEFAULT
+    return time * osd.capacity >= SATURATED_TIMES and (full or drive_use(osd) >= SATURATED_USE)
 
 
 def drive_use(osd: OsdNow) -> float:
