@@ -199,6 +199,32 @@ def test_a_hard_disk_behind_a_throttle_of_ceph_s_own_size_is_at_its_end() -> Non
     assert [cause.name for cause in examine(facts)] == ["drive-saturated"]
 
 
+@pytest.mark.parametrize(("major", "named"), [(18, ["scrub-slots"]), (20, [])])
+def test_from_tentacle_on_scrubs_of_copies_take_no_slot_of_a_primary(major: int, named: List[str]) -> None:
+    # each OSD leads two scrubs and has a copy in four
+    facts = some(some(healthy(), 10, deep_late=True), 6, states="active+clean+scrubbing+deep")
+    osds = tuple(osd(at, {"osd_max_scrubs": "5"}, major=major) for at in range(3))
+    assert [cause.name for cause in examine(replace(facts, osds=osds))] == named
+
+
+def test_a_queue_that_needs_no_override_is_told_of_none() -> None:
+    facts = full(some(healthy(), 5, states=BACKFILLS, misplaced=5))
+    assert len(examine(facts)[0].commands) == 2
+    wpq = tuple(replace(own, options={**own.options, "osd_op_queue": "wpq"}) for own in facts.osds)
+    assert examine(replace(facts, osds=wpq))[0].commands == ("ceph config set osd osd_max_backfills 2",)
+
+
+def test_a_pool_s_name_is_one_word_of_the_command() -> None:
+    pool = PoolNow("a; rm -r b", flags=frozenset(("nodeep-scrub",)))
+    (cause,) = examine(replace(some(healthy(), 3, deep_late=True), pools={1: pool}))
+    assert cause.commands == ("ceph osd pool set 'a; rm -r b' nodeep-scrub 0",)
+
+
+def test_hours_are_told_beside_the_time_that_they_are_held_against() -> None:
+    (facts,) = (facts for name, _, facts in PLANTED if name == "scrub-hours")
+    assert "it is 12:00 UTC by the clock here" in examine(facts)[0].evidence[0].words
+
+
 def test_backfill_of_what_lacks_copies_is_held_by_recovery_s_limit() -> None:
     backfills = "active+undersized+degraded+remapped+backfilling"
     facts = replace(limited(), pgs=some(healthy(), 3, states=backfills, degraded=5).pgs)

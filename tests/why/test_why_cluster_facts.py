@@ -11,7 +11,7 @@ from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
 from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner.why import WhyFacts, examine, gather
 from ceph_tuner.why.cluster_facts import OSDS_MOST
-from twins import small_twin
+from twins import answering, small_twin
 
 Tell = Callable[[str, str, str], str]
 DAY_S = 86_400.0
@@ -177,3 +177,11 @@ def test_of_many_osds_some_of_each_device_class_are_asked() -> None:
     facts = gather(Changed(twin, change), twin.clock, 10.0)
     assert {44, 49} <= {osd.id for osd in facts.osds}
     assert len(facts.osds) <= OSDS_MOST
+
+
+def test_osds_of_several_releases_are_told_apart() -> None:
+    versions = {0: "18.2.7", 1: "20.2.4-1", 2: "odd"}
+    rows = [{"id": osd, "ceph_version_short": version} for osd, version in versions.items()]
+    twin = answering(small_twin(), {"osd metadata": rows})
+    facts = gather(twin.commander, twin.clock, 10.0)
+    assert [osd.major for osd in facts.osds] == [18, 20, 0, 0]

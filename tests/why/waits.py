@@ -18,6 +18,7 @@ OPTIONS: Dict[str, str] = {
     "osd_mclock_scheduler_background_recovery_lim": "0",
     "osd_mclock_scheduler_background_best_effort_res": "0",
     "osd_mclock_scheduler_background_best_effort_lim": "0.9",
+    "osd_mclock_override_recovery_settings": "false",
     "osd_max_scrubs": "3",
     "osd_max_trimming_pgs": "2",
     "osd_scrub_during_recovery": "false",

@@ -94,6 +94,12 @@ def placed(pools: Mapping[int, PoolNow], pgs: Iterable[PgNow], classes: Mapping[
     }
 
 
+def major_of(metadata: Mapping[str, Any]) -> int:
+    """The first number of an OSD's version; 0 where its row of `osd metadata` has none."""
+    first = str(metadata.get("ceph_version_short", "")).partition(".")[0]
+    return int(first) if first.isdecimal() and len(first) < 4 else 0
+
+
 class Queues(NamedTuple):
     """What one dump of an OSD's queues says (`dump_op_pq_state`)."""
 

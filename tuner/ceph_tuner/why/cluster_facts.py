@@ -31,6 +31,7 @@ from ceph_tuner.why.answers import (
     REMOVING,
     Queues,
     both_slots,
+    major_of,
     mapping_of,
     pg_now,
     placed,
@@ -78,6 +79,7 @@ class Looking:
         self._places: List[Place] = []
         self._asked: Tuple[int, ...] = ()
         self._kinds: Dict[int, str] = {}
+        self._majors: Dict[int, int] = {}
         self._options: Dict[int, Dict[str, str]] = {}
         self._counters: List[Dict[int, Tuple[float, Dict[str, float]]]] = []
         self._dumps: Dict[int, List[Tuple[float, Queues]]] = {}
@@ -106,6 +108,7 @@ class Looking:
             rows: List[Any] = self._tried("what the OSDs are", lambda: self._mon("osd metadata"), [])
             said = {int(row["id"]): row for row in rows}
             self._kinds = {place.osd: kind_of(said.get(place.osd, {}), place.device_class) for place in self._places}
+            self._majors = {osd: major_of(row) for osd, row in said.items()}
             self._options = self._each("config show", self._config.effective_on)
         for number in range(_DUMPS):
             for osd, dump in self._told("dump_op_pq_state", Queues.read).items():
@@ -140,7 +143,8 @@ class Looking:
 
     def _osd(self, place: Place) -> OsdNow:
         number = place.osd
-        osd = OsdNow(place, self._kinds.get(number, "ssd"), self._options.get(number, {}))
+        kind, major = self._kinds.get(number, "ssd"), self._majors.get(number, 0)
+        osd = OsdNow(place, kind, major, self._options.get(number, {}))
         looks = [counters[number] for counters in self._counters if number in counters]
         if len(looks) > 1:
             (begun, before), (ended, after) = looks[0], looks[-1]

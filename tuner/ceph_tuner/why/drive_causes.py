@@ -70,7 +70,10 @@ def throttle(facts: WhyFacts) -> List[Cause]:
                          f"ceph tell osd.{worst} perf dump bluestore"),
             ),
             "Raise the throttle until the drive is busy; `ceph-tuner doctor` proposes a value.",
-            ("ceph config rm osd bluestore_throttle_bytes", "ceph-tuner doctor --cluster NAME"),
+            (
+                *(("ceph config rm osd bluestore_throttle_bytes",) if 0 < admitted < THROTTLE_DEFAULT else ()),
+                "ceph-tuner doctor --cluster NAME",
+            ),
             tuple(sorted(shares)),
         )
     ]  # fmt: skip

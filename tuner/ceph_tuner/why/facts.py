@@ -38,6 +38,8 @@ class OsdNow:
 
     place: Place
     kind: str = "ssd"
+    major: int = 0
+    """Of its version, 20 for Tentacle; 0 where it is not known."""
     options: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     """Between its two dumps of counters; 0 where they are not known."""

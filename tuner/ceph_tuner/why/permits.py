@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timezone, tzinfo
+import shlex
+from datetime import datetime, timezone, tzinfo
 from typing import Callable, Dict, FrozenSet, List, Mapping, Tuple
 
 from ceph_tuner.core.knobs.scrub_hours import may_begin
@@ -93,7 +94,7 @@ def pool_flags(facts: WhyFacts) -> List[Cause]:
                         "PGs",
                         (Evidence(f"flag of pool {pool.name}: {flag}", "ceph osd pool ls detail"), seen),
                         "Unset the flag when the reason for it is gone.",
-                        (f"ceph osd pool set {pool.name} {flag} 0",),
+                        (f"ceph osd pool set {shlex.quote(pool.name)} {flag} 0",),
                     )
                 )
     return causes
@@ -109,7 +110,8 @@ def scrub_hours(facts: WhyFacts, zone: tzinfo = timezone.utc) -> List[Cause]:
         return []
     osd = own[0].acting[0]
     days, hours = closed[osd]
-    words = f"hours {hours[0]} to {hours[1]}, days {days[0]} to {days[1]} (0 is Sunday), by the OSD's host"
+    words = f"hours {hours[0]} to {hours[1]}, days {days[0]} to {days[1]} (0 is Sunday), by the OSD's host; it is "
+    words += f"{datetime.fromtimestamp(facts.at, zone):%H:%M} {zone} by the clock here"
     names = ("osd_scrub_begin_hour", "osd_scrub_end_hour", "osd_scrub_begin_week_day", "osd_scrub_end_week_day")
     return [
         Cause(

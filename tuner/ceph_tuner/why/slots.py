@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import List, Set, Tuple
+from typing import List, Optional, Set, Tuple
 
 from ceph_tuner.doctor.finding import named
 from ceph_tuner.why.cause import Cause, Evidence
-from ceph_tuner.why.facts import BACKFILL, RECOVERY, SCRUB, SNAPTRIM, PgNow, WhyFacts
+from ceph_tuner.why.facts import BACKFILL, RECOVERY, SCRUB, SNAPTRIM, OsdNow, PgNow, WhyFacts
 from ceph_tuner.why.work import judged, led, left, running, share, some_pgs, waiting
 
 OVERRIDE = "osd_mclock_override_recovery_settings"
 SCRUBS_DEFAULT = 3.0
+COUNTED_APART = 20
+"""Tentacle lets the scrubs that an OSD leads and those of its copies each reach `osd_max_scrubs`; before, their sum."""
 _STOPPED = {RECOVERY: {"norecover"}, BACKFILL: {"norecover", "nobackfill", "norebalance"}}
 
 
@@ -54,9 +56,16 @@ def _reserved(facts: WhyFacts, work: str, own: List[PgNow], full: Set[int]) -> C
             Evidence(taken, f"ceph tell osd.{first} dump_recovery_reservations"),
         ),
         "More slots let more PGs recover at once, and take more from clients. Under mClock the override comes first.",
-        (f"ceph config set osd {OVERRIDE} true", f"ceph config set osd osd_max_backfills {most + 1}"),
+        (*_override(osd), f"ceph config set osd osd_max_backfills {most + 1}"),
         tuple(sorted(full)),
     )
+
+
+def _override(osd: Optional[OsdNow]) -> Tuple[str, ...]:
+    """Without it mClock takes `osd_max_backfills` back; wpq has no need of it, and releases before 17.2.6 have none."""
+    options = osd.options if osd is not None else {}
+    spare = options.get("osd_op_queue", "").startswith("wpq") or (options and OVERRIDE not in options)
+    return () if spare else (f"ceph config set osd {OVERRIDE} true",)
 
 
 def too_full(facts: WhyFacts) -> List[Cause]:
@@ -85,15 +94,16 @@ def too_full(facts: WhyFacts) -> List[Cause]:
 def scrub_slots(facts: WhyFacts) -> List[Cause]:
     """Late PGs on OSDs that run as many scrubs as osd_max_scrubs permits."""
     at_work = running(facts, SCRUB)
-    load = {osd.id: sum(osd.id in pg.acting for pg in at_work) for osd in facts.osds if osd.options}
     most = {osd.id: int(osd.number("osd_max_scrubs", SCRUBS_DEFAULT)) for osd in facts.osds if osd.options}
-    full = {osd for osd, count in load.items() if count >= most[osd]}
+    loads = {osd.id: _scrubs_on(osd, at_work) for osd in facts.osds if osd.options}
+    as_primary, as_replica = ({osd for osd in most if loads[osd][side] >= most[osd]} for side in (0, 1))
     # a flag lets no scrub begin, whoever has a slot
     forbidden = {"noscrub", "nodeep-scrub"} & facts.flags
-    own = [pg for pg in waiting(facts, SCRUB) if full & set(pg.acting)]
+    own = [pg for pg in waiting(facts, SCRUB) if as_primary & set(pg.acting[:1]) or as_replica & set(pg.acting[1:])]
     if not own or forbidden:
         return []
-    first = min(full & {osd for pg in own for osd in pg.acting})
+    full = as_primary | as_replica
+    first = min({osd for pg in own for osd in (as_primary & set(pg.acting[:1]) | as_replica & set(pg.acting[1:]))})
     return [
         Cause(
             "scrub-slots",
@@ -105,7 +115,7 @@ def scrub_slots(facts: WhyFacts) -> List[Cause]:
             "PGs",
             (
                 Evidence(
-                    f"osd.{first}: {load[first]} of its PGs are scrubbed; osd_max_scrubs is {most[first]}",
+                    f"osd.{first}: {max(loads[first])} of its PGs are scrubbed; osd_max_scrubs is {most[first]}",
                     f"ceph tell osd.{first} dump_scrub_reservations",
                 ),
                 Evidence(
@@ -117,6 +127,16 @@ def scrub_slots(facts: WhyFacts) -> List[Cause]:
             tuple(sorted(full)),
         )
     ]
+
+
+def _scrubs_on(osd: OsdNow, at_work: List[PgNow]) -> Tuple[int, int]:
+    """What counts against its `osd_max_scrubs`, for PGs that it leads and for PGs that it has a copy of."""
+    leads, has = (sum(osd.id in part for part in parts) for parts in _parts(at_work))
+    return (leads, has) if osd.major >= COUNTED_APART else (leads + has, leads + has)
+
+
+def _parts(pgs: List[PgNow]) -> Tuple[List[Tuple[int, ...]], List[Tuple[int, ...]]]:
+    return [pg.acting[:1] for pg in pgs], [pg.acting[1:] for pg in pgs]
 
 
 def snaptrim_slots(facts: WhyFacts) -> List[Cause]:
