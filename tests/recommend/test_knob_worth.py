@@ -11,7 +11,7 @@ from ceph_tuner.core.goals.ranking import Choice
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import TENTACLE, Settings, nine
 from ceph_tuner.files import slo_file
-from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort
+from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort, knob_worth
 from ceph_tuner.recommend.answer import answer
 from ceph_tuner.recommend.knob_worth import NEAR, KnobWorth, moved_knobs_of, weighed, worth_nothing
 from ceph_tuner.recommend.paired import PairedEffect, paired_effects
@@ -83,6 +83,30 @@ def test_a_reservation_that_cannot_go_back_alone_takes_its_limit_with_it() -> No
     # a limit of 0.15 with the 0.5 of balanced reserved is refused
     assert by_name[RESERVATION].names == (RESERVATION, LIMIT)
     assert by_name[LIMIT].names == (LIMIT,)
+
+
+OVERRIDE = "osd_mclock_override_recovery_settings"
+
+
+def test_what_a_knob_needs_beside_it_is_a_part_of_that_knob_and_goes_back_with_it() -> None:
+    winner = balanced(**{RESERVATION: 0.1, LIMIT: 0.15, "osd_max_backfills": 2, OVERRIDE: True, "osd_max_scrubs": 1})
+    after, worths = weighed(searched(winner), Heard(), processes=1)
+    # without its override the first would be a knob that does nothing, and settings that nobody can write
+    assert {entry.name: entry.names for entry in worths}["osd_max_backfills"] == ("osd_max_backfills",)
+    assert OVERRIDE not in [entry.name for entry in worths]
+    assert next(entry for entry in worths if entry.name == "osd_max_scrubs").put_back
+    assert ("osd_max_backfills" in after.winner.settings) == (OVERRIDE in after.winner.settings)
+
+
+def test_an_override_that_was_set_to_false_before_is_false_again() -> None:
+    question = replace(QUESTION, in_force={PROFILE: "balanced", OVERRIDE: False})
+    settings: Settings = {PROFILE: "balanced", "osd_max_backfills": 3, OVERRIDE: True}
+    assert knob_worth._without(("osd_max_backfills",), settings, question) == {PROFILE: "balanced", OVERRIDE: False}
+
+
+def test_a_bound_goes_back_with_the_knob_that_it_bounds() -> None:
+    winner = Prediction("w", {PROFILE: "balanced", "osd_scrub_chunk_min": 2, "osd_scrub_chunk_max": 4}, ())
+    assert knob_worth._group("osd_scrub_chunk_min", winner, QUESTION)[1:] == ("osd_scrub_chunk_max",)
 
 
 @pytest.mark.parametrize(("better", "confirmed"), [(False, True), (True, False)])

@@ -10,7 +10,7 @@ weighed again.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.ranking import Choice, choose
@@ -73,10 +73,15 @@ def weighed(
 
 
 def moved_knobs_of(prediction: Prediction, question: Question) -> List[str]:
-    """Knobs by which settings differ from what is in force; none for a built-in profile, which is one whole."""
+    """Knobs by which settings differ from what is in force; none for a built-in profile, which is one whole.
+
+    What another of them needs beside it is a part of that one.
+    """
     settings, named = prediction.settings, prediction.settings.get(PROFILE, "custom") != "custom"
     searched = [name for name in KNOBS if name in settings and name != PROFILE and not (named and name in MCLOCK_NINE)]
-    return [name for name in searched if _moved(name, settings[name], question)]
+    moved = [name for name in searched if _moved(name, settings[name], question)]
+    needed = _needs(moved, question)
+    return [name for name in moved if name not in needed]
 
 
 def worth_nothing(without: Sequence[PairedEffect], metrics: Sequence[str]) -> bool:
@@ -171,7 +176,7 @@ def _moved(name: str, value: Value, question: Question) -> bool:
 
 def _without(names: Sequence[str], settings: Mapping[str, Value], question: Question) -> Settings:
     """Settings with these knobs as in force; what only they needed beside them goes back as well."""
-    before, release = _before(question), question.model.release
+    before = _before(question)
     left = {name: value for name, value in settings.items() if name not in names}
     left.update({name: before[name] for name in names if name in before})
     moved = [name for name in left if name != PROFILE and _moved(name, left[name], question)]
@@ -181,21 +186,30 @@ def _without(names: Sequence[str], settings: Mapping[str, Value], question: Ques
         profile = question.profile_in_force
         custom: Settings = {name: question.before[name] for name in MCLOCK_NINE}
         left.update(custom if profile is None else {PROFILE: profile})
-    needed = {need for name in moved for need, _ in KNOBS[name].effective(release).needs}
-    once = {need for name in names for need, _ in KNOBS[name].effective(release).needs}
-    return {name: value for name, value in left.items() if name not in once - needed or name in before}
+    once = _needs(names, question) - _needs(moved, question)
+    return {name: before[name] if name in once else left[name] for name in left if name not in once or name in before}
+
+
+def _needs(names: Iterable[str], question: Question) -> Set[str]:
+    release = question.model.release
+    return {need for name in names for need, _ in KNOBS[name].effective(release).needs}
 
 
 def _group(name: str, winner: Prediction, question: Question) -> Tuple[str, ...]:
-    """The knob, and where it cannot go back alone those beside it: of its class, all reservations, all of the nine."""
-    nine = [other for other in moved_knobs_of(winner, question) if other in MCLOCK_NINE and other != name]
+    """The knob, and where it cannot go back alone those beside it: of its class, all reservations, all of the nine.
+
+    A knob beside the nine goes back with another such knob that it bounds, else all of them do.
+    """
+    others = [other for other in moved_knobs_of(winner, question) if other != name]
+    nine = [other for other in others if other in MCLOCK_NINE]
     stem = name.rpartition("_")[0]
     of_class = [other for other in nine if other.startswith(stem)]
     reservations = [other for other in nine if other.endswith("_res")]
-    groups = ((name, *beside) for beside in ([], of_class, reservations, nine))
+    single = [[other] for other in others if other not in MCLOCK_NINE]
+    groups = ((name, *beside) for beside in ([], of_class, reservations, nine, *single))
     writable = (group for group in groups if _writable(_without(group, winner.settings, question), question))
-    # with all of the nine as in force it is what the cluster runs already
-    return next(writable, (name, *nine))
+    # with all of them as in force it is what the cluster runs already
+    return next(writable, (name, *(nine if name in MCLOCK_NINE else others)))
 
 
 def _writable(settings: Settings, question: Question) -> bool:
