@@ -130,6 +130,16 @@ def test_a_goal_takes_what_the_bounds_leave() -> None:
     assert unseen.loss(FAST) > unseen.loss({**FAST, "snaptrim.drain_s": 3600.0})
 
 
+@given(st.floats(0, 10), st.floats(0, 10))
+def test_nothing_left_is_the_best_that_a_goal_can_be(one: float, other: float) -> None:
+    judge = Judge(parse_slo({**WISHES, "minimise": "scrub.pgs_late"}), {"scrub.pgs_late": 4.0})
+    losses = [judge.loss({**FAST, "scrub.pgs_late": value}) for value in (0.0, *sorted((one, other)))]
+    assert losses == sorted(losses)
+    assert losses[0] < judge.loss({**FAST, "scrub.pgs_late": 1.0})
+    served = Judge(parse_slo({**WISHES, "maximise": "client.iops"}), {"client.iops": 100.0})
+    assert served.loss({**FAST, "client.iops": 0.0}) == served.loss(FAST) > served.loss({**FAST, "client.iops": 50.0})
+
+
 @given(st.floats(1, 1e9), st.floats(1, 1e9))
 def test_a_better_goal_never_has_a_larger_loss_and_a_tenth_is_worth_a_write(one: float, other: float) -> None:
     judge = Judge(parse_slo({**WISHES, "minimise": "recovery.finish_s"}), {"recovery.finish_s": 100.0})

@@ -18,6 +18,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ceph_tuner.core.goals.goal import MINIMISE
 from ceph_tuner.core.goals.slo import Objective, Slo
 from ceph_tuner.core.measure.sample import at_work, clients_wait
 
@@ -34,6 +35,9 @@ GOAL_WEIGHT = 0.2
 
 UNSEEN_GOAL = math.log(100.0)
 """A goal that was not seen counts as a hundred times worse than it is in force."""
+
+LEAST_GOAL = 1e-3
+"""A goal that is to be small counts as this where it is smaller, in its unit."""
 
 UNSEEN_VIOLATION = 1.0
 """An objective whose metric was not seen counts as missed by its whole bound: silence must not win."""
@@ -162,7 +166,10 @@ class Judge:
         found = loss(verdicts, hard_weight)
         if self.slo is None or self.slo.goal is None:
             return found
-        value = _finite(means.get(self.slo.goal.metric))
+        goal, value = self.slo.goal, _finite(means.get(self.slo.goal.metric))
+        if value is not None and goal.verb == MINIMISE:
+            # 0 is as good as it gets, and has no logarithm
+            value = max(value, LEAST_GOAL)
         part = GOAL_WEIGHT * UNSEEN_GOAL if value is None or value <= 0 else self.goal_part(value)
         return float(min(found + part, LOSS_CEILING))
 
