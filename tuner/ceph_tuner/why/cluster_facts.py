@@ -24,7 +24,7 @@ from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from ceph_tuner.core.measure.queue_dump import QueuedClass, queued, served
-from ceph_tuner.core.measure.reading import late_pgs, share_out, spread
+from ceph_tuner.core.measure.reading import late_pgs, spread
 from ceph_tuner.core.profiles.in_force import kind_of
 from ceph_tuner.doctor.finding import named
 from ceph_tuner.why.answers import (
@@ -44,6 +44,8 @@ from ceph_tuner.why.facts import OsdNow, PgNow, Slots, WhyFacts
 
 OSDS_MOST = 64
 """OSDs that are asked themselves: those whose PGs have work first, then evenly over their ids."""
+OF_EACH_CLASS = 4
+"""At least so many are asked of each device class."""
 PGS_MOST = 20_000
 GRACE = 1.1
 """A scrub is late from this many intervals on: Ceph begins them at random moments."""
@@ -169,15 +171,20 @@ class Looking:
             if not states_of(row) >= _CLEAN or "snaptrim" in str(row["state"]) or "scrubbing" in str(row["state"]):
                 busy.update(dict.fromkeys(osd for osd in (*row["acting"], *row["up"]) if osd in running))
         chosen = set(spread(busy, OSDS_MOST // 2 if len(running) > OSDS_MOST else OSDS_MOST))
-        classes = {place.device_class for place in self._places}
-        own = ([place.osd for place in self._places if place.device_class == each] for each in classes)
-        # a class of few OSDs has pools of its own
-        few = share_out(own, min(OSDS_MOST // 4, OSDS_MOST - len(chosen)))
-        chosen |= set(few)
-        chosen |= set(spread(running - chosen, OSDS_MOST - len(chosen)))
+        others = spread(running - chosen, OSDS_MOST - len(chosen))
+        few = self._of_small_classes(chosen.union(others))[: len(others)]
+        chosen |= {*few, *spread(others, max(0, len(others) - len(few)))}
         if len(chosen) < len(running):
             self._notes[f"{len(chosen)} of {len(running)} OSDs were asked: of those with work first"] = None
         return tuple(sorted(chosen))
+
+    def _of_small_classes(self, chosen: Set[int]) -> List[int]:
+        """OSDs of device classes that evenly over the ids are left out: a class of few OSDs has pools of its own."""
+        few: List[int] = []
+        for name in sorted({place.device_class for place in self._places}):
+            own = {place.osd for place in self._places if place.device_class == name}
+            few += spread(own - chosen, max(0, OF_EACH_CLASS - len(own & chosen)))
+        return few
 
     def _late(self, pgs: Tuple[PgNow, ...], rows: List[Mapping[str, Any]], now: float) -> Tuple[PgNow, ...]:
         """Those of the PGs whose scrubs are past their date."""
