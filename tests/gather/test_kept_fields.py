@@ -34,6 +34,11 @@ def test_of_the_store_only_the_tuners_own_part_is_kept() -> None:
         ("access_key: AKIA123", "AKIA123"),
         ("RGW_API_SECRET_KEY=wJal secret=abc", "abc"),
         ("https://user:hunter2@registry/", "hunter2"),
+        (json.dumps({"password": "hunter2"}), "hunter2"),
+        (json.dumps({"m": json.dumps({"secret_key": "hunter2"})}), "hunter2"),
+        (json.dumps('registry login with password="hunter2"'), "hunter2"),
+        ("token='hunter2'", "hunter2"),
+        ("podman login --password hunter2 reg", "hunter2"),
     ],
 )
 def test_what_looks_like_a_secret_is_taken_out_of_words(text: str, left: str) -> None:
@@ -47,8 +52,12 @@ def test_what_looks_like_a_secret_is_taken_out_of_words(text: str, left: str) ->
         | st.booleans()
         | st.integers()
         | st.text()
-        | st.sampled_from([CEPHX, PEM, "password: x", "a://b:c@d"]),
-        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+        | st.sampled_from([CEPHX, PEM, "password: x", "a://b:c@d"])
+        | st.text("password=:'\" \\-token", max_size=30),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(st.text() | st.sampled_from(["password", "token="]), inner, max_size=4)
+        ),
         max_leaves=20,
     ),
     st.sampled_from([*COMMANDS.values(), *DAEMON_COMMANDS.values()]),

@@ -156,16 +156,23 @@ DAEMON_COMMANDS: Mapping[str, Keep] = {
 }
 """Commands of an OSD (`ceph tell osd.N …`)."""
 
+_NAMED = r"(?i)((?:password|passwd|passphrase|secret(?:[_-]key)?|token|access[_-]key|api[_-]key)"
+"""What a secret is called: the beginning of an expression whose first group stays."""
+
 _SECRETS = (
     # a key of cephx: type, time and length in base64
-    re.compile(r"A[gQ][A-Za-z0-9+/]{34,80}={0,2}"),
-    re.compile(r"-----BEGIN [A-Z ]{0,40}-----[^\"]{1,20000}?-----END [A-Z ]{0,40}-----"),
+    (re.compile(r"A[gQ][A-Za-z0-9+/]{34,80}={0,2}"), LEFT_OUT),
+    (re.compile(r"-----BEGIN [A-Z ]{0,40}-----[^\"]{1,20000}?-----END [A-Z ]{0,40}-----"), LEFT_OUT),
     # in words of a message: `password=…`, `secret: …`
-    re.compile(
-        r"(?i)(password|passwd|passphrase|secret|token|access[_-]key|api[_-]key)(\s{0,3}[=:]\s{0,3})[^\s\"'\\,;]{1,500}"
-    ),
+    (re.compile(_NAMED + r"\s{0,3}[=:]\s{0,3})[^\s\"'\\,;]{1,500}"), rf"\1{LEFT_OUT}"),
+    # of an answer's own fields, and of JSON inside a text: `"password": "…"`
+    (re.compile(_NAMED + r"(\\?\")\s{0,3}:\s{0,3}\2)[^\"\\]{1,500}"), rf"\1{LEFT_OUT}"),
+    # in quotes that are no JSON's own
+    (re.compile(_NAMED + r"\s{0,3}[=:]\s{0,3}('|\\\"))[^\"'\\]{1,500}"), rf"\1{LEFT_OUT}"),
+    # of a command's line: `--password …`
+    (re.compile("(?i)(--" + _NAMED[5:] + r"\s{1,3})[^\s\"'\\,;-][^\s\"'\\,;]{0,500}"), rf"\1{LEFT_OUT}"),
     # user and password of an address
-    re.compile(r"(?<=://)[^\s/@\"\\]{1,200}:[^\s/@\"\\]{1,200}(?=@)"),
+    (re.compile(r"(?<=://)[^\s/@\"\\]{1,200}:[^\s/@\"\\]{1,200}(?=@)"), LEFT_OUT),
 )
 
 
@@ -189,6 +196,6 @@ def kept(text: str, keep: Keep) -> str:
 
 def without_secrets(text: str) -> str:
     """Take out whatever looks like a secret; JSON stays JSON."""
-    key, pem, words, address = _SECRETS
-    text = pem.sub(LEFT_OUT, key.sub(LEFT_OUT, text))
-    return address.sub(LEFT_OUT, words.sub(rf"\1\2{LEFT_OUT}", text))
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text
