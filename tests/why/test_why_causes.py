@@ -225,6 +225,21 @@ def test_hours_are_told_beside_the_time_that_they_are_held_against() -> None:
     assert "it is 12:00 UTC by the clock here" in examine(facts)[0].evidence[0].words
 
 
+ODD_NUMBERS = ["nan", "inf", "-5", "1e999", "", "many"]
+
+
+@pytest.mark.parametrize("number", ODD_NUMBERS)
+@pytest.mark.parametrize(
+    "option",
+    ["osd_max_scrubs", "osd_max_trimming_pgs", "osd_mclock_max_capacity_iops_ssd", "bluestore_throttle_bytes",
+     "osd_mclock_scheduler_background_recovery_lim", "osd_scrub_begin_hour"],
+)  # fmt: skip
+def test_an_option_that_is_no_sensible_number_ends_nothing(option: str, number: str) -> None:
+    for _, _, facts in PLANTED:
+        odd = tuple(replace(own, options={**own.options, option: number}) for own in facts.osds)
+        examine(replace(facts, osds=odd))
+
+
 def test_backfill_of_what_lacks_copies_is_held_by_recovery_s_limit() -> None:
     backfills = "active+undersized+degraded+remapped+backfilling"
     facts = replace(limited(), pgs=some(healthy(), 3, states=backfills, degraded=5).pgs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import FrozenSet, Iterable, List, Mapping, Optional, Tuple
 
@@ -61,11 +62,12 @@ class OsdNow:
         return self.place.osd
 
     def number(self, option: str, otherwise: float = 0.0) -> float:
-        """An option's value; `otherwise` where it is not known or no number."""
+        """An option's value; `otherwise` where it is not known or no number: the monitors take a limit of `nan`."""
         try:
-            return float(self.options.get(option, otherwise))
+            value = float(self.options.get(option, otherwise))
         except ValueError:
             return otherwise
+        return value if math.isfinite(value) else otherwise
 
     def rate(self, counter: str) -> float:
         """Rise of a counter per second."""

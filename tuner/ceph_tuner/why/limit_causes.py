@@ -95,7 +95,7 @@ def _by_limit(facts: WhyFacts, counts: Callable[[OsdNow, str], bool]) -> List[Ca
 
 def _withheld(osd: OsdNow, service_class: str) -> float:
     """Share of the capacity that the class's limit keeps from it."""
-    return 1 - min(1.0, osd.number(f"osd_mclock_scheduler_{service_class}_lim", 1.0))
+    return 1 - min(1.0, max(0.0, osd.number(f"osd_mclock_scheduler_{service_class}_lim", 1.0)))
 
 
 def _limit_cause(facts: WhyFacts, work: str, own: List[PgNow], osds: List[int], held: float, waiting: float) -> Cause:
