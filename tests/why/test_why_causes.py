@@ -225,6 +225,17 @@ def test_hours_are_told_beside_the_time_that_they_are_held_against() -> None:
     assert "it is 12:00 UTC by the clock here" in examine(facts)[0].evidence[0].words
 
 
+def test_bytes_on_erasure_code_are_those_that_the_drive_is_given() -> None:
+    options = {"osd_mclock_max_sequential_bandwidth_ssd": "1000000000"}
+    # 8+3: clients send the primary eight times what it keeps
+    sent = {**served(2000, 1.0), "osd.op_w_in_bytes": 8e9, "osd.subop_in_bytes": 1.4e9}
+    written = {"bluestore.write_big_bytes": 2.4e9, "bluestore.write_small_bytes": 0.0}
+    assert examine(every(lambda at: osd(at, options, rises={**sent, **written}))) == []
+    written["bluestore.write_small_bytes"] = 6e9
+    full_drives = every(lambda at: osd(at, options, rises={**sent, **written}))
+    assert [cause.name for cause in examine(full_drives)] == ["drive-saturated"]
+
+
 ODD_NUMBERS = ["nan", "inf", "-5", "1e999", "", "many"]
 
 

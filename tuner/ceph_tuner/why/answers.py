@@ -47,6 +47,8 @@ _PLAIN = frozenset(
         "subop_push_in_bytes",
         "recovery_ops",
         "recovery_bytes",
+        "write_big_bytes",
+        "write_small_bytes",
     ]
 )
 

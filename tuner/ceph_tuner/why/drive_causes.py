@@ -210,6 +210,10 @@ def drive_use(osd: OsdNow) -> float:
 
 
 def _written_s(osd: OsdNow) -> float:
+    """Bytes that it writes a second: by BlueStore, since a primary on erasure code is sent k times what it writes."""
+    own = ("bluestore.write_big_bytes", "bluestore.write_small_bytes")
+    if all(name in osd.rises for name in own):
+        return sum(map(osd.rate, own))
     names = ("op_w_in_bytes", "op_rw_in_bytes", "subop_in_bytes", "subop_push_in_bytes")
     return sum(osd.rate(f"osd.{name}") for name in names)
 
