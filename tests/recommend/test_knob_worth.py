@@ -98,6 +98,24 @@ def test_what_a_knob_needs_beside_it_is_a_part_of_that_knob_and_goes_back_with_i
     assert ("osd_max_backfills" in after.winner.settings) == (OVERRIDE in after.winner.settings)
 
 
+def test_several_steps_together_lose_no_more_than_one_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = searched(balanced(**{RESERVATION: 0.1, LIMIT: 0.15, "osd_max_scrubs": 1, "osd_scrub_chunk_max": 9}))
+    lost = 1.0
+
+    class Made:
+        def collect(self) -> Tuple[Dict[str, float], ...]:
+            return tuple({**run, "client.p95_ms": lost * run["client.p95_ms"]} for run in before.winner.runs)
+
+    monkeypatch.setattr(knob_worth._Weighing, "_start", lambda self, settings, seeds: Made())
+    with Runs(EFFORT, 8.0, processes=1) as runs:
+        weighing = knob_worth._Weighing(before, Heard(), runs)
+        lost = 1.015
+        first, choice = weighing._confirmed(before.winner, ("osd_max_scrubs",))
+        assert choice is not None
+        lost = 1.03
+        assert weighing._confirmed(first, ("osd_scrub_chunk_max",))[1] is None
+
+
 def test_an_override_that_was_set_to_false_before_is_false_again() -> None:
     question = replace(QUESTION, in_force={PROFILE: "balanced", OVERRIDE: False})
     settings: Settings = {PROFILE: "balanced", "osd_max_backfills": 3, OVERRIDE: True}

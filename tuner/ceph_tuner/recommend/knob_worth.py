@@ -146,8 +146,10 @@ class _Weighing:
         prediction = Prediction(label, settings, runs, winner.why, winner.errors)
         candidate, judge = prediction.candidate, searched.judge
         missed = {objective.text for objective in judge.missed_hard(candidate.means)}
-        more = missed - {objective.text for objective in judge.missed_hard(winner.candidate.means)}
-        if more or not worth_nothing(paired_effects(self._metrics, winner, prediction), self._metrics):
+        # beside the search's own winner: what each step may lose would add up
+        whole = searched.winner
+        more = missed - {objective.text for objective in judge.missed_hard(whole.candidate.means)}
+        if more or not worth_nothing(paired_effects(self._metrics, whole, prediction), self._metrics):
             return prediction, None
         in_force = searched.before.candidate
         choice = choose(judge, in_force, [candidate])
