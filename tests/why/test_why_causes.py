@@ -207,6 +207,14 @@ def test_from_tentacle_on_scrubs_of_copies_take_no_slot_of_a_primary(major: int,
     assert [cause.name for cause in examine(replace(facts, osds=osds))] == named
 
 
+def test_a_flag_for_shallow_scrubs_leaves_deep_ones_to_their_slots() -> None:
+    facts = some(every(lambda at: osd(at, {"osd_max_scrubs": "0"})), 3, deep_late=True)
+    assert [cause.name for cause in examine(flagged(facts, "noscrub"))] == ["scrub-slots"]
+    # PGs of a pool whose flag forbids it wait for no slot
+    pools = {1: PoolNow("rbd", flags=frozenset(("nodeep-scrub",)))}
+    assert [cause.name for cause in examine(replace(facts, pools=pools))] == ["flag-nodeep-scrub"]
+
+
 def test_a_queue_that_needs_no_override_is_told_of_none() -> None:
     facts = full(some(healthy(), 5, states=BACKFILLS, misplaced=5))
     assert len(examine(facts)[0].commands) == 2

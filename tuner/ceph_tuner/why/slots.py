@@ -97,10 +97,9 @@ def scrub_slots(facts: WhyFacts) -> List[Cause]:
     most = {osd.id: int(osd.number("osd_max_scrubs", SCRUBS_DEFAULT)) for osd in facts.osds if osd.options}
     loads = {osd.id: _scrubs_on(osd, at_work) for osd in facts.osds if osd.options}
     as_primary, as_replica = ({osd for osd in most if loads[osd][side] >= most[osd]} for side in (0, 1))
-    # a flag lets no scrub begin, whoever has a slot
-    forbidden = {"noscrub", "nodeep-scrub"} & facts.flags
-    own = [pg for pg in waiting(facts, SCRUB) if as_primary & set(pg.acting[:1]) or as_replica & set(pg.acting[1:])]
-    if not own or forbidden:
+    own = [pg for pg in waiting(facts, SCRUB) if not _is_forbidden(facts, pg)]
+    own = [pg for pg in own if as_primary & set(pg.acting[:1]) or as_replica & set(pg.acting[1:])]
+    if not own:
         return []
     full = as_primary | as_replica
     first = min({osd for pg in own for osd in (as_primary & set(pg.acting[:1]) | as_replica & set(pg.acting[1:]))})
@@ -127,6 +126,12 @@ def scrub_slots(facts: WhyFacts) -> List[Cause]:
             tuple(sorted(full)),
         )
     ]
+
+
+def _is_forbidden(facts: WhyFacts, pg: PgNow) -> bool:
+    """Whether a flag, of all or of its pool, lets the scrub that it waits for not begin, whoever has a slot."""
+    pool = facts.pools.get(pg.pool)
+    return ("nodeep-scrub" if pg.deep_late else "noscrub") in (facts.flags | (pool.flags if pool else frozenset()))
 
 
 def _scrubs_on(osd: OsdNow, at_work: List[PgNow]) -> Tuple[int, int]:
