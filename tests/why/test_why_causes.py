@@ -17,6 +17,7 @@ from ceph_tuner.why.facts import OsdNow, PoolNow, Slots, WhyFacts
 DEGRADED = "active+recovering+degraded"
 WAITS = "active+recovery_wait+degraded"
 BACKFILLS = "active+backfill_wait"
+LOST = "active+undersized+degraded+remapped"
 THROTTLE = {"bluestore_throttle_bytes": "4096"}
 
 
@@ -72,6 +73,8 @@ PLANTED: List[Tuple[str, str, WhyFacts]] = [
     ("reservation-slots", "recovery", full(some(some(healthy(), 5, states=WAITS, degraded=5), 1, states=DEGRADED))),
     ("reservation-slots", "backfill", full(some(healthy(), 5, states="active+backfill_wait", misplaced=5))),
     ("too-full", "backfill", some(healthy(), 5, states="active+backfill_toofull", misplaced=5)),
+    ("too-full", "backfill", some(healthy(), 5, states=f"{LOST}+backfill_toofull", degraded=5)),
+    ("flag-nobackfill", "backfill", flagged(some(healthy(), 3, states=LOST, degraded=5), "nobackfill")),
     ("snaptrim-slots", "snaptrim", some(some(healthy(), 12, states="active+clean+snaptrim_wait", snaptrim_queue=1),
                                         9, states="active+clean+snaptrim")),
     ("limit", "recovery", limited()),

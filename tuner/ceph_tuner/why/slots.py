@@ -7,7 +7,7 @@ from typing import List, Optional, Set, Tuple
 from ceph_tuner.doctor.finding import named
 from ceph_tuner.why.cause import Cause, Evidence
 from ceph_tuner.why.facts import BACKFILL, RECOVERY, SCRUB, SNAPTRIM, OsdNow, PgNow, WhyFacts
-from ceph_tuner.why.work import judged, led, left, running, share, some_pgs, waiting
+from ceph_tuner.why.work import TOO_FULL, judged, led, left, running, share, some_pgs, waiting
 
 OVERRIDE = "osd_mclock_override_recovery_settings"
 SCRUBS_DEFAULT = 3.0
@@ -71,7 +71,7 @@ def _override(osd: Optional[OsdNow]) -> Tuple[str, ...]:
 def too_full(facts: WhyFacts) -> List[Cause]:
     """PGs whose target has no room."""
     causes = []
-    for work, state in ((RECOVERY, "recovery_toofull"), (BACKFILL, "backfill_toofull")):
+    for work, state in TOO_FULL.items():
         own = [pg for pg in facts.pgs if state in pg.states & pg.lasting]
         if own:
             causes.append(

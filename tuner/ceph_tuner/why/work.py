@@ -19,6 +19,9 @@ _RUNS = {
     SNAPTRIM: frozenset(("snaptrim",)),
 }
 
+TOO_FULL = {RECOVERY: "recovery_toofull", BACKFILL: "backfill_toofull"}
+"""States of a PG whose target has no room."""
+
 
 def waiting(facts: WhyFacts, work: str) -> List[PgNow]:
     """PGs that wait to begin, at both looks."""
@@ -70,8 +73,15 @@ def part_on(facts: WhyFacts, osds: Collection[int]) -> float:
 
 
 _LEFT: Dict[str, Callable[[PgNow], bool]] = {
-    RECOVERY: lambda pg: pg.degraded > 0 or bool(pg.states & (_WAITS[RECOVERY] | _RUNS[RECOVERY])),
-    BACKFILL: lambda pg: pg.misplaced > 0 or bool(pg.states & (_WAITS[BACKFILL] | _RUNS[BACKFILL])),
+    RECOVERY: lambda pg: (
+        pg.degraded > 0 or bool(pg.states & (_WAITS[RECOVERY] | _RUNS[RECOVERY] | {TOO_FULL[RECOVERY]}))
+    ),
+    BACKFILL: lambda pg: (
+        pg.misplaced > 0
+        # after a loss objects are degraded, and none is misplaced
+        or (pg.degraded > 0 and "remapped" in pg.states)
+        or bool(pg.states & (_WAITS[BACKFILL] | _RUNS[BACKFILL] | {TOO_FULL[BACKFILL]}))
+    ),
     SCRUB: lambda pg: pg.deep_late or pg.scrub_late or "scrubbing" in pg.states,
     SNAPTRIM: lambda pg: pg.snaptrim_queue > 0 or bool(pg.states & (_WAITS[SNAPTRIM] | _RUNS[SNAPTRIM])),
 }
