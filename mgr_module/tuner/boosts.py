@@ -13,12 +13,12 @@ from ceph_tuner.core.boost.events import AT_MOST_S, Begin, Request
 from ceph_tuner.core.boost.executor import BY, BoostExecutor
 from ceph_tuner.core.boost.goals import goals_of, parse_keep
 from ceph_tuner.core.boost.kinds import KINDS
-from ceph_tuner.core.boost.rules import OPTION, RuleWatch, parse_rules
+from ceph_tuner.core.boost.rules import OPTION, Rule, RuleWatch, parse_rules
 from ceph_tuner.core.boost.state import OFF
 from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
-from ceph_tuner.core.errors import InputError, RetryLater, Stopped
+from ceph_tuner.core.errors import CommandFailed, InputError, RetryLater, Stopped
 from ceph_tuner.core.hours import DAY_S
 from ceph_tuner.core.knobs.releases import parse_version, release_of
 from ceph_tuner.core.measure.sample import at_work
@@ -59,7 +59,7 @@ class Boosts:
         self._guardian = Guardian(partial(access, mgr), who)
         self._lookout = BoostLookout(mgr, service, aim, options.read, clock.now)
         self._aim = aim
-        logbook = BoostLog(
+        logbook = self._logbook = BoostLog(
             Audit(service.store, TRAIL), Announcer(mgr, mgr.log), service.history, who, mgr.log, self._share
         )
         executor = executors[BOOST] = BoostExecutor(
@@ -77,6 +77,8 @@ class Boosts:
         self.driver.lookout = self._lookout
         self._rules: Optional[RuleWatch] = None
         """None: before the state was read."""
+        self._last: Mapping[str, Any] = {}
+        """What came of the last boost that the rules know of."""
         self._rule_problem = ""
 
     def begin(
@@ -110,9 +112,15 @@ class Boosts:
         sample = self._aim.latest()
         if sample is None or not self.driver.started:
             return
-        watch = self._rules or RuleWatch.after_boost(self.driver.state.last)
-        self._rules = watch.after(sample.at, sample.values)
         state = self.driver.state
+        watch = self._rules
+        if watch is None:
+            watch = RuleWatch.after_boosts((*self._logbook.outcomes(), state.last))
+        elif state.last != self._last:
+            # it may have begun and ended since the last call
+            watch = watch.ended(state.last)
+        self._last = state.last
+        self._rules = watch.after(sample.at, sample.values)
         if state.request is not None:
             # whoever began it: what it leaves is not for a rule to begin again
             self._rules = self._rules.fired(state.request.kind)
@@ -122,18 +130,26 @@ class Boosts:
         except InputError as error:
             self._rule_problem = f"no boost begins by itself: {error}"
             return
-        if rule is None:
-            return
+        if rule is not None:
+            self._follow(rule, self._rules)
+
+    def _follow(self, rule: Rule, watch: RuleWatch) -> None:
+        """Begin what a rule wants. Whatever comes of it, the same work has no second boost."""
         try:
             words = f"{rule.kind} after {duration(rule.after_s)}"
             self._begin(rule.kind, rule.at_most_s, rule.keep, "osd", f"the rule `{words}`")
-            self._rule_problem = ""
-        except InputError as error:
-            # it would be refused for ever
-            self._rules = self._rules.fired(rule.kind)
-            self._rule_problem = f"the rule of {rule.kind} began no boost: {error}"
         except RetryLater as error:
             self._rule_problem = f"the rule of {rule.kind} waits: {error}"
+            return
+        except CommandFailed:
+            # before it was begun: what it ends with is in its state
+            raise
+        except InputError as error:
+            # it would be refused for ever
+            self._rule_problem = f"the rule of {rule.kind} began no boost: {error}"
+        except Stopped as error:
+            self._rule_problem = f"the rule of {rule.kind}: {error}"
+        self._rules = watch.fired(rule.kind)
 
     def cancel(self, why: str = "") -> Dict[str, Any]:
         """End the boost, and take its settings back. Raises InputError where there is none."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import threading
 from typing import Any, Callable, Dict, List, Optional
 
@@ -9,9 +11,10 @@ import pytest
 from automatic_on_twin import OnTwin
 
 from ceph_tuner.core.autopilot.audit_log import BOOST, BOOST_ENDED
-from ceph_tuner.core.boost.state import OFF, ON
+from ceph_tuner.core.boost.executor import KEY
+from ceph_tuner.core.boost.state import OFF, ON, State
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE
-from ceph_tuner.core.errors import InputError, RetryLater, TunerError
+from ceph_tuner.core.errors import InputError, RetryLater, Stopped, TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.twin.model import RecoveryWork
@@ -292,3 +295,36 @@ def test_a_rule_waits_for_a_trial_and_one_that_makes_no_sense_is_told() -> None:
     assert mgr.modes.boosts.document()["notes"] == [
         note for note in mgr.modes.boosts.document()["notes"] if "guardian" in note
     ]
+
+
+def test_a_rule_whose_boost_cannot_be_written_is_silent_afterwards() -> None:
+    mgr = boosted(recovering(500_000), boost_rules=RULE)
+    # outranks what a boost sets at `osd`: the write is refused
+    mgr.service.config.set("osd.1", PROFILE, "balanced")
+    for _ in range(30):
+        mgr.sample()
+        with contextlib.suppress(Stopped):
+            mgr.waiting(mgr.modes.boosts.by_rule)
+    assert mgr.trail().count(BOOST) == 1
+    assert mgr.phase == OFF
+
+
+def test_a_rule_whose_boost_ends_before_it_is_seen_again_is_silent_afterwards() -> None:
+    mgr = boosted(recovering(500_000), boost_rules=RULE)
+    while mgr.phase != ON:
+        by_rule(mgr, 1)
+    mgr.waiting(lambda: mgr.modes.boosts.cancel("no"))
+    by_rule(mgr, 20)
+    assert mgr.trail().count(BOOST) == 1
+    assert mgr.phase == OFF
+
+
+def test_the_next_mgr_knows_of_each_kind_of_work_what_came_of_its_last_boost() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.begin()
+    mgr.waiting(lambda: mgr.modes.boosts.cancel("no"))
+    # since then another kind of work had a boost
+    mgr.service.store.set(KEY, json.dumps(State(last={"kind": "scrub", "rule": "clean"}).to_dict()))
+    other = Boosted(mgr.twin, boost_rules=RULE)
+    by_rule(other, 20)
+    assert other.trail().count(BOOST) == 1
