@@ -19,7 +19,7 @@ from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.twin.model import RecoveryWork
 from ceph_tuner.twin_cluster.cluster import TwinCluster
-from tuner import render_automatic
+from tuner import render_automatic, turns
 from tuner.exposition import exposition
 from twins import small_twin
 
@@ -328,3 +328,41 @@ def test_the_next_mgr_knows_of_each_kind_of_work_what_came_of_its_last_boost() -
     other = Boosted(mgr.twin, boost_rules=RULE)
     by_rule(other, 20)
     assert other.trail().count(BOOST) == 1
+
+
+def asked(mgr: Boosted, work: Callable[[], Any]) -> Any:
+    """What a command ends with while the driver takes no turn."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(turns, "PATIENCE_S", 0.05)
+        try:
+            return work()
+        except TunerError as error:
+            return error
+
+
+def test_a_boost_that_waits_to_begin_is_asked_for_once_and_can_be_cancelled() -> None:
+    mgr = boosted(recovering(500_000))
+    before, boosts = mgr.table(), mgr.modes.boosts
+    assert isinstance(asked(mgr, lambda: boosts.begin("recovery")), RetryLater)
+    # as a rule does every few seconds while the monitors do not answer
+    again = asked(mgr, lambda: boosts.begin("recovery"))
+    assert isinstance(again, RetryLater)
+    assert "waits to begin already" in str(again)
+    assert isinstance(asked(mgr, lambda: boosts.cancel("not any more")), RetryLater)
+    mgr.sample(3)
+    assert mgr.phase == OFF
+    assert mgr.trail().count(BOOST) == 1
+    assert mgr.table() == before
+
+
+def test_a_boost_of_another_mgr_can_be_cancelled_before_its_state_was_read() -> None:
+    mgr = boosted(recovering(500_000))
+    before = mgr.table()
+    mgr.begin()
+    for key in list(mgr.service.store.keys("lock/")):
+        mgr.service.store.remove(key)
+    other = Boosted(mgr.twin)
+    assert isinstance(asked(other, lambda: other.modes.boosts.cancel("enough")), RetryLater)
+    other.sample(3)
+    assert other.phase == OFF
+    assert other.table() == before
