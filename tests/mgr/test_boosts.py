@@ -11,6 +11,7 @@ import pytest
 from automatic_on_twin import OnTwin
 
 from ceph_tuner.core.autopilot.audit_log import BOOST, BOOST_ENDED
+from ceph_tuner.core.boost.events import Begin, Request
 from ceph_tuner.core.boost.executor import KEY
 from ceph_tuner.core.boost.state import OFF, ON, State
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE
@@ -366,3 +367,29 @@ def test_a_boost_of_another_mgr_can_be_cancelled_before_its_state_was_read() -> 
     other.sample(3)
     assert other.phase == OFF
     assert other.table() == before
+
+
+@pytest.mark.parametrize(
+    "last",
+    [{"kind": "recovery", "ended": "soon"}, {"ended": [], "rule": []}, {"saved_s": {}, "kind": 5}, {"begun": {}}],
+)
+def test_a_damaged_outcome_in_the_store_costs_neither_status_nor_health_nor_metrics(last: Dict[str, Any]) -> None:
+    mgr = Boosted(recovering(), boost_rules=RULE)
+    mgr.service.store.set(KEY, json.dumps({**State().to_dict(), "last": last}))
+    by_rule(mgr, 3)
+    mgr.modes.health()
+    assert exposition({"boost": mgr.modes.boosts.exported()})
+    assert "off" in render_automatic.boost(mgr.modes.boosts.document())
+
+
+def test_changes_that_cannot_be_taken_back_are_no_boost_but_are_told_as_they_are() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.service.store.set(KEY, json.dumps(State("ending", problem="no way back").to_dict()))
+    other = Boosted(mgr.twin)
+    other.modes.boosts.driver._executor.state = State("ending", problem="no way back")
+    words = other.modes.boosts.document()["words"]
+    assert "ending" in words[0]
+    assert any("no way back" in line for line in words)
+    refused = asked(other, lambda: other.modes.boosts.driver.begin(Begin(0.0, Request("scrub"), {}, "")))
+    assert isinstance(refused, InputError)
+    assert "taken back" in str(refused)

@@ -102,9 +102,20 @@ class State:
             baseline={str(name): float(value) for name, value in dict(known.get("baseline", {})).items()},
             changes=tuple(int(number) for number in known.get("changes", ())),
             clean_since=None if clean_since is None else float(clean_since),
-            last=dict(known.get("last", {})),
+            last=_outcome(dict(known.get("last", {}))),
         )
         return cls(**known)
+
+
+def _outcome(stored: Mapping[str, Any]) -> Dict[str, Any]:
+    """What came of the one before, without what is of another type: it is past, and costs no boost."""
+    kinds: Dict[str, Any] = {name: str for name in ("kind", "why", "rule")}
+    kinds.update((name, (int, float)) for name in ("begun", "ended", "seconds", "left_before", "left", "saved_s"))
+    return {
+        name: value
+        for name, value in stored.items()
+        if value is None or (isinstance(value, kinds.get(name, object)) and not isinstance(value, bool))
+    }
 
 
 _KINDS: Mapping[str, Any] = {"str": str, "bool": bool, "int": int, "float": (int, float)}

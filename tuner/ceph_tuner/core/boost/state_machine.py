@@ -64,8 +64,10 @@ def refusal(state: State, what: str) -> Optional[str]:
     """Why an operator's command makes no sense now; None where it does."""
     if what == CANCEL and state.phase == OFF:
         return "nothing is boosted"
+    if what != CANCEL and state.request is not None:
+        return f"a boost of {state.request.kind} is {state.phase} already"
     if what != CANCEL and state.phase != OFF:
-        return f"a boost of {_request(state).kind} is {state.phase} already"
+        return "what another mgr left is being taken back"
     return None
 
 
