@@ -36,6 +36,9 @@ class BoostLookout:
         """`aim`: of the whole cluster."""
         self._mgr, self._service, self._aim, self._policy, self._now = mgr, service, aim, policy, now
         self._watchdog: Optional[Watchdog] = None
+        self._before = Sight(0.0, "")
+        self._goals: Optional[Slo] = None
+        """What the watchdog compares with, and what it holds."""
         self._dump: List[ConfigEntry] = []
         self._ours: Tuple[Tuple[int, ...], Tuple[Restore, ...]] = ((), ())
         self._window_begun = 0.0
@@ -50,6 +53,7 @@ class BoostLookout:
             return None
         now, sight = self._now(), self._sight()
         self.means = sight.values if sight is not None else {}
+        self._follow(state, policy)
         breach = self._breach(sight, state) or self._close(sight, state, policy)
         return Look(now, self.means, breach=breach)
 
@@ -68,7 +72,8 @@ class BoostLookout:
         before = self._sight() or Sight(0.0, "")
         self.progress, self.means = Progress(), before.values
         self._window_begun = self._now() + self._policy().settle
-        self._watchdog = Watchdog(self._goals(state.request.keep), state.baseline, before, self._policy())
+        self._before, self._goals = before, self._wanted(state.request.keep)
+        self._watchdog = Watchdog(self._goals, state.baseline, before, self._policy())
 
     def overdue_s(self) -> float:
         """Seconds without a sample after which one is missing."""
@@ -77,12 +82,21 @@ class BoostLookout:
     def _sight(self) -> Optional[Sight]:
         return newest_sight_while_rebuilt(self._mgr, self._aim, self._now(), self.overdue_s())
 
-    def _goals(self, keep: Tuple[str, ...]) -> Optional[Slo]:
-        slo = None
+    def _follow(self, state: State, policy: Policy) -> None:
+        """Guard what is wanted now: another policy of the calendar may hold, or objectives were set meanwhile."""
+        if self._watchdog is None or state.request is None:
+            return
         with contextlib.suppress(TunerError):
-            # what the operator gave for the boost itself needs no store
-            slo = self._service.slos.current()
-            slo = absolute(slo, self._service.reference()) if slo is not None else None
+            # what cannot be read holds as it was
+            goals = self._wanted(state.request.keep)
+            if goals != self._goals:
+                self._goals = goals
+                self._watchdog = Watchdog(goals, state.baseline, self._before, policy)
+
+    def _wanted(self, keep: Tuple[str, ...]) -> Optional[Slo]:
+        slo = self._service.slos.current()
+        if slo is not None and slo.needs_baseline:
+            slo = absolute(slo, self._service.reference())
         return goals_of(keep, slo)
 
     def _close(self, sight: Optional[Sight], state: State, policy: Policy) -> Optional[Breach]:

@@ -15,7 +15,7 @@ from ceph_tuner.core.boost.events import Begin, Request
 from ceph_tuner.core.boost.executor import KEY
 from ceph_tuner.core.boost.state import OFF, ON, State
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE
-from ceph_tuner.core.errors import InputError, RetryLater, Stopped, TunerError
+from ceph_tuner.core.errors import ClusterTimeout, InputError, RetryLater, Stopped, TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.twin.model import RecoveryWork
@@ -168,7 +168,7 @@ def test_the_next_mgr_goes_on_within_the_same_deadline() -> None:
 def test_the_automatic_mode_waits_for_it_and_says_so() -> None:
     mgr = boosted(recovering(500_000))
     mgr.begin()
-    mgr.service.slo_set("client.p95_ms<=0.01", False, 1.0, "")
+    mgr.service.slo_set("client.p95_ms<=0.01", True, 1.0, "")
     mgr.waiting(lambda: mgr.modes.switch("auto"))
     mgr.sample(6)
     assert "a boost is on" in mgr.driver.document()["waits_for"]
@@ -393,3 +393,36 @@ def test_changes_that_cannot_be_taken_back_are_no_boost_but_are_told_as_they_are
     refused = asked(other, lambda: other.modes.boosts.driver.begin(Begin(0.0, Request("scrub"), {}, "")))
     assert isinstance(refused, InputError)
     assert "taken back" in str(refused)
+
+
+def test_objectives_that_are_wanted_later_end_it_too() -> None:
+    mgr = boosted(recovering(500_000))
+    now = mgr.sampler.window(60.0).means["client.p95_ms"]  # type: ignore[union-attr]
+    mgr.begin()
+    mgr.sample(2)
+    # as at the hour at which another policy of the calendar begins
+    mgr.service.slo_set(f"client.p95_ms<={now * 1.02:.3f}", False, 1.0, "")
+    assert mgr.until_off(100)["rule"] == "slo"
+
+
+def test_it_does_not_begin_without_objectives_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    mgr = boosted(recovering(500_000))
+    before = mgr.table()
+
+    def silent() -> None:
+        raise ClusterTimeout("the monitors do not answer")
+
+    monkeypatch.setattr(mgr.service.slos, "current", silent)
+    with pytest.raises(Stopped, match="the monitors do not answer"):
+        mgr.begin()
+    assert (mgr.phase, mgr.table()) == (OFF, before)
+
+
+def test_objectives_that_cannot_be_read_meanwhile_hold_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    mgr = boosted(recovering(500_000))
+    now = mgr.sampler.window(60.0).means["client.p95_ms"]  # type: ignore[union-attr]
+    mgr.service.slo_set(f"client.p95_ms<={now * 1.02:.3f}", False, 1.0, "")
+    mgr.begin()
+    mgr.service.store.set("slo", "{")
+    mgr.service.slos.begin_interval()
+    assert mgr.until_off(100)["rule"] == "slo"

@@ -109,7 +109,7 @@ class State:
 
 def _outcome(stored: Mapping[str, Any]) -> Dict[str, Any]:
     """What came of the one before, without what is of another type: it is past, and costs no boost."""
-    kinds: Dict[str, Any] = {name: str for name in ("kind", "why", "rule")}
+    kinds: Dict[str, Any] = dict.fromkeys(("kind", "why", "rule"), str)
     kinds.update((name, (int, float)) for name in ("begun", "ended", "seconds", "left_before", "left", "saved_s"))
     return {
         name: value
