@@ -14,12 +14,14 @@ from ceph_tuner.core.boost.goals import goals_of
 from ceph_tuner.core.boost.kinds import KINDS
 from ceph_tuner.core.boost.progress import Progress
 from ceph_tuner.core.boost.state import OFF, State
+from ceph_tuner.core.boost.state_machine import TIME
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.changes.plan import Restore
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, TunerError
 from ceph_tuner.core.goals.guard import Breach, Sight
 from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.moments import duration
 
 from .aim import Aim
 from .proto import Mgr
@@ -31,10 +33,17 @@ class BoostLookout:
     """Looks at the cluster and guards a boost, in the driver's thread; `watch` in that of the writes."""
 
     def __init__(
-        self, mgr: Mgr, service: Service, aim: Aim, policy: Callable[[], Policy], now: Callable[[], float]
+        self,
+        mgr: Mgr,
+        service: Service,
+        aim: Aim,
+        policy: Callable[[], Policy],
+        now: Callable[[], float],
+        steady: Callable[[], float],
     ) -> None:
-        """`aim`: of the whole cluster."""
+        """`aim`: of the whole cluster; `steady`: a clock that nobody sets."""
         self._mgr, self._service, self._aim, self._policy, self._now = mgr, service, aim, policy, now
+        self._steady, self._time_up = steady, 0.0
         self._watchdog: Optional[Watchdog] = None
         self._before = Sight(0.0, "")
         self._goals: Optional[Slo] = None
@@ -54,7 +63,7 @@ class BoostLookout:
         now, sight = self._now(), self._sight()
         self.means = sight.values if sight is not None else {}
         self._follow(state, policy)
-        breach = self._breach(sight, state) or self._close(sight, state, policy)
+        breach = self._breach(sight, state) or self._close(sight, state, policy) or self._over(state)
         return Look(now, self.means, breach=breach)
 
     def guard(self, state: State) -> Optional[Breach]:
@@ -72,6 +81,7 @@ class BoostLookout:
         before = self._sight() or Sight(0.0, "")
         self.progress, self.means = Progress(), before.values
         self._window_begun = self._now() + self._policy().settle
+        self._time_up = self._steady() + state.ends_at - self._now()
         self._before, self._goals = before, self._wanted(state.request.keep)
         self._watchdog = Watchdog(self._goals, state.baseline, before, self._policy())
 
@@ -128,6 +138,12 @@ class BoostLookout:
         with contextlib.suppress(ClusterTimeout, CommandFailed):
             drift = self._drift(state)
         return self._watchdog.look(sight, drift)
+
+    def _over(self, state: State) -> Optional[Breach]:
+        """Whether time is up by the steady clock: one that was set back would give more of it."""
+        if self._watchdog is None or state.request is None or self._steady() < self._time_up:
+            return None
+        return Breach(TIME, f"{duration(state.request.at_most_s)} are over")
 
     def _drift(self, state: State) -> Tuple[str, ...]:
         """Keys of ours that others changed; their other knobs are no matter of a boost's."""

@@ -57,7 +57,7 @@ class Boosts:
         aim = service.aim()
         who = f"{service.who}{BY}"
         self._guardian = Guardian(partial(access, mgr), who)
-        self._lookout = BoostLookout(mgr, service, aim, options.read, clock.now)
+        self._lookout = BoostLookout(mgr, service, aim, options.read, clock.now, clock.monotonic)
         self._aim = aim
         logbook = self._logbook = BoostLog(
             Audit(service.store, TRAIL), Announcer(mgr, mgr.log), service.history, who, mgr.log, self._share

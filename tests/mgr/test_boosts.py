@@ -426,3 +426,14 @@ def test_objectives_that_cannot_be_read_meanwhile_hold_as_they_were(monkeypatch:
     mgr.service.store.set("slo", "{")
     mgr.service.slos.begin_interval()
     assert mgr.until_off(100)["rule"] == "slo"
+
+
+def test_a_clock_that_is_set_back_gives_it_no_more_time() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.begin(at_most="2min")
+    steady = mgr.twin.clock.monotonic
+    begun = steady()
+    mgr.sample(10)
+    mgr.modes.boosts.driver.lookout._now = lambda: steady() - 45.0
+    assert mgr.until_off(40)["rule"] == "time"
+    assert steady() - begun <= 120.0 + 10.0
