@@ -26,6 +26,7 @@ from ceph_tuner.core.boost.state_machine import (
     MGRS,
     MOST_RESUMED,
     TIME,
+    WRITE_FAILED,
     Decision,
     decide,
     refusal,
@@ -202,3 +203,14 @@ def test_backfill_is_done_when_nothing_is_degraded_either() -> None:
     assert after(look, state=on).state.clean_since is None
     both = {**look.means, LEFT: 0.0, "backfill.objects_left": 0.0}
     assert after(type(look)(AT + 5, both), state=on).state.clean_since == AT + 5
+
+
+@pytest.mark.parametrize("phase", ["starting", "on"])
+def test_a_boost_that_another_mgr_left_and_that_cannot_be_taken_back_has_ended(phase: str) -> None:
+    left = after(begin(AT)).state if phase == "starting" else after(begin(AT), Wrote(AT, (7,))).state
+    stuck = after(Started(AT + 60, problem="no way"), state=left)
+    assert (stuck.state.phase, stuck.state.problem, stuck.state.changes) == (ENDING, "no way", left.changes)
+    assert [act.what for act in stuck.acts if isinstance(act, Note)] == ["stopped", "boost ended"]
+    off = after(TookBack(AT + 65), state=stuck.state).state
+    # so that it is told, and no rule begins it again
+    assert (off.last["kind"], off.last["rule"], off.last["ended"]) == ("recovery", WRITE_FAILED, AT + 60)

@@ -155,8 +155,13 @@ def _take_back_failed(state: State, event: TakeBackFailed) -> Decision:
 def _started(state: State, event: Started) -> Decision:
     detail = {"taken_back": list(event.taken_back), "phase": state.phase}
     if event.problem:
+        stopped = Note(STOPPED, event.problem, detail=detail)
+        if state.phase in (STARTING, ON):
+            # it does not go on, which people and the rules are to know; the next look takes it back
+            ended = _end(state, Look(event.at), event.problem, WRITE_FAILED)
+            return Decision(replace(ended.state, problem=event.problem), (stopped, ended.acts[0]))
         stuck = replace(state, phase=ENDING, since=event.at, problem=event.problem, writing=False)
-        return Decision(stuck, (Note(STOPPED, event.problem, detail=detail),))
+        return Decision(stuck, (stopped,))
     numbers = ", ".join(map(str, event.taken_back))
     words = f"another mgr became active: {f'took back changes {numbers}' if numbers else 'nothing to undo'}"
     note = Note(FAILOVER, words, detail=detail)
