@@ -183,6 +183,8 @@ def test_a_state_survives_the_store(state: State) -> None:
         {"begun": "yesterday"},
         {"writing": 1},
         {"changes": ["x"]},
+        {"changes": "12"},
+        {"changes": [7.5]},
         {"begun": float("nan")},
     ],
 )

@@ -100,11 +100,18 @@ class State:
             request=request,
             settings=dict(known.get("settings", {})),
             baseline={str(name): float(value) for name, value in dict(known.get("baseline", {})).items()},
-            changes=tuple(int(number) for number in known.get("changes", ())),
+            changes=_numbers(known.get("changes", [])),
             clean_since=None if clean_since is None else float(clean_since),
             last=_outcome(dict(known.get("last", {}))),
         )
         return cls(**known)
+
+
+def _numbers(stored: Any) -> Tuple[int, ...]:
+    """Journal numbers, of which another one would be somebody else's change."""
+    if not isinstance(stored, list) or any(isinstance(each, bool) or not isinstance(each, int) for each in stored):
+        raise TypeError(f"changes is {stored!r:.100}")
+    return tuple(stored)
 
 
 def _outcome(stored: Mapping[str, Any]) -> Dict[str, Any]:
