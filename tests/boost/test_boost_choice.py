@@ -104,6 +104,8 @@ def test_what_is_to_be_kept_is_read_with_bounds_as_numbers() -> None:
         ("client.p95_ms<=20; client.p95_ms<=30", "two hard objectives"),
         ("client.p95_ms{class=ssd}<=20", "whole cluster"),
         ("tea<=9", "--keep"),
+        # nothing would guard it
+        ("scrub.bytes_s>=1 MB/s", "no scrub.bytes_s is seen"),
         (";".join(["client.p95_ms<=20"] * 11), "at most 10"),
     ],
 )
