@@ -120,15 +120,17 @@ class BoostLookout:
         ):
             # the clock was set, or no sample came for long: these windows tell nothing
             self._window_begun = sight.at
+        closed = False
         while self._window_begun + policy.window <= sight.at:
             begun, self._window_begun = self._window_begun, self._window_begun + policy.window
             window = self._aim.between(begun, self._window_begun)
             if window is None:
                 continue
+            closed = True
             breach = breach or self._watchdog.close(window.means)
-            left = KINDS[state.request.kind].left_in(sight.values)
-            if left is not None:
-                self.progress = self.progress.after(sight.at, left)
+        left = KINDS[state.request.kind].left_in(sight.values)
+        if closed and left is not None:
+            self.progress = self.progress.after(sight.at, left)
         return breach
 
     def _breach(self, sight: Optional[Sight], state: State) -> Optional[Breach]:

@@ -207,7 +207,8 @@ class Boosts:
     def _means(self, request: Request) -> Dict[str, float]:
         """The last minute, with what is left now. Raises RetryLater where there is nothing to boost, or no sample."""
         kind, sample, window = KINDS[request.kind], self._aim.latest(), self._aim.window(STATUS_WINDOW_S)
-        left = kind.left_in(sample.values) if sample is not None else None
+        fresh = sample is not None and self._now() - sample.at < self._lookout.overdue_s()
+        left = kind.left_in(sample.values) if sample is not None and fresh else None
         if sample is None or window is None or left is None:
             raise RetryLater(f"it is not known yet how many {kind.what} there are: no sample has told")
         if left == 0:

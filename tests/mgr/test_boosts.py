@@ -437,3 +437,22 @@ def test_a_clock_that_is_set_back_gives_it_no_more_time() -> None:
     mgr.modes.boosts.driver.lookout._now = lambda: steady() - 45.0
     assert mgr.until_off(40)["rule"] == "time"
     assert steady() - begun <= 120.0 + 10.0
+
+
+def test_it_does_not_begin_by_what_was_seen_long_ago() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.blind = True
+    mgr.sample(4)
+    with pytest.raises(RetryLater, match="no sample has told"):
+        mgr.begin()
+    assert BOOST not in mgr.trail()
+
+
+def test_two_windows_that_end_with_one_sample_do_not_begin_the_forecast_anew() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.begin()
+    mgr.sample(8)
+    points = len(mgr.modes.boosts.driver.lookout.progress.points)
+    mgr.twin.clock.sleep(10.0)
+    mgr.sample()
+    assert len(mgr.modes.boosts.driver.lookout.progress.points) > points
