@@ -14,7 +14,7 @@ from ceph_tuner.core.boost.executor import BY, BoostExecutor
 from ceph_tuner.core.boost.goals import goals_of, parse_keep
 from ceph_tuner.core.boost.kinds import KINDS
 from ceph_tuner.core.boost.rules import OPTION, Rule, RuleWatch, parse_rules
-from ceph_tuner.core.boost.state import OFF
+from ceph_tuner.core.boost.state import ENDING, OFF
 from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
@@ -182,7 +182,8 @@ class Boosts:
             if last and last.get("rule") not in (CLEAN, BY_OPERATOR) and abs(self._now() - ended) < DAY_S:
                 checks["TUNER_BOOST_ENDED"] = [f"boost of {last.get('kind')}, {utc(ended)}: {last.get('why')}"]
             return checks
-        problems = [problem for problem in (state.problem, self.driver.problem) if problem]
+        stuck = state.problem if state.phase == ENDING else ""
+        problems = [problem for problem in (stuck, self.driver.problem) if problem]
         return {"TUNER_STOPPED": [f"boost: {problem}" for problem in problems]} if problems else {}
 
     def exported(self) -> Mapping[str, Any]:

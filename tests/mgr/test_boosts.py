@@ -8,7 +8,7 @@ import threading
 from typing import Any, Callable, Dict, List, Optional
 
 import pytest
-from automatic_on_twin import OnTwin
+from automatic_on_twin import OnTwin, new_lock
 
 from ceph_tuner.core.autopilot.audit_log import BOOST, BOOST_ENDED
 from ceph_tuner.core.boost.events import Begin, Request
@@ -456,3 +456,25 @@ def test_two_windows_that_end_with_one_sample_do_not_begin_the_forecast_anew() -
     mgr.twin.clock.sleep(10.0)
     mgr.sample()
     assert len(mgr.modes.boosts.driver.lookout.progress.points) > points
+
+
+def test_one_that_waits_for_another_tuner_keeps_the_trail_readable_and_the_mode_waiting() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.begin()
+    for key in list(mgr.service.store.keys("lock/")):
+        mgr.service.store.remove(key)
+    other = Boosted(mgr.twin)
+    other.sample(1)
+    lock = new_lock(other.service.store, mgr.twin.clock, "another tuner")
+    with lock:
+        other.sample(8)
+        assert other.phase == "starting"
+        assert other.trail().count(BOOST) <= 3
+        assert any("tried again" in line for line in other.modes.boosts.document()["words"])
+        assert other.modes.health() == {}
+        other.service.slo_set("client.p95_ms<=0.01", True, 1.0, "")
+        other.waiting(lambda: other.modes.switch("auto"))
+        other.sample(2)
+        assert "a boost is on" in other.driver.document()["waits_for"]
+    other.sample(14)
+    assert other.phase == ON

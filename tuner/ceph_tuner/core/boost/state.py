@@ -44,7 +44,7 @@ class State:
     rule: str = ""
     """Of the guard, or of the state machine, that ended it."""
     problem: str = ""
-    """Why its settings cannot be taken back."""
+    """Why its settings cannot be taken back; while it starts, why they cannot be written yet."""
     last: Mapping[str, Any] = field(default_factory=dict)
     """What came of the one before, as `outcome_of` gives it."""
 
