@@ -103,6 +103,7 @@ class Boosts:
             self._service.values_in_force(LOOKED_AT),
             release_of(version),
             parse_version(version),
+            means,
         )
         self.driver.begin(Begin(self._now(), request, choice.settings, choice.grounds, means))
         return self.document()
