@@ -18,7 +18,9 @@ from ceph_tuner.core.boost.state import ENDING, OFF
 from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
-from ceph_tuner.core.errors import CommandFailed, InputError, RetryLater, Stopped
+from ceph_tuner.core.changes.lock import LEASE_S, claims
+from ceph_tuner.core.changes.lock_owner import may_live
+from ceph_tuner.core.errors import CommandFailed, InputError, Locked, RetryLater, Stopped
 from ceph_tuner.core.hours import DAY_S
 from ceph_tuner.core.knobs.releases import parse_version, release_of
 from ceph_tuner.core.measure.sample import at_work
@@ -92,6 +94,7 @@ class Boosts:
     def _begin(self, kind: str, at_most_s: float, keep: str, who: str, by: str) -> Dict[str, Any]:
         request = Request(kind, at_most_s, target=who, by=by)
         self._refuse_trial()
+        self._refuse_tuner()
         means = self._means(request)
         kept = parse_keep(keep, means)
         request = Request(kind, request.at_most_s, tuple(each.text for each in kept), who, by)
@@ -205,6 +208,15 @@ class Boosts:
                     f"the automatic mode has settings on trial (changes {numbers}), and a boost waits for nobody",
                     "`ceph tuner auto pause` takes them back at once; else try again when the trial is over",
                 )
+
+    def _refuse_tuner(self) -> None:
+        """Before anything is noted: a look alone, as the lock itself is asked when the settings are written."""
+        if self.driver.state.phase != OFF:
+            # the claim is the boost's own
+            return
+        for claim in claims(self._service.store):
+            if claim.held and 0 <= claim.expires - self._now() <= LEASE_S and may_live(claim.holder):
+                raise Locked(f"another tuner is at work on this cluster: {claim.words}")
 
     def _means(self, request: Request) -> Dict[str, float]:
         """The last minute, with what is left now. Raises RetryLater where there is nothing to boost, or no sample."""

@@ -13,9 +13,10 @@ from automatic_on_twin import OnTwin, new_lock
 from ceph_tuner.core.autopilot.audit_log import BOOST, BOOST_ENDED
 from ceph_tuner.core.boost.events import Begin, Request
 from ceph_tuner.core.boost.executor import KEY
+from ceph_tuner.core.boost.rules import RuleWatch
 from ceph_tuner.core.boost.state import OFF, ON, State
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE
-from ceph_tuner.core.errors import ClusterTimeout, InputError, RetryLater, Stopped, TunerError
+from ceph_tuner.core.errors import ClusterTimeout, InputError, Locked, RetryLater, Stopped, TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.twin.model import RecoveryWork
@@ -478,3 +479,18 @@ def test_one_that_waits_for_another_tuner_keeps_the_trail_readable_and_the_mode_
         assert "a boost is on" in other.driver.document()["waits_for"]
     other.sample(14)
     assert other.phase == ON
+
+
+def test_another_tuner_at_work_is_a_refusal_for_people_and_a_wait_for_rules() -> None:
+    mgr = boosted(recovering(500_000), boost_rules=RULE)
+    with new_lock(mgr.service.store, mgr.twin.clock, "another tuner"):
+        with pytest.raises(Locked, match="another tuner"):
+            mgr.begin()
+        assert (mgr.phase, mgr.trail()) == (OFF, [])
+        mgr.sample()
+        mgr.modes.boosts._rules = RuleWatch({"recovery": 0.0})
+        mgr.waiting(mgr.modes.boosts.by_rule)
+        assert (mgr.phase, mgr.trail()) == (OFF, [])
+        assert any("another tuner" in note for note in mgr.modes.boosts.document()["notes"])
+    by_rule(mgr, 1)
+    assert mgr.phase == ON
