@@ -37,9 +37,11 @@ class BoostDriver(Turns[State]):
         except RetryLater:
             if self.state.phase == OFF:
                 raise
-        ended = self.state.last
-        if self.state.phase == OFF and ended.get("begun") == event.at:
-            raise Stopped(f"the boost ended at once: {ended.get('why')}", "see `ceph tuner history`")
+        state = self.state
+        if state.phase == OFF and state.last.get("begun") == event.at:
+            raise Stopped(f"the boost ended at once: {state.last.get('why')}", "see `ceph tuner history`")
+        if state.phase == OFF:
+            raise Stopped("the boost did not begin: something unforeseen went wrong", "see the mgr's log")
 
     def cancel(self, by: str, why: str = "") -> None:
         """End the boost. Raises InputError where there is none."""

@@ -494,3 +494,15 @@ def test_another_tuner_at_work_is_a_refusal_for_people_and_a_wait_for_rules() ->
         assert any("another tuner" in note for note in mgr.modes.boosts.document()["notes"])
     by_rule(mgr, 1)
     assert mgr.phase == ON
+
+
+def test_a_boost_that_nobody_began_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    mgr = boosted(recovering(500_000))
+
+    def fail(event: Any) -> None:
+        raise RuntimeError("unforeseen")
+
+    monkeypatch.setattr(mgr.modes.boosts.driver._executor, "handle", fail)
+    with pytest.raises(Stopped, match="did not begin"):
+        mgr.begin()
+    assert mgr.phase == OFF
