@@ -174,3 +174,26 @@ def test_whatever_a_calendar_is_it_is_read_or_named(calendar: Any) -> None:
     except InputError:
         return
     raise AssertionError("nothing of that is a calendar")
+
+
+def test_a_policy_that_is_months_ahead_costs_no_more_than_one_of_tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    # the plugin asks at each sample
+    policies = [
+        {
+            "name": f"p{hour}",
+            "hours": f"2027-01-01..2027-12-31 {hour:02d}:00-{hour:02d}:30",
+            "objectives": ["client.p95_ms <= 8 ms"],
+        }
+        for hour in range(20)
+    ]
+    calendar = parse_slo_calendar(document(*policies))
+    asked: List[float] = []
+    policy_at = SloCalendar.policy_at
+
+    def counted(self: SloCalendar, at: float) -> str:
+        asked.append(at)
+        return policy_at(self, at)
+
+    monkeypatch.setattr(SloCalendar, "policy_at", counted)
+    assert calendar.ends(berlin("2026-11-25 12:00")) == berlin("2027-01-01 00:00")
+    assert len(asked) < 5

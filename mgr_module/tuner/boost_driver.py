@@ -25,21 +25,34 @@ class BoostDriver(Turns[State]):
     """The one that it was made with."""
 
     def begin(self, event: Begin) -> None:
-        """Begin a boost. Raises InputError where one is on, Stopped where it ended at once."""
+        """Begin a boost. Raises InputError where one is on, RetryLater where one waits, Stopped where it ended."""
         self.refuse(refusal(self.state, event.request.kind))
+        if self._beginning():
+            raise RetryLater(
+                f"a boost waits to begin already: {self.problem}",
+                f"see `{self.explained_by}`, or end it by `ceph tuner boost cancel`",
+            )
         try:
             self.post(event, f"boost {event.request.kind}")
         except RetryLater:
             if self.state.phase == OFF:
                 raise
-        ended = self.state.last
-        if self.state.phase == OFF and ended.get("begun") == event.at:
-            raise Stopped(f"the boost ended at once: {ended.get('why')}", "see `ceph tuner history`")
+        state = self.state
+        if state.phase == OFF and state.last.get("begun") == event.at:
+            raise Stopped(f"the boost ended at once: {state.last.get('why')}", "see `ceph tuner history`")
+        if state.phase == OFF:
+            raise Stopped("the boost did not begin: something unforeseen went wrong", "see the mgr's log")
 
     def cancel(self, by: str, why: str = "") -> None:
         """End the boost. Raises InputError where there is none."""
-        self.refuse(refusal(self.state, CANCEL))
+        # what waits to begin is ended behind its beginning, and what another mgr had on once that is known
+        if self.started and not self._beginning():
+            self.refuse(refusal(self.state, CANCEL))
         self.post(OperatorCommand(self._now(), CANCEL, by, why[:LONGEST_WHY]), "boost cancel")
+
+    def _beginning(self) -> bool:
+        """Whether a boost waits to begin: the monitors do not answer, say."""
+        return any(isinstance(event, Begin) for event, _ in tuple(self.inbox))
 
     def document(self) -> Dict[str, Any]:
         """The state, what is left, when it will be done, and all of it in words."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, List, Mapping
 
-from ceph_tuner.core.autopilot.audit_log import Audit
+from ceph_tuner.core.autopilot.audit_log import BOOST_ENDED, Audit
 from ceph_tuner.core.boost.state import OFF, PHASES, State
 
 from .announce import Announcer
@@ -30,6 +30,10 @@ class BoostLog(Logbook):
         """`share`: how much of its work is done, 0 to 1."""
         super().__init__(trail, announcer, history, who, "", log)
         self._share = share
+
+    def outcomes(self) -> List[Mapping[str, Any]]:
+        """What came of the boosts of late, oldest first."""
+        return [record.detail for record in self.recent if record.what == BOOST_ENDED and not record.refers]
 
     def progress(self, state: Any) -> None:
         """Show the bar while it is on; take it away when it is over."""

@@ -14,12 +14,14 @@ from ceph_tuner.core.boost.goals import goals_of
 from ceph_tuner.core.boost.kinds import KINDS
 from ceph_tuner.core.boost.progress import Progress
 from ceph_tuner.core.boost.state import OFF, State
+from ceph_tuner.core.boost.state_machine import TIME
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.changes.plan import Restore
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, TunerError
 from ceph_tuner.core.goals.guard import Breach, Sight
 from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.moments import duration
 
 from .aim import Aim
 from .proto import Mgr
@@ -31,11 +33,21 @@ class BoostLookout:
     """Looks at the cluster and guards a boost, in the driver's thread; `watch` in that of the writes."""
 
     def __init__(
-        self, mgr: Mgr, service: Service, aim: Aim, policy: Callable[[], Policy], now: Callable[[], float]
+        self,
+        mgr: Mgr,
+        service: Service,
+        aim: Aim,
+        policy: Callable[[], Policy],
+        now: Callable[[], float],
+        steady: Callable[[], float],
     ) -> None:
-        """`aim`: of the whole cluster."""
+        """`aim`: of the whole cluster; `steady`: a clock that nobody sets."""
         self._mgr, self._service, self._aim, self._policy, self._now = mgr, service, aim, policy, now
+        self._steady, self._time_up = steady, 0.0
         self._watchdog: Optional[Watchdog] = None
+        self._before = Sight(0.0, "")
+        self._goals: Optional[Slo] = None
+        """What the watchdog compares with, and what it holds."""
         self._dump: List[ConfigEntry] = []
         self._ours: Tuple[Tuple[int, ...], Tuple[Restore, ...]] = ((), ())
         self._window_begun = 0.0
@@ -50,7 +62,8 @@ class BoostLookout:
             return None
         now, sight = self._now(), self._sight()
         self.means = sight.values if sight is not None else {}
-        breach = self._breach(sight, state) or self._close(sight, state, policy)
+        self._follow(state, policy)
+        breach = self._breach(sight, state) or self._close(sight, state, policy) or self._over(state)
         return Look(now, self.means, breach=breach)
 
     def guard(self, state: State) -> Optional[Breach]:
@@ -68,7 +81,9 @@ class BoostLookout:
         before = self._sight() or Sight(0.0, "")
         self.progress, self.means = Progress(), before.values
         self._window_begun = self._now() + self._policy().settle
-        self._watchdog = Watchdog(self._goals(state.request.keep), state.baseline, before, self._policy())
+        self._time_up = self._steady() + state.ends_at - self._now()
+        self._before, self._goals = before, self._wanted(state.request.keep)
+        self._watchdog = Watchdog(self._goals, state.baseline, before, self._policy())
 
     def overdue_s(self) -> float:
         """Seconds without a sample after which one is missing."""
@@ -77,12 +92,21 @@ class BoostLookout:
     def _sight(self) -> Optional[Sight]:
         return newest_sight_while_rebuilt(self._mgr, self._aim, self._now(), self.overdue_s())
 
-    def _goals(self, keep: Tuple[str, ...]) -> Optional[Slo]:
-        slo = None
+    def _follow(self, state: State, policy: Policy) -> None:
+        """Guard what is wanted now: another policy of the calendar may hold, or objectives were set meanwhile."""
+        if self._watchdog is None or state.request is None:
+            return
         with contextlib.suppress(TunerError):
-            # what the operator gave for the boost itself needs no store
-            slo = self._service.slos.current()
-            slo = absolute(slo, self._service.reference()) if slo is not None else None
+            # what cannot be read holds as it was
+            goals = self._wanted(state.request.keep)
+            if goals != self._goals:
+                self._goals = goals
+                self._watchdog = Watchdog(goals, state.baseline, self._before, policy)
+
+    def _wanted(self, keep: Tuple[str, ...]) -> Optional[Slo]:
+        slo = self._service.slos.current()
+        if slo is not None and slo.needs_baseline:
+            slo = absolute(slo, self._service.reference())
         return goals_of(keep, slo)
 
     def _close(self, sight: Optional[Sight], state: State, policy: Policy) -> Optional[Breach]:
@@ -96,15 +120,17 @@ class BoostLookout:
         ):
             # the clock was set, or no sample came for long: these windows tell nothing
             self._window_begun = sight.at
+        closed = False
         while self._window_begun + policy.window <= sight.at:
             begun, self._window_begun = self._window_begun, self._window_begun + policy.window
             window = self._aim.between(begun, self._window_begun)
             if window is None:
                 continue
+            closed = True
             breach = breach or self._watchdog.close(window.means)
-            left = KINDS[state.request.kind].left_in(sight.values)
-            if left is not None:
-                self.progress = self.progress.after(sight.at, left)
+        left = KINDS[state.request.kind].left_in(sight.values)
+        if closed and left is not None:
+            self.progress = self.progress.after(sight.at, left)
         return breach
 
     def _breach(self, sight: Optional[Sight], state: State) -> Optional[Breach]:
@@ -114,6 +140,12 @@ class BoostLookout:
         with contextlib.suppress(ClusterTimeout, CommandFailed):
             drift = self._drift(state)
         return self._watchdog.look(sight, drift)
+
+    def _over(self, state: State) -> Optional[Breach]:
+        """Whether time is up by the steady clock: one that was set back would give more of it."""
+        if self._watchdog is None or state.request is None or self._steady() < self._time_up:
+            return None
+        return Breach(TIME, f"{duration(state.request.at_most_s)} are over")
 
     def _drift(self, state: State) -> Tuple[str, ...]:
         """Keys of ours that others changed; their other knobs are no matter of a boost's."""

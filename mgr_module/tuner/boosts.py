@@ -13,12 +13,14 @@ from ceph_tuner.core.boost.events import AT_MOST_S, Begin, Request
 from ceph_tuner.core.boost.executor import BY, BoostExecutor
 from ceph_tuner.core.boost.goals import goals_of, parse_keep
 from ceph_tuner.core.boost.kinds import KINDS
-from ceph_tuner.core.boost.rules import OPTION, RuleWatch, parse_rules
-from ceph_tuner.core.boost.state import OFF
+from ceph_tuner.core.boost.rules import OPTION, Rule, RuleWatch, parse_rules
+from ceph_tuner.core.boost.state import ENDING, OFF
 from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
-from ceph_tuner.core.errors import InputError, RetryLater, Stopped
+from ceph_tuner.core.changes.lock import LEASE_S, claims
+from ceph_tuner.core.changes.lock_owner import may_live
+from ceph_tuner.core.errors import CommandFailed, InputError, Locked, RetryLater, Stopped
 from ceph_tuner.core.hours import DAY_S
 from ceph_tuner.core.knobs.releases import parse_version, release_of
 from ceph_tuner.core.measure.sample import at_work
@@ -57,9 +59,9 @@ class Boosts:
         aim = service.aim()
         who = f"{service.who}{BY}"
         self._guardian = Guardian(partial(access, mgr), who)
-        self._lookout = BoostLookout(mgr, service, aim, options.read, clock.now)
+        self._lookout = BoostLookout(mgr, service, aim, options.read, clock.now, clock.monotonic)
         self._aim = aim
-        logbook = BoostLog(
+        logbook = self._logbook = BoostLog(
             Audit(service.store, TRAIL), Announcer(mgr, mgr.log), service.history, who, mgr.log, self._share
         )
         executor = executors[BOOST] = BoostExecutor(
@@ -77,6 +79,8 @@ class Boosts:
         self.driver.lookout = self._lookout
         self._rules: Optional[RuleWatch] = None
         """None: before the state was read."""
+        self._last: Mapping[str, Any] = {}
+        """What came of the last boost that the rules know of."""
         self._rule_problem = ""
 
     def begin(
@@ -90,6 +94,7 @@ class Boosts:
     def _begin(self, kind: str, at_most_s: float, keep: str, who: str, by: str) -> Dict[str, Any]:
         request = Request(kind, at_most_s, target=who, by=by)
         self._refuse_trial()
+        self._refuse_tuner()
         means = self._means(request)
         kept = parse_keep(keep, means)
         request = Request(kind, request.at_most_s, tuple(each.text for each in kept), who, by)
@@ -101,6 +106,7 @@ class Boosts:
             self._service.values_in_force(LOOKED_AT),
             release_of(version),
             parse_version(version),
+            means,
         )
         self.driver.begin(Begin(self._now(), request, choice.settings, choice.grounds, means))
         return self.document()
@@ -110,9 +116,15 @@ class Boosts:
         sample = self._aim.latest()
         if sample is None or not self.driver.started:
             return
-        watch = self._rules or RuleWatch.after_boost(self.driver.state.last)
-        self._rules = watch.after(sample.at, sample.values)
         state = self.driver.state
+        watch = self._rules
+        if watch is None:
+            watch = RuleWatch.after_boosts((*self._logbook.outcomes(), state.last))
+        elif state.last != self._last:
+            # it may have begun and ended since the last call
+            watch = watch.ended(state.last)
+        self._last = state.last
+        self._rules = watch.after(sample.at, sample.values)
         if state.request is not None:
             # whoever began it: what it leaves is not for a rule to begin again
             self._rules = self._rules.fired(state.request.kind)
@@ -122,18 +134,26 @@ class Boosts:
         except InputError as error:
             self._rule_problem = f"no boost begins by itself: {error}"
             return
-        if rule is None:
-            return
+        if rule is not None:
+            self._follow(rule, self._rules)
+
+    def _follow(self, rule: Rule, watch: RuleWatch) -> None:
+        """Begin what a rule wants. Whatever comes of it, the same work has no second boost."""
         try:
             words = f"{rule.kind} after {duration(rule.after_s)}"
             self._begin(rule.kind, rule.at_most_s, rule.keep, "osd", f"the rule `{words}`")
-            self._rule_problem = ""
-        except InputError as error:
-            # it would be refused for ever
-            self._rules = self._rules.fired(rule.kind)
-            self._rule_problem = f"the rule of {rule.kind} began no boost: {error}"
         except RetryLater as error:
             self._rule_problem = f"the rule of {rule.kind} waits: {error}"
+            return
+        except CommandFailed:
+            # before it was begun: what it ends with is in its state
+            raise
+        except InputError as error:
+            # it would be refused for ever
+            self._rule_problem = f"the rule of {rule.kind} began no boost: {error}"
+        except Stopped as error:
+            self._rule_problem = f"the rule of {rule.kind}: {error}"
+        self._rules = watch.fired(rule.kind)
 
     def cancel(self, why: str = "") -> Dict[str, Any]:
         """End the boost, and take its settings back. Raises InputError where there is none."""
@@ -166,7 +186,8 @@ class Boosts:
             if last and last.get("rule") not in (CLEAN, BY_OPERATOR) and abs(self._now() - ended) < DAY_S:
                 checks["TUNER_BOOST_ENDED"] = [f"boost of {last.get('kind')}, {utc(ended)}: {last.get('why')}"]
             return checks
-        problems = [problem for problem in (state.problem, self.driver.problem) if problem]
+        stuck = state.problem if state.phase == ENDING else ""
+        problems = [problem for problem in (stuck, self.driver.problem) if problem]
         return {"TUNER_STOPPED": [f"boost: {problem}" for problem in problems]} if problems else {}
 
     def exported(self) -> Mapping[str, Any]:
@@ -188,10 +209,20 @@ class Boosts:
                     "`ceph tuner auto pause` takes them back at once; else try again when the trial is over",
                 )
 
+    def _refuse_tuner(self) -> None:
+        """Before anything is noted: a look alone, as the lock itself is asked when the settings are written."""
+        if self.driver.state.phase != OFF:
+            # the claim is the boost's own
+            return
+        for claim in claims(self._service.store):
+            if claim.held and 0 <= claim.expires - self._now() <= LEASE_S and may_live(claim.holder):
+                raise Locked(f"another tuner is at work on this cluster: {claim.words}")
+
     def _means(self, request: Request) -> Dict[str, float]:
         """The last minute, with what is left now. Raises RetryLater where there is nothing to boost, or no sample."""
         kind, sample, window = KINDS[request.kind], self._aim.latest(), self._aim.window(STATUS_WINDOW_S)
-        left = kind.left_in(sample.values) if sample is not None else None
+        fresh = sample is not None and self._now() - sample.at < self._lookout.overdue_s()
+        left = kind.left_in(sample.values) if sample is not None and fresh else None
         if sample is None or window is None or left is None:
             raise RetryLater(f"it is not known yet how many {kind.what} there are: no sample has told")
         if left == 0:

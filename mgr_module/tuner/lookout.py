@@ -17,6 +17,7 @@ from ceph_tuner.core.autopilot.phase_windows import Closed, PhaseWindows, groups
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import OFF, State
 from ceph_tuner.core.autopilot.watchdog import Watchdog
+from ceph_tuner.core.boost.state import OFF as NO_BOOST
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.journal import Journal
@@ -172,7 +173,8 @@ class Lookout:
     def _other_trial(self) -> str:
         """Which other mode, or boost, has something on the cluster, in words; empty where none has."""
         for device_class, executor in list(self._executors.items()):
-            if device_class == BOOST and executor.state.on_cluster:
+            # one that waits to go on in this mgr comes first as well
+            if device_class == BOOST and executor.state.phase != NO_BOOST:
                 return "a boost is on, and a cluster has one of both at a time (`ceph tuner boost status`)"
             if device_class != self._aim.device_class and executor.state.on_cluster:
                 of = f"class {device_class}" if device_class else "the cluster as a whole"

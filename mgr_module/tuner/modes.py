@@ -141,10 +141,11 @@ class Modes:
     def sampled(self) -> None:
         """Go on after a sample, or a missed one. Called by the sampling thread."""
         self._service.slos.begin_interval()
-        self.regimes.sampled(self._sampler.latest(), self._service.scopes.members)
+        # first those that guard what is on the cluster
         for mode in self.all:
             mode.driver.sampled()
         self.boosts.driver.sampled()
+        self.regimes.sampled(self._sampler.latest(), self._service.scopes.members)
         port = int(self._option("metrics_port"))
         self._endpoint.listen(str(self._option("metrics_address")), port)
         if port:

@@ -107,7 +107,11 @@ class RegimeWatch:
                 TimelineEntry(state.since, REGIME, scope, state.name, state.evidence)
                 for scope, state in self._states.items()
             ]
-        policy = self._policy()
+        try:
+            policy = self._policy()
+        except InputError:
+            # objectives that nobody can read: regimes are told without them
+            return held
         # where there never was a calendar nothing is said of one
         if policy or (POLICY, "") in (self._kept or {}):
             held.append(TimelineEntry(self._now(), POLICY, "", policy or NO_POLICY))

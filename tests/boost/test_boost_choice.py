@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Dict, Optional
 
 import pytest
@@ -104,9 +105,27 @@ def test_what_is_to_be_kept_is_read_with_bounds_as_numbers() -> None:
         ("client.p95_ms<=20; client.p95_ms<=30", "two hard objectives"),
         ("client.p95_ms{class=ssd}<=20", "whole cluster"),
         ("tea<=9", "--keep"),
+        # nothing would guard it
+        ("scrub.bytes_s>=1 MB/s", "no scrub.bytes_s is seen"),
         (";".join(["client.p95_ms<=20"] * 11), "at most 10"),
     ],
 )
 def test_what_cannot_be_kept_is_refused(text: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         parse_keep(text, {"client.p95_ms": 10.0})
+
+
+def test_a_trial_that_was_slower_than_the_work_is_now_is_no_boost() -> None:
+    now = {"recovery.copies_s": 50.0}
+    slower, faster = trial(1, 15.0, 20.0), trial(2, 15.0, 60.0)
+    kind = KINDS["recovery"]
+    assert dict(choose(kind, [slower, faster], KEPT, {}, TENTACLE, VERSION, now).settings) == {"osd_max_scrubs": 2}
+    assert PROFILE in choose(kind, [slower], KEPT, {}, TENTACLE, VERSION, now).settings
+
+
+def test_trials_are_compared_by_one_metric() -> None:
+    by_bytes = replace(
+        trial(1, 15.0, 0.0), measures={"client.p95_ms": Measure(15.0, 0.1, 8), "recovery.bytes_s": Measure(3e6, 1.0, 8)}
+    )
+    assert chosen(trials=[by_bytes, trial(2, 15.0, 60.0)]) == {"osd_max_scrubs": 2}
+    assert chosen(trials=[by_bytes]) == {"osd_max_scrubs": 1}

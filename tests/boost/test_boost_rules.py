@@ -51,5 +51,13 @@ def test_work_that_is_done_meanwhile_or_a_clock_that_is_set_back_begins_to_count
 
 def test_the_next_mgr_knows_what_had_its_boost() -> None:
     unfinished, done = ({"kind": "recovery", "rule": rule} for rule in ("slo", "clean"))
-    for last, due in ((unfinished, None), (done, RULES[0]), ({}, RULES[0]), ({"kind": 5, "rule": []}, RULES[0])):
-        assert RuleWatch.after_boost(last).after(0.0, {LEFT: 5.0}).due(RULES, 300.0) == due
+    scrub = {"kind": "scrub", "rule": "clean"}
+    for outcomes, due in (
+        ((unfinished,), None),
+        ((unfinished, scrub), None),
+        ((unfinished, done), RULES[0]),
+        ((done,), RULES[0]),
+        (({},), RULES[0]),
+        (({"kind": 5, "rule": []},), RULES[0]),
+    ):
+        assert RuleWatch.after_boosts(outcomes).after(0.0, {LEFT: 5.0}).due(RULES, 300.0) == due

@@ -20,12 +20,14 @@ from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.boost.events import Event
 from ceph_tuner.core.boost.state import ENDING, OFF, ON, STARTING, State
 from ceph_tuner.core.boost.state_machine import (
+    AGAIN_S,
     BY_OPERATOR,
     CLEAN,
     CLEAN_S,
     MGRS,
     MOST_RESUMED,
     TIME,
+    WRITE_FAILED,
     Decision,
     decide,
     refusal,
@@ -132,7 +134,9 @@ def test_another_mgr_goes_on_within_the_same_deadline() -> None:
     assert isinstance(again.acts[-1], Write)
     busy = after(WriteFailed(AT + 66, "another tuner", busy=True), state=again.state)
     assert (busy.state.phase, busy.acts) == (STARTING, ())
-    assert isinstance(after(seen(AT + 70), state=busy.state).acts[-1], Write)
+    # each attempt is a record in the trail
+    assert after(seen(AT + 70), state=busy.state).acts == ()
+    assert isinstance(after(seen(AT + 65 + AGAIN_S), state=busy.state).acts[-1], Write)
     assert after(seen(AT + HOUR), state=busy.state).state.rule == TIME
 
 
@@ -182,6 +186,8 @@ def test_a_state_survives_the_store(state: State) -> None:
         {"begun": "yesterday"},
         {"writing": 1},
         {"changes": ["x"]},
+        {"changes": "12"},
+        {"changes": [7.5]},
         {"begun": float("nan")},
     ],
 )
@@ -202,3 +208,14 @@ def test_backfill_is_done_when_nothing_is_degraded_either() -> None:
     assert after(look, state=on).state.clean_since is None
     both = {**look.means, LEFT: 0.0, "backfill.objects_left": 0.0}
     assert after(type(look)(AT + 5, both), state=on).state.clean_since == AT + 5
+
+
+@pytest.mark.parametrize("phase", ["starting", "on"])
+def test_a_boost_that_another_mgr_left_and_that_cannot_be_taken_back_has_ended(phase: str) -> None:
+    left = after(begin(AT)).state if phase == "starting" else after(begin(AT), Wrote(AT, (7,))).state
+    stuck = after(Started(AT + 60, problem="no way"), state=left)
+    assert (stuck.state.phase, stuck.state.problem, stuck.state.changes) == (ENDING, "no way", left.changes)
+    assert [act.what for act in stuck.acts if isinstance(act, Note)] == ["stopped", "boost ended"]
+    off = after(TookBack(AT + 65), state=stuck.state).state
+    # so that it is told, and no rule begins it again
+    assert (off.last["kind"], off.last["rule"], off.last["ended"]) == ("recovery", WRITE_FAILED, AT + 60)

@@ -10,7 +10,8 @@ from typing import Any, Tuple
 from automatic_on_twin import OnTwin, RunningMgr
 
 import tuner
-from ceph_tuner.core.autopilot.audit_log import TAKEN_BACK, Record
+from ceph_tuner.core.autopilot.audit_log import BOOST_ENDED, TAKEN_BACK, Record
+from ceph_tuner.core.boost.state import State
 from ceph_tuner.core.printable import PrintableLog
 from tuner.jobs import Jobs
 
@@ -24,6 +25,7 @@ READ = {
     "auto_explain": {},
     "capacity_ls": {},
     "book_show": {},
+    "boost_status": {},
 }
 SLO = {
     "name": "a",
@@ -87,6 +89,8 @@ KEYS = {
     "journal/00000007": "x",
     "auto/state": "{}",
     "audit/000000": record(1.0),
+    "boost/state": json.dumps(State(last={"kind": "scrub", "rule": "slo", "why": "x", "ended": 1.0}).to_dict()),
+    "audit/=boost/000000": record(1.0, BOOST_ENDED),
     "history/minute/000": '{"serial": 0, "entries": ['
     '{"start": 1.0, "end": 61.0, "measures": {"client.iops": [1, 0, 1]}}]}',
     "history/hour/000": '{"serial": 0, "entries": []}',

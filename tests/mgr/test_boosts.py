@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import threading
 from typing import Any, Callable, Dict, List, Optional
 
 import pytest
-from automatic_on_twin import OnTwin
+from automatic_on_twin import OnTwin, new_lock
 
 from ceph_tuner.core.autopilot.audit_log import BOOST, BOOST_ENDED
-from ceph_tuner.core.boost.state import OFF, ON
+from ceph_tuner.core.boost.events import Begin, Request
+from ceph_tuner.core.boost.executor import KEY
+from ceph_tuner.core.boost.rules import RuleWatch
+from ceph_tuner.core.boost.state import OFF, ON, State
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE
-from ceph_tuner.core.errors import InputError, RetryLater, TunerError
+from ceph_tuner.core.errors import ClusterTimeout, InputError, Locked, RetryLater, Stopped, TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.twin.model import RecoveryWork
 from ceph_tuner.twin_cluster.cluster import TwinCluster
-from tuner import render_automatic
+from tuner import render_automatic, turns
 from tuner.exposition import exposition
 from twins import small_twin
 
@@ -164,7 +169,7 @@ def test_the_next_mgr_goes_on_within_the_same_deadline() -> None:
 def test_the_automatic_mode_waits_for_it_and_says_so() -> None:
     mgr = boosted(recovering(500_000))
     mgr.begin()
-    mgr.service.slo_set("client.p95_ms<=0.01", False, 1.0, "")
+    mgr.service.slo_set("client.p95_ms<=0.01", True, 1.0, "")
     mgr.waiting(lambda: mgr.modes.switch("auto"))
     mgr.sample(6)
     assert "a boost is on" in mgr.driver.document()["waits_for"]
@@ -292,3 +297,212 @@ def test_a_rule_waits_for_a_trial_and_one_that_makes_no_sense_is_told() -> None:
     assert mgr.modes.boosts.document()["notes"] == [
         note for note in mgr.modes.boosts.document()["notes"] if "guardian" in note
     ]
+
+
+def test_a_rule_whose_boost_cannot_be_written_is_silent_afterwards() -> None:
+    mgr = boosted(recovering(500_000), boost_rules=RULE)
+    # outranks what a boost sets at `osd`: the write is refused
+    mgr.service.config.set("osd.1", PROFILE, "balanced")
+    for _ in range(30):
+        mgr.sample()
+        with contextlib.suppress(Stopped):
+            mgr.waiting(mgr.modes.boosts.by_rule)
+    assert mgr.trail().count(BOOST) == 1
+    assert mgr.phase == OFF
+
+
+def test_a_rule_whose_boost_ends_before_it_is_seen_again_is_silent_afterwards() -> None:
+    mgr = boosted(recovering(500_000), boost_rules=RULE)
+    while mgr.phase != ON:
+        by_rule(mgr, 1)
+    mgr.waiting(lambda: mgr.modes.boosts.cancel("no"))
+    by_rule(mgr, 20)
+    assert mgr.trail().count(BOOST) == 1
+    assert mgr.phase == OFF
+
+
+def test_the_next_mgr_knows_of_each_kind_of_work_what_came_of_its_last_boost() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.begin()
+    mgr.waiting(lambda: mgr.modes.boosts.cancel("no"))
+    # since then another kind of work had a boost
+    mgr.service.store.set(KEY, json.dumps(State(last={"kind": "scrub", "rule": "clean"}).to_dict()))
+    other = Boosted(mgr.twin, boost_rules=RULE)
+    by_rule(other, 20)
+    assert other.trail().count(BOOST) == 1
+
+
+def asked(mgr: Boosted, work: Callable[[], Any]) -> Any:
+    """What a command ends with while the driver takes no turn."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(turns, "PATIENCE_S", 0.05)
+        try:
+            return work()
+        except TunerError as error:
+            return error
+
+
+def test_a_boost_that_waits_to_begin_is_asked_for_once_and_can_be_cancelled() -> None:
+    mgr = boosted(recovering(500_000))
+    before, boosts = mgr.table(), mgr.modes.boosts
+    assert isinstance(asked(mgr, lambda: boosts.begin("recovery")), RetryLater)
+    # as a rule does every few seconds while the monitors do not answer
+    again = asked(mgr, lambda: boosts.begin("recovery"))
+    assert isinstance(again, RetryLater)
+    assert "waits to begin already" in str(again)
+    assert isinstance(asked(mgr, lambda: boosts.cancel("not any more")), RetryLater)
+    mgr.sample(3)
+    assert mgr.phase == OFF
+    assert mgr.trail().count(BOOST) == 1
+    assert mgr.table() == before
+
+
+def test_a_boost_of_another_mgr_can_be_cancelled_before_its_state_was_read() -> None:
+    mgr = boosted(recovering(500_000))
+    before = mgr.table()
+    mgr.begin()
+    for key in list(mgr.service.store.keys("lock/")):
+        mgr.service.store.remove(key)
+    other = Boosted(mgr.twin)
+    assert isinstance(asked(other, lambda: other.modes.boosts.cancel("enough")), RetryLater)
+    other.sample(3)
+    assert other.phase == OFF
+    assert other.table() == before
+
+
+@pytest.mark.parametrize(
+    "last",
+    [{"kind": "recovery", "ended": "soon"}, {"ended": [], "rule": []}, {"saved_s": {}, "kind": 5}, {"begun": {}}],
+)
+def test_a_damaged_outcome_in_the_store_costs_neither_status_nor_health_nor_metrics(last: Dict[str, Any]) -> None:
+    mgr = Boosted(recovering(), boost_rules=RULE)
+    mgr.service.store.set(KEY, json.dumps({**State().to_dict(), "last": last}))
+    by_rule(mgr, 3)
+    mgr.modes.health()
+    assert exposition({"boost": mgr.modes.boosts.exported()})
+    assert "off" in render_automatic.boost(mgr.modes.boosts.document())
+
+
+def test_changes_that_cannot_be_taken_back_are_no_boost_but_are_told_as_they_are() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.service.store.set(KEY, json.dumps(State("ending", problem="no way back").to_dict()))
+    other = Boosted(mgr.twin)
+    other.modes.boosts.driver._executor.state = State("ending", problem="no way back")
+    words = other.modes.boosts.document()["words"]
+    assert "ending" in words[0]
+    assert any("no way back" in line for line in words)
+    refused = asked(other, lambda: other.modes.boosts.driver.begin(Begin(0.0, Request("scrub"), {}, "")))
+    assert isinstance(refused, InputError)
+    assert "taken back" in str(refused)
+
+
+def test_objectives_that_are_wanted_later_end_it_too() -> None:
+    mgr = boosted(recovering(500_000))
+    now = mgr.sampler.window(60.0).means["client.p95_ms"]  # type: ignore[union-attr]
+    mgr.begin()
+    mgr.sample(2)
+    # as at the hour at which another policy of the calendar begins
+    mgr.service.slo_set(f"client.p95_ms<={now * 1.02:.3f}", False, 1.0, "")
+    assert mgr.until_off(100)["rule"] == "slo"
+
+
+def test_it_does_not_begin_without_objectives_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    mgr = boosted(recovering(500_000))
+    before = mgr.table()
+
+    def silent() -> None:
+        raise ClusterTimeout("the monitors do not answer")
+
+    monkeypatch.setattr(mgr.service.slos, "current", silent)
+    with pytest.raises(Stopped, match="the monitors do not answer"):
+        mgr.begin()
+    assert (mgr.phase, mgr.table()) == (OFF, before)
+
+
+def test_objectives_that_cannot_be_read_meanwhile_hold_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    mgr = boosted(recovering(500_000))
+    now = mgr.sampler.window(60.0).means["client.p95_ms"]  # type: ignore[union-attr]
+    mgr.service.slo_set(f"client.p95_ms<={now * 1.02:.3f}", False, 1.0, "")
+    mgr.begin()
+    mgr.service.store.set("slo", "{")
+    mgr.service.slos.begin_interval()
+    assert mgr.until_off(100)["rule"] == "slo"
+
+
+def test_a_clock_that_is_set_back_gives_it_no_more_time() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.begin(at_most="2min")
+    steady = mgr.twin.clock.monotonic
+    begun = steady()
+    mgr.sample(10)
+    mgr.modes.boosts.driver.lookout._now = lambda: steady() - 45.0
+    assert mgr.until_off(40)["rule"] == "time"
+    assert steady() - begun <= 120.0 + 10.0
+
+
+def test_it_does_not_begin_by_what_was_seen_long_ago() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.blind = True
+    mgr.sample(4)
+    with pytest.raises(RetryLater, match="no sample has told"):
+        mgr.begin()
+    assert BOOST not in mgr.trail()
+
+
+def test_two_windows_that_end_with_one_sample_do_not_begin_the_forecast_anew() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.begin()
+    mgr.sample(8)
+    points = len(mgr.modes.boosts.driver.lookout.progress.points)
+    mgr.twin.clock.sleep(10.0)
+    mgr.sample()
+    assert len(mgr.modes.boosts.driver.lookout.progress.points) > points
+
+
+def test_one_that_waits_for_another_tuner_keeps_the_trail_readable_and_the_mode_waiting() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.begin()
+    for key in list(mgr.service.store.keys("lock/")):
+        mgr.service.store.remove(key)
+    other = Boosted(mgr.twin)
+    other.sample(1)
+    lock = new_lock(other.service.store, mgr.twin.clock, "another tuner")
+    with lock:
+        other.sample(8)
+        assert other.phase == "starting"
+        assert other.trail().count(BOOST) <= 3
+        assert any("tried again" in line for line in other.modes.boosts.document()["words"])
+        assert other.modes.health() == {}
+        other.service.slo_set("client.p95_ms<=0.01", True, 1.0, "")
+        other.waiting(lambda: other.modes.switch("auto"))
+        other.sample(2)
+        assert "a boost is on" in other.driver.document()["waits_for"]
+    other.sample(14)
+    assert other.phase == ON
+
+
+def test_another_tuner_at_work_is_a_refusal_for_people_and_a_wait_for_rules() -> None:
+    mgr = boosted(recovering(500_000), boost_rules=RULE)
+    with new_lock(mgr.service.store, mgr.twin.clock, "another tuner"):
+        with pytest.raises(Locked, match="another tuner"):
+            mgr.begin()
+        assert (mgr.phase, mgr.trail()) == (OFF, [])
+        mgr.sample()
+        mgr.modes.boosts._rules = RuleWatch({"recovery": 0.0})
+        mgr.waiting(mgr.modes.boosts.by_rule)
+        assert (mgr.phase, mgr.trail()) == (OFF, [])
+        assert any("another tuner" in note for note in mgr.modes.boosts.document()["notes"])
+    by_rule(mgr, 1)
+    assert mgr.phase == ON
+
+
+def test_a_boost_that_nobody_began_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    mgr = boosted(recovering(500_000))
+
+    def fail(event: Any) -> None:
+        raise RuntimeError("unforeseen")
+
+    monkeypatch.setattr(mgr.modes.boosts.driver._executor, "handle", fail)
+    with pytest.raises(Stopped, match="did not begin"):
+        mgr.begin()
+    assert mgr.phase == OFF

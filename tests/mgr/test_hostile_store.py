@@ -69,6 +69,7 @@ def test_whatever_lies_in_the_store_sampling_commands_and_the_way_back_go_on(
         # and one that becomes the active mgr now
         module = Loaded(OnTwin(aboard.twin))
         module.aboard.sample(1)
+        module.aboard.modes.boosts.driver.attempt()
         for command, arguments in READ.items():
             code, out, words = module.run(command, **arguments)
             assert "internal error" not in words, (value[:100], command, words)

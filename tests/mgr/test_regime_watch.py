@@ -110,3 +110,23 @@ def test_a_scope_of_an_objective_has_a_regime_of_its_own() -> None:
     aboard.service.slo_set(f"client.p95_ms{{class={name}}}<=20", False, 1.0, "")
     aboard.sample(3)
     assert set(held(aboard)) == {"", f"class={name}"}
+
+
+def test_regimes_are_kept_while_nobody_can_read_the_objectives() -> None:
+    aboard = OnTwin()
+    aboard.service.store.set("slo", "{")
+    aboard.sample(3)
+    assert kept(aboard) == [held(aboard)[""]]
+
+
+def test_the_guard_has_its_turn_whatever_becomes_of_regimes(monkeypatch: pytest.MonkeyPatch) -> None:
+    aboard = OnTwin()
+
+    def broken(*_: Any) -> None:
+        raise RuntimeError("a regime that cannot be told")
+
+    monkeypatch.setattr(aboard.modes.regimes, "sampled", broken)
+    monkeypatch.setattr(aboard.driver, "_sampled", False)
+    with pytest.raises(RuntimeError):
+        aboard.modes.sampled()
+    assert aboard.driver._sampled

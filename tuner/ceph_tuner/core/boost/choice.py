@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from types import MappingProxyType
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ceph_tuner.core.boost.kinds import BACKFILL, RECOVERY, SCRUB, SNAPTRIM, Kind
 from ceph_tuner.core.errors import InputError
@@ -39,21 +40,29 @@ class Choice(NamedTuple):
 
 
 def choose(
-    kind: Kind, trials: Sequence[Trial], kept: Optional[Slo], in_force: Settings, release: Release, version: Version
+    kind: Kind,
+    trials: Sequence[Trial],
+    kept: Optional[Slo],
+    in_force: Settings,
+    release: Release,
+    version: Version,
+    now: Mapping[str, float] = MappingProxyType({}),
 ) -> Choice:
     """Give the fastest settings that keep what is to be kept, as far as that is known.
 
     `kept`: objectives on clients and all that is to be kept; without any, nothing speaks against the boldest ones.
     `in_force`: what the OSDs have, of `LOOKED_AT`. Raises InputError where nothing is faster than that.
+    `now`: how fast the work goes with those; a trial that was no faster is no boost.
     """
-    validated = _validated(kind, trials, kept, release, version) if kept is not None and kept.objectives else None
-    if validated is not None:
-        return validated
+    if kept is not None and kept.objectives:
+        validated = _validated(kind, trials, kept, release, version, now)
+        if validated is not None:
+            return validated
     settings = known(kind, in_force, release, version)
     if not settings:
         raise InputError("boost", f"{kind.name} with settings in force that are as fast", "slower settings in force")
     words = f"the profile {HIGH_RECOVERY}" if settings.get(PROFILE) == HIGH_RECOVERY else "known settings"
-    return Choice(settings, f"{words}, as no trial on this cluster is known that keeps the objectives")
+    return Choice(settings, f"{words}, as no trial on this cluster is known that keeps the objectives and was faster")
 
 
 def known(kind: Kind, in_force: Settings, release: Release, version: Version) -> Settings:
@@ -74,20 +83,30 @@ def known(kind: Kind, in_force: Settings, release: Release, version: Version) ->
 
 
 def _validated(
-    kind: Kind, trials: Sequence[Trial], kept: Optional[Slo], release: Release, version: Version
+    kind: Kind,
+    trials: Sequence[Trial],
+    kept: Slo,
+    release: Release,
+    version: Version,
+    now: Mapping[str, float],
 ) -> Optional[Choice]:
     judge = Judge(kept)
-    fitting: List[Tuple[float, float, Trial]] = []
-    for trial in trials:
-        speed = kind.speed_in(trial.means)
-        usable = trial.failed is None and trial.run.settings and speed is not None
-        if usable and judge.keeps_hard(trial.means) and _fits(trial.run.settings, release, version):
-            fitting.append((speed or 0.0, trial.at, trial))
-    if not fitting:
+    fitting = [
+        trial
+        for trial in trials
+        if trial.failed is None
+        and trial.run.settings
+        and judge.keeps_hard(trial.means)
+        and _fits(trial.run.settings, release, version)
+    ]
+    # one rate for all: bytes a second are more than copies of any number
+    metric = next((name for name in kind.speed if any(trial.means.get(name) for trial in fitting)), "")
+    faster = [trial for trial in fitting if trial.means.get(metric, 0.0) > now.get(metric, 0.0)]
+    if not faster:
         return None
-    speed, at, trial = max(fitting, key=lambda each: each[:2])
+    trial = max(faster, key=lambda each: (each.means[metric], each.at))
     words = f"of {len(fitting)} trials on this cluster that kept the objectives, {trial.run.label} was the fastest"
-    return Choice(dict(trial.run.settings), f"{words} ({utc_minute(at)})")
+    return Choice(dict(trial.run.settings), f"{words} ({utc_minute(trial.at)})")
 
 
 def _fits(settings: Mapping[str, Any], release: Release, version: Version) -> bool:

@@ -12,10 +12,14 @@ from ceph_tuner.core.moments import duration, utc
 
 def explain(state: State, means: Mapping[str, float], finish: Optional[Finish], now: float) -> List[str]:
     """Say what it does, what is left, when it will be done, and what ends it."""
-    if state.phase == OFF or state.request is None:
+    if state.phase == OFF:
         return [f"off: {PHASES[OFF]}", *_last(state)]
-    kind = KINDS[state.request.kind]
     lines = [f"{state.phase} since {utc(state.since)}: {PHASES[state.phase]}"]
+    if state.problem:
+        lines.append(f"that failed, and is tried again: {state.problem}")
+    if state.request is None:
+        return [*lines, *_last(state)]
+    kind = KINDS[state.request.kind]
     lines.append(f"boosts {kind.name} since {utc(state.begun)}: {state.grounds}")
     left = kind.left_in(means)
     if left is not None:

@@ -37,6 +37,9 @@ def parse_keep(text: str, means: Mapping[str, float]) -> Tuple[Objective, ...]:
             )
         if objective.bound.relative:
             raise InputError("--keep", f"{objective.text}, and no {objective.metric} is seen", "a bound with a unit")
+        if verdict.seen is None and not objective.metric.startswith("client."):
+            # clients that are away are guarded as they come back; of other work there is nothing to compare with
+            raise InputError("--keep", f"{objective.text}, and no {objective.metric} is seen", "what is seen now")
         if verdict.met is False:
             raise InputError(
                 "--keep", f"{objective.text}, and {objective.metric} is {verdict.seen:.4g} now", "a bound that is kept"

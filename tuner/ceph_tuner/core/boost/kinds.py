@@ -24,10 +24,6 @@ class Kind(NamedTuple):
         """What is left; None where it was not seen."""
         return sum(means[name] for name in self.left) if all(name in means for name in self.left) else None
 
-    def speed_in(self, means: Mapping[str, float]) -> Optional[float]:
-        """How fast it went; None where it was not seen."""
-        return next((means[name] for name in self.speed if means.get(name)), None)
-
     def seconds_left(self, means: Mapping[str, float]) -> Optional[float]:
         """How long it would take at the rate of this window; None where no rate was seen."""
         left, rate = self.left_in(means), sum(means.get(name, 0.0) for name in self.mended)

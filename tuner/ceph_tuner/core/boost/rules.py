@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, FrozenSet, Mapping, Optional, Tuple
+from typing import Any, FrozenSet, Iterable, Mapping, Optional, Tuple
 
 from ceph_tuner.core.boost.events import AT_MOST_S, Request
 from ceph_tuner.core.boost.kinds import KINDS
@@ -61,10 +61,19 @@ class RuleWatch:
     spent: FrozenSet[str] = frozenset()
 
     @classmethod
-    def after_boost(cls, last: Mapping[str, Any]) -> RuleWatch:
-        """As a mgr that has just become active knows it: by what came of the last boost."""
-        unfinished = str(last.get("kind", "")) if last and last.get("rule") != CLEAN else ""
-        return cls(spent=frozenset({unfinished} & KINDS.keys()))
+    def after_boosts(cls, outcomes: Iterable[Mapping[str, Any]]) -> RuleWatch:
+        """As a mgr that has just become active knows it: by what came of boosts, the oldest first."""
+        watch = cls()
+        for outcome in outcomes:
+            watch = watch.ended(outcome)
+        return watch
+
+    def ended(self, outcome: Mapping[str, Any]) -> RuleWatch:
+        """A boost has ended, whoever began it, with this outcome: what it left is not for a rule to begin again."""
+        kind = str(outcome.get("kind", ""))
+        if outcome.get("rule") == CLEAN:
+            return RuleWatch(self.since, self.spent - {kind})
+        return self.fired(kind) if kind in KINDS else self
 
     def after(self, at: float, means: Mapping[str, float]) -> RuleWatch:
         """Take a sample; what it does not show stays as it is."""

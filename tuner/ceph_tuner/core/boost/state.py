@@ -44,7 +44,7 @@ class State:
     rule: str = ""
     """Of the guard, or of the state machine, that ended it."""
     problem: str = ""
-    """Why its settings cannot be taken back."""
+    """Why its settings cannot be taken back; while it starts, why they cannot be written yet."""
     last: Mapping[str, Any] = field(default_factory=dict)
     """What came of the one before, as `outcome_of` gives it."""
 
@@ -100,11 +100,29 @@ class State:
             request=request,
             settings=dict(known.get("settings", {})),
             baseline={str(name): float(value) for name, value in dict(known.get("baseline", {})).items()},
-            changes=tuple(int(number) for number in known.get("changes", ())),
+            changes=_numbers(known.get("changes", [])),
             clean_since=None if clean_since is None else float(clean_since),
-            last=dict(known.get("last", {})),
+            last=_outcome(dict(known.get("last", {}))),
         )
         return cls(**known)
+
+
+def _numbers(stored: Any) -> Tuple[int, ...]:
+    """Journal numbers, of which another one would be somebody else's change."""
+    if not isinstance(stored, list) or any(isinstance(each, bool) or not isinstance(each, int) for each in stored):
+        raise TypeError(f"changes is {stored!r:.100}")
+    return tuple(stored)
+
+
+def _outcome(stored: Mapping[str, Any]) -> Dict[str, Any]:
+    """What came of the one before, without what is of another type: it is past, and costs no boost."""
+    kinds: Dict[str, Any] = dict.fromkeys(("kind", "why", "rule"), str)
+    kinds.update((name, (int, float)) for name in ("begun", "ended", "seconds", "left_before", "left", "saved_s"))
+    return {
+        name: value
+        for name, value in stored.items()
+        if value is None or (isinstance(value, kinds.get(name, object)) and not isinstance(value, bool))
+    }
 
 
 _KINDS: Mapping[str, Any] = {"str": str, "bool": bool, "int": int, "float": (int, float)}

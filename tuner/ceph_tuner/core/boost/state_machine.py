@@ -35,6 +35,8 @@ from ceph_tuner.core.moments import duration
 
 CLEAN_S = 60.0
 """How long nothing must be left: peering and scrubs that end show no work for seconds."""
+AGAIN_S = 60.0
+"""After so long it tries to write again, where another tuner was at work: each attempt is a record in the trail."""
 MOST_RESUMED = 3
 """Mgrs that go on with a boost: it may be why they die."""
 
@@ -64,8 +66,10 @@ def refusal(state: State, what: str) -> Optional[str]:
     """Why an operator's command makes no sense now; None where it does."""
     if what == CANCEL and state.phase == OFF:
         return "nothing is boosted"
+    if what != CANCEL and state.request is not None:
+        return f"a boost of {state.request.kind} is {state.phase} already"
     if what != CANCEL and state.phase != OFF:
-        return f"a boost of {_request(state).kind} is {state.phase} already"
+        return "what another mgr left is being taken back"
     return None
 
 
@@ -106,7 +110,8 @@ def _looked(state: State, look: Look) -> Decision:
     if left == 0:
         return _clean(state, look)
     state = replace(state, clean_since=None)
-    if state.phase == STARTING and look.means:
+    waits = bool(state.problem) and 0 <= look.at - state.since < AGAIN_S
+    if state.phase == STARTING and look.means and not waits:
         # another mgr's: only once something is seen, as the guard compares with what was before
         return _write(state, look.at)
     return Decision(state)
@@ -134,7 +139,7 @@ def _write_failed(state: State, event: WriteFailed) -> Decision:
         return Decision(state)
     if event.busy and state.resumed and not event.numbers:
         # it waits for the lock, until time is up
-        return Decision(replace(state, writing=False))
+        return Decision(replace(state, writing=False, problem=event.words))
     state = replace(state, changes=event.numbers)
     why = event.words if event.rule else f"its settings cannot be written: {event.words}"
     return _end(state, Look(event.at), why, event.rule or WRITE_FAILED)
@@ -153,8 +158,13 @@ def _take_back_failed(state: State, event: TakeBackFailed) -> Decision:
 def _started(state: State, event: Started) -> Decision:
     detail = {"taken_back": list(event.taken_back), "phase": state.phase}
     if event.problem:
+        stopped = Note(STOPPED, event.problem, detail=detail)
+        if state.phase in (STARTING, ON):
+            # it does not go on, which people and the rules are to know; the next look takes it back
+            ended = _end(state, Look(event.at), event.problem, WRITE_FAILED)
+            return Decision(replace(ended.state, problem=event.problem), (stopped, ended.acts[0]))
         stuck = replace(state, phase=ENDING, since=event.at, problem=event.problem, writing=False)
-        return Decision(stuck, (Note(STOPPED, event.problem, detail=detail),))
+        return Decision(stuck, (stopped,))
     numbers = ", ".join(map(str, event.taken_back))
     words = f"another mgr became active: {f'took back changes {numbers}' if numbers else 'nothing to undo'}"
     note = Note(FAILOVER, words, detail=detail)
@@ -181,7 +191,7 @@ def _write(state: State, at: float) -> Decision:
     why = f"boost of {request.kind}: {state.grounds}"
     note = Note(BOOST, why, request.by, detail)
     write = Write((request.target,), state.settings, why)
-    return Decision(replace(state, phase=STARTING, since=at, writing=True), (note, write))
+    return Decision(replace(state, phase=STARTING, since=at, writing=True, problem=""), (note, write))
 
 
 def _end(state: State, look: Look, why: str, rule: str, by: str = "automatic mode") -> Decision:

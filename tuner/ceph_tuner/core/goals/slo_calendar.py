@@ -104,21 +104,18 @@ class SloCalendar:
 
     def ends(self, at: float) -> Optional[int]:
         """When another policy takes over from the one that holds; None where that is more than a year ahead."""
+        now = self.policy_at(at)
         for reach in (WEEK_S + DAY_S, FARTHEST_S if any(policy.hours.dated for policy in self.policies) else 0):
-            spells = self.spells(at, at + reach) if self.policies else ()
-            if len(spells) > 1:
-                return spells[0].end
+            # the first of them, as a rule: of a year there may be thousands
+            found = next((edge for edge in self._edges(at, at + reach) if self.policy_at(edge) != now), None)
+            if found is not None:
+                return found
         return None
 
     def spells(self, start: float, end: float) -> Tuple[PolicySpell, ...]:
         """Which policy holds when in that time, in order and without a gap."""
-        edges = {int(start), int(end)}
-        for policy in self.policies:
-            for times in (policy.hours.of_dates, policy.hours.of_the_week):
-                for stretch in times.stretches(start, end):
-                    edges.update(edge for edge in stretch if start < edge < end)
+        ordered = sorted({int(start), *self._edges(start, end), int(end)})
         found: List[PolicySpell] = []
-        ordered = sorted(edges)
         for begin, finish in zip(ordered, ordered[1:]):
             name = self.policy_at(begin)
             if found and found[-1].policy == name:
@@ -126,6 +123,19 @@ class SloCalendar:
             else:
                 found.append(PolicySpell(begin, finish, name))
         return tuple(found)
+
+    def _edges(self, start: float, end: float) -> List[int]:
+        """When a policy's times begin or end inside of that time, in order."""
+        edges = {
+            edge
+            for policy in self.policies
+            for times in (policy.hours.of_dates, policy.hours.of_the_week)
+            if times
+            for stretch in times.stretches(start, end)
+            for edge in stretch
+            if start < edge < end
+        }
+        return sorted(edges)
 
     @property
     def scopes(self) -> Tuple[Scope, ...]:
