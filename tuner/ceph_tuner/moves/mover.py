@@ -34,8 +34,8 @@ UNIT = 2e-5
 """CRUSH keeps weights in steps of 1/65536."""
 REFUSALS = 3
 """So often an entry is written before its PG is passed over."""
-STOPPING = ("norebalance", "nobackfill", "norecover", "pause")
-"""Flags under which no data moves: the operator's, so they are waited for and never cleared."""
+STOPPING = ("norebalance", "nobackfill", "norecover", "pauserd", "pausewr")
+"""Flags under which no data moves: the operator's, so they are waited for and never cleared. `pause` sets the last two."""
 
 DONE, STUCK, INTERRUPTED = "done", "stuck", "interrupted"
 
