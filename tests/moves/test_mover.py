@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Tuple
+import errno
+from typing import Any, Callable, List, Mapping, Optional, Tuple
 
 import pytest
 
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.changes.lock import break_lock
-from ceph_tuner.core.errors import Locked
+from ceph_tuner.core.errors import CommandFailed, Locked, RetryLater
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.hours import parse_hours
 from ceph_tuner.moves import MovePlan
@@ -257,3 +258,49 @@ def test_the_end_is_told_with_an_interval_and_corrected() -> None:
     known = [progress for progress in told if progress.finish is not None and progress.left]
     assert known[-1].finish.low - 15 <= outcome.ended <= known[-1].finish.high + 15
     assert abs(known[len(known) // 2].finish.mean - outcome.ended) < 0.3 * (outcome.ended - outcome.began)
+
+
+def test_a_number_of_pgs_that_the_monitors_refuse_ends_the_move() -> None:
+    cluster, moving = moving_cluster(osds=7)
+    tried: List[str] = []
+
+    def refused(arguments: Mapping[str, str]) -> None:
+        tried.append(f"{arguments['var']} {arguments['val']}")
+        raise CommandFailed("osd pool set", -errno.ERANGE, "exceeds mon_max_pg_per_osd")
+
+    moving._osd_pool_set = refused  # type: ignore[method-assign]
+    told: List[MoveProgress] = []
+
+    def look(progress: MoveProgress) -> None:
+        told.append(progress)
+        assert len(told) < 50, "it goes on for ever"
+
+    outcome = move(cluster, PgsPlan(1, 16), look=look)
+    assert (outcome.reason, tried) == (STUCK, ["pg_num 16"])
+    assert any("mon_max_pg_per_osd" in remark for remark in outcome.remarks)
+
+
+@pytest.mark.parametrize("lost", ["pg_num", "pgp_num"])
+def test_pgp_num_is_held_at_the_next_look_where_a_monitor_did_not_answer(lost: str) -> None:
+    cluster, moving = moving_cluster(osds=7)
+    tried: List[str] = []
+    set_it = moving._osd_pool_set
+
+    def once_silent(arguments: Mapping[str, str]) -> None:
+        said = f"{arguments['var']} {arguments['val']}"
+        first, held = said not in tried, moving.pgp_num
+        tried.append(said)
+        if not first or arguments["var"] != lost or len(tried) > 2:
+            set_it(arguments)
+        elif lost == "pg_num":
+            set_it(arguments)
+            # the mgr raises it some seconds later
+            moving.pgp_num = held
+        if first and arguments["var"] == lost and len(tried) <= 2:
+            raise RetryLater("no answer", "again")
+
+    moving._osd_pool_set = once_silent  # type: ignore[method-assign]
+    assert move(cluster, PgsPlan(1, 16), MoveTask(at_most=1)).reason == DONE
+    assert tried[: tried.index("pgp_num 9")].count("pgp_num 8") >= (2 if lost == "pgp_num" else 1)
+    numbers = [int(said.split()[1]) for said in tried if said.startswith("pgp_num")]
+    assert max(second - first for first, second in zip(numbers, numbers[1:])) <= 1

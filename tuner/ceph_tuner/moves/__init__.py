@@ -137,6 +137,8 @@ class MapWrite:
     undo: Command
     moved_bytes: float
     arrival: Arrival
+    follows: bool = False
+    """Whether the write before it must not stay without it."""
 
 
 class MovePlan(Protocol):

@@ -6,8 +6,9 @@ half as large. What is begun goes on to its end: Ceph has no command that pauses
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.ceph.uninterrupted import uninterrupted
@@ -119,6 +120,8 @@ class Mover:
         self._watch = ClientWatch(cluster, task.slo, task.baseline, task.window_s, len(self._view.osds))
         self._pace = Pace()
         self._begun: Dict[str, Tuple[MapWrite, float]] = {}
+        self._owed: List[MapWrite] = []
+        """What has to follow a write, and could not be written."""
         self._passed_over: Dict[str, str] = {}
         """What the monitors did not take, and why."""
         self._refusals: Dict[str, int] = {}
@@ -153,12 +156,15 @@ class Mover:
                 self._clock.sleep(LOOK_S)
         except KeyboardInterrupt:
             reason = INTERRUPTED
+            with uninterrupted():
+                self._write_owed()
         outcome = self._outcome(began, reason)
         self._store.save(self._record.changed(state=reason), self._clock.now())
         return outcome
 
     def _turn(self) -> str:
         """One look: what has arrived, whether the next step may begin. Gives how it ended, once it has."""
+        self._write_owed()
         self._settle()
         waits_for = self._waits_for()
         if not self._begun:
@@ -276,15 +282,34 @@ class Mover:
         self._steps += 1
         for write in writes:
             self._store.remember_undo(self._record, write.key, write.undo)
-            self._lock.check()
+        # an interrupt must not come between a write and the one that has to follow it
+        with uninterrupted() if any(write.follows for write in writes) else nullcontext():
+            self._write(writes)
+        return ""
+
+    def _write(self, writes: Sequence[MapWrite]) -> None:
+        for number, write in enumerate(writes):
+            if not write.follows:
+                self._lock.check()
             prefix, arguments = write.command
             try:
                 self._cluster.commander.mon(prefix, arguments)
             except CommandFailed as failure:
                 self._passed_over[write.key] = failure.message.strip()[:200]
+                if any(each.follows for each in writes[number + 1 :]):
+                    return
                 continue
+            except TunerError:
+                # it may have been heard, so what has to follow is written before all else
+                self._owed = [each for each in writes[number:] if each.follows]
+                raise
             self._begun[write.key] = (write, self._clock.now())
-        return ""
+
+    def _write_owed(self) -> None:
+        if self._owed:
+            self._lock.check()
+            self._write(self._owed)
+            self._owed = []
 
     def _none_moves(self) -> bool:
         """Whether waiting would change nothing: all PGs are where they are to be."""
