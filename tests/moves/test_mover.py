@@ -12,6 +12,7 @@ from ceph_tuner.core.changes.lock import break_lock
 from ceph_tuner.core.errors import CommandFailed, Locked, RetryLater
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.hours import parse_hours
+from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.moves import MovePlan
 from ceph_tuner.moves.drain_plan import DrainPlan
 from ceph_tuner.moves.mover import DONE, INTERRUPTED, STUCK, MoveOutcome, MoveProgress, Mover, MoveTask
@@ -304,3 +305,63 @@ def test_pgp_num_is_held_at_the_next_look_where_a_monitor_did_not_answer(lost: s
     assert tried[: tried.index("pgp_num 9")].count("pgp_num 8") >= (2 if lost == "pgp_num" else 1)
     numbers = [int(said.split()[1]) for said in tried if said.startswith("pgp_num")]
     assert max(second - first for first, second in zip(numbers, numbers[1:])) <= 1
+
+
+class FeltMoves:
+    """Windows of clients who feel every PG that is on its way, as a sampler's: of looks after a moment, 30 s in all."""
+
+    seconds = 30.0
+
+    def __init__(self, cluster: Cluster, moving: Moving, bearable: int) -> None:
+        self._clock, self._moving, self._bearable = cluster.clock, moving, bearable
+        self._looks: List[Tuple[float, int]] = []
+
+    def look(self) -> None:
+        now = self._clock.now()
+        self._looks = [each for each in self._looks if each[0] > now - self.seconds]
+        # a move that begins and ends between two looks was felt
+        self._looks.append((now, max(len(self._moving.moving), self.begun_since())))
+
+    def begun_since(self) -> int:
+        before, self._seen = getattr(self, "_seen", 0), len(self._moving.moved)
+        return self._seen - before
+
+    def window(self, since: float) -> Optional[Window]:
+        own = [each for each in self._looks if each[0] - 5 >= since - 0.5]
+        if 5 * len(own) < 24:
+            return None
+        latency = 40.0 if max(count for _, count in own) > self._bearable else 10.0
+        means = {"client.p95_ms": Measure(latency, 0.0, 5), "client.iops": Measure(100.0, 0.0, 5)}
+        return Window(own[0][0] - 5, own[-1][0], means)
+
+
+def test_steps_that_are_shorter_than_a_window_are_judged_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, moving = moving_cluster(pgs=64, seconds=3.0)
+    felt = FeltMoves(cluster, moving, bearable=2)
+    monkeypatch.setattr("ceph_tuner.pacing.client_watch.judged_windows", lambda *_: felt)
+    task = MoveTask(Slo("keep", (parse_objective("client.p95_ms <= 20"),)))
+    paces: List[int] = []
+    waits: List[str] = []
+
+    def look(progress: MoveProgress) -> None:
+        paces.append(progress.at_once)
+        waits.append(progress.waits_for)
+
+    outcome = move(cluster, DrainPlan(frozenset({3}), keep_weight=True), task, look)
+    assert outcome.reason == DONE
+    assert 2 <= max(paces) <= 3
+    assert outcome.windows_missed >= 1
+    assert not [words for words in waits if "not seen" in words]
+
+
+def test_clients_that_bear_it_let_a_move_go_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, moving = moving_cluster(pgs=64, seconds=3.0)
+    felt = FeltMoves(cluster, moving, bearable=64)
+    monkeypatch.setattr("ceph_tuner.pacing.client_watch.judged_windows", lambda *_: felt)
+    task = MoveTask(Slo("keep", (parse_objective("client.p95_ms <= 20"),)))
+    paces: List[int] = []
+    outcome = move(
+        cluster, DrainPlan(frozenset({3}), keep_weight=True), task, lambda progress: paces.append(progress.at_once)
+    )
+    assert (outcome.reason, outcome.windows_missed) == (DONE, 0)
+    assert max(paces) >= 4

@@ -1,7 +1,7 @@
 """Carries a plan out: one small step after the other, each once the last one's data is where it belongs.
 
-A step is some PGs at a time. After one that kept the objectives the next may be larger, after one that missed any it is
-half as large. What is begun goes on to its end: Ceph has no command that pauses one PG's backfill.
+A step is some PGs at a time. After a window of moves that kept the objectives the next may be larger, after one that
+missed any it is half as large. What is begun goes on to its end: Ceph has no command that pauses one PG's backfill.
 """
 
 from __future__ import annotations
@@ -128,6 +128,10 @@ class Mover:
         self._forecast = MoveForecast()
         self._step_bytes, self._arrived = 0.0, 0
         self._stepped = self._changed = self._clock.now()
+        """`_changed`: what came after it is judged. Steps of one pace that follow each other are judged together."""
+        self._moving = self._kept = False
+        """Whether data has been on its way since the last change, and whether a window of that kept the objectives."""
+        self._waited = True
         self._missed_in_step = False
         self._rests_until = 0.0
         self._moved = self._steps = 0
@@ -167,6 +171,7 @@ class Mover:
         self._write_owed()
         self._settle()
         waits_for = self._waits_for()
+        self._waited |= bool(waits_for)
         if not self._begun:
             if not waits_for and self._plan.weights_first and not (self._record.weighed and self._weights_are()):
                 self._weigh(self._plan.weights_first)
@@ -228,9 +233,10 @@ class Mover:
             # a split and an empty PG tell nothing of how fast data moves
             self._forecast = self._forecast.after(self._step_bytes, now - self._stepped)
         self._step_bytes, self._arrived, self._stepped = 0.0, 0, now
-        if not self._missed_in_step and self._pace.at_once < self._task.at_most:
-            self._pace = self._pace.faster()
-            self._pace = replace(self._pace, at_once=min(self._pace.at_once, self._task.at_most))
+        judged = self._kept or not self._watch.has_objectives
+        if judged and not self._missed_in_step and self._pace.at_once < self._task.at_most:
+            faster = self._pace.faster()
+            self._pace_is(replace(faster, at_once=min(faster.at_once, self._task.at_most)))
         self._missed_in_step = False
 
     def _waits_for(self) -> str:
@@ -267,18 +273,30 @@ class Mover:
 
     def _look_at_objectives(self) -> None:
         window = self._watch.judge(self._changed)
-        if window is None or not self._watch.missed or not self._begun:
+        if window is None or not self._moving:
             return
-        now = self._clock.now()
-        self._pace, self._missed_in_step, self._changed = self._pace.slower(), True, now
-        self._rests_until = now + self._pace.rest * self._task.window_s
+        if self._watch.missed:
+            self._pace_is(self._pace.slower())
+            self._missed_in_step = bool(self._begun)
+            self._rests_until = self._clock.now() + self._pace.rest * self._task.window_s
+        else:
+            self._kept |= self._watch.keeps_all
+
+    def _pace_is(self, pace: Pace) -> None:
+        """What was judged so far says nothing of it."""
+        self._pace, self._changed = pace, self._clock.now()
+        self._moving, self._kept = bool(self._begun), False
 
     def _begin_step(self) -> str:
         """Write the next step. Gives why nothing could be."""
         writes = self._plan.writes(self._view, self._pace.at_once, frozenset(self._passed_over))
         if not writes:
             return f"PGs that can be moved now: {names_of(list(self._left()))} cannot"
-        self._stepped, self._changed = self._stepped or self._clock.now(), self._clock.now()
+        self._stepped = self._stepped or self._clock.now()
+        if self._waited:
+            # what was kept while nothing moved says nothing of what moves now
+            self._changed, self._kept = self._clock.now(), False
+        self._moving, self._waited = True, False
         self._steps += 1
         for write in writes:
             self._store.remember_undo(self._record, write.key, write.undo)
