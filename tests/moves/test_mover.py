@@ -365,3 +365,15 @@ def test_clients_that_bear_it_let_a_move_go_faster(monkeypatch: pytest.MonkeyPat
     )
     assert (outcome.reason, outcome.windows_missed) == (DONE, 0)
     assert max(paces) >= 4
+
+
+def test_hours_in_which_nothing_begins_are_not_what_a_step_took() -> None:
+    cluster, _ = moving_cluster(pgs=16)
+    told: List[MoveProgress] = []
+    task = MoveTask(hours=parse_hours("01:00-05:00"), at_most=1)
+    outcome = move(cluster, DrainPlan(frozenset({3}), keep_weight=True), task, told.append)
+    known = [progress for progress in told if progress.finish is not None and progress.left]
+    # all is moved within some minutes of the first night
+    assert known[0].finish is not None
+    assert known[0].finish.mean is not None
+    assert abs(known[0].finish.mean - outcome.ended) < 120

@@ -18,7 +18,7 @@ from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.hours import Hours
 from ceph_tuner.core.moments import utc_minute
 from ceph_tuner.moves import MapWrite, MovePlan, names_of, total_bytes
-from ceph_tuner.moves.forecast import FinishTime, MoveForecast
+from ceph_tuner.moves.forecast import FinishTime, MoveForecast, open_s
 from ceph_tuner.moves.map_view import read_map
 from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner.moves.reweight_plan import ReweightPlan
@@ -129,11 +129,15 @@ class Mover:
         self._step_bytes, self._arrived = 0.0, 0
         self._stepped = self._changed = self._clock.now()
         """`_changed`: what came after it is judged. Steps of one pace that follow each other are judged together."""
+        self._ended = self._step_began = self._clock.monotonic()
+        """When the last step ended, and this one began; durations are told by the clock that nobody sets."""
+        self._before_step_s = 0.0
+        """From the one to the other, closed hours left out."""
         self._moving = self._kept = False
         """Whether data has been on its way since the last change, and whether a window of that kept the objectives."""
         self._waited = True
         self._missed_in_step = False
-        self._rests_until = 0.0
+        self._rests_until = self._clock.monotonic()
         self._moved = self._steps = 0
         self._moved_bytes = 0.0
         self._remarks: List[str] = []
@@ -146,6 +150,7 @@ class Mover:
         try:
             self._watch.begin(self._tell)
             self._changed = self._stepped = self._clock.now()
+            self._ended = self._clock.monotonic()
             while True:
                 try:
                     self._view = read_map(self._cluster)
@@ -209,9 +214,10 @@ class Mover:
         if loose:
             self._remarks.append(f"no entry can hold these PGs, so they move at once: {names_of(loose)}")
         self._changed = self._stepped = self._clock.now()
+        self._ended = self._clock.monotonic()
 
     def _settle(self) -> None:
-        now = self._clock.now()
+        now = self._clock.monotonic()
         for key, (write, at) in list(self._begun.items()):
             if now - at < REPORTED_S:
                 continue
@@ -231,8 +237,9 @@ class Mover:
             return
         if self._step_bytes:
             # a split and an empty PG tell nothing of how fast data moves
-            self._forecast = self._forecast.after(self._step_bytes, now - self._stepped)
-        self._step_bytes, self._arrived, self._stepped = 0.0, 0, now
+            self._forecast = self._forecast.after(self._step_bytes, self._before_step_s + now - self._step_began)
+        self._step_bytes, self._arrived = 0.0, 0
+        self._stepped, self._ended = self._clock.now(), now
         judged = self._kept or not self._watch.has_objectives
         if judged and not self._missed_in_step and self._pace.at_once < self._task.at_most:
             faster = self._pace.faster()
@@ -246,8 +253,9 @@ class Mover:
         reason = self._watch.reason()
         if reason:
             return reason
-        if now < self._rests_until:
-            return f"a rest of {self._rests_until - now:.0f} s: one PG at a time was too much"
+        rest_s = self._rests_until - self._clock.monotonic()
+        if rest_s > 0:
+            return f"a rest of {rest_s:.0f} s: one PG at a time was too much"
         hours = self._task.hours
         if (hours.spans or hours.dated) and not hours.covers(now):
             begins = hours.begins(now)
@@ -278,7 +286,7 @@ class Mover:
         if self._watch.missed:
             self._pace_is(self._pace.slower())
             self._missed_in_step = bool(self._begun)
-            self._rests_until = self._clock.now() + self._pace.rest * self._task.window_s
+            self._rests_until = self._clock.monotonic() + self._pace.rest * self._task.window_s
         else:
             self._kept |= self._watch.keeps_all
 
@@ -292,10 +300,13 @@ class Mover:
         writes = self._plan.writes(self._view, self._pace.at_once, frozenset(self._passed_over))
         if not writes:
             return f"PGs that can be moved now: {names_of(list(self._left()))} cannot"
-        self._stepped = self._stepped or self._clock.now()
+        self._step_began, now = self._clock.monotonic(), self._clock.now()
+        # closed hours are counted where the forecast comes to them, and not as part of a step
+        closed_s = max(0.0, now - self._stepped - open_s(self._stepped, now, self._task.hours))
+        self._before_step_s = max(0.0, self._step_began - self._ended - closed_s)
         if self._waited:
             # what was kept while nothing moved says nothing of what moves now
-            self._changed, self._kept = self._clock.now(), False
+            self._changed, self._kept = now, False
         self._moving, self._waited = True, False
         self._steps += 1
         for write in writes:
@@ -321,7 +332,7 @@ class Mover:
                 # it may have been heard, so what has to follow is written before all else
                 self._owed = [each for each in writes[number:] if each.follows]
                 raise
-            self._begun[write.key] = (write, self._clock.now())
+            self._begun[write.key] = (write, self._clock.monotonic())
 
     def _write_owed(self) -> None:
         if self._owed:
@@ -339,7 +350,7 @@ class Mover:
     def _tell(self, waits_for: str) -> None:
         left = self._left()
         now = self._clock.now()
-        since = self._stepped if self._begun else max(now, self._rests_until)
+        since = self._stepped if self._begun else now + max(0.0, self._rests_until - self._clock.monotonic())
         self._listen(
             MoveProgress(
                 now,
