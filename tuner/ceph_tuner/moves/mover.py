@@ -157,7 +157,7 @@ class Mover:
                     over = self._turn()
                     silence.ended()
                 except TunerError as failure:
-                    silence.bear(failure, self._clock.now())
+                    silence.bear(failure, self._clock.monotonic())
                     over = ""
                 if over:
                     reason = over
@@ -280,6 +280,8 @@ class Mover:
         return f"pg_autoscale_mode of {', '.join(sorted(on))} to be off" if on else ""
 
     def _look_at_objectives(self) -> None:
+        # a clock that was set back must not put the windows of hours before that moment
+        self._changed = min(self._changed, self._clock.now())
         window = self._watch.judge(self._changed)
         if window is None or not self._moving:
             return

@@ -156,6 +156,7 @@ class Drain:
     def run(self) -> DrainOutcome:
         """Drain. Raises Locked where the lock is lost, TunerError where the cluster is silent for ten minutes."""
         began = before = self._clock.now()
+        elapsed = self._clock.monotonic()
         silence = Silence()
         reason, waits_for = DONE, ""
         try:
@@ -167,14 +168,15 @@ class Drain:
                     self._view = read_again(self._cluster, self._view, self._interval)
                     silence.ended()
                 except TunerError as failure:
-                    silence.bear(failure, now)
+                    silence.bear(failure, self._clock.monotonic())
                     self._clock.sleep(self._look_s)
                     continue
                 self._settle_asked(now)
                 self._note_running(now)
                 scrubbed = self._scrubbed_bytes() + self._half_done_bytes()
-                self._expectation = self._expectation.after(before, now - before, scrubbed, self._task.zone)
-                before = now
+                monotonic = self._clock.monotonic()
+                self._expectation = self._expectation.after(before, monotonic - elapsed, scrubbed, self._task.zone)
+                before, elapsed = now, monotonic
                 if not self._left():
                     break
                 if now >= self._task.by:
@@ -241,6 +243,8 @@ class Drain:
     def _look_at_objectives(self) -> None:
         """Judge the newest window since the last change, and change the pace by it."""
         self._scrubbing |= self._under_way() > 0
+        # a clock that was set back must not put the windows of hours before that moment
+        self._changed = min(self._changed, self._clock.now())
         window = self._watch.judge(self._changed)
         if window is None:
             return
