@@ -15,10 +15,12 @@ from ceph_tuner.core.hours import parse_hours
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.moves import MovePlan
 from ceph_tuner.moves.drain_plan import DrainPlan
+from ceph_tuner.moves.map_view import read_map
 from ceph_tuner.moves.mover import DONE, INTERRUPTED, STUCK, MoveOutcome, MoveProgress, Mover, MoveTask
 from ceph_tuner.moves.pgs_plan import PgsPlan
 from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner.moves.reweight_plan import ReweightPlan
+from ceph_tuner.moves.weights import write_weights
 from moving_cluster import Moving, moving_cluster
 
 Listener = Callable[[MoveProgress], None]
@@ -377,3 +379,53 @@ def test_hours_in_which_nothing_begins_are_not_what_a_step_took() -> None:
     assert known[0].finish is not None
     assert known[0].finish.mean is not None
     assert abs(known[0].finish.mean - outcome.ended) < 120
+
+
+@pytest.mark.parametrize("failure", [RetryLater("no answer", "again"), Killed()])
+def test_what_a_weight_would_move_is_held_though_the_monitors_fall_silent_half_way(failure: BaseException) -> None:
+    cluster, moving = moving_cluster(pgs=32, osds=6, seconds=40.0)
+    write, failed = moving._osd_pg_upmap_items, []
+
+    def once(arguments: Mapping[str, str]) -> Optional[Any]:
+        if moving.weights[3] == 0 and len(failed) < 3:
+            failed.append(arguments["pgid"])
+            if len(failed) == 3:
+                raise failure
+        return write(arguments)
+
+    moving._osd_pg_upmap_items = once  # type: ignore[method-assign]
+    before: List[Any] = []
+
+    def look(progress: MoveProgress) -> None:
+        before[:] = [{pgid: sorted(acting) for pgid, acting in moving.acting.items()}]
+
+    plan, flags = DrainPlan(frozenset({3})), MoveTask(at_most=64)
+    if isinstance(failure, Killed):
+        with pytest.raises(Killed):
+            move(cluster, plan, flags, look)
+        cluster.clock.sleep(3)
+        closed = MoveTask(hours=parse_hours("01:00-05:00"))
+        outcome = move(cluster, plan, closed)
+    else:
+        outcome = move(cluster, plan, flags, look)
+    assert (len(failed), outcome.reason) == (3, DONE)
+    for _ in range(20):
+        cluster.clock.sleep(10)
+        moving._advance()
+    held = {pgid: sorted(acting) for pgid, acting in moving.acting.items()}
+    assert {pgid for pgid in held if 3 in held[pgid]} == set()
+    assert len([pgid for pgid in held if held[pgid] != before[0][pgid] and 3 not in before[0][pgid]]) == 0
+
+
+def test_what_moves_for_another_reason_is_not_sent_back_as_a_weight_changes() -> None:
+    cluster, moving = moving_cluster(pgs=16, osds=6, seconds=1e6)
+    pgid = next(pgid for pgid, acting in moving.acting.items() if 3 not in acting)
+    wanted = sorted(moving.acting[pgid])
+    # it comes from elsewhere, as from an OSD that somebody empties
+    moving.acting[pgid] = [osd for osd in range(6) if osd not in wanted and osd != 3][:2]
+    moving._advance()
+    store, record = MoveStore(cluster.store), MoveRecord("test", 0.0, 0.0)
+    with cluster.lock("move") as lock:
+        assert write_weights(cluster, lock, store, record, read_map(cluster), {3: 0.5}) == []
+    assert sorted(moving.up(int(pgid.split(".")[1], 16))) == wanted
+    assert pgid not in moving.upmaps

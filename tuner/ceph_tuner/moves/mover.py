@@ -23,7 +23,7 @@ from ceph_tuner.moves.map_view import read_map
 from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner.moves.reweight_plan import ReweightPlan
 from ceph_tuner.moves.switches import autoscaled, balancer_on
-from ceph_tuner.moves.weights import write_weights
+from ceph_tuner.moves.weights import weights_begun, write_weights
 from ceph_tuner.pacing.client_watch import LOOK_S, ClientWatch, Silence
 from ceph_tuner.pacing.pace import Pace
 
@@ -174,13 +174,16 @@ class Mover:
     def _turn(self) -> str:
         """One look: what has arrived, whether the next step may begin. Gives how it ended, once it has."""
         self._write_owed()
+        if self._half_weighed():
+            # what is not held moves already: hours and clients are no reason to wait
+            self._weigh(self._plan.weights_first or self._plan.weights_last)
+            return ""
         self._settle()
         waits_for = self._waits_for()
         self._waited |= bool(waits_for)
         if not self._begun:
             if not waits_for and self._plan.weights_first and not (self._record.weighed and self._weights_are()):
                 self._weigh(self._plan.weights_first)
-                self._record = self._store.save(self._record.changed(weighed=True), self._clock.now())
                 return ""
             if isinstance(self._plan, ReweightPlan) and self._record.weighed:
                 self._plan = replace(self._plan, held=self._store.held(self._record))
@@ -200,19 +203,33 @@ class Mover:
     def _weights_are(self) -> bool:
         """Whether the weights that come first are in force."""
         weights = self._plan.weights_first
-        return all(abs(self._view.osds[osd].weight - weight) < UNIT for osd, weight in weights.items())
+        return all(self._weighs(osd, weight) for osd, weight in weights.items())
+
+    def _weighs(self, osd: int, weight: float) -> bool:
+        # one that was removed meanwhile has none
+        return osd not in self._view.osds or abs(self._view.osds[osd].weight - weight) < UNIT
+
+    def _half_weighed(self) -> bool:
+        """Whether weights were written and not all PGs held: it was killed, or a monitor did not answer."""
+        weights = self._plan.weights_first or self._plan.weights_last
+        written = any(self._weighs(osd, weight) for osd, weight in weights.items())
+        return written and not self._record.weighed and weights_begun(self._store, self._record, weights)
 
     def _last(self) -> str:
         weights = self._plan.weights_last
-        if weights and any(self._view.osds[osd].weight != weight for osd, weight in weights.items()):
+        if not all(self._weighs(osd, weight) for osd, weight in weights.items()):
             self._weigh(weights)
         return DONE
 
     def _weigh(self, weights: Mapping[int, float]) -> None:
+        weights = {osd: weight for osd, weight in weights.items() if osd in self._view.osds}
         with uninterrupted():
+            if self._record.weighed:
+                self._record = self._store.save(self._record.changed(weighed=False), self._clock.now())
             loose = write_weights(self._cluster, self._lock, self._store, self._record, self._view, weights)
         if loose:
             self._remarks.append(f"no entry can hold these PGs, so they move at once: {names_of(loose)}")
+        self._record = self._store.save(self._record.changed(weighed=True), self._clock.now())
         self._changed = self._stepped = self._clock.now()
         self._ended = self._clock.monotonic()
 

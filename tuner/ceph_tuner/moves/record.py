@@ -69,9 +69,12 @@ class MoveStore:
 
     def remember_undo(self, record: MoveRecord, key: str, undo: Command) -> None:
         """Store the inverse of a write that is about to be made; the first one of a key is what was there before."""
-        place = f"{UNDOS}{_key(record.name)}/{_key(key)}"
-        if self._store.get(place) is None:
-            self._store.set(place, json.dumps([undo[0], dict(undo[1])]))
+        if not self.has_undo(record, key):
+            self._store.set(_undo_place(record, key), json.dumps([undo[0], dict(undo[1])]))
+
+    def has_undo(self, record: MoveRecord, key: str) -> bool:
+        """Whether the write about that was begun."""
+        return self._store.get(_undo_place(record, key)) is not None
 
     def undos(self, record: MoveRecord) -> List[Command]:
         """All of them; the write-order is not kept, as each is about another thing."""
@@ -94,6 +97,10 @@ class MoveStore:
             for key in self._store.keys(f"{prefix}{_key(record.name)}/"):
                 self._store.remove(key)
         self._store.remove(RECORDS + _key(record.name))
+
+
+def _undo_place(record: MoveRecord, key: str) -> str:
+    return f"{UNDOS}{_key(record.name)}/{_key(key)}"
 
 
 def _key(name: str) -> str:
