@@ -83,7 +83,9 @@ class CrushRule:
     takes: Tuple[Tuple[str, str], ...]
     """Roots, each with its device class or none."""
     levels: Tuple[str, ...]
-    """Types of the choose steps, the widest first."""
+    """Types of the choose steps, the widest first; of the first take."""
+    alike: bool = True
+    """Whether every take has the same choose steps."""
 
 
 @dataclass(frozen=True)
