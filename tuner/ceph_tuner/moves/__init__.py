@@ -10,6 +10,7 @@ The plans (`drain_plan`, `reweight_plan`, `pgs_plan`) and `placement`, `forecast
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from typing import Dict, FrozenSet, List, Mapping, Optional, Protocol, Sequence, Tuple
 
@@ -124,9 +125,10 @@ Command = Tuple[str, Mapping[str, str]]
 
 
 def command_text(command: Command) -> str:
-    """As an operator would type it."""
+    """As an operator would type it: names of pools, and what is stored, are anybody's, and it is pasted into a shell."""
     prefix, arguments = command
-    return " ".join(["ceph", *prefix.split(), *arguments.values()])
+    words = [word for name, value in arguments.items() for word in (value.split() if name == "id" else [value])]
+    return shlex.join(["ceph", *prefix.split(), *words])
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Iterable, List, Tuple
 
 from ceph_tuner.cluster.opening import Cluster
@@ -36,10 +37,11 @@ def balancer_fights(what: str) -> InputError:
 
 def autoscaler_fights(pools: Tuple[str, ...]) -> InputError:
     """The same of the autoscaler."""
+    command = shlex.join(["ceph", "osd", "pool", "set", pools[0], "pg_autoscale_mode", "off"])
     return InputError(
         f"pool {', '.join(pools)}",
         "pg_autoscale_mode on: the autoscaler would set pg_num back",
-        f"{PAUSE_AUTOSCALER} (given back at the end), or `ceph osd pool set {pools[0]} pg_autoscale_mode off`",
+        f"{PAUSE_AUTOSCALER} (given back at the end), or `{command}`",
     )
 
 
