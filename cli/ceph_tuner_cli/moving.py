@@ -106,8 +106,10 @@ def reweight(
     def planned(view: MapView) -> Tuple[MovePlan, List[str], List[str]]:
         check_upmap(view)
         weights = dict.fromkeys(osds_named(view, osd), weight)
-        if weight == 0 and any(osd in pg.up for pg in view.pgs for osd in weights):
-            raise InputError("WEIGHT", "0, and entries to an OSD of weight 0 do not hold", f"`ceph-tuner drain {osd}`")
+        # CRUSH keeps whole multiples of 1/65536: less than one of them is 0
+        if weight * 65536 < 1.01 and any(osd in pg.up for pg in view.pgs for osd in weights):
+            said = f"{weight:g}, and entries to an OSD of weight 0 do not hold"
+            raise InputError("WEIGHT", said, f"`ceph-tuner drain {osd}`")
         lines = [f"{name}: CRUSH weight {view.osds[name].weight:.5f} to {weight:.5f}" for name in weights]
         lines = [f"osd.{line}" for line in lines] + ["PGs are held where they are, and let go of a few at a time."]
         return ReweightPlan(weights), lines, [_text(weight_command(each, weight)) for each in weights]

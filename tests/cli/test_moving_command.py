@@ -79,6 +79,7 @@ def test_a_split_is_said_to_be_for_good_before_it_is_done(opening: Opening, run:
         (("drain", "osd.3", "--hours", "never"), {}, "--hours"),
         (("drain", "osd.3", "--keep", "recovery.bytes_s>=1 MB/s"), {}, "about clients"),
         (("reweight", "osd.3", "0"), {}, "ceph-tuner drain"),
+        (("reweight", "osd.3", "0.00001"), {}, "ceph-tuner drain"),
         (("reweight", "osd.3", "2"), {"balancer": True}, "--pause-balancer"),
         (("pgs", "step", "rbd", "12"), {}, "power of two"),
         (("pgs", "step", "rbd", "16"), {"autoscale": "on"}, "--pause-autoscaler"),
