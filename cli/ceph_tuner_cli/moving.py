@@ -249,7 +249,6 @@ def _moved(
             plan, lines, commands = planned(view)
             balancer = balancer_on(opened)
             scaled = autoscaled(view, _own(view, pool))
-        known = MoveStore(opened.store).record(name)
         if balancer_fights and balancer and not pause_balancer:
             raise refusal(balancer_fights)
         if pool and scaled and not pause_autoscaler:
@@ -267,13 +266,18 @@ def _moved(
             wanted, stored_baseline(opened.store), window, open_hours, at_most, balancer_fights,
             frozenset({pool} if pool else ()),
         )  # fmt: skip
-        if known is not None and known.state == DONE and not known.holds_back:
-            # its way back leads to before a move that is done
-            MoveStore(opened.store).remove(known)
-            known = None
-        record = (known or MoveRecord(name, now, now)).changed(state=UNDER_WAY)
-        pauses = (pause_balancer and balancer, scaled if pause_autoscaler else ())
         with opened.lock(f"ceph-tuner {name.split()[0]}") as lock:
+            # whoever had the lock until now may have changed all of it
+            store = MoveStore(opened.store)
+            known = store.record(name)
+            if known is not None and known.state == DONE and not known.holds_back:
+                # its way back leads to before a move that is done
+                store.remove(known)
+                known = None
+            record = (known or MoveRecord(name, now, now)).changed(state=UNDER_WAY)
+            newest = read_map(opened)
+            scaled = autoscaled(newest, _own(newest, pool)) if pause_autoscaler else ()
+            pauses = (pause_balancer and balancer_on(opened), scaled)
             outcome = _carried_out(opened, task, plan, record, lock, pauses)
     warn(outcome.remarks)
     emit({"cluster": cluster, "move": name, **outcome.to_dict()}, form, lambda: outcome_page(name, outcome))
@@ -298,6 +302,9 @@ def _carried_out(
     from ceph_tuner_cli.moving_page import MoveLine
 
     store = MoveStore(opened.store)
+    pausing = record.changed(
+        balancer=record.balancer or pauses[0], autoscale=tuple(dict.fromkeys((*record.autoscale, *pauses[1])))
+    )
     try:
         with uninterrupted():
             record = pause(opened, store, record, *pauses)
@@ -307,8 +314,15 @@ def _carried_out(
         newest = None
         with suppress(TunerError):
             newest = store.record(record.name)
-        with uninterrupted():
-            say(give_back(opened, store, newest or record)[1])
+        # where it cannot be read, all that it was about to pause is on again
+        newest = newest or pausing
+        if newest.holds_back:
+            with uninterrupted():
+                try:
+                    say(give_back(opened, store, newest)[1])
+                except TunerError:
+                    warn([f"what it has paused stays so until `ceph-tuner moves give-back --cluster {opened.name}`"])
+                    raise
 
 
 def _own(view: MapView, pool: str) -> List[MovePool]:

@@ -63,9 +63,11 @@ def give_back(cluster: Cluster, store: MoveStore, record: MoveRecord) -> Tuple[M
     if record.balancer:
         cluster.commander.tell("mgr", "balancer on", {})
         said.append("the balancer is on again")
-    there = {str(row["pool_name"]) for row in parsed(cluster.commander.mon("osd dump", {}), "osd dump")["pools"]}
-    for pool in record.autoscale:
-        if pool in there:
+    rows = parsed(cluster.commander.mon("osd dump", {}), "osd dump")["pools"]
+    modes = {str(row["pool_name"]): row.get("pg_autoscale_mode", "off") for row in rows}
+    for pool in dict.fromkeys(record.autoscale):
+        # another mode is somebody else's
+        if modes.get(pool) == "off":
             _autoscale(cluster, pool, "on")
             said.append(f"pool {pool} has pg_autoscale_mode on again")
     return store.save(record.changed(balancer=False, autoscale=()), cluster.clock.now()), said
