@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Tuple
+from urllib.parse import quote
 
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Store, contents
@@ -58,8 +59,9 @@ class MoveStore:
 
     def record(self, name: str) -> Optional[MoveRecord]:
         """The one of that name."""
-        text = self._store.get(RECORDS + _key(name))
-        return None if text is None else _record(name, text)
+        place = RECORDS + _key(name)
+        text = self._store.get(place)
+        return None if text is None else _record(place, text)
 
     def save(self, record: MoveRecord, now: float) -> MoveRecord:
         """Store it."""
@@ -105,24 +107,23 @@ def _undo_place(record: MoveRecord, key: str) -> str:
 
 def _key(name: str) -> str:
     """A name as a key of the store: CRUSH and pool names are anybody's."""
-    return "".join(
-        letter if letter.isascii() and (letter.isalnum() or letter in "._-") else f"%{ord(letter):x}" for letter in name
-    )
+    return quote(name, safe="", errors="surrogatepass")
 
 
 def _record(place: str, text: str) -> Optional[MoveRecord]:
     """None for what is no record: somebody else's key must not stop every move."""
     try:
         stored = read_json(text, place)
-        return MoveRecord(
-            str(stored["name"])[:300],
-            float(stored["began"]),
-            float(stored["touched"]),
-            str(stored["state"])[:100],
-            bool(stored["balancer"]),
-            tuple(str(pool)[:300] for pool in stored["autoscale"]),
-            bool(stored["weighed"]),
-        )
+        name, pools = stored["name"], stored["autoscale"]
+        switches = stored["balancer"], stored["weighed"]
+        texts = [name, stored["state"], *pools]
+        if not isinstance(pools, list) or not all(isinstance(text, str) for text in texts):
+            return None
+        if {type(switch) for switch in switches} != {bool} or _key(name) != place.rpartition("/")[2]:
+            # a word is not whether something was paused, and another name's inverses are not its own
+            return None
+        began, touched = float(stored["began"]), float(stored["touched"])
+        return MoveRecord(name, began, touched, stored["state"], switches[0], tuple(pools), switches[1])
     except MISREAD:
         return None
 
