@@ -210,10 +210,8 @@ def test_a_pause_is_not_forgotten_where_the_record_cannot_be_read_for_a_while(
     assert not any(each.holds_back for each in MoveStore(cluster.store).records())
 
 
-def test_what_cannot_be_given_back_is_said(
-    opening: Opening, run: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster, fake = opening(balancer=True)
+def test_what_cannot_be_given_back_is_said(opening: Opening, run: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, _ = opening(balancer=True)
 
     def silent(*_: object) -> None:
         raise RetryLater("no answer", "again")

@@ -125,7 +125,7 @@ Command = Tuple[str, Mapping[str, str]]
 
 
 def command_text(command: Command) -> str:
-    """As an operator would type it: names of pools, and what is stored, are anybody's, and it is pasted into a shell."""
+    """As an operator would paste it into a shell: pools' names, and what is stored, are anybody's."""
     prefix, arguments = command
     words = [word for name, value in arguments.items() for word in (value.split() if name == "id" else [value])]
     return shlex.join(["ceph", *prefix.split(), *words])

@@ -36,7 +36,7 @@ UNIT = 2e-5
 REFUSALS = 3
 """So often an entry is written before its PG is passed over."""
 STOPPING = ("norebalance", "nobackfill", "norecover", "pauserd", "pausewr")
-"""Flags under which no data moves: the operator's, so they are waited for and never cleared. `pause` sets the last two."""
+"""Flags under which no data moves: the operator's, so they are waited for, never cleared. `pause` is the last two."""
 
 DONE, STUCK, INTERRUPTED = "done", "stuck", "interrupted"
 

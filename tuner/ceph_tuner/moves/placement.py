@@ -41,9 +41,7 @@ def _taken(rule: CrushRule, leaving: MoveOsd, target: MoveOsd) -> bool:
 
 def _takes_of(rule: CrushRule, osd: MoveOsd) -> List[bool]:
     """Which takes of a rule reach an OSD."""
-    return [
-        root in osd.places.values() and device_class in ("", osd.device_class) for root, device_class in rule.takes
-    ]
+    return [root in osd.places.values() and device_class in ("", osd.device_class) for root, device_class in rule.takes]
 
 
 def best_target(
