@@ -429,3 +429,38 @@ def test_what_moves_for_another_reason_is_not_sent_back_as_a_weight_changes() ->
         assert write_weights(cluster, lock, store, record, read_map(cluster), {3: 0.5}) == []
     assert sorted(moving.up(int(pgid.split(".")[1], 16))) == wanted
     assert pgid not in moving.upmaps
+
+
+def test_a_step_of_pgp_num_is_not_over_before_pgs_tell_that_they_move() -> None:
+    cluster, moving = moving_cluster(osds=7, seconds=20.0)
+    set_it, dump, listed = moving._osd_pool_set, moving._osd_dump, moving._pg_ls
+    wanted: List[Tuple[float, int]] = []
+    told: List[Tuple[float, Any]] = []
+    early: List[str] = []
+
+    def pool_set(arguments: Mapping[str, str]) -> None:
+        if arguments["var"] != "pgp_num" or int(arguments["val"]) <= 8:
+            set_it(arguments)
+            return
+        early.extend(moving.moving)
+        # the mgr brings pgp_num to its target some seconds later
+        wanted[:] = [(cluster.clock.now() + 13.0, int(arguments["val"]))]
+
+    def osd_dump(arguments: Mapping[str, str]) -> Any:
+        if wanted and cluster.clock.now() >= wanted[0][0]:
+            moving.pgp_num = wanted.pop()[1]
+            moving._advance()
+        found = dump(arguments)
+        if wanted:
+            found["pools"][0]["pg_placement_num_target"] = wanted[0][1]
+        return found
+
+    def pg_ls(arguments: Mapping[str, str]) -> Any:
+        now = cluster.clock.now()
+        told.append((now, listed(arguments)))
+        # PGs are as they were some seconds ago
+        return next(answer for at, answer in reversed(told) if at <= now - 4 or at == told[0][0])
+
+    moving._osd_pool_set, moving._osd_dump, moving._pg_ls = pool_set, osd_dump, pg_ls  # type: ignore[method-assign]
+    assert move(cluster, PgsPlan(1, 16), MoveTask(at_most=1)).reason == DONE
+    assert early == []

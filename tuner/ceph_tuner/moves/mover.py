@@ -20,6 +20,7 @@ from ceph_tuner.core.moments import utc_minute
 from ceph_tuner.moves import MapWrite, MovePlan, names_of, total_bytes
 from ceph_tuner.moves.forecast import FinishTime, MoveForecast, open_s
 from ceph_tuner.moves.map_view import read_map
+from ceph_tuner.moves.pgs_plan import PoolIs
 from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner.moves.reweight_plan import ReweightPlan
 from ceph_tuner.moves.switches import autoscaled, balancer_on
@@ -120,6 +121,8 @@ class Mover:
         self._watch = ClientWatch(cluster, task.slo, task.baseline, task.window_s, len(self._view.osds))
         self._pace = Pace()
         self._begun: Dict[str, Tuple[MapWrite, float]] = {}
+        self._there_since: Dict[str, float] = {}
+        """Pools' numbers that are as wanted -> since when all of their PGs have been settled."""
         self._owed: List[MapWrite] = []
         """What has to follow a write, and could not be written."""
         self._passed_over: Dict[str, str] = {}
@@ -239,12 +242,19 @@ class Mover:
             if now - at < REPORTED_S:
                 continue
             if write.arrival.arrived(self._view):
+                # the mgr changes a pool's numbers some time after the write, and PGs tell of it later still
+                since = self._there_since.setdefault(key, now) if isinstance(write.arrival, PoolIs) else at
+                if now - since < REPORTED_S:
+                    continue
+                self._there_since.pop(key, None)
                 self._moved += 1
                 self._moved_bytes += write.moved_bytes
                 self._step_bytes += write.moved_bytes
                 self._arrived += 1
                 del self._begun[key]
-            elif now - at >= REFUSED_S and write.arrival.refused(self._view):
+                continue
+            self._there_since.pop(key, None)
+            if now - at >= REFUSED_S and write.arrival.refused(self._view):
                 # a merge of the PG drops its entry as well: it is written again
                 self._refusals[key] = self._refusals.get(key, 0) + 1
                 if self._refusals[key] >= REFUSALS:
