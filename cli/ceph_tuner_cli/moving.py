@@ -76,8 +76,8 @@ def drain(
         return plan, lines, [_text(write.command) for write in writes]
 
     fights = "it would move PGs back to what is emptied"
-    return _moved(f"drain {osd}", cluster, keep, slo, hours, at_most, window, pause_balancer, pause_autoscaler, yes,
-                  form, planned, fights)  # fmt: skip
+    return _moved(f"drain {_osd_name(osd)}", cluster, keep, slo, hours, at_most, window, pause_balancer,
+                  pause_autoscaler, yes, form, planned, fights)  # fmt: skip
 
 
 def reweight(
@@ -115,7 +115,7 @@ def reweight(
         return ReweightPlan(weights), lines, [_text(weight_command(each, weight)) for each in weights]
 
     fights = "it would change the entries that hold PGs"
-    return _moved(f"reweight {osd} {weight:g}", cluster, keep, slo, hours, at_most, window, pause_balancer,
+    return _moved(f"reweight {_osd_name(osd)} {weight:g}", cluster, keep, slo, hours, at_most, window, pause_balancer,
                   pause_autoscaler, yes, form, planned, fights)  # fmt: skip
 
 
@@ -323,6 +323,11 @@ def _carried_out(
                 except TunerError:
                     warn([f"what it has paused stays so until `ceph-tuner moves give-back --cluster {opened.name}`"])
                     raise
+
+
+def _osd_name(name: str) -> str:
+    """`osd.3` for `3` as well: a move of an OSD has one record."""
+    return f"osd.{name}" if name.isascii() and name.isdigit() else name
 
 
 def _own(view: MapView, pool: str) -> List[MovePool]:

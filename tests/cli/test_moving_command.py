@@ -239,3 +239,12 @@ def test_a_second_one_does_not_take_the_way_back_of_the_first(opening: Opening, 
     with cluster.lock("the first"):
         assert run("drain", "osd.3", "--yes", "--cluster", "moving")[0] != 0
     assert store.undos(record) != []
+
+
+@pytest.mark.parametrize("words", [("drain",), ("reweight", "0.5")])
+def test_an_osd_has_one_record_however_it_is_named(opening: Opening, run: Program, words: Tuple[str, ...]) -> None:
+    cluster, _ = opening()
+    command, *more = words
+    assert document(run, command, "3", *more, "--yes")[0] == 0
+    (record,) = MoveStore(cluster.store).records()
+    assert record.name == " ".join([command, "osd.3", *more])
