@@ -41,6 +41,8 @@ from ceph_tuner.scrub_plan.pace import (
 
 LOOK_S_PER_PG = 1e-3
 """Between two looks, beyond the least: what listing the PGs costs, about 4 KiB of JSON each."""
+LOOKS_S = 600.0
+"""Looks that are older tell nothing of a window: the plugin's are three minutes old at most."""
 ASK_AGAIN_S = 900.0
 """A PG that has not begun by then is asked for again: its primary may have been restarted since."""
 UNREADY = "PGs that Ceph would not scrub now: unclean, trimmed, on OSDs that recover or scrub others"
@@ -213,7 +215,11 @@ class Drain:
         """Keep what of the goal is scrubbed at this look, or was since the one before."""
         done = frozenset(pgid for pgid, is_done in finished(self._goal, self._view).items() if is_done)
         running = {pg.pgid for pg in self._view.pgs if pg.scrubbing and pg.pgid in self._goal}
-        self._looks.append(ScrubLook(now, frozenset(running | (done - self._done))))
+        if self._watch.has_objectives:
+            # nobody asks for them otherwise, and a drain may go on for weeks
+            self._looks.append(ScrubLook(now, frozenset(running | (done - self._done))))
+        while self._looks and self._looks[0].at < now - LOOKS_S - 10 * self._task.window_s:
+            self._looks.popleft()
         self._done = done
 
     def _may_go_faster(self, window: Window) -> bool:
