@@ -76,8 +76,8 @@ def drain(
         return plan, lines, [_text(write.command) for write in writes]
 
     fights = "it would move PGs back to what is emptied"
-    return _moved(f"drain {osd}", cluster, keep, slo, hours, at_most, window, pause_balancer, pause_autoscaler, yes,
-                  form, planned, fights)  # fmt: skip
+    return _moved(f"drain {_osd_name(osd)}", cluster, keep, slo, hours, at_most, window, pause_balancer,
+                  pause_autoscaler, yes, form, planned, fights)  # fmt: skip
 
 
 def reweight(
@@ -106,14 +106,16 @@ def reweight(
     def planned(view: MapView) -> Tuple[MovePlan, List[str], List[str]]:
         check_upmap(view)
         weights = dict.fromkeys(osds_named(view, osd), weight)
-        if weight == 0 and any(osd in pg.up for pg in view.pgs for osd in weights):
-            raise InputError("WEIGHT", "0, and entries to an OSD of weight 0 do not hold", f"`ceph-tuner drain {osd}`")
+        # CRUSH keeps whole multiples of 1/65536: less than one of them is 0
+        if weight * 65536 < 1.01 and any(osd in pg.up for pg in view.pgs for osd in weights):
+            said = f"{weight:g}, and entries to an OSD of weight 0 do not hold"
+            raise InputError("WEIGHT", said, f"`ceph-tuner drain {osd}`")
         lines = [f"{name}: CRUSH weight {view.osds[name].weight:.5f} to {weight:.5f}" for name in weights]
         lines = [f"osd.{line}" for line in lines] + ["PGs are held where they are, and let go of a few at a time."]
         return ReweightPlan(weights), lines, [_text(weight_command(each, weight)) for each in weights]
 
     fights = "it would change the entries that hold PGs"
-    return _moved(f"reweight {osd} {weight:g}", cluster, keep, slo, hours, at_most, window, pause_balancer,
+    return _moved(f"reweight {_osd_name(osd)} {weight:g}", cluster, keep, slo, hours, at_most, window, pause_balancer,
                   pause_autoscaler, yes, form, planned, fights)  # fmt: skip
 
 
@@ -247,7 +249,6 @@ def _moved(
             plan, lines, commands = planned(view)
             balancer = balancer_on(opened)
             scaled = autoscaled(view, _own(view, pool))
-        known = MoveStore(opened.store).record(name)
         if balancer_fights and balancer and not pause_balancer:
             raise refusal(balancer_fights)
         if pool and scaled and not pause_autoscaler:
@@ -265,13 +266,18 @@ def _moved(
             wanted, stored_baseline(opened.store), window, open_hours, at_most, balancer_fights,
             frozenset({pool} if pool else ()),
         )  # fmt: skip
-        if known is not None and known.state == DONE and not known.holds_back:
-            # its way back leads to before a move that is done
-            MoveStore(opened.store).remove(known)
-            known = None
-        record = (known or MoveRecord(name, now, now)).changed(state=UNDER_WAY)
-        pauses = (pause_balancer and balancer, scaled if pause_autoscaler else ())
         with opened.lock(f"ceph-tuner {name.split()[0]}") as lock:
+            # whoever had the lock until now may have changed all of it
+            store = MoveStore(opened.store)
+            known = store.record(name)
+            if known is not None and known.state == DONE and not known.holds_back:
+                # its way back leads to before a move that is done
+                store.remove(known)
+                known = None
+            record = (known or MoveRecord(name, now, now)).changed(state=UNDER_WAY)
+            newest = read_map(opened)
+            scaled = autoscaled(newest, _own(newest, pool)) if pause_autoscaler else ()
+            pauses = (pause_balancer and balancer_on(opened), scaled)
             outcome = _carried_out(opened, task, plan, record, lock, pauses)
     warn(outcome.remarks)
     emit({"cluster": cluster, "move": name, **outcome.to_dict()}, form, lambda: outcome_page(name, outcome))
@@ -296,6 +302,9 @@ def _carried_out(
     from ceph_tuner_cli.moving_page import MoveLine
 
     store = MoveStore(opened.store)
+    pausing = record.changed(
+        balancer=record.balancer or pauses[0], autoscale=tuple(dict.fromkeys((*record.autoscale, *pauses[1])))
+    )
     try:
         with uninterrupted():
             record = pause(opened, store, record, *pauses)
@@ -305,8 +314,20 @@ def _carried_out(
         newest = None
         with suppress(TunerError):
             newest = store.record(record.name)
-        with uninterrupted():
-            say(give_back(opened, store, newest or record)[1])
+        # where it cannot be read, all that it was about to pause is on again
+        newest = newest or pausing
+        if newest.holds_back:
+            with uninterrupted():
+                try:
+                    say(give_back(opened, store, newest)[1])
+                except TunerError:
+                    warn([f"what it has paused stays so until `ceph-tuner moves give-back --cluster {opened.name}`"])
+                    raise
+
+
+def _osd_name(name: str) -> str:
+    """`osd.3` for `3` as well: a move of an OSD has one record."""
+    return f"osd.{name}" if name.isascii() and name.isdigit() else name
 
 
 def _own(view: MapView, pool: str) -> List[MovePool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
 from datetime import timezone, tzinfo
 from pathlib import Path
@@ -240,7 +241,8 @@ def _unflagged(view: ScrubView, order: Sequence[ScrubPg]) -> Tuple[ScrubPg, ...]
     left = tuple(pg for pg in order if pg.pool not in flagged)
     if flagged and not left:
         everywhere = "nodeep-scrub" in view.rules.flags
-        command = "ceph osd unset nodeep-scrub" if everywhere else f"ceph osd pool set {flagged[0]} nodeep-scrub 0"
+        own = ["ceph", "osd", "pool", "set", flagged[0], "nodeep-scrub", "0"]
+        command = "ceph osd unset nodeep-scrub" if everywhere else shlex.join(own)
         place = "the cluster" if everywhere else f"the pool {flagged[0]}"
         raise InputError(place, "nodeep-scrub is set", f"`{command}`, or --despite-flags")
     if flagged:

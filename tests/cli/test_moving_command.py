@@ -9,7 +9,8 @@ import pytest
 
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.changes.lock import claims
-from ceph_tuner.moves import mover
+from ceph_tuner.core.errors import RetryLater
+from ceph_tuner.moves import mover, switches
 from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner_cli import cluster_option, moving
 from moving_cluster import Moving, moving_cluster
@@ -79,6 +80,7 @@ def test_a_split_is_said_to_be_for_good_before_it_is_done(opening: Opening, run:
         (("drain", "osd.3", "--hours", "never"), {}, "--hours"),
         (("drain", "osd.3", "--keep", "recovery.bytes_s>=1 MB/s"), {}, "about clients"),
         (("reweight", "osd.3", "0"), {}, "ceph-tuner drain"),
+        (("reweight", "osd.3", "0.00001"), {}, "ceph-tuner drain"),
         (("reweight", "osd.3", "2"), {"balancer": True}, "--pause-balancer"),
         (("pgs", "step", "rbd", "12"), {}, "power of two"),
         (("pgs", "step", "rbd", "16"), {"autoscale": "on"}, "--pause-autoscaler"),
@@ -178,3 +180,71 @@ def test_a_move_that_is_done_begins_anew_with_a_way_back_of_its_own(opening: Ope
     (again,) = document(run, "moves", "ls")[1]
     assert "ceph osd crush reweight osd.3 2.000000" in again["undo"]
     assert fake.weights[3] == 0.5
+
+
+def test_a_pause_is_not_forgotten_where_the_record_cannot_be_read_for_a_while(
+    opening: Opening, run: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, fake = opening(balancer=True, autoscale="on")
+    silent: list[str] = []
+
+    def unanswered(cluster: object, pool: str, mode: str) -> None:
+        if mode == "off":
+            silent.append(pool)
+            raise RetryLater("no answer", "again")
+        give(cluster, pool, mode)
+
+    give, read = switches._autoscale, MoveStore.record
+
+    def record(self: MoveStore, name: str) -> Any:
+        if silent:
+            raise RetryLater("no answer", "again")
+        return read(self, name)
+
+    monkeypatch.setattr(switches, "_autoscale", unanswered)
+    monkeypatch.setattr(MoveStore, "record", record)
+    words = ("drain", "osd.3", "--pause-balancer", "--pause-autoscaler", "--yes", "--cluster", "moving")
+    assert run(*words)[0] != 0
+    assert silent == ["rbd"]
+    assert fake.balancer
+    assert not any(each.holds_back for each in MoveStore(cluster.store).records())
+
+
+def test_what_cannot_be_given_back_is_said(opening: Opening, run: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, _ = opening(balancer=True)
+
+    def silent(*_: object) -> None:
+        raise RetryLater("no answer", "again")
+
+    monkeypatch.setattr(switches, "give_back", silent)
+    code, _, err = run("drain", "osd.3", "--pause-balancer", "--yes", "--cluster", "moving")
+    assert code != 0
+    assert "moves give-back" in err
+    assert [each.balancer for each in MoveStore(cluster.store).records()] == [True]
+
+
+def test_a_mode_that_somebody_has_set_meanwhile_is_left_alone(opening: Opening, run: Program) -> None:
+    cluster, fake = opening()
+    killed(cluster, fake)
+    fake.autoscale = "warn"
+    assert document(run, "moves", "give-back")[1] == ["the balancer is on again"]
+    assert fake.autoscale == "warn"
+
+
+def test_a_second_one_does_not_take_the_way_back_of_the_first(opening: Opening, run: Program) -> None:
+    cluster, _ = opening()
+    store = MoveStore(cluster.store)
+    record = store.save(MoveRecord("drain osd.3", 1e9, 1e9, state="done"), 1e9)
+    store.remember_undo(record, "1.0", ("osd rm-pg-upmap-items", {"pgid": "1.0"}))
+    with cluster.lock("the first"):
+        assert run("drain", "osd.3", "--yes", "--cluster", "moving")[0] != 0
+    assert store.undos(record) != []
+
+
+@pytest.mark.parametrize("words", [("drain",), ("reweight", "0.5")])
+def test_an_osd_has_one_record_however_it_is_named(opening: Opening, run: Program, words: Tuple[str, ...]) -> None:
+    cluster, _ = opening()
+    command, *more = words
+    assert document(run, command, "3", *more, "--yes")[0] == 0
+    (record,) = MoveStore(cluster.store).records()
+    assert record.name == " ".join([command, "osd.3", *more])

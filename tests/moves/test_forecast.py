@@ -5,7 +5,7 @@ import random
 import pytest
 
 from ceph_tuner.core.hours import Hours, parse_hours
-from ceph_tuner.moves.forecast import LONGEST_S, MoveForecast
+from ceph_tuner.moves.forecast import LONGEST_S, MoveForecast, open_s
 
 ALWAYS = Hours(())
 MIDNIGHT = 1_795_219_200.0
@@ -59,3 +59,11 @@ def test_beyond_a_year_there_is_no_date(hours: Hours) -> None:
     found = MoveForecast().after(1.0, 10.0).finish(0.0, 0.0, LONGEST_S, hours)
     assert found is not None
     assert found.mean is None
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "seconds"), [(-1800, 1800, 1800), (1800, 86400 + 1800, 7200), (9000, 9100, 0), (100, 50, 0)]
+)
+def test_open_seconds_between_two_moments(start: float, end: float, seconds: float) -> None:
+    assert open_s(MIDNIGHT + start, MIDNIGHT + end, parse_hours("00:00-02:00")) == seconds
+    assert open_s(start, end, ALWAYS) == max(0, end - start)

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.moves import NONE, CrushRule, MapView, MoveOsd, MovePg, MovePool, Pairs
+from ceph_tuner.moves.drain_plan import UpIs
+from ceph_tuner.moves.map_view import _rule
 from ceph_tuner.moves.placement import best_target, check_upmap, held, legal, redirected, upmap_command
 
 GIB = 1 << 30
@@ -142,3 +144,33 @@ def test_clients_that_know_no_entries_are_a_refusal() -> None:
     check_upmap(view([]))
     with pytest.raises(InputError, match="set-require-min-compat-client luminous"):
         check_upmap(view([], min_compat_client="jewel"))
+
+
+def test_a_copy_stays_below_the_root_that_its_step_of_a_rule_takes() -> None:
+    rule = CrushRule((("dc1", ""), ("dc2", "")), ("host",))
+    osds = [replace(each, places={**each.places, "root": root}) for each, root in (
+        (osd(0), "dc1"), (osd(1), "dc2"), (osd(2, used_bytes=0.0), "dc2"), (osd(3), "dc1"))]  # fmt: skip
+    assert best_target(view(osds, rule), pg(0, 1), 0, set(), {}) == 3
+    assert best_target(view(osds[:3], rule), pg(0, 1), 0, set(), {}) is None
+
+
+def test_where_steps_of_a_rule_have_domains_of_their_own_no_copy_is_moved() -> None:
+    steps = [
+        {"op": "take", "item_name": "dc1"}, {"op": "chooseleaf_firstn", "type": "host"}, {"op": "emit"},
+        {"op": "take", "item_name": "dc2"}, {"op": "chooseleaf_firstn", "type": "rack"}, {"op": "emit"},
+    ]  # fmt: skip
+    rule = _rule({"steps": steps})
+    osds = [osd(0), osd(1), osd(2), osd(3)]
+    placed = [replace(each, places={**each.places, "root": "dc2"}) for each in osds]
+    assert best_target(view(placed, rule), pg(0, 1), 0, set(), {}) is None
+    alike = _rule({"steps": [steps[0], steps[1], steps[2], steps[3], steps[1], steps[5]]})
+    assert best_target(view(placed, alike), pg(0, 1), 0, set(), {}) == 2
+
+
+def test_an_entry_of_which_a_needless_pair_was_dropped_is_not_refused() -> None:
+    write = UpIs("1.0", frozenset((1, 3)), ((0, 3), (7, 8)))
+    on_its_way = replace(pg(3, 1), acting=(0, 1), state=frozenset(("active", "remapped", "backfilling")))
+    seen = replace(view([osd(0), osd(1), osd(3)]), pgs=(on_its_way,), upmaps={"1.0": ((0, 3),)})
+    assert not write.arrived(seen)
+    assert not write.refused(seen)
+    assert write.refused(replace(seen, pgs=(pg(0, 1),), upmaps={}))

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Tuple
+import errno
+from typing import Any, Callable, List, Mapping, Optional, Tuple
 
 import pytest
 
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.changes.lock import break_lock
-from ceph_tuner.core.errors import Locked
+from ceph_tuner.core.errors import CommandFailed, Locked, RetryLater
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.hours import parse_hours
+from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.moves import MovePlan
 from ceph_tuner.moves.drain_plan import DrainPlan
+from ceph_tuner.moves.map_view import read_map
 from ceph_tuner.moves.mover import DONE, INTERRUPTED, STUCK, MoveOutcome, MoveProgress, Mover, MoveTask
 from ceph_tuner.moves.pgs_plan import PgsPlan
 from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner.moves.reweight_plan import ReweightPlan
+from ceph_tuner.moves.weights import write_weights
 from moving_cluster import Moving, moving_cluster
 
 Listener = Callable[[MoveProgress], None]
@@ -88,7 +92,7 @@ def test_a_missed_objective_holds_the_next_step_back_and_it_goes_on_later() -> N
     assert (outcome.reason, outcome.windows_missed, on(moving, 3)) == (DONE, 0, [])
 
 
-@pytest.mark.parametrize("flag", ["norebalance", "nobackfill"])
+@pytest.mark.parametrize("flag", ["norebalance", "nobackfill", "pauserd,pausewr"])
 def test_the_operators_flags_are_waited_for_and_never_cleared(flag: str) -> None:
     cluster, moving = moving_cluster(flags=flag)
     reasons: List[str] = []
@@ -99,7 +103,7 @@ def test_the_operators_flags_are_waited_for_and_never_cleared(flag: str) -> None
             moving.flags = ""
 
     assert move(cluster, DrainPlan(frozenset({3})), look=look).reason == DONE
-    assert all(reason.startswith(flag) for reason in reasons[:9])
+    assert all(reason.startswith(flag.replace(",", ", ")) for reason in reasons[:9])
     assert not [write for write in moving.writes if "unset" in write]
 
 
@@ -257,3 +261,206 @@ def test_the_end_is_told_with_an_interval_and_corrected() -> None:
     known = [progress for progress in told if progress.finish is not None and progress.left]
     assert known[-1].finish.low - 15 <= outcome.ended <= known[-1].finish.high + 15
     assert abs(known[len(known) // 2].finish.mean - outcome.ended) < 0.3 * (outcome.ended - outcome.began)
+
+
+def test_a_number_of_pgs_that_the_monitors_refuse_ends_the_move() -> None:
+    cluster, moving = moving_cluster(osds=7)
+    tried: List[str] = []
+
+    def refused(arguments: Mapping[str, str]) -> None:
+        tried.append(f"{arguments['var']} {arguments['val']}")
+        raise CommandFailed("osd pool set", -errno.ERANGE, "exceeds mon_max_pg_per_osd")
+
+    moving._osd_pool_set = refused  # type: ignore[method-assign]
+    told: List[MoveProgress] = []
+
+    def look(progress: MoveProgress) -> None:
+        told.append(progress)
+        assert len(told) < 50, "it goes on for ever"
+
+    outcome = move(cluster, PgsPlan(1, 16), look=look)
+    assert (outcome.reason, tried) == (STUCK, ["pg_num 16"])
+    assert any("mon_max_pg_per_osd" in remark for remark in outcome.remarks)
+
+
+@pytest.mark.parametrize("lost", ["pg_num", "pgp_num"])
+def test_pgp_num_is_held_at_the_next_look_where_a_monitor_did_not_answer(lost: str) -> None:
+    cluster, moving = moving_cluster(osds=7)
+    tried: List[str] = []
+    set_it = moving._osd_pool_set
+
+    def once_silent(arguments: Mapping[str, str]) -> None:
+        said = f"{arguments['var']} {arguments['val']}"
+        first, held = said not in tried, moving.pgp_num
+        tried.append(said)
+        if not first or arguments["var"] != lost or len(tried) > 2:
+            set_it(arguments)
+        elif lost == "pg_num":
+            set_it(arguments)
+            # the mgr raises it some seconds later
+            moving.pgp_num = held
+        if first and arguments["var"] == lost and len(tried) <= 2:
+            raise RetryLater("no answer", "again")
+
+    moving._osd_pool_set = once_silent  # type: ignore[method-assign]
+    assert move(cluster, PgsPlan(1, 16), MoveTask(at_most=1)).reason == DONE
+    assert tried[: tried.index("pgp_num 9")].count("pgp_num 8") >= (2 if lost == "pgp_num" else 1)
+    numbers = [int(said.split()[1]) for said in tried if said.startswith("pgp_num")]
+    assert max(second - first for first, second in zip(numbers, numbers[1:])) <= 1
+
+
+class FeltMoves:
+    """Windows of clients who feel every PG that is on its way, as a sampler's: of looks after a moment, 30 s in all."""
+
+    seconds = 30.0
+
+    def __init__(self, cluster: Cluster, moving: Moving, bearable: int) -> None:
+        self._clock, self._moving, self._bearable = cluster.clock, moving, bearable
+        self._looks: List[Tuple[float, int]] = []
+
+    def look(self) -> None:
+        now = self._clock.now()
+        self._looks = [each for each in self._looks if each[0] > now - self.seconds]
+        # a move that begins and ends between two looks was felt
+        self._looks.append((now, max(len(self._moving.moving), self.begun_since())))
+
+    def begun_since(self) -> int:
+        before, self._seen = getattr(self, "_seen", 0), len(self._moving.moved)
+        return self._seen - before
+
+    def window(self, since: float) -> Optional[Window]:
+        own = [each for each in self._looks if each[0] - 5 >= since - 0.5]
+        if 5 * len(own) < 24:
+            return None
+        latency = 40.0 if max(count for _, count in own) > self._bearable else 10.0
+        means = {"client.p95_ms": Measure(latency, 0.0, 5), "client.iops": Measure(100.0, 0.0, 5)}
+        return Window(own[0][0] - 5, own[-1][0], means)
+
+
+def test_steps_that_are_shorter_than_a_window_are_judged_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, moving = moving_cluster(pgs=64, seconds=3.0)
+    felt = FeltMoves(cluster, moving, bearable=2)
+    monkeypatch.setattr("ceph_tuner.pacing.client_watch.judged_windows", lambda *_: felt)
+    task = MoveTask(Slo("keep", (parse_objective("client.p95_ms <= 20"),)))
+    paces: List[int] = []
+    waits: List[str] = []
+
+    def look(progress: MoveProgress) -> None:
+        paces.append(progress.at_once)
+        waits.append(progress.waits_for)
+
+    outcome = move(cluster, DrainPlan(frozenset({3}), keep_weight=True), task, look)
+    assert outcome.reason == DONE
+    assert 2 <= max(paces) <= 3
+    assert outcome.windows_missed >= 1
+    assert not [words for words in waits if "not seen" in words]
+
+
+def test_clients_that_bear_it_let_a_move_go_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, moving = moving_cluster(pgs=64, seconds=3.0)
+    felt = FeltMoves(cluster, moving, bearable=64)
+    monkeypatch.setattr("ceph_tuner.pacing.client_watch.judged_windows", lambda *_: felt)
+    task = MoveTask(Slo("keep", (parse_objective("client.p95_ms <= 20"),)))
+    paces: List[int] = []
+    outcome = move(
+        cluster, DrainPlan(frozenset({3}), keep_weight=True), task, lambda progress: paces.append(progress.at_once)
+    )
+    assert (outcome.reason, outcome.windows_missed) == (DONE, 0)
+    assert max(paces) >= 4
+
+
+def test_hours_in_which_nothing_begins_are_not_what_a_step_took() -> None:
+    cluster, _ = moving_cluster(pgs=16)
+    told: List[MoveProgress] = []
+    task = MoveTask(hours=parse_hours("01:00-05:00"), at_most=1)
+    outcome = move(cluster, DrainPlan(frozenset({3}), keep_weight=True), task, told.append)
+    known = [progress for progress in told if progress.finish is not None and progress.left]
+    # all is moved within some minutes of the first night
+    assert known[0].finish is not None
+    assert known[0].finish.mean is not None
+    assert abs(known[0].finish.mean - outcome.ended) < 120
+
+
+@pytest.mark.parametrize("failure", [RetryLater("no answer", "again"), Killed()])
+def test_what_a_weight_would_move_is_held_though_the_monitors_fall_silent_half_way(failure: BaseException) -> None:
+    cluster, moving = moving_cluster(pgs=32, osds=6, seconds=40.0)
+    write, failed = moving._osd_pg_upmap_items, []
+
+    def once(arguments: Mapping[str, str]) -> Optional[Any]:
+        if moving.weights[3] == 0 and len(failed) < 3:
+            failed.append(arguments["pgid"])
+            if len(failed) == 3:
+                raise failure
+        return write(arguments)
+
+    moving._osd_pg_upmap_items = once  # type: ignore[method-assign]
+    before: List[Any] = []
+
+    def look(progress: MoveProgress) -> None:
+        before[:] = [{pgid: sorted(acting) for pgid, acting in moving.acting.items()}]
+
+    plan, flags = DrainPlan(frozenset({3})), MoveTask(at_most=64)
+    if isinstance(failure, Killed):
+        with pytest.raises(Killed):
+            move(cluster, plan, flags, look)
+        cluster.clock.sleep(3)
+        closed = MoveTask(hours=parse_hours("01:00-05:00"))
+        outcome = move(cluster, plan, closed)
+    else:
+        outcome = move(cluster, plan, flags, look)
+    assert (len(failed), outcome.reason) == (3, DONE)
+    for _ in range(20):
+        cluster.clock.sleep(10)
+        moving._advance()
+    held = {pgid: sorted(acting) for pgid, acting in moving.acting.items()}
+    assert {pgid for pgid in held if 3 in held[pgid]} == set()
+    assert len([pgid for pgid in held if held[pgid] != before[0][pgid] and 3 not in before[0][pgid]]) == 0
+
+
+def test_what_moves_for_another_reason_is_not_sent_back_as_a_weight_changes() -> None:
+    cluster, moving = moving_cluster(pgs=16, osds=6, seconds=1e6)
+    pgid = next(pgid for pgid, acting in moving.acting.items() if 3 not in acting)
+    wanted = sorted(moving.acting[pgid])
+    # it comes from elsewhere, as from an OSD that somebody empties
+    moving.acting[pgid] = [osd for osd in range(6) if osd not in wanted and osd != 3][:2]
+    moving._advance()
+    store, record = MoveStore(cluster.store), MoveRecord("test", 0.0, 0.0)
+    with cluster.lock("move") as lock:
+        assert write_weights(cluster, lock, store, record, read_map(cluster), {3: 0.5}) == []
+    assert sorted(moving.up(int(pgid.split(".")[1], 16))) == wanted
+    assert pgid not in moving.upmaps
+
+
+def test_a_step_of_pgp_num_is_not_over_before_pgs_tell_that_they_move() -> None:
+    cluster, moving = moving_cluster(osds=7, seconds=20.0)
+    set_it, dump, listed = moving._osd_pool_set, moving._osd_dump, moving._pg_ls
+    wanted: List[Tuple[float, int]] = []
+    told: List[Tuple[float, Any]] = []
+    early: List[str] = []
+
+    def pool_set(arguments: Mapping[str, str]) -> None:
+        if arguments["var"] != "pgp_num" or int(arguments["val"]) <= 8:
+            set_it(arguments)
+            return
+        early.extend(moving.moving)
+        # the mgr brings pgp_num to its target some seconds later
+        wanted[:] = [(cluster.clock.now() + 13.0, int(arguments["val"]))]
+
+    def osd_dump(arguments: Mapping[str, str]) -> Any:
+        if wanted and cluster.clock.now() >= wanted[0][0]:
+            moving.pgp_num = wanted.pop()[1]
+            moving._advance()
+        found = dump(arguments)
+        if wanted:
+            found["pools"][0]["pg_placement_num_target"] = wanted[0][1]
+        return found
+
+    def pg_ls(arguments: Mapping[str, str]) -> Any:
+        now = cluster.clock.now()
+        told.append((now, listed(arguments)))
+        # PGs are as they were some seconds ago
+        return next(answer for at, answer in reversed(told) if at <= now - 4 or at == told[0][0])
+
+    moving._osd_pool_set, moving._osd_dump, moving._pg_ls = pool_set, osd_dump, pg_ls  # type: ignore[method-assign]
+    assert move(cluster, PgsPlan(1, 16), MoveTask(at_most=1)).reason == DONE
+    assert early == []

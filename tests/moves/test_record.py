@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+from typing import Any, Dict
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,3 +57,27 @@ def test_names_of_anybody_are_keys_of_their_own(first: str, second: str) -> None
     store.save(MoveRecord(first, 1.0, 1.0), 1.0)
     store.save(MoveRecord(second, 1.0, 1.0), 1.0)
     assert {record.name for record in store.records()} == {first, second}
+
+
+@pytest.mark.parametrize("changes", [{"autoscale": "rbd"}, {"balancer": "false"}, {"weighed": 1}, {"name": "other"}])
+def test_a_record_that_says_something_else_than_records_do_is_none(changes: Dict[str, Any]) -> None:
+    twin = small_twin()
+    store = MoveStore(twin.store)
+    store.save(RECORD, 1.0)
+    place = next(iter(twin.store.keys(RECORDS)))
+    twin.store.set(place, json.dumps({**json.loads(twin.store.get(place) or ""), **changes}))
+    assert store.records() == []
+    assert store.record(RECORD.name) is None
+
+
+def test_names_that_are_no_ascii_have_keys_of_their_own() -> None:
+    store = MoveStore(small_twin().store)
+    for name in ("\xe9a", "\u0e9a", "\x01" + "2", "\x12"):
+        store.save(MoveRecord(name, 1.0, 1.0), 1.0)
+    assert len(store.records()) == 4
+
+
+def test_a_stored_moment_that_no_calendar_has_is_shown() -> None:
+    twin = small_twin()
+    MoveStore(twin.store).save(RECORD.changed(began=1e300), 1e300)
+    assert [record.began for record in MoveStore(twin.store).records()] == [1e300]

@@ -515,3 +515,15 @@ def test_the_date_is_corrected_as_it_goes() -> None:
     assert left[0] > 0.5
     # at its end fewer run side by side, which no rate tells
     assert max(left[len(left) // 2 :]) < 0.5 * left[0]
+
+
+def test_what_was_looked_at_is_not_kept_for_weeks() -> None:
+    twin = overdue_twin(LATE)
+    with twin.lock("drain") as lock:
+        long = Drain(twin, read_view(twin), task(twin), lock)
+        long.run()
+        assert len(long._looks) == 0
+        watched = Drain(twin, read_view(twin), task(twin, "client.p95_ms<=1000"), lock)
+        for second in range(0, 100_000, 5):
+            watched._note_running(float(second))
+        assert len(watched._looks) < 1000

@@ -181,3 +181,9 @@ def test_what_no_rate_will_ever_do_has_no_date() -> None:
 def test_limits_below_one_are_refused(per_osd: int, per_host: int) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         ScrubLimits(per_osd, per_host)
+
+
+@pytest.mark.parametrize("seconds", [-60.0, -90 * DAY])
+def test_a_clock_that_is_set_back_tells_no_pace(seconds: float) -> None:
+    found = Expectation((rate(1 * MB),) * 24, trusted_bytes=600 * MB).after(NOW, seconds, 10 * MB)
+    assert 0 < found.factor < 1.1

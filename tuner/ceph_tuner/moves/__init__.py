@@ -10,6 +10,7 @@ The plans (`drain_plan`, `reweight_plan`, `pgs_plan`) and `placement`, `forecast
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from typing import Dict, FrozenSet, List, Mapping, Optional, Protocol, Sequence, Tuple
 
@@ -83,7 +84,9 @@ class CrushRule:
     takes: Tuple[Tuple[str, str], ...]
     """Roots, each with its device class or none."""
     levels: Tuple[str, ...]
-    """Types of the choose steps, the widest first."""
+    """Types of the choose steps, the widest first; of the first take."""
+    alike: bool = True
+    """Whether every take has the same choose steps."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +125,10 @@ Command = Tuple[str, Mapping[str, str]]
 
 
 def command_text(command: Command) -> str:
-    """As an operator would type it."""
+    """As an operator would paste it into a shell: pools' names, and what is stored, are anybody's."""
     prefix, arguments = command
-    return " ".join(["ceph", *prefix.split(), *arguments.values()])
+    words = [word for name, value in arguments.items() for word in (value.split() if name == "id" else [value])]
+    return shlex.join(["ceph", *prefix.split(), *words])
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,8 @@ class MapWrite:
     undo: Command
     moved_bytes: float
     arrival: Arrival
+    follows: bool = False
+    """Whether the write before it must not stay without it."""
 
 
 class MovePlan(Protocol):

@@ -24,8 +24,10 @@ class UpIs:
         return found is None or (found.settled and set(found.up) == self.wanted)
 
     def refused(self, view: MapView) -> bool:
-        """Whether the monitors dropped the entry."""
-        return set(view.upmaps.get(self.pgid, ())) != set(self.pairs)
+        """Whether the monitors dropped the entry; pairs that change nothing are dropped as well, and are not missed."""
+        found = next((pg for pg in view.pgs if pg.pgid == self.pgid), None)
+        there = found is not None and set(found.up) == self.wanted
+        return not there and set(view.upmaps.get(self.pgid, ())) != set(self.pairs)
 
 
 def upmap_write(view: MapView, pg: MovePg, after: Pairs, wanted: FrozenSet[int]) -> MapWrite:

@@ -54,6 +54,13 @@ class MoveForecast:
         return FinishTime(*(None if end is None else max(now, end) for end in ends))
 
 
+def open_s(start: float, end: float, hours: Hours) -> float:
+    """Seconds of open hours between two moments."""
+    if not hours or end <= start:
+        return max(0.0, end - start)
+    return sum(min(last, end) - max(first, start) for first, last in hours.stretches(start, end))
+
+
 def _end(now: float, seconds: float, hours: Hours) -> Optional[float]:
     """When so many seconds of open hours are over."""
     if not (hours.spans or hours.dated):

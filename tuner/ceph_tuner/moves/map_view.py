@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.ceph.commands import parsed, shaped
@@ -89,14 +89,17 @@ def _pairs(mappings: Sequence[Mapping[str, Any]]) -> Pairs:
 
 
 def _rule(rule: Mapping[str, Any]) -> CrushRule:
-    takes, levels = [], []
+    takes: List[Tuple[str, str]] = []
+    levels: List[List[str]] = []
     for step in rule["steps"]:
         if step["op"] == "take":
             root, _, device_class = str(step["item_name"]).partition("~")
             takes.append((root, device_class))
-        elif str(step["op"]).startswith("choose") and len(takes) == 1:
-            levels.append(str(step["type"]))
-    return CrushRule(tuple(takes), tuple(levels))
+            levels.append([])
+        elif str(step["op"]).startswith("choose") and levels:
+            levels[-1].append(str(step["type"]))
+    first = levels[0] if levels else []
+    return CrushRule(tuple(takes), tuple(first), all(own == first for own in levels))
 
 
 def _osds(osd_map: Mapping[str, Any], crush: Mapping[str, Any], usage: Mapping[str, Any]) -> Dict[int, MoveOsd]:

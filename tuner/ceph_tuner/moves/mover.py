@@ -1,13 +1,14 @@
 """Carries a plan out: one small step after the other, each once the last one's data is where it belongs.
 
-A step is some PGs at a time. After one that kept the objectives the next may be larger, after one that missed any it is
-half as large. What is begun goes on to its end: Ceph has no command that pauses one PG's backfill.
+A step is some PGs at a time. After a window of moves that kept the objectives the next may be larger, after one that
+missed any it is half as large. What is begun goes on to its end: Ceph has no command that pauses one PG's backfill.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.ceph.uninterrupted import uninterrupted
@@ -17,12 +18,13 @@ from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.hours import Hours
 from ceph_tuner.core.moments import utc_minute
 from ceph_tuner.moves import MapWrite, MovePlan, names_of, total_bytes
-from ceph_tuner.moves.forecast import FinishTime, MoveForecast
+from ceph_tuner.moves.forecast import FinishTime, MoveForecast, open_s
 from ceph_tuner.moves.map_view import read_map
+from ceph_tuner.moves.pgs_plan import PoolIs
 from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner.moves.reweight_plan import ReweightPlan
 from ceph_tuner.moves.switches import autoscaled, balancer_on
-from ceph_tuner.moves.weights import write_weights
+from ceph_tuner.moves.weights import weights_begun, write_weights
 from ceph_tuner.pacing.client_watch import LOOK_S, ClientWatch, Silence
 from ceph_tuner.pacing.pace import Pace
 
@@ -34,8 +36,8 @@ UNIT = 2e-5
 """CRUSH keeps weights in steps of 1/65536."""
 REFUSALS = 3
 """So often an entry is written before its PG is passed over."""
-STOPPING = ("norebalance", "nobackfill", "norecover", "pause")
-"""Flags under which no data moves: the operator's, so they are waited for and never cleared."""
+STOPPING = ("norebalance", "nobackfill", "norecover", "pauserd", "pausewr")
+"""Flags under which no data moves: the operator's, so they are waited for, never cleared. `pause` is the last two."""
 
 DONE, STUCK, INTERRUPTED = "done", "stuck", "interrupted"
 
@@ -119,14 +121,26 @@ class Mover:
         self._watch = ClientWatch(cluster, task.slo, task.baseline, task.window_s, len(self._view.osds))
         self._pace = Pace()
         self._begun: Dict[str, Tuple[MapWrite, float]] = {}
+        self._there_since: Dict[str, float] = {}
+        """Pools' numbers that are as wanted -> since when all of their PGs have been settled."""
+        self._owed: List[MapWrite] = []
+        """What has to follow a write, and could not be written."""
         self._passed_over: Dict[str, str] = {}
         """What the monitors did not take, and why."""
         self._refusals: Dict[str, int] = {}
         self._forecast = MoveForecast()
         self._step_bytes, self._arrived = 0.0, 0
         self._stepped = self._changed = self._clock.now()
+        """`_changed`: what came after it is judged. Steps of one pace that follow each other are judged together."""
+        self._ended = self._step_began = self._clock.monotonic()
+        """When the last step ended, and this one began; durations are told by the clock that nobody sets."""
+        self._before_step_s = 0.0
+        """From the one to the other, closed hours left out."""
+        self._moving = self._kept = False
+        """Whether data has been on its way since the last change, and whether a window of that kept the objectives."""
+        self._waited = True
         self._missed_in_step = False
-        self._rests_until = 0.0
+        self._rests_until = self._clock.monotonic()
         self._moved = self._steps = 0
         self._moved_bytes = 0.0
         self._remarks: List[str] = []
@@ -139,13 +153,14 @@ class Mover:
         try:
             self._watch.begin(self._tell)
             self._changed = self._stepped = self._clock.now()
+            self._ended = self._clock.monotonic()
             while True:
                 try:
                     self._view = read_map(self._cluster)
                     over = self._turn()
                     silence.ended()
                 except TunerError as failure:
-                    silence.bear(failure, self._clock.now())
+                    silence.bear(failure, self._clock.monotonic())
                     over = ""
                 if over:
                     reason = over
@@ -153,18 +168,25 @@ class Mover:
                 self._clock.sleep(LOOK_S)
         except KeyboardInterrupt:
             reason = INTERRUPTED
+            with uninterrupted():
+                self._write_owed()
         outcome = self._outcome(began, reason)
         self._store.save(self._record.changed(state=reason), self._clock.now())
         return outcome
 
     def _turn(self) -> str:
         """One look: what has arrived, whether the next step may begin. Gives how it ended, once it has."""
+        self._write_owed()
+        if self._half_weighed():
+            # what is not held moves already: hours and clients are no reason to wait
+            self._weigh(self._plan.weights_first or self._plan.weights_last)
+            return ""
         self._settle()
         waits_for = self._waits_for()
+        self._waited |= bool(waits_for)
         if not self._begun:
             if not waits_for and self._plan.weights_first and not (self._record.weighed and self._weights_are()):
                 self._weigh(self._plan.weights_first)
-                self._record = self._store.save(self._record.changed(weighed=True), self._clock.now())
                 return ""
             if isinstance(self._plan, ReweightPlan) and self._record.weighed:
                 self._plan = replace(self._plan, held=self._store.held(self._record))
@@ -184,33 +206,55 @@ class Mover:
     def _weights_are(self) -> bool:
         """Whether the weights that come first are in force."""
         weights = self._plan.weights_first
-        return all(abs(self._view.osds[osd].weight - weight) < UNIT for osd, weight in weights.items())
+        return all(self._weighs(osd, weight) for osd, weight in weights.items())
+
+    def _weighs(self, osd: int, weight: float) -> bool:
+        # one that was removed meanwhile has none
+        return osd not in self._view.osds or abs(self._view.osds[osd].weight - weight) < UNIT
+
+    def _half_weighed(self) -> bool:
+        """Whether weights were written and not all PGs held: it was killed, or a monitor did not answer."""
+        weights = self._plan.weights_first or self._plan.weights_last
+        written = any(self._weighs(osd, weight) for osd, weight in weights.items())
+        return written and not self._record.weighed and weights_begun(self._store, self._record, weights)
 
     def _last(self) -> str:
         weights = self._plan.weights_last
-        if weights and any(self._view.osds[osd].weight != weight for osd, weight in weights.items()):
+        if not all(self._weighs(osd, weight) for osd, weight in weights.items()):
             self._weigh(weights)
         return DONE
 
     def _weigh(self, weights: Mapping[int, float]) -> None:
+        weights = {osd: weight for osd, weight in weights.items() if osd in self._view.osds}
         with uninterrupted():
+            if self._record.weighed:
+                self._record = self._store.save(self._record.changed(weighed=False), self._clock.now())
             loose = write_weights(self._cluster, self._lock, self._store, self._record, self._view, weights)
         if loose:
             self._remarks.append(f"no entry can hold these PGs, so they move at once: {names_of(loose)}")
+        self._record = self._store.save(self._record.changed(weighed=True), self._clock.now())
         self._changed = self._stepped = self._clock.now()
+        self._ended = self._clock.monotonic()
 
     def _settle(self) -> None:
-        now = self._clock.now()
+        now = self._clock.monotonic()
         for key, (write, at) in list(self._begun.items()):
             if now - at < REPORTED_S:
                 continue
             if write.arrival.arrived(self._view):
+                # the mgr changes a pool's numbers some time after the write, and PGs tell of it later still
+                since = self._there_since.setdefault(key, now) if isinstance(write.arrival, PoolIs) else at
+                if now - since < REPORTED_S:
+                    continue
+                self._there_since.pop(key, None)
                 self._moved += 1
                 self._moved_bytes += write.moved_bytes
                 self._step_bytes += write.moved_bytes
                 self._arrived += 1
                 del self._begun[key]
-            elif now - at >= REFUSED_S and write.arrival.refused(self._view):
+                continue
+            self._there_since.pop(key, None)
+            if now - at >= REFUSED_S and write.arrival.refused(self._view):
                 # a merge of the PG drops its entry as well: it is written again
                 self._refusals[key] = self._refusals.get(key, 0) + 1
                 if self._refusals[key] >= REFUSALS:
@@ -220,11 +264,13 @@ class Mover:
             return
         if self._step_bytes:
             # a split and an empty PG tell nothing of how fast data moves
-            self._forecast = self._forecast.after(self._step_bytes, now - self._stepped)
-        self._step_bytes, self._arrived, self._stepped = 0.0, 0, now
-        if not self._missed_in_step and self._pace.at_once < self._task.at_most:
-            self._pace = self._pace.faster()
-            self._pace = replace(self._pace, at_once=min(self._pace.at_once, self._task.at_most))
+            self._forecast = self._forecast.after(self._step_bytes, self._before_step_s + now - self._step_began)
+        self._step_bytes, self._arrived = 0.0, 0
+        self._stepped, self._ended = self._clock.now(), now
+        judged = self._kept or not self._watch.has_objectives
+        if judged and not self._missed_in_step and self._pace.at_once < self._task.at_most:
+            faster = self._pace.faster()
+            self._pace_is(replace(faster, at_once=min(faster.at_once, self._task.at_most)))
         self._missed_in_step = False
 
     def _waits_for(self) -> str:
@@ -234,8 +280,9 @@ class Mover:
         reason = self._watch.reason()
         if reason:
             return reason
-        if now < self._rests_until:
-            return f"a rest of {self._rests_until - now:.0f} s: one PG at a time was too much"
+        rest_s = self._rests_until - self._clock.monotonic()
+        if rest_s > 0:
+            return f"a rest of {rest_s:.0f} s: one PG at a time was too much"
         hours = self._task.hours
         if (hours.spans or hours.dated) and not hours.covers(now):
             begins = hours.begins(now)
@@ -260,31 +307,67 @@ class Mover:
         return f"pg_autoscale_mode of {', '.join(sorted(on))} to be off" if on else ""
 
     def _look_at_objectives(self) -> None:
+        # a clock that was set back must not put the windows of hours before that moment
+        self._changed = min(self._changed, self._clock.now())
         window = self._watch.judge(self._changed)
-        if window is None or not self._watch.missed or not self._begun:
+        if window is None or not self._moving:
             return
-        now = self._clock.now()
-        self._pace, self._missed_in_step, self._changed = self._pace.slower(), True, now
-        self._rests_until = now + self._pace.rest * self._task.window_s
+        if self._watch.missed:
+            self._pace_is(self._pace.slower())
+            self._missed_in_step = bool(self._begun)
+            self._rests_until = self._clock.monotonic() + self._pace.rest * self._task.window_s
+        else:
+            self._kept |= self._watch.keeps_all
+
+    def _pace_is(self, pace: Pace) -> None:
+        """What was judged so far says nothing of it."""
+        self._pace, self._changed = pace, self._clock.now()
+        self._moving, self._kept = bool(self._begun), False
 
     def _begin_step(self) -> str:
         """Write the next step. Gives why nothing could be."""
         writes = self._plan.writes(self._view, self._pace.at_once, frozenset(self._passed_over))
         if not writes:
             return f"PGs that can be moved now: {names_of(list(self._left()))} cannot"
-        self._stepped, self._changed = self._stepped or self._clock.now(), self._clock.now()
+        self._step_began, now = self._clock.monotonic(), self._clock.now()
+        # closed hours are counted where the forecast comes to them, and not as part of a step
+        closed_s = max(0.0, now - self._stepped - open_s(self._stepped, now, self._task.hours))
+        self._before_step_s = max(0.0, self._step_began - self._ended - closed_s)
+        if self._waited:
+            # what was kept while nothing moved says nothing of what moves now
+            self._changed, self._kept = now, False
+        self._moving, self._waited = True, False
         self._steps += 1
         for write in writes:
             self._store.remember_undo(self._record, write.key, write.undo)
-            self._lock.check()
+        # an interrupt must not come between a write and the one that has to follow it
+        with uninterrupted() if any(write.follows for write in writes) else nullcontext():
+            self._write(writes)
+        return ""
+
+    def _write(self, writes: Sequence[MapWrite]) -> None:
+        for number, write in enumerate(writes):
+            if not write.follows:
+                self._lock.check()
             prefix, arguments = write.command
             try:
                 self._cluster.commander.mon(prefix, arguments)
             except CommandFailed as failure:
                 self._passed_over[write.key] = failure.message.strip()[:200]
+                if any(each.follows for each in writes[number + 1 :]):
+                    return
                 continue
-            self._begun[write.key] = (write, self._clock.now())
-        return ""
+            except TunerError:
+                # it may have been heard, so what has to follow is written before all else
+                self._owed = [each for each in writes[number:] if each.follows]
+                raise
+            self._begun[write.key] = (write, self._clock.monotonic())
+
+    def _write_owed(self) -> None:
+        if self._owed:
+            self._lock.check()
+            self._write(self._owed)
+            self._owed = []
 
     def _none_moves(self) -> bool:
         """Whether waiting would change nothing: all PGs are where they are to be."""
@@ -296,7 +379,7 @@ class Mover:
     def _tell(self, waits_for: str) -> None:
         left = self._left()
         now = self._clock.now()
-        since = self._stepped if self._begun else max(now, self._rests_until)
+        since = self._stepped if self._begun else now + max(0.0, self._rests_until - self._clock.monotonic())
         self._listen(
             MoveProgress(
                 now,

@@ -56,7 +56,7 @@ class PgsPlan:
     def left(self, view: MapView, passed_over: FrozenSet[str]) -> Dict[str, float]:
         """PGs that are to be moved to a place of their own, or to be merged; with their bytes."""
         pool = view.pools.get(self.pool)
-        if pool is None or pool.name in passed_over:
+        if pool is None or passed_over & {f"{pool.name} pg_num", f"{pool.name} pgp_num"}:
             return {}
         if pool.pg_num == pool.pgp_num == self.pg_num:
             return {}
@@ -81,7 +81,8 @@ class PgsPlan:
 
     def _hold(self, pool: MovePool) -> MapWrite:
         before = _set(pool, "pgp_num", pool.pgp_num)
-        return MapWrite(f"{pool.name} pgp_num", before, before, 0.0, PoolIs(self.pool, "pgp_num", pool.pgp_num))
+        arrival = PoolIs(self.pool, "pgp_num", pool.pgp_num)
+        return MapWrite(f"{pool.name} pgp_num", before, before, 0.0, arrival, follows=True)
 
     def _write(self, view: MapView, pool: MovePool, option: str, number: int) -> MapWrite:
         now = pool.pg_num if option == "pg_num" else pool.pgp_num

@@ -30,13 +30,18 @@ def legal(rule: CrushRule, others: Sequence[MoveOsd], leaving: MoveOsd, target: 
 
 
 def _taken(rule: CrushRule, leaving: MoveOsd, target: MoveOsd) -> bool:
-    if len(rule.takes) > 1 and target.device_class != leaving.device_class:
-        # which of its places is from which root is not told by the PG
-        return False
-    return any(
-        root in target.places.values() and device_class in ("", target.device_class)
-        for root, device_class in rule.takes
-    )
+    targets = _takes_of(rule, target)
+    if len(rule.takes) == 1:
+        # the copy that leaves may be where an older rule has put it
+        return any(targets)
+    # which take a copy is from, the PG does not tell: an OSD that all takes see as they see its own is safe
+    alike = target.device_class == leaving.device_class and targets == _takes_of(rule, leaving)
+    return rule.alike and alike and any(targets)
+
+
+def _takes_of(rule: CrushRule, osd: MoveOsd) -> List[bool]:
+    """Which takes of a rule reach an OSD."""
+    return [root in osd.places.values() and device_class in ("", osd.device_class) for root, device_class in rule.takes]
 
 
 def best_target(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Tuple
+from urllib.parse import quote
 
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Store, contents
@@ -58,8 +59,9 @@ class MoveStore:
 
     def record(self, name: str) -> Optional[MoveRecord]:
         """The one of that name."""
-        text = self._store.get(RECORDS + _key(name))
-        return None if text is None else _record(name, text)
+        place = RECORDS + _key(name)
+        text = self._store.get(place)
+        return None if text is None else _record(place, text)
 
     def save(self, record: MoveRecord, now: float) -> MoveRecord:
         """Store it."""
@@ -69,9 +71,12 @@ class MoveStore:
 
     def remember_undo(self, record: MoveRecord, key: str, undo: Command) -> None:
         """Store the inverse of a write that is about to be made; the first one of a key is what was there before."""
-        place = f"{UNDOS}{_key(record.name)}/{_key(key)}"
-        if self._store.get(place) is None:
-            self._store.set(place, json.dumps([undo[0], dict(undo[1])]))
+        if not self.has_undo(record, key):
+            self._store.set(_undo_place(record, key), json.dumps([undo[0], dict(undo[1])]))
+
+    def has_undo(self, record: MoveRecord, key: str) -> bool:
+        """Whether the write about that was begun."""
+        return self._store.get(_undo_place(record, key)) is not None
 
     def undos(self, record: MoveRecord) -> List[Command]:
         """All of them; the write-order is not kept, as each is about another thing."""
@@ -96,26 +101,29 @@ class MoveStore:
         self._store.remove(RECORDS + _key(record.name))
 
 
+def _undo_place(record: MoveRecord, key: str) -> str:
+    return f"{UNDOS}{_key(record.name)}/{_key(key)}"
+
+
 def _key(name: str) -> str:
     """A name as a key of the store: CRUSH and pool names are anybody's."""
-    return "".join(
-        letter if letter.isascii() and (letter.isalnum() or letter in "._-") else f"%{ord(letter):x}" for letter in name
-    )
+    return quote(name, safe="", errors="surrogatepass")
 
 
 def _record(place: str, text: str) -> Optional[MoveRecord]:
     """None for what is no record: somebody else's key must not stop every move."""
     try:
         stored = read_json(text, place)
-        return MoveRecord(
-            str(stored["name"])[:300],
-            float(stored["began"]),
-            float(stored["touched"]),
-            str(stored["state"])[:100],
-            bool(stored["balancer"]),
-            tuple(str(pool)[:300] for pool in stored["autoscale"]),
-            bool(stored["weighed"]),
-        )
+        name, pools = stored["name"], stored["autoscale"]
+        switches = stored["balancer"], stored["weighed"]
+        texts = [name, stored["state"], *pools]
+        if not isinstance(pools, list) or not all(isinstance(text, str) for text in texts):
+            return None
+        if {type(switch) for switch in switches} != {bool} or _key(name) != place.rpartition("/")[2]:
+            # a word is not whether something was paused, and another name's inverses are not its own
+            return None
+        began, touched = float(stored["began"]), float(stored["touched"])
+        return MoveRecord(name, began, touched, stored["state"], switches[0], tuple(pools), switches[1])
     except MISREAD:
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Iterable, List, Tuple
 
 from ceph_tuner.cluster.opening import Cluster
@@ -36,10 +37,11 @@ def balancer_fights(what: str) -> InputError:
 
 def autoscaler_fights(pools: Tuple[str, ...]) -> InputError:
     """The same of the autoscaler."""
+    command = shlex.join(["ceph", "osd", "pool", "set", pools[0], "pg_autoscale_mode", "off"])
     return InputError(
         f"pool {', '.join(pools)}",
         "pg_autoscale_mode on: the autoscaler would set pg_num back",
-        f"{PAUSE_AUTOSCALER} (given back at the end), or `ceph osd pool set {pools[0]} pg_autoscale_mode off`",
+        f"{PAUSE_AUTOSCALER} (given back at the end), or `{command}`",
     )
 
 
@@ -61,9 +63,11 @@ def give_back(cluster: Cluster, store: MoveStore, record: MoveRecord) -> Tuple[M
     if record.balancer:
         cluster.commander.tell("mgr", "balancer on", {})
         said.append("the balancer is on again")
-    there = {str(row["pool_name"]) for row in parsed(cluster.commander.mon("osd dump", {}), "osd dump")["pools"]}
-    for pool in record.autoscale:
-        if pool in there:
+    rows = parsed(cluster.commander.mon("osd dump", {}), "osd dump")["pools"]
+    modes = {str(row["pool_name"]): row.get("pg_autoscale_mode", "off") for row in rows}
+    for pool in dict.fromkeys(record.autoscale):
+        # another mode is somebody else's
+        if modes.get(pool) == "off":
             _autoscale(cluster, pool, "on")
             said.append(f"pool {pool} has pg_autoscale_mode on again")
     return store.save(record.changed(balancer=False, autoscale=()), cluster.clock.now()), said

@@ -25,6 +25,7 @@ def write_weights(
     cluster: Cluster, lock: Lock, store: MoveStore, record: MoveRecord, before: MapView, weights: Mapping[int, float]
 ) -> List[str]:
     """Write them, and hold the PGs. Gives the PGs that could not be held and move at once."""
+    begun = weights_begun(store, record, weights)
     for osd in weights:
         store.remember_undo(record, f"osd.{osd}", weight_command(osd, before.osds[osd].weight))
     for osd, weight in weights.items():
@@ -32,12 +33,23 @@ def write_weights(
             lock.check()
             prefix, arguments = weight_command(osd, weight)
             cluster.commander.mon(prefix, arguments)
-    return hold(cluster, lock, store, record, before)
+    return hold(cluster, lock, store, record, before, begun)
 
 
-def hold(cluster: Cluster, lock: Lock, store: MoveStore, record: MoveRecord, before: MapView) -> List[str]:
-    """Hold every PG where it was; `before` says where. Gives those that no entry holds."""
-    wanted = {pg.pgid: pg.up if pg.settled else pg.acting for pg in before.pgs}
+def weights_begun(store: MoveStore, record: MoveRecord, weights: Mapping[int, float]) -> bool:
+    """Whether some of them may be written, by this run or by one that was killed."""
+    return any(store.has_undo(record, f"osd.{osd}") for osd in weights)
+
+
+def hold(
+    cluster: Cluster, lock: Lock, store: MoveStore, record: MoveRecord, before: MapView, begun: bool = False
+) -> List[str]:
+    """Hold every PG where it was; `before` says where. Gives those that no entry holds.
+
+    `begun`: the weights may have been written before that look, so what is on its way is there because of them and is
+    sent back. Otherwise it moves for another reason, and goes on.
+    """
+    wanted = {pg.pgid: pg.acting if begun and not pg.settled else pg.up for pg in before.pgs}
     moved: Dict[str, tuple[int, ...]] = {}
     for pg in before.pgs:
         up = mapped(cluster, pg.pgid)
@@ -45,7 +57,7 @@ def hold(cluster: Cluster, lock: Lock, store: MoveStore, record: MoveRecord, bef
             moved[pg.pgid] = up
     if not moved:
         return []
-    now = read_map(cluster)
+    now, known = read_map(cluster), store.held(record)
     loose = []
     for pg in before.pgs:
         if pg.pgid not in moved:
@@ -55,7 +67,9 @@ def hold(cluster: Cluster, lock: Lock, store: MoveStore, record: MoveRecord, bef
         if holding is None or pg.pgid in now.whole_upmaps:
             loose.append(pg.pgid)
             continue
-        store.remember_held(record, pg.pgid, pairs)
+        if set(pairs) <= set(known.get(pg.pgid, pairs)):
+            # otherwise it is held already, and what was there before that is stored
+            store.remember_held(record, pg.pgid, pairs)
         store.remember_undo(record, pg.pgid, upmap_command(pg.pgid, before.upmaps.get(pg.pgid, ())))
         lock.check()
         prefix, arguments = upmap_command(pg.pgid, holding)

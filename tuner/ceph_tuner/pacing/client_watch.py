@@ -56,6 +56,8 @@ class ClientWatch:
         self._unseen: List[Objective] = []
         self._judged_at = self._clock.now()
         """When the last window that was judged ended."""
+        self._judged_monotonic = self._clock.monotonic()
+        """The same by the clock that nobody sets."""
         self._counted_until = 0.0
         self.means: Mapping[str, float] = {}
         """Of the last window."""
@@ -89,10 +91,10 @@ class ClientWatch:
         if self._judged is None or self._slo is None:
             return
         self._judged.look()
-        start = self._clock.now()
+        start, began = self._clock.now(), self._clock.monotonic()
         window = None
         while window is None:
-            if self._clock.now() - start > SILENT_S:
+            if self._clock.monotonic() - began > SILENT_S:
                 raise RetryLater(f"{self._name} gave no window for {SILENT_S:g} s", "see whether `ceph -s` answers")
             tell("a first window, before anything is begun")
             self._clock.sleep(min(LOOK_S, self._window_s / 3))
@@ -136,10 +138,13 @@ class ClientWatch:
         """Whether no window came for so long that the last one says nothing of the present."""
         if self._judged is None:
             return False
-        return self._clock.now() - self._judged_at > BLIND_WINDOWS * max(self._judged.seconds, self._look_s)
+        age_s = self._clock.monotonic() - self._judged_monotonic
+        return age_s > BLIND_WINDOWS * max(self._judged.seconds, self._look_s)
 
     def _take(self, window: Window) -> None:
         means = window.means
+        if window.end != self._judged_at:
+            self._judged_monotonic = self._clock.monotonic() - max(0.0, self._clock.now() - window.end)
         self.means, self._judged_at = means, window.end
         self.missed = missed(self._held, means, self._usual)
         self._unseen = unseen(self._held, means) if not self.missed else []

@@ -41,6 +41,8 @@ from ceph_tuner.scrub_plan.pace import (
 
 LOOK_S_PER_PG = 1e-3
 """Between two looks, beyond the least: what listing the PGs costs, about 4 KiB of JSON each."""
+LOOKS_S = 600.0
+"""Looks that are older tell nothing of a window: the plugin's are three minutes old at most."""
 ASK_AGAIN_S = 900.0
 """A PG that has not begun by then is asked for again: its primary may have been restarted since."""
 UNREADY = "PGs that Ceph would not scrub now: unclean, trimmed, on OSDs that recover or scrub others"
@@ -156,6 +158,7 @@ class Drain:
     def run(self) -> DrainOutcome:
         """Drain. Raises Locked where the lock is lost, TunerError where the cluster is silent for ten minutes."""
         began = before = self._clock.now()
+        elapsed = self._clock.monotonic()
         silence = Silence()
         reason, waits_for = DONE, ""
         try:
@@ -167,14 +170,15 @@ class Drain:
                     self._view = read_again(self._cluster, self._view, self._interval)
                     silence.ended()
                 except TunerError as failure:
-                    silence.bear(failure, now)
+                    silence.bear(failure, self._clock.monotonic())
                     self._clock.sleep(self._look_s)
                     continue
                 self._settle_asked(now)
                 self._note_running(now)
                 scrubbed = self._scrubbed_bytes() + self._half_done_bytes()
-                self._expectation = self._expectation.after(before, now - before, scrubbed, self._task.zone)
-                before = now
+                monotonic = self._clock.monotonic()
+                self._expectation = self._expectation.after(before, monotonic - elapsed, scrubbed, self._task.zone)
+                before, elapsed = now, monotonic
                 if not self._left():
                     break
                 if now >= self._task.by:
@@ -211,7 +215,11 @@ class Drain:
         """Keep what of the goal is scrubbed at this look, or was since the one before."""
         done = frozenset(pgid for pgid, is_done in finished(self._goal, self._view).items() if is_done)
         running = {pg.pgid for pg in self._view.pgs if pg.scrubbing and pg.pgid in self._goal}
-        self._looks.append(ScrubLook(now, frozenset(running | (done - self._done))))
+        if self._watch.has_objectives:
+            # nobody asks for them otherwise, and a drain may go on for weeks
+            self._looks.append(ScrubLook(now, frozenset(running | (done - self._done))))
+        while self._looks and self._looks[0].at < now - LOOKS_S - 10 * self._task.window_s:
+            self._looks.popleft()
         self._done = done
 
     def _may_go_faster(self, window: Window) -> bool:
@@ -241,6 +249,8 @@ class Drain:
     def _look_at_objectives(self) -> None:
         """Judge the newest window since the last change, and change the pace by it."""
         self._scrubbing |= self._under_way() > 0
+        # a clock that was set back must not put the windows of hours before that moment
+        self._changed = min(self._changed, self._clock.now())
         window = self._watch.judge(self._changed)
         if window is None:
             return

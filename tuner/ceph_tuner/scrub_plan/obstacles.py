@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from datetime import timezone, tzinfo
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
@@ -85,7 +86,7 @@ def _flagged(view: ScrubView) -> List[Obstacle]:
         for pool in sorted(rules.pool_flags):
             if rules.forbids_deep(pool):
                 own = tuple(pg.pgid for pg in view.pgs if pg.pool == pool)
-                command = f"ceph osd pool set {pool} nodeep-scrub 0"
+                command = shlex.join(["ceph", "osd", "pool", "set", pool, "nodeep-scrub", "0"])
                 words = f"the pool {pool} has nodeep-scrub: no deep scrub of it begins by itself"
                 found.append(Obstacle(FLAG, words, own, command=command))
     if "noscrub" in rules.flags:

@@ -118,7 +118,8 @@ class Expectation:
     """In all."""
 
     def after(self, at: float, seconds: float, scrubbed_bytes: float, zone: tzinfo = timezone.utc) -> Expectation:
-        """Some more time, and how much is scrubbed in all by then."""
+        """Some more time, and how much is scrubbed in all by then; a time below nothing is none."""
+        seconds = max(0.0, seconds)
         rate, fade = self.rates[datetime.fromtimestamp(at, zone).hour].mean, 0.5 ** (seconds / HALF_S)
         return replace(
             self,
