@@ -96,3 +96,24 @@ def test_a_newer_version_s_store_under_an_older_mgr_and_back(module: Loaded) -> 
     objectives = {item["objective"]: item for item in stored(older, SLO_KEY)["objectives"]}
     assert objectives["client.p95_ms <= 80 ms"]["unless"] == "rebuilding"
     assert "unless" not in objectives["recovery.finish_s <= 1 h"]
+
+
+def test_an_entry_that_cannot_be_read_is_a_health_warning_whatever_the_modes_do(module: Loaded) -> None:
+    store, modes = module.aboard.service.store, module.aboard.modes
+    store.set("journal/00000009", "{")
+    modes.look_at_journal()
+    module._report_health()
+    assert module.health_checks["TUNER_JOURNAL_DAMAGED"]["count"] == 1
+    (line,) = module.health_checks["TUNER_JOURNAL_DAMAGED"]["detail"]
+    assert line.startswith("journal/00000009 cannot be read, and is left alone")
+    # sampling, commands and the way back go on
+    module.aboard.sample(1)
+    assert told(module, "rollback", yes=True) == (0, "")
+    store.remove("journal/00000009")
+    modes.look_at_journal()
+    module._report_health()
+    assert "TUNER_JOURNAL_DAMAGED" in module.health_checks, "the monitors are asked once a minute"
+    module.aboard.twin.clock.sleep(61.0)
+    modes.look_at_journal()
+    module._report_health()
+    assert "TUNER_JOURNAL_DAMAGED" not in module.health_checks
