@@ -62,8 +62,9 @@ class Release:
     default_profile: str
     service_classes: Mapping[str, str]
     """Kind of work -> the class that schedules it (`immediate` = not scheduled)."""
-    shared_client_queue: bool
-    """Whether all clients share one queue (then a client's share is the share of them all)."""
+    clients_share_from: Optional[Version]
+    """From when on all clients share one queue, and a client's share is the share of them all; None: each has its own.
+    """
     default_queue: str = "mclock_scheduler"
     verified: bool = True
     """Whether its rules were seen on a cluster. Nothing is written to one whose rules are not known."""
@@ -77,6 +78,10 @@ class Release:
                 )
         if self.units not in ("fraction", "iops") or self.cost_model not in ("bytes", "scaled"):
             raise ValueError(f"{self.name}: units {self.units}, cost model {self.cost_model}")
+
+    def clients_share(self, version: Optional[Version] = None) -> bool:
+        """Whether all clients share one queue at this patch level; without one at the era's newest."""
+        return self.clients_share_from is not None and (version or self.newest) >= self.clients_share_from
 
     @property
     def no_limit(self) -> int:
@@ -151,7 +156,7 @@ QUINCY_EARLY = Release(
     profiles=_PROFILES_QUINCY_EARLY,
     default_profile="high_client_ops",
     service_classes=_QUINCY_EARLY_CLASSES,
-    shared_client_queue=False,
+    clients_share_from=None,
 )
 QUINCY = Release(
     name="quincy",
@@ -164,7 +169,7 @@ QUINCY = Release(
     profiles=_PROFILES_FROM_17_2_7,
     default_profile="balanced",
     service_classes=_CLASSES_FROM_17_2_7,
-    shared_client_queue=True,
+    clients_share_from=(17, 2, 7),
 )
 REEF = Release(
     name="reef",
@@ -177,7 +182,7 @@ REEF = Release(
     profiles=_PROFILES_FROM_17_2_7,
     default_profile="balanced",
     service_classes=_CLASSES_FROM_17_2_7,
-    shared_client_queue=True,
+    clients_share_from=(18, 2, 1),
 )
 SQUID = Release(
     name="squid",
@@ -190,7 +195,7 @@ SQUID = Release(
     profiles=_PROFILES_FROM_17_2_7,
     default_profile="balanced",
     service_classes=_CLASSES_FROM_17_2_7,
-    shared_client_queue=True,
+    clients_share_from=(19, 2, 0),
 )
 TENTACLE_EARLY = Release(
     name="tentacle-early",
@@ -203,7 +208,7 @@ TENTACLE_EARLY = Release(
     profiles=_PROFILES_FROM_17_2_7,
     default_profile="balanced",
     service_classes=_CLASSES_FROM_17_2_7,
-    shared_client_queue=True,
+    clients_share_from=(20, 2, 0),
 )
 TENTACLE = Release(
     name="tentacle",
@@ -216,7 +221,7 @@ TENTACLE = Release(
     profiles=_PROFILES_FROM_20_2_3,
     default_profile="balanced",
     service_classes=_CLASSES_FROM_20_2_3,
-    shared_client_queue=True,
+    clients_share_from=(20, 2, 3),
 )
 
 RELEASES: Dict[str, Release] = {
