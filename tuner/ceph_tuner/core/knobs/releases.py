@@ -11,7 +11,7 @@ Sources: `src/osd/scheduler/mClockScheduler.cc` of ceph/ceph at 06a093ea (Quincy
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, Mapping, Optional, Tuple, Union
 
 from ceph_tuner.core.errors import InputError
@@ -66,6 +66,10 @@ class Release:
     """From when on all clients share one queue, and a client's share is the share of them all; None: each has its own.
     """
     default_queue: str = "mclock_scheduler"
+    sets_nine: bool = True
+    """Whether a built-in profile sets the nine options, so that an OSD shows what it goes by."""
+    strict_bound_s: Mapping[str, float] = field(default_factory=dict)
+    """Kind of drive -> how long the strict queue may hold mClock's own back; empty: as long as it is not empty."""
     verified: bool = True
     """Whether its rules were seen on a cluster. Nothing is written to one whose rules are not known."""
 
@@ -230,10 +234,18 @@ RELEASES: Dict[str, Release] = {
 """Every supported release by its name, oldest first."""
 
 UMBRELLA = replace(
-    TENTACLE, name="umbrella", title="Umbrella (21.x)", first=(21, 0, 0), newest=(21, 1, 0), verified=False
+    TENTACLE,
+    name="umbrella",
+    title="Umbrella (21.x)",
+    first=(21, 0, 0),
+    newest=(21, 1, 0),
+    sets_nine=False,
+    strict_bound_s={"ssd": 0.05, "hdd": 0.25},
+    verified=False,
 )
-"""Not supported: built-in profiles no longer set the nine options there (PR 64978), and the strict queue is bounded
-(PR 71205). What stands here is Tentacle's, so that such a cluster can be looked at."""
+"""Not supported: looked at, and not written to. Read in Ceph's pull requests and never seen: built-in profiles no
+longer set the nine options (PR 64978), and one item of mClock's own goes first once none went for `strict_bound_s`
+(PR 71205; a constant on flash, `osd_mclock_max_starve_time_hdd` on disks). The rest is Tentacle's."""
 
 SUPPORTED = ", ".join(f"{release.name} ({release.versions})" for release in RELEASES.values()).replace(".99", ".x")
 
