@@ -4,17 +4,19 @@ import json
 import time
 import tracemalloc
 from dataclasses import replace
+from pathlib import Path
 from typing import Optional
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from appliers import applier, apply
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry, Journal
 from ceph_tuner.core.changes.plan import Restore, Step
 from ceph_tuner.core.errors import JournalDamaged
-from ceph_tuner.core.knobs.catalogue import KNOBS
-from monitors import MemoryStore
+from ceph_tuner.core.knobs.catalogue import KNOBS, RETIRED
+from monitors import MemoryStore, Monitors
 
 
 def entry(number: int, state: str = APPLIED, old: Optional[str] = "1", new: str = "2", **more: object) -> Entry:
@@ -192,3 +194,18 @@ def test_what_a_newer_version_stored_beside_an_entry_is_ignored_and_kept() -> No
     again = json.loads(replace(read, state=UNDONE).to_text())
     assert (again["version"], again["approved"], again["state"]) == (9, {"by": "alice"}, UNDONE)
     assert "unknown" not in again
+
+
+def test_a_knob_that_an_earlier_version_could_set_is_still_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monitors = Monitors()
+    apply(monitors, "osd", {"osd_max_scrubs": 1})
+    monkeypatch.setitem(RETIRED, "osd_max_scrubs", KNOBS["osd_max_scrubs"])
+    monkeypatch.delitem(KNOBS, "osd_max_scrubs")
+    applier(monitors).undo()
+    assert monitors.table == {}
+
+
+def test_no_knob_that_a_version_could_set_is_forgotten() -> None:
+    """The list only grows: a knob that leaves the table goes to the retired ones."""
+    listed = (Path(__file__).parent / "data" / "knobs-ever-set.txt").read_text(encoding="utf-8").split()
+    assert sorted({*KNOBS, *RETIRED}) == listed

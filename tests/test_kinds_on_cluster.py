@@ -20,12 +20,14 @@ from ceph_lab.cluster import Lab
 from ceph_lab.teardown import down
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.cluster.plugin import OPTION_PREFIX
+from ceph_tuner.cluster.session import Session
 from ceph_tuner.core.errors import TunerError
 from lab_plugin import with_plugin
+from rebuilding import MIB, rebuilds_once
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
-GIB = 1 << 30
+GIB, OBJECTS = 1 << 30, 40
 OPTIONS = {
     "sample_interval": 1,
     "worker_python": "/lab/worker",
@@ -121,6 +123,21 @@ def test_a_profile_is_applied_to_every_osd_of_its_target_and_taken_back(kind_lab
     assert profiles == {osd: "high_client_ops" if osd in kind_lab.tuned else "balanced" for osd in kind_lab.lab.osds}
     subprocess.run(ceph_tuner("rollback", "--cluster", kind_lab.lab.name), check=True, timeout=120)
     assert dump(kind_lab.lab) == before
+
+
+@pytest.mark.parametrize("kind_lab", ["erasure-coded 2+1", "erasure-coded 4+2"], indirect=True)
+def test_what_is_rebuilt_of_an_erasure_coded_pool_is_counted_once_an_object(kind_lab: OnLab) -> None:
+    lab, name = kind_lab.lab, "rebuilt"
+    k, m = kind_lab.kind.options["pool"].partition(":")[2].split("+")
+    lab.run(f"ceph osd erasure-code-profile set {name} k={k} m={m} crush-failure-domain=osd".split())
+    lab.run(f"ceph osd pool create {name} 8 8 erasure {name} --autoscale-mode=off".split())
+    try:
+        lab.run(f"rados -p {name} bench 60 write -b {MIB} --max-objects {OBJECTS} --no-cleanup".split(), timeout=90)
+        with Session(lab.argv) as session:
+            rebuilds_once(lab, session, name, OBJECTS)
+    finally:
+        lab.run(f"ceph osd pool delete {name} {name} --yes-i-really-really-mean-it".split())
+        lab.run(f"ceph osd erasure-code-profile rm {name}".split())
 
 
 @pytest.mark.timeout(900)

@@ -6,11 +6,12 @@ from typing import Dict, List, Mapping
 import pytest
 
 from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.config_database import winner
 from ceph_tuner.core.changes.plan import ChangePlan, Step, plan_change, plan_rereading, plan_restore
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
-from ceph_tuner.core.knobs.releases import RELEASES, Value, nine
+from ceph_tuner.core.knobs.releases import RELEASES, UMBRELLA, Value, nine
 from ceph_tuner.core.knobs.settings import format_settings, same_value
 from monitors import TENTACLE, Monitors, Table
 
@@ -323,3 +324,9 @@ def test_quincy_before_17_2_7_has_no_bandwidth_to_touch() -> None:
 def test_reading_again_wakes_no_value_that_sleeps() -> None:
     with pytest.raises(InputError, match="would wake it up"):
         plan_rereading(entries({("osd", LIMIT): "0.100000"}), "osd", TENTACLE, Monitors().places())
+
+
+def test_where_a_built_in_profile_sets_no_options_only_the_profile_is_expected() -> None:
+    places = [Place(0, "ssd", {"host": "h0"})]
+    assert plan_change([], "osd", {PROFILE: "balanced"}, UMBRELLA, places).expected == {PROFILE: "balanced"}
+    assert len(plan_change([], "osd", {PROFILE: "balanced"}, TENTACLE, places).expected) == 10

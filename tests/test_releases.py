@@ -145,3 +145,19 @@ def test_a_version_names_a_patch_level_and_a_release_none() -> None:
     assert level_of("18.2.1") == (18, 2, 1)
     assert level_of("reef") is None
     assert level_of("19.2") is None
+
+
+@pytest.mark.parametrize(
+    ("version", "share"),
+    [
+        ("17.2.6", False),
+        ("17.2.7", True),
+        ("18.2.0", False),
+        ("18.2.1", True),
+        ("reef", True),
+        ("19.2.0", True),
+        ("20.2.0", True),
+    ],
+)
+def test_from_when_on_all_clients_share_one_queue(version: str, share: bool) -> None:
+    assert release_of(version).clients_share(level_of(version)) is share

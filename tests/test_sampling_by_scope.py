@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional
 
 import pytest
 from hypothesis import given
@@ -201,3 +201,18 @@ def test_scrubs_under_way_are_known_by_class() -> None:
 def _values(sample: Optional[Sample]) -> Mapping[str, float]:
     assert sample is not None
     return sample.values
+
+
+@given(st.lists(st.frozensets(st.integers(0, 3)), min_size=2, max_size=6))
+def test_who_runs_of_a_scope_is_found_again_only_where_it_changed(lists: List[FrozenSet[int]]) -> None:
+    sampling = SamplingByScope()
+    before: Dict[Scope, FrozenSet[int]] = {}
+    for at, up in enumerate(lists):
+        found = reading(10.0 + at, up=set(up))
+        sampling.take(found, MEMBERS)
+        now = {scope: sampling._running(found, members) for scope, members in MEMBERS.items()}
+        assert now == {scope: members.osds & up for scope, members in MEMBERS.items()}
+        assert all(running is before[scope] for scope, running in now.items() if before.get(scope) == running)
+        before = now
+    sampling.take(reading(30.0, up={0}), {HDD: MEMBERS[HDD]})
+    assert set(sampling._up_in) == {MEMBERS[HDD].osds}

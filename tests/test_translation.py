@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Optional
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from ceph_tuner.core.knobs.releases import (
     TENTACLE,
     Release,
     Settings,
+    Version,
     nine,
 )
 from ceph_tuner.core.knobs.settings import check_settings, shares
@@ -173,3 +176,28 @@ def test_other_hardware_is_said() -> None:
 def test_a_translation_passes_the_release_s_own_check(there: Release, here: Release) -> None:
     found = translate(tuned(there), here, FLASH)
     assert check_settings(found.settings, here) == found.settings
+
+
+@pytest.mark.parametrize(
+    ("made_on", "here", "note"),
+    [
+        ("18.2.0", (18, 2, 1), "clients share one queue here"),
+        ("18.2.1", (18, 2, 0), "each client has a queue here"),
+        ("18.2.7", (18, 2, 0), "each client has a queue here"),
+        ("", (18, 2, 0), "each client has a queue here"),
+        ("18.2.0", (18, 2, 0), None),
+        ("18.2.1", None, None),
+        ("18.2.0", None, "clients share one queue here"),
+    ],
+)
+def test_reef_s_clients_share_a_queue_from_its_second_point_release_on(
+    made_on: str, here: Optional[Version], note: Optional[str]
+) -> None:
+    profile = Profile.make("tuned", REEF, TUNED, version=made_on)
+    notes = translate(profile, REEF, FLASH, here).notes
+    assert [words for words in notes if "queue here" in words] == ([] if note is None else [note])
+
+
+def test_a_profile_of_another_era_is_told_of_queues_too() -> None:
+    notes = translate(tuned(QUINCY_EARLY), QUINCY, FLASH).notes
+    assert "clients share one queue here" in notes

@@ -18,7 +18,16 @@ from ceph_tuner_cli import complete
 from ceph_tuner_cli.apply import OlderOption, PolicyOption, apply
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, ReleaseOption, TargetOption, YesOption, at_work
 from ceph_tuner_cli.profile_page import nine_as_text, page
-from ceph_tuner_cli.profiles import can_translate, differences, era_of, in_force, notes, read, read_vouched
+from ceph_tuner_cli.profiles import (
+    can_translate,
+    differences,
+    era_of,
+    in_force,
+    level_for,
+    notes,
+    read,
+    read_vouched,
+)
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines
 from ceph_tuner_cli.tables import Columns, columns
 from ceph_tuner_profiles import catalogue
@@ -50,7 +59,9 @@ def show(profile: str = _Profile, release: Optional[str] = ReleaseOption, form: 
     """Show a profile, and what it sets on a release (its own, unless another one is named)."""
     content = read(profile, release)
     era = era_of(release) or content.release
-    translation = translate(content, era, content.hardware) if can_translate(content, era) else None
+    translation = (
+        translate(content, era, content.hardware, level_for(content, release)) if can_translate(content, era) else None
+    )
     document = {**content.to_dict(), "translation": None if translation is None else _plain(translation, era)}
     emit(document, form, lambda: page(content))
     if form is Format.table and translation is not None:
@@ -69,7 +80,11 @@ def check(
     for path in files:
         profile = profile_file.read(path)
         era = era_of(release) or profile.release
-        remarks = translate(profile, era, profile.hardware).notes if can_translate(profile, era) else ()
+        remarks = (
+            translate(profile, era, profile.hardware, level_for(profile, release)).notes
+            if can_translate(profile, era)
+            else ()
+        )
         documents.append({"file": str(path), "profile": profile.name, "release": era.name, "notes": list(remarks)})
         if form is Format.table:
             say(notes(remarks))

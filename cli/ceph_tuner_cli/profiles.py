@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional
 
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.knobs.catalogue import KNOBS
-from ceph_tuner.core.knobs.releases import Release, release_of
+from ceph_tuner.core.knobs.releases import Release, Version, level_of, parse_version, release_of
 from ceph_tuner.core.profiles.in_force import hardware_on
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import Translation, translate
@@ -74,7 +74,15 @@ def in_force(cluster: Cluster, target: str, name: str) -> Profile:
 
 def for_cluster(profile: Profile, cluster: Cluster, target: str) -> Translation:
     """Translate a profile for a target's OSDs."""
-    return translate(profile, cluster.release, hardware_on(cluster.commander, cluster.config, target))
+    hardware = hardware_on(cluster.commander, cluster.config, target)
+    return translate(profile, cluster.release, hardware, parse_version(cluster.version))
+
+
+def level_for(profile: Profile, release: Optional[str]) -> Optional[Version]:
+    """Give the patch level that `--release` names, or without it that of a profile."""
+    if release is not None:
+        return level_of(release, "--release")
+    return parse_version(profile.version) if profile.version else None
 
 
 def era_of(release: Optional[str]) -> Optional[Release]:

@@ -13,7 +13,7 @@ from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.lock_owner import may_live, this_process
 from ceph_tuner.core.changes.plan import ChangePlan
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.knobs.releases import Release
+from ceph_tuner.core.knobs.releases import Release, parse_version
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.profiles.in_force import hardware_on, in_force
 from ceph_tuner.core.profiles.profile import Profile
@@ -68,7 +68,8 @@ class Changes:
 
     def translated(self, profile: Profile, target: str) -> Translation:
         """A profile's settings for this cluster. Raises InputError where it cannot be translated."""
-        return translate(profile, self._release, hardware_on(self._commander, self._config, target))
+        hardware = hardware_on(self._commander, self._config, target)
+        return translate(profile, self._release, hardware, parse_version(self._version))
 
     def in_force(self, target: str, name: str) -> Profile:
         """What a target's first OSD has in force, as a profile: to read all of a large cluster's would hold the mgr."""

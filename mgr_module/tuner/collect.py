@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.bounded import ANSWER, read_json
 from ceph_tuner.core.measure.counters import DaemonReport
@@ -74,8 +74,10 @@ class _Choice:
     groups: Sequence[Sequence[int]]
     scopes: Mapping[Scope, Members]
     limits: TickLimits
+    parts: Sequence[Collection[int]]
+    """OSDs of each group and scope."""
     running: Sequence[Sequence[int]]
-    """Of each group and scope, enough of those that run."""
+    """Of each of these, enough of those that run."""
     osds: Tuple[int, ...]
 
     def holds(
@@ -146,7 +148,7 @@ class Collector:
         chunks = known if known is not None else self._codes.look(list(_pgs_of(sums.pools)), notes)
         born = self._osds.born
         if self._choice is None or not self._choice.holds(born, groups, scopes, limits):
-            self._choice = _choose(born, groups, scopes, limits)
+            self._choice = _choose(born, groups, scopes, limits, self._choice)
         chosen = self._choice
         latency, queues = self._ask(chosen.osds, notes)
         self._turn = turn = self._next_turn(now, limits.osds_per_tick, chosen.running, chosen.osds)
@@ -294,16 +296,29 @@ class Collector:
 
 
 def _choose(
-    born: Mapping[int, int], groups: Sequence[Sequence[int]], scopes: Mapping[Scope, Members], limits: TickLimits
+    born: Mapping[int, int],
+    groups: Sequence[Sequence[int]],
+    scopes: Mapping[Scope, Members],
+    limits: TickLimits,
+    before: Optional[_Choice] = None,
 ) -> _Choice:
-    """The OSDs of the groups and scopes come first, the same number of each; what is left goes to the others."""
+    """The OSDs of the groups and scopes come first, the same number of each; what is left goes to the others.
+
+    Whose OSDs run as `before` is not gone through again: a list of 10 000 differs from the last in a few.
+    """
     # twice what may be asked is enough to choose from
     enough = 2 * max(limits.histogram_osds, limits.osds_per_tick)
     parts = [*groups, *(members.osds for members in scopes.values())]
-    running = [spread(born.keys() & part, enough) for part in parts]
+    if before is not None and (before.parts, before.limits) == (parts, limits):
+        changed = born.keys() ^ before.born.keys()
+        pairs = zip(parts, before.running)
+        running = [old if changed.isdisjoint(part) else spread(born.keys() & part, enough) for part, old in pairs]
+    else:
+        running = [spread(born.keys() & part, enough) for part in parts]
     first = share_out(running, limits.histogram_osds)
-    osds = (*first, *spread(born.keys() - first, limits.histogram_osds - len(first)))
-    return _Choice(born, groups, scopes, limits, running, osds)
+    left = limits.histogram_osds - len(first)
+    osds = (*first, *(spread(born.keys() - first, left) if left > 0 else ()))
+    return _Choice(born, groups, scopes, limits, parts, running, osds)
 
 
 def _pgs_of(pools: Sequence[Mapping[str, Any]]) -> Dict[int, int]:

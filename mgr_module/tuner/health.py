@@ -113,6 +113,15 @@ _ALL = [
         "stores the result.",
     ),
     HealthCheck(
+        "TUNER_JOURNAL_DAMAGED",
+        "an entry of ceph-tuner's journal cannot be read",
+        "What lies below `mgr/tuner/journal/` in the detail is damaged, forged, or of a newer version. It is left "
+        "alone. All other changes can be taken back; no new one is written while a change may be in force that cannot "
+        "be read.",
+        "Install the newer version again where one was downgraded. Else note down `ceph config-key get "
+        "mgr/tuner/journal/NUMBER`, put back what its `restores` name, and remove the key.",
+    ),
+    HealthCheck(
         "TUNER_STOPPED",
         "ceph-tuner stopped to protect the cluster",
         "A trial cannot be taken back, or the journal or the stored state cannot be read. The automatic mode makes no "

@@ -34,6 +34,7 @@ from .service import STATUS_WINDOW_S, Service
 CAPACITY_S = 600.0
 """How often stored capacities are held against what is known."""
 LOOK_S = 5.0
+JOURNAL_S = 60.0
 MOST_CLASSES = 16
 """Of those whose stored state is looked at."""
 
@@ -71,7 +72,7 @@ class Modes:
             lambda: service.release().units == "fraction",
         )
         self._capacity: List[str] = []
-        self._capacity_at = 0.0
+        self._capacity_at = self._journal_at = 0.0
         self._executors: Dict[str, TrialExecutor[Any]] = {}
         self.whole = self._mode("")
         """The one of the cluster as a whole; it has nothing to do while classes have their own."""
@@ -97,6 +98,7 @@ class Modes:
             self.attempt()
             self._keep_running(stop)
             self._surviving(self.look_at_capacities)
+            self._surviving(self.look_at_journal)
             self._surviving(self.keep_regimes)
             self._surviving(self.boosts.by_rule)
             stop.wait(LOOK_S)
@@ -133,6 +135,12 @@ class Modes:
         elif abs(self._now() - self._capacity_at) > CAPACITY_S:
             self._capacity_at = self._now()
             self._capacity = self.capacity.report()["findings"]
+
+    def look_at_journal(self) -> None:
+        """See now and then whether all of it can be read, whatever the modes do. Raises TunerError."""
+        if abs(self._now() - self._journal_at) > JOURNAL_S:
+            self._journal_at = self._now()
+            self._service.look_at_journal()
 
     def keep_regimes(self) -> None:
         """Keep in the history which regimes and which policy hold. Raises TunerError."""

@@ -36,8 +36,8 @@ class Osds:
         """OSDs that are in and down; None where only the health checks say how many."""
         self.chunks: Optional[Dict[int, int]] = None
         """Data chunks of the erasure-coded pools; None where the map is not read whole."""
-        self.scrub_intervals: Dict[int, float] = {}
-        """Pool -> its own deep-scrub interval, where the map is read whole."""
+        self.scrub_intervals: Optional[Dict[int, float]] = None
+        """Pool -> its own deep-scrub interval; None where the map is not read whole."""
         self._epoch: Optional[int] = None
         self._text: Optional[str] = None
         self._place = 0
@@ -68,8 +68,7 @@ class Osds:
             return 0
 
     def _look_at_part(self, osd_map: Callable[[], Any], notes: List[str]) -> None:
-        self.down_osds = self.chunks = None
-        self.scrub_intervals = {}
+        self.down_osds = self.chunks = self.scrub_intervals = None
         if self._text is None:
             epoch = int(osd_map().get_epoch())
             if epoch == self._epoch:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.core.measure.reading import PgDetail, PoolReading, late_pgs, pg_detail, pg_details, with_progress
+from ceph_tuner.core.bounded import ANSWER, MISREAD, read_json
+from ceph_tuner.core.measure.reading import (
+    PgDetail,
+    PoolReading,
+    deep_scrub_intervals,
+    late_pgs,
+    pg_detail,
+    pg_details,
+    with_progress,
+)
 
 from .commander import MgrCommander, document
 from .proto import Mgr
@@ -36,6 +45,7 @@ class PgDetails:
         self._pgs_at = float("-inf")
         self._place = 0
         self._interval, self._interval_at = 0.0, float("-inf")
+        self._pools_own: Mapping[int, float] = {}
 
     def look(
         self,
@@ -80,13 +90,16 @@ class PgDetails:
             self._longest_s = max(self._scrub_lasted_s.values(), default=None)
         return self._longest_s
 
-    def late(self, pgs: int, now: float, own: Mapping[int, float]) -> Optional[float]:
-        """PGs past their deep-scrub date; None until each of so many PGs was looked at. `own`: pools' own intervals."""
+    def late(self, pgs: int, now: float, own: Optional[Mapping[int, float]]) -> Optional[float]:
+        """PGs past their deep-scrub date; None until each of so many PGs was looked at.
+
+        `own`: pools' own intervals, which win; the monitors are asked for them where that is None.
+        """
         count = self._late_counter(now, own) if self._complete(pgs) else None
         return None if count is None else count(self._deep_scrubbed)
 
     def with_progress(
-        self, pools: Dict[int, PoolReading], pgs: int, now: float, own: Mapping[int, float]
+        self, pools: Dict[int, PoolReading], pgs: int, now: float, own: Optional[Mapping[int, float]]
     ) -> Dict[int, PoolReading]:
         """Add each pool's queue and late PGs, as far as they are known; arguments as for `late`."""
         count = self._late_counter(now, own) if pools and self._complete(pgs) else None
@@ -94,12 +107,26 @@ class PgDetails:
             return pools
         return with_progress(pools, self._snaptrim_queues, self._deep_scrubbed, count)
 
-    def _late_counter(self, now: float, own: Mapping[int, float]) -> Optional[Callable[[Mapping[str, str]], float]]:
+    def _late_counter(
+        self, now: float, own: Optional[Mapping[int, float]]
+    ) -> Optional[Callable[[Mapping[str, str]], float]]:
         """What counts late PGs; None where the interval is not known."""
         if not 0 <= now - self._interval_at < DETAIL_S:
             self._interval, self._interval_at = self._osds_interval(), now
-        interval = self._interval
-        return (lambda pgs: float(len(late_pgs(pgs, now, interval, own)))) if interval > 0 else None
+            if own is None:
+                self._pools_own = self._pools_intervals()
+        interval, of_pools = self._interval, self._pools_own if own is None else own
+        return (lambda pgs: float(len(late_pgs(pgs, now, interval, of_pools)))) if interval > 0 else None
+
+    def _pools_intervals(self) -> Mapping[int, float]:
+        """What pools go by in its place; what was known before where the monitors do not answer."""
+        asked = ("mon", "osd pool ls", {"detail": "detail"})
+        text = self._commander.tell_many([asked], TELL_S).get(asked[:2], "")
+        try:
+            rows = read_json(text, asked[1], ANSWER)
+            return deep_scrub_intervals({"pools": [{**row, "pool": row["pool_id"]} for row in rows]})
+        except MISREAD:
+            return self._pools_own
 
     def _osds_interval(self) -> float:
         """What the OSDs go by; the mgr's own option may differ, and counts where the monitors do not answer."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
 from ceph_tuner import __version__
 from ceph_tuner.core.autopilot.learning import absolute
 from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, osd_versions, parsed
+from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.errors import InputError, RetryLater
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo, parse_objective
@@ -81,6 +82,7 @@ class Service:
         self.slos = SloBook(self.store, date=date)
         self.scopes = ScopesWatched(commander)
         self._worker_failure: Optional[str] = None
+        self._set_aside: List[str] = []
 
     def history(self) -> History:
         """The past, with the bounds that the options give."""
@@ -351,11 +353,17 @@ class Service:
         self._worker_failure = None
         return answer
 
-    def health(self) -> Dict[str, str]:
-        """Health check -> its message."""
-        checks = self.sampler.health()
+    def look_at_journal(self) -> None:
+        """See what of it cannot be read. Raises TunerError."""
+        self._set_aside = [str(item) for item in Journal(self.store).read().set_aside]
+
+    def health(self) -> Dict[str, Union[str, List[str]]]:
+        """Health check -> its message, or several."""
+        checks: Dict[str, Union[str, List[str]]] = {**self.sampler.health()}
         if self._worker_failure:
             checks["TUNER_WORKER_FAILED"] = self._worker_failure
+        if self._set_aside:
+            checks["TUNER_JOURNAL_DAMAGED"] = self._set_aside
         return checks
 
     def replicas(self) -> int:

@@ -13,7 +13,7 @@ from ceph_tuner.core.ceph.ports import Store
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.slo import Objective, Slo
 from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
-from ceph_tuner.core.goals.stored_slo import BASELINE, SLO_KEY, stored_baseline, stored_calendar
+from ceph_tuner.core.goals.stored_slo import BASELINE, SLO_KEY, store_slo, stored_baseline, stored_calendar
 from ceph_tuner.core.measure.metrics import Scope, parted, scoped
 
 DEFAULT_NAME = "cluster"
@@ -128,7 +128,7 @@ class SloBook:
         """Take a whole SLO; its relative bounds refer to what is seen from now on."""
         calendar = parse_slo_calendar(document, DEFAULT_NAME)
         self._forget(*self.baseline())
-        self._write(calendar)
+        self._write(calendar, anew=True)
         return calendar
 
     def set(self, objective: Objective) -> SloCalendar:
@@ -155,12 +155,12 @@ class SloBook:
         if left != baseline:
             self._store.set(BASELINE, json.dumps(left))
 
-    def _write(self, calendar: Optional[SloCalendar]) -> None:
+    def _write(self, calendar: Optional[SloCalendar], anew: bool = False) -> None:
         try:
             if calendar is None:
                 self._store.remove(SLO_KEY)
             else:
-                self._store.set(SLO_KEY, json.dumps(calendar.to_dict()))
+                store_slo(self._store, calendar, anew)
         finally:
             # also where no answer came: it may be written
             self.begin_interval()

@@ -200,7 +200,9 @@ class Turns(Generic[S]):
         threading.Thread(target=work, name="tuner-writing", daemon=True).start()
         breach = None
         while not wait([done], LOOK_S).done:
-            breach = breach or self._guarded()
+            # also after the first: the guardian beside the mgr waits for signs of life while all is taken back
+            seen = self._guarded()
+            breach = breach or seen
             if breach is not None:
                 self._executor.end_write(breach)
         done.result()

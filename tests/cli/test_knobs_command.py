@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any, Callable, List, Tuple
 
 import pytest
 
 from ceph_tuner.core.knobs.catalogue import KNOBS, WORKS
-from ceph_tuner.core.knobs.releases import RELEASES
+from ceph_tuner.core.knobs.releases import RELEASES, format_version, parse_version
+from ceph_tuner_cli.knobs import shown
 
 Run = Callable[..., Tuple[int, str, str]]
 
@@ -140,3 +143,33 @@ def test_a_patch_level_is_honoured_on_either_side_of_a_boundary(
 ) -> None:
     (found,) = document(run("knobs", name, "--release", version, "--format", "json")[1])
     assert (found["works"], found["default"]) == (works, default)
+
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "knobs"
+_SPAN = re.compile(r"^\| from (\d+\.\d+\.\d+) \| ([^|]+) \| (works|does nothing)", re.MULTILINE)
+
+
+def spans(name: str) -> List[Tuple[str, ...]]:
+    """What a page says: from which version on, the default, and whether it works."""
+    return [match.groups() for match in _SPAN.finditer((PAGES / f"{name}.md").read_text(encoding="utf-8"))]
+
+
+BOUNDARIES = [(name, *both) for name in KNOBS for both in zip(spans(name), spans(name)[1:])]
+
+
+@pytest.mark.parametrize(("name", "before", "after"), BOUNDARIES, ids=[f"{one[0]}-{one[2][0]}" for one in BOUNDARIES])
+def test_the_program_answers_as_the_page_on_either_side_of_every_boundary_that_a_page_names(
+    name: str, before: Tuple[str, ...], after: Tuple[str, ...], run: Run
+) -> None:
+    series, release, point = parse_version(after[0])
+    levels = {after[0]: after}
+    if point:
+        levels[format_version((series, release, point - 1))] = before
+    for level, (_, default, word) in levels.items():
+        (found,) = document(run("knobs", name, "--release", level, "--format", "json")[1])
+        own = "absent" if found["default"] is None else shown(KNOBS[name], found["default"])
+        assert (own, found["works"]) == (default, word == "works"), level
+
+
+def test_the_pages_name_boundaries() -> None:
+    assert len(BOUNDARIES) > 20

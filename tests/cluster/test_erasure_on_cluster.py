@@ -13,8 +13,9 @@ from ceph_lab.cluster import Lab
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.cluster.session import Session
 from ceph_tuner.core.errors import RetryLater
+from rebuilding import MIB, rebuilds_once
 
-POOL, OBJECTS, MIB = "shards", 40, 1 << 20
+POOL, OBJECTS = "shards", 40
 
 
 @pytest.fixture
@@ -50,23 +51,4 @@ def test_a_shard_holds_a_kth_of_an_object(coded: Session) -> None:
 
 def test_what_is_rebuilt_of_an_erasure_coded_pool_is_counted_once_an_object(any_lab: Lab, coded: Session) -> None:
     """An OSD's own counter has nothing of it: `recovery_bytes` is what is pushed of copies."""
-
-    def recovered() -> float:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            with suppress(RetryLater):
-                return ClusterSampler(coded, time.time).read().coded_recovered or 0.0
-            time.sleep(1)
-        raise AssertionError("the mgr has not heard of the PGs")
-
-    before = recovered()
-    any_lab.stop_osd(0)
-    try:
-        any_lab.run(f"rados -p {POOL} bench 60 write -b {MIB} --max-objects {OBJECTS} --no-cleanup".split(), timeout=90)
-    finally:
-        any_lab.start_osd(0)
-    rebuilt, deadline = 0.0, time.monotonic() + 90
-    while rebuilt != pytest.approx(OBJECTS * MIB, rel=0.03):
-        assert time.monotonic() < deadline, rebuilt / MIB
-        time.sleep(2)
-        rebuilt = recovered() - before
+    rebuilds_once(any_lab, coded, POOL, OBJECTS)

@@ -5,11 +5,15 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mgr_stand_in import CommandResult
 
 from ceph_tuner.core.errors import RetryLater
+from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.core.measure.sampling import Sampling
-from tuner.collect import Collector, TickLimits
+from ceph_tuner.core.measure.scopes import Members
+from tuner.collect import Collector, TickLimits, _Choice, _choose
 from tuner.commander import MgrCommander
 from tuner.pg_details import PG_QUERIES
 
@@ -165,3 +169,26 @@ def test_histograms_are_asked_of_both_groups_alike_and_the_rest_is_spread() -> N
     assert set(collector(mgr, histogram_osds=2).read(1.0, [[1], [2]]).latency) == {1, 2}
     assert set(collector(mgr, histogram_osds=2).read(1.0, [[2]]).latency) == {0, 2}
     assert set(collector(mgr, histogram_osds=2).read(1.0, [[77]]).latency) == {0, 1}
+
+
+born_lists = st.dictionaries(st.integers(0, 39), st.integers(1, 3))
+
+
+@given(st.lists(born_lists, min_size=2, max_size=5), st.integers(1, 6), st.integers(0, 12))
+def test_a_choice_after_a_changed_list_is_the_one_that_would_be_made_anew(
+    lists: List[Dict[int, int]], asked: int, per_tick: int
+) -> None:
+    groups = [tuple(range(10)), tuple(range(10, 40))]
+    scopes = {Scope(CLASS, "hdd"): Members(frozenset(range(0, 40, 2)), frozenset())}
+    limits = TickLimits(histogram_osds=asked, osds_per_tick=per_tick)
+    before: Optional[_Choice] = None
+    for born in lists:
+        choice = _choose(born, groups, scopes, limits, before)
+        assert choice == _choose(born, groups, scopes, limits)
+        if before is not None:
+            kept = zip(choice.parts, choice.running, before.running)
+            changed = born.keys() ^ before.born.keys()
+            assert all(new is old for part, new, old in kept if changed.isdisjoint(part))
+        before = choice
+    # other groups are chosen from anew
+    assert _choose(lists[-1], groups[:1], scopes, limits, before) == _choose(lists[-1], groups[:1], scopes, limits)

@@ -249,18 +249,18 @@ def test_a_command_waits_until_what_is_being_written_is_written(monkeypatch: pyt
 
 
 class SlowWrite:
-    """The stage that follows on the canary is written for as long as a test wants."""
+    """The stage that follows on the canary is written, or taken back, for as long as a test wants."""
 
-    def __init__(self, cabin: Cabin) -> None:
+    def __init__(self, cabin: Cabin, phase: str = "writing") -> None:
         self.writing, self.go_on = threading.Event(), threading.Event()
-        self.cabin = cabin
+        self.cabin, self.phase = cabin, phase
         cabin.field.monitors.before_write = self.wait
         self.flying = threading.Thread(target=self._fly, daemon=True)
         self.flying.start()
         assert self.writing.wait(60.0)
 
     def wait(self) -> None:
-        if self.cabin.executor.state.phase == "writing" and not self.go_on.is_set():
+        if self.cabin.executor.state.phase == self.phase and not self.go_on.is_set():
             self.writing.set()
             self.go_on.wait()
 
@@ -295,6 +295,21 @@ def test_the_guard_looks_at_every_sample_while_a_stage_is_written() -> None:
     slow.finish()
     cabin.until(OBSERVING)
     assert cabin.driver.state.kept is not None
+
+
+def test_the_guard_looks_at_every_sample_while_a_trial_is_taken_back() -> None:
+    cabin = Cabin().on_trial()
+    cabin.lookout.breach = Breach("osds.down", "1 OSD more is down")
+    slow = SlowWrite(cabin, "returning")
+    guarded, beats = cabin.lookout.guarded, cabin.beats
+    slow.samples(5)
+    assert cabin.lookout.guarded == guarded + 5
+    assert cabin.beats == beats + 5
+    # what is on its way back is not ended by what it is for
+    cabin.lookout.breach = None
+    slow.finish()
+    assert cabin.field.monitors.table == {}
+    assert not cabin.driver.state.on_cluster
 
 
 def test_a_breach_while_a_stage_is_written_ends_the_write_and_takes_everything_back() -> None:

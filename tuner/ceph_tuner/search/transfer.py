@@ -17,7 +17,7 @@ import numpy as np
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.cost import Hardware
-from ceph_tuner.core.knobs.releases import Release, Settings
+from ceph_tuner.core.knobs.releases import Release, Settings, parse_version
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import from_release_units, translate
 from ceph_tuner.optimise.contract import Array, Prior
@@ -157,7 +157,8 @@ class _Corrected:
 
 def _effects(entry: Judged, space: KnobSpace, release: Release) -> List[_Effect]:
     there = entry.profile.release
-    same_queue = (there.cost_model, there.shared_client_queue) == (release.cost_model, release.shared_client_queue)
+    level = parse_version(entry.profile.version) if entry.profile.version else None
+    same_queue = (there.cost_model, there.clients_share(level)) == (release.cost_model, release.clients_share())
     if entry.settings is None or not same_queue or there.service_classes != release.service_classes:
         return []
     after = np.array(space.encode(entry.settings))

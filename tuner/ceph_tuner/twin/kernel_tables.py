@@ -6,6 +6,7 @@ are filled, tasks are shuffled, first events are drawn.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
@@ -155,6 +156,7 @@ class KernelTables:
             "scrub_event_bytes": costs.scrub_event,
             "scrub_stride_bytes": SCRUB_STRIDE,
             "scrub_backoff": SCRUB_BACKOFF,
+            "strict_bound_s": _strict_bound_s(model),
             "priorities": priorities,
         }.items():
             parameters[name][0] = value
@@ -318,3 +320,8 @@ class KernelTables:
             else:
                 cost, fixed = delete_cost(settings, self.model)
                 tasks["cost_bytes"][numbers], tasks["cost_is_fixed"][numbers] = fixed or cost, fixed > 0.0
+
+
+def _strict_bound_s(model: ClusterModel) -> float:
+    kind = "hdd" if model.osd.device_class == "hdd" else "ssd"
+    return math.inf if model.scheduler == WPQ else model.release.strict_bound_s.get(kind, math.inf)

@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Mapping, Sequence
 
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Store
+from ceph_tuner.core.ceph.stored_document import versioned
 
 MODE, PROPOSAL, APPROVAL, APPLY = "mode", "proposal", "approval", "apply"
 TAKEN_BACK, KEPT, BREACH, GAVE_UP = "taken back", "kept", "breach", "gave up"
@@ -208,18 +209,22 @@ def _finite(value: Any) -> Any:
     return value
 
 
+def _text(record: Record) -> str:
+    return _json(versioned(record.to_dict()))
+
+
 def _line(record: Record) -> str:
     """The record as it is stored, cut down to LARGEST_RECORD: first the largest of its details, then its words."""
     detail = dict(record.detail)
-    line = _json(record.to_dict())
+    line = _text(record)
     for left_out, name in enumerate(sorted(detail, key=lambda name: -len(_json(detail[name]))), start=1):
         if len(line) <= LARGEST_RECORD:
             return line
         del detail[name]
-        line = _json(replace(record, detail={**detail, "left_out": left_out}).to_dict())
+        line = _text(replace(record, detail={**detail, "left_out": left_out}))
     for width in (1000, 200, 50):
         if len(line) <= LARGEST_RECORD:
             break
         short = {name: getattr(record, name)[:width] for name in ("who", "what", "why", "outcome")}
-        line = _json(replace(record, detail={"left_out": len(record.detail)}, **short).to_dict())
+        line = _text(replace(record, detail={"left_out": len(record.detail)}, **short))
     return line

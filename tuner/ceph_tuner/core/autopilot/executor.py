@@ -44,6 +44,7 @@ from ceph_tuner.core.autopilot.state import OFF, State
 from ceph_tuner.core.autopilot.state_machine import decide
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Clock, Store
+from ceph_tuner.core.ceph.stored_document import unknown_in, versioned
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry
 from ceph_tuner.core.changes.lock import Lock
@@ -151,6 +152,8 @@ class TrialExecutor(Generic[S]):
         self._policy, self._key, self._elsewhere = policy, key, elsewhere
         self.state = initial
         self._stored = ""
+        self._beside: Dict[str, Any] = {}
+        """What another version stored beside the state."""
         self._hands: Optional[Tuple[Applier, Lock]] = None
         self._guarded = False
         self._untold: List[Callable[[], None]] = []
@@ -330,7 +333,7 @@ class TrialExecutor(Generic[S]):
             guard.watch(self.state)
 
     def _remember(self, state: S) -> None:
-        text = json.dumps(state.to_dict(), sort_keys=True)
+        text = json.dumps(versioned(state.to_dict(), self._beside), sort_keys=True)
         if text != self._stored:
             self._store.set(self._key, text)
             self._stored = text
@@ -342,10 +345,11 @@ class TrialExecutor(Generic[S]):
         if text is None:
             return self._initial, ""
         try:
-            state = self._read_state(read_json(text, self._key))
+            document = read_json(text, self._key)
+            state = self._read_state(document)
         except MISREAD as error:
             return self._initial, f"the stored state ({self._key}) cannot be read ({error})"
-        self._stored = text
+        self._stored, self._beside = text, unknown_in(document, state.to_dict())
         return state, ""
 
     def _is_ours(self, entry: Entry) -> bool:

@@ -16,11 +16,12 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Store, contents
+from ceph_tuner.core.ceph.stored_document import unknown_in, versioned
 from ceph_tuner.core.changes.custom_resource import is_of_osds
 from ceph_tuner.core.changes.plan import Restore, Step
 from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.errors import InputError, JournalDamaged
-from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.core.knobs.catalogue import ever_set
 
 PREFIX = "journal/"
 APPLYING, APPLIED, UNDOING, UNDONE = "applying", "applied", "undoing", "undone"
@@ -62,7 +63,7 @@ class Entry:
     forecast: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """What the twin said before it, as `ForecastRecord.to_dict` gives it; empty where nobody asked a twin."""
     unknown: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """What a newer version stored beside it: kept as it is."""
+    """What another version stored beside it, its number among it: kept as it is."""
 
     def __post_init__(self) -> None:
         """A state outside of the four would be neither finished nor unfinished."""
@@ -76,7 +77,7 @@ class Entry:
 
     def to_text(self) -> str:
         """As it is stored."""
-        document = {**self.unknown, **asdict(replace(self, restores=(), unknown={}))}
+        document = versioned(asdict(replace(self, restores=(), unknown={})), self.unknown)
         del document["unknown"]
         if not self.forecast:
             del document["forecast"]
@@ -306,7 +307,7 @@ def _entry(stored: Any) -> Entry:
                 raise ValueError(f"a section {who[:40]!r}")
             restores.append(Restore(who, name, value, ours))
     names = {item.name for item in fields(Entry)} - {"unknown"}
-    unknown = {name: value for name, value in stored.items() if name not in names}
+    unknown = unknown_in(stored, names)
     own = {name: value for name, value in stored.items() if name in names}
     if not isinstance(own.get("forecast", {}), dict):
         # it is read when it is shown: nothing in it may stand in the way of taking the change back
@@ -328,13 +329,14 @@ def _entry(stored: Any) -> Entry:
 
 def _check_value(name: str, value: Optional[str]) -> None:
     """Whoever may write the store must not have a rollback, which may do more, set anything but a knob to its kind."""
-    if name not in KNOBS:
+    entry = ever_set(name)
+    if entry is None:
         raise ValueError(f"restores {name[:60]}, which no change of ours sets")
     if value is None:
         return
-    if len(value) > _LARGEST_VALUE or (KNOBS[name].kind == "categorical" and not _TEXT_VALUE.fullmatch(value)):
+    if len(value) > _LARGEST_VALUE or (entry.kind == "categorical" and not _TEXT_VALUE.fullmatch(value)):
         raise ValueError(f"{name} = {value[:40]!r}")
-    KNOBS[name].read(value)
+    entry.read(value)
 
 
 def _optional(value: Any) -> Optional[str]:

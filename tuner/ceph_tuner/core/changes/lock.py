@@ -25,6 +25,7 @@ from typing import Callable, Deque, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Clock, Store, contents
+from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.errors import ClusterTimeout, Locked, TunerError
 from ceph_tuner.core.moments import utc
 
@@ -82,7 +83,7 @@ class Claim:
         """As it is stored."""
         stored = asdict(self)
         del stored["generation"]
-        return json.dumps(stored, sort_keys=True)
+        return json.dumps(versioned(stored), sort_keys=True)
 
     @staticmethod
     def from_text(key: str, text: str) -> Optional[Claim]:
@@ -105,7 +106,7 @@ class Generation:
 
     def to_text(self) -> str:
         """As it is stored."""
-        return json.dumps(asdict(self), sort_keys=True)
+        return json.dumps(versioned(asdict(self)), sort_keys=True)
 
     @staticmethod
     def from_text(text: Optional[str]) -> Generation:

@@ -142,7 +142,7 @@ def plan_change(
     own = {entry.name: entry.value for entry in current if entry.who == who}
     dropped = [name for name in MCLOCK_NINE if name in own] if values.get(PROFILE, "custom") != "custom" else []
     expected = {name: value for name, value in values.items() if KNOBS[name].change != "restart"}
-    if PROFILE in values and values[PROFILE] != "custom" and release.units == "fraction":
+    if PROFILE in values and values[PROFILE] != "custom" and release.units == "fraction" and release.sets_nine:
         expected.update(format_settings(release.profiles[values[PROFILE]], release))
 
     # the profile last: what stands in its way goes in the order in which it is safely removed

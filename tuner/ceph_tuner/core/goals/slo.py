@@ -62,6 +62,7 @@ _FACTOR_LAST = re.compile(rf"baseline\s*[*×]\s*({_NUMBER})")
 _ABSOLUTE = re.compile(rf"({_NUMBER})\s*((?:1/)?[A-Za-z/]*)")
 LONGEST_LINE, MOST_OBJECTIVES = 200, 100
 """Characters of an objective, and objectives of an SLO."""
+OBJECTIVE_FIELDS = ("objective", "hard", "priority")
 
 
 def units_of(metric: str) -> List[str]:
@@ -258,7 +259,7 @@ def parse_objective(item: Any, place: Optional[Place] = None) -> Objective:
         return _parse_line(item, True, 1.0, where)
     if not isinstance(item, Mapping):
         raise InputError(where(), _kind(item), "a line such as `client.p95_ms <= 80 ms`, or a mapping with `objective`")
-    unknown = sorted(str(key) for key in item if key not in ("objective", "hard", "priority"))
+    unknown = sorted(str(key) for key in item if key not in OBJECTIVE_FIELDS)
     if unknown:
         raise InputError(where(unknown[0][:60]), f"unknown key {unknown[0][:60]!r}", "objective, hard or priority")
     line, hard, priority = item.get("objective"), item.get("hard", True), item.get("priority", 1.0)

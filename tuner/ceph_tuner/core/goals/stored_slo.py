@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import time
-from typing import Callable, Dict, Optional
+from typing import Any, Callable, Dict, Mapping, Optional
 
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Store
+from ceph_tuner.core.ceph.stored_document import unknown_in, versioned
 from ceph_tuner.core.errors import InputError, Malformed
+from ceph_tuner.core.goals.goal import MAXIMISE, MINIMISE
 from ceph_tuner.core.goals.judge import Judge
-from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.goals.slo import OBJECTIVE_FIELDS, Slo
 from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
 
 SLO_KEY = "slo"
+_FIELDS = ("schema", "name", "objectives", "calendar", MINIMISE, MAXIMISE)
 BASELINE = "slo/baseline"
 """What relative bounds refer to, metric by metric: it must not follow every change that is kept."""
 
@@ -32,7 +36,41 @@ def stored_calendar(store: Store) -> Optional[SloCalendar]:
         document = read_json(text, "the stored SLO")
     except Malformed as fault:
         raise InputError("the stored SLO", fault.found, "`ceph tuner slo rm all`, then set it anew") from None
-    return parse_slo_calendar(document, place=_place)
+    return parse_slo_calendar(_known(document), place=_place)
+
+
+def store_slo(store: Store, calendar: SloCalendar, anew: bool = False) -> None:
+    """Keep what is wanted. What another version stored beside it stays, unless all of it is given `anew`."""
+    text = None if anew else store.get(SLO_KEY)
+    try:
+        before = read_json(text or "{}", "the stored SLO")
+    except Malformed:
+        before = {}
+    document = versioned(calendar.to_dict(), unknown_in(before, _FIELDS))
+    listed = before.get("objectives") if isinstance(before, Mapping) else None
+    beside = {
+        str(item.get("objective")): unknown_in(item, OBJECTIVE_FIELDS)
+        for item in (listed if isinstance(listed, list) else [])
+        if isinstance(item, dict)
+    }
+    document["objectives"] = [{**beside.get(item["objective"], {}), **item} for item in document["objectives"]]
+    store.set(SLO_KEY, json.dumps(document))
+
+
+def _known(document: Any) -> Any:
+    """Without what another version stored beside; in a file that an operator gives it is refused."""
+    if not isinstance(document, Mapping):
+        return document
+    return {**document, "objectives": _known_objectives(document.get("objectives"))}
+
+
+def _known_objectives(listed: Any) -> Any:
+    if not isinstance(listed, list):
+        return listed
+    return [
+        {name: item[name] for name in item if name in OBJECTIVE_FIELDS} if isinstance(item, dict) else item
+        for item in listed
+    ]
 
 
 def stored_baseline(store: Store) -> Dict[str, float]:

@@ -33,6 +33,7 @@ __all__ = [
     "Since",
     "Value",
     "bearing_on",
+    "ever_set",
     "knob",
     "searchable",
     "unmet_needs",
@@ -47,6 +48,14 @@ NEVER_SET = tuple(work for work, _ in KNOWN)
 
 KNOBS: Dict[str, Knob] = {entry.name: entry for entry in TABLE}
 """Every knob by its name, in the order in which people read them: the nine values, then by kind of work."""
+
+RETIRED: Dict[str, Knob] = {}
+"""Knobs that earlier versions could set and this one cannot: what the journal has of them is still taken back."""
+
+
+def ever_set(name: str) -> Optional[Knob]:
+    """Give the knob that this version or an earlier one could set by that name."""
+    return KNOBS.get(name) or RETIRED.get(name)
 
 
 def knob(name: str, place: str = "knob") -> Knob:

@@ -11,7 +11,7 @@ Sources: `src/osd/scheduler/mClockScheduler.cc` of ceph/ceph at 06a093ea (Quincy
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, Mapping, Optional, Tuple, Union
 
 from ceph_tuner.core.errors import InputError
@@ -62,9 +62,14 @@ class Release:
     default_profile: str
     service_classes: Mapping[str, str]
     """Kind of work -> the class that schedules it (`immediate` = not scheduled)."""
-    shared_client_queue: bool
-    """Whether all clients share one queue (then a client's share is the share of them all)."""
+    clients_share_from: Optional[Version]
+    """From when on all clients share one queue, and a client's share is the share of them all; None: each has its own.
+    """
     default_queue: str = "mclock_scheduler"
+    sets_nine: bool = True
+    """Whether a built-in profile sets the nine options, so that an OSD shows what it goes by."""
+    strict_bound_s: Mapping[str, float] = field(default_factory=dict)
+    """Kind of drive -> how long the strict queue may hold mClock's own back; empty: as long as it is not empty."""
     verified: bool = True
     """Whether its rules were seen on a cluster. Nothing is written to one whose rules are not known."""
 
@@ -77,6 +82,10 @@ class Release:
                 )
         if self.units not in ("fraction", "iops") or self.cost_model not in ("bytes", "scaled"):
             raise ValueError(f"{self.name}: units {self.units}, cost model {self.cost_model}")
+
+    def clients_share(self, version: Optional[Version] = None) -> bool:
+        """Whether all clients share one queue at this patch level; without one at the era's newest."""
+        return self.clients_share_from is not None and (version or self.newest) >= self.clients_share_from
 
     @property
     def no_limit(self) -> int:
@@ -151,7 +160,7 @@ QUINCY_EARLY = Release(
     profiles=_PROFILES_QUINCY_EARLY,
     default_profile="high_client_ops",
     service_classes=_QUINCY_EARLY_CLASSES,
-    shared_client_queue=False,
+    clients_share_from=None,
 )
 QUINCY = Release(
     name="quincy",
@@ -164,7 +173,7 @@ QUINCY = Release(
     profiles=_PROFILES_FROM_17_2_7,
     default_profile="balanced",
     service_classes=_CLASSES_FROM_17_2_7,
-    shared_client_queue=True,
+    clients_share_from=(17, 2, 7),
 )
 REEF = Release(
     name="reef",
@@ -177,7 +186,7 @@ REEF = Release(
     profiles=_PROFILES_FROM_17_2_7,
     default_profile="balanced",
     service_classes=_CLASSES_FROM_17_2_7,
-    shared_client_queue=True,
+    clients_share_from=(18, 2, 1),
 )
 SQUID = Release(
     name="squid",
@@ -190,7 +199,7 @@ SQUID = Release(
     profiles=_PROFILES_FROM_17_2_7,
     default_profile="balanced",
     service_classes=_CLASSES_FROM_17_2_7,
-    shared_client_queue=True,
+    clients_share_from=(19, 2, 0),
 )
 TENTACLE_EARLY = Release(
     name="tentacle-early",
@@ -203,7 +212,7 @@ TENTACLE_EARLY = Release(
     profiles=_PROFILES_FROM_17_2_7,
     default_profile="balanced",
     service_classes=_CLASSES_FROM_17_2_7,
-    shared_client_queue=True,
+    clients_share_from=(20, 2, 0),
 )
 TENTACLE = Release(
     name="tentacle",
@@ -216,7 +225,7 @@ TENTACLE = Release(
     profiles=_PROFILES_FROM_20_2_3,
     default_profile="balanced",
     service_classes=_CLASSES_FROM_20_2_3,
-    shared_client_queue=True,
+    clients_share_from=(20, 2, 3),
 )
 
 RELEASES: Dict[str, Release] = {
@@ -225,10 +234,18 @@ RELEASES: Dict[str, Release] = {
 """Every supported release by its name, oldest first."""
 
 UMBRELLA = replace(
-    TENTACLE, name="umbrella", title="Umbrella (21.x)", first=(21, 0, 0), newest=(21, 1, 0), verified=False
+    TENTACLE,
+    name="umbrella",
+    title="Umbrella (21.x)",
+    first=(21, 0, 0),
+    newest=(21, 1, 0),
+    sets_nine=False,
+    strict_bound_s={"ssd": 0.05, "hdd": 0.25},
+    verified=False,
 )
-"""Not supported: built-in profiles no longer set the nine options there (PR 64978), and the strict queue is bounded
-(PR 71205). What stands here is Tentacle's, so that such a cluster can be looked at."""
+"""Not supported: looked at, and not written to. Read in Ceph's pull requests and never seen: built-in profiles no
+longer set the nine options (PR 64978), and one item of mClock's own goes first once none went for `strict_bound_s`
+(PR 71205; a constant on flash, `osd_mclock_max_starve_time_hdd` on disks). The rest is Tentacle's."""
 
 SUPPORTED = ", ".join(f"{release.name} ({release.versions})" for release in RELEASES.values()).replace(".99", ".x")
 

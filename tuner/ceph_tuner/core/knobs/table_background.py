@@ -317,6 +317,7 @@ RECOVERY = [
         search_low=256 * KIB,
         search_high=8 * MIB,
         search_step=64 * KIB,
+        under_wpq="works: a push carries this much, and a pull and the answer to a push cost it and 1 000 bytes",
     ),
 ]
 

@@ -64,21 +64,22 @@ class Meter:
         `turn_s` is how long it may take until a daemon is looked at again; silence is counted beyond it.
         """
         kept = self._reports.get(daemon)
-        before = None if kept is None else DaemonReport(kept[0], dict(zip(kept[2], kept[3])), kept[1])
-        if before is not None and before.born == report.born and report.at <= before.at:
+        at, born = (kept[0], kept[1]) if kept is not None else (report.at, report.born)
+        if kept is not None and born == report.born and report.at <= at:
             # not newer; a stamp that goes back is a clock that was set, and the baseline must follow it at once:
             # once the stamps have caught up, all that was done meanwhile would count as done in a moment
-            if report.at < before.at:
+            if report.at < at:
                 self._start(daemon, report)
             held = self._rises.get(daemon)
             return held if held and abs(now - held.at) <= self._hold_s else None
         self._start(daemon, report)
-        if before is None or before.born != report.born or report.at - before.at > self._longest_s + turn_s:
+        if kept is None or born != report.born or report.at - at > self._longest_s + turn_s:
             return None
-        values = {name: value - before.values[name] for name, value in report.values.items() if name in before.values}
+        before = dict(zip(kept[2], kept[3]))
+        values = {name: value - before[name] for name, value in report.values.items() if name in before}
         if values and min(values.values()) < 0:
             return None
-        rise = Rise(report.at, report.at - before.at, values)
+        rise = Rise(report.at, report.at - at, values)
         if turn_s <= self._hold_s:
             # looked at less often than that, a daemon always has a newer report
             self._rises[daemon] = rise

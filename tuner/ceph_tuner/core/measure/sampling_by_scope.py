@@ -61,6 +61,7 @@ class SamplingByScope:
         values: Dict[str, float] = {}
         latency: Dict[str, Histogram] = {}
         osds = _SamplesOfOsds(self._osds)
+        self._notice_who_runs(reading, scopes)
         for scope, part in sorted(self._parts.items(), key=lambda each: each[0].kind != CLASS):
             members = scopes[scope]
             section = reading.part(members.osds, members.pools, self._running(reading, members))
@@ -81,9 +82,16 @@ class SamplingByScope:
             latency={**sample.latency, **latency},
         )
 
-    def _running(self, reading: Reading, members: Members) -> FrozenSet[int]:
+    def _notice_who_runs(self, reading: Reading, scopes: Mapping[Scope, Members]) -> None:
+        """Keep what is known of scopes whose OSDs all run, or are down, as before."""
         if reading.up is None or reading.up is not self._up:
-            self._up, self._up_in = reading.up, {}
+            wanted = {members.osds for members in scopes.values()}
+            changed = set(self._up or ()).symmetric_difference(reading.running)
+            known = self._up_in.items() if self._up is not None else ()
+            self._up_in = {osds: up for osds, up in known if osds in wanted and changed.isdisjoint(osds)}
+            self._up = reading.up
+
+    def _running(self, reading: Reading, members: Members) -> FrozenSet[int]:
         if members.osds not in self._up_in:
             self._up_in[members.osds] = members.osds.intersection(reading.running)
         return self._up_in[members.osds]

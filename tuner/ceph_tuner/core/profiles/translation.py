@@ -14,7 +14,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import CLASSES, KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.cost import Hardware
-from ceph_tuner.core.knobs.releases import BUILT_IN_PROFILES, Release, Settings, Value
+from ceph_tuner.core.knobs.releases import BUILT_IN_PROFILES, Release, Settings, Value, Version, parse_version
 from ceph_tuner.core.knobs.settings import check_settings, notes_on, reservation_sum, shares
 from ceph_tuner.core.profiles.profile import Profile
 
@@ -30,8 +30,12 @@ class Translation:
     notes: Tuple[str, ...]
 
 
-def translate(profile: Profile, release: Release, hardware: Optional[Hardware] = None) -> Translation:
+def translate(
+    profile: Profile, release: Release, hardware: Optional[Hardware] = None, version: Optional[Version] = None
+) -> Translation:
     """Give a profile's settings for a release; `hardware` is an OSD of the cluster that they are for.
+
+    `version` is its patch level; without one they are for the release's newest.
 
     Raises InputError where a knob has no counterpart, or where IOPS are wanted and the hardware is unknown.
     """
@@ -47,6 +51,7 @@ def translate(profile: Profile, release: Release, hardware: Optional[Hardware] =
             notes.append(f"{profile.name} has other values on {release.title}: written as a custom profile")
         settings = {PROFILE: "custom", **settings}
         notes.extend(notes_on(settings, release))
+        notes.extend(_about_clients(profile, release, version))
     notes.extend(_about_hardware(profile, hardware))
     notes.extend(_about_changes(settings))
     if release.units == "iops":
@@ -185,11 +190,18 @@ def _about_classes(settings: Settings, release_before: Release, release: Release
         for work in release_before.service_classes
         if release_before.service_classes[work] != release.service_classes[work]
     ]
-    if release_before.shared_client_queue != release.shared_client_queue:
-        moved.append("clients share one queue here" if release.shared_client_queue else "each client has a queue here")
     if release_before.cost_model != release.cost_model:
         moved.append("operations cost otherwise here: what was measured there does not hold")
     return moved
+
+
+def _about_clients(profile: Profile, release: Release, version: Optional[Version]) -> List[str]:
+    """Clients in one queue have their class's share together; in queues of their own each of them has it."""
+    before = profile.release.clients_share(parse_version(profile.version) if profile.version else None)
+    here = release.clients_share(version)
+    if before == here:
+        return []
+    return ["clients share one queue here" if here else "each client has a queue here"]
 
 
 def _about_defaults(settings: Settings, profile: Profile, release: Release) -> List[str]:

@@ -159,6 +159,8 @@ class Shard(Record):
     """The moment that threads wait for."""
     later_wake_at_s: float
     """A moment that was planned before an earlier one, and still comes."""
+    classes_served_at_s: float
+    """When an item of a class was taken last."""
     dearest_cost_bytes: int
     """In the older queue: of all items that ever entered."""
 

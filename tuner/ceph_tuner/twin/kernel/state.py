@@ -67,6 +67,8 @@ class Parameters(Record):
     """What the scrubber's small items cost."""
     scrub_stride_bytes: float
     scrub_backoff: float
+    strict_bound_s: float
+    """How long the strict queue holds the classes back before one item of theirs goes first; infinite: for ever."""
     priorities: Annotated[List[float], LANES]
     """Of the lanes in the older queue."""
 

@@ -200,25 +200,32 @@ def dispatch(state: State, number: int, now: float) -> None:
     shard.woken = shard.looking = shard.first_looks = shard.commit_woke = 0
     while looking > 0:
         lane = HIGH
-        if shard.head[HIGH] < 0:
+        # Umbrella lets one item of the classes through once none went for so long (mClockScheduler::dequeue)
+        overdue = now - shard.classes_served_at_s >= state.parameters.strict_bound_s
+        if shard.head[HIGH] < 0 or overdue:
             if state.parameters.wpq == 1:
                 lane = choose_wpq(state, shard)
                 if lane < 0:
                     break
             else:
                 kind, lane, when = choose(shard.queue, now)
-                if kind == NONE:
-                    break
-                if kind == FUTURE:
-                    _wait_until(state, shard, number, when, now)
-                    looking, waits = 0, True
-                    break
-                following = items[shard.head[lane]].next_item
-                arrived, cost = 0.0, 0.0
-                if following >= 0:
-                    arrived = items[following].queued_at_s
-                    cost = items[following].cost_bytes
-                take(shard.queue, kind, lane, items[shard.head[lane]].cost_bytes, arrived, cost)
+                if kind == NONE or kind == FUTURE:
+                    if shard.head[HIGH] >= 0:
+                        lane = HIGH
+                    elif kind == NONE:
+                        break
+                    else:
+                        _wait_until(state, shard, number, when, now)
+                        looking, waits = 0, True
+                        break
+                else:
+                    following = items[shard.head[lane]].next_item
+                    arrived, cost = 0.0, 0.0
+                    if following >= 0:
+                        arrived = items[following].queued_at_s
+                        cost = items[following].cost_bytes
+                    take(shard.queue, kind, lane, items[shard.head[lane]].cost_bytes, arrived, cost)
+                    shard.classes_served_at_s = now
         i = shard.head[lane]
         shard.head[lane] = items[i].next_item
         if lane < HIGH:
