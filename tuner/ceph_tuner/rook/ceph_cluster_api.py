@@ -26,7 +26,7 @@ class CephClusterApi:
         self.resource = resource
         self._access, self._clock, self._timeout = access, clock, timeout
         where = f"the address of a Kubernetes API server in {access.origin}"
-        self._transport = Transport(str(resource), "API server", where, clock, access.ca, access.verify, timeout)
+        self._transport = Transport(str(resource), "API server", where, clock, access.ca, timeout=timeout)
         self._credentials: Optional[Credentials] = None
 
     def close(self) -> None:
