@@ -28,7 +28,8 @@ def document(**spec: Any) -> Dict[str, Any]:
             "name": "rook-ceph",
             "generation": 7,
             "managedFields": [
-                {"manager": name, "fieldsV1": {"f:spec": {"f:cephConfig": own}}} for name, own in fields.items()
+                {"manager": name, "operation": "Apply", "fieldsV1": {"f:spec": {"f:cephConfig": own}}}
+                for name, own in fields.items()
             ],
         },
         "spec": {
@@ -49,6 +50,18 @@ def test_whose_a_value_is() -> None:
     assert now.others == {("osd", "osd_max_backfills"): "helm", ("osd", "osd_scrub_sleep"): "helm"}
     assert now.secrets == {("osd", "osd_max_object_size")}
     assert (now.fsid, now.is_observed) == ("f", False)
+
+
+@pytest.mark.parametrize(
+    ("kept", "manager"), [([], "nobody who is known"), ([{"operation": "Update"}], "ceph-tuner by hand")]
+)
+def test_what_no_apply_of_ours_would_take_out_is_anothers(kept: Any, manager: str) -> None:
+    whole = document()
+    (first, *_) = whole["metadata"]["managedFields"]
+    whole["metadata"]["managedFields"] = [{**first, **change} for change in kept]
+    now = stated(whole)
+    assert now.ours == frozenset()
+    assert now.others["osd", "osd_max_scrubs"] == manager
 
 
 def test_what_others_state_as_well_is_left_to_them() -> None:
