@@ -116,3 +116,14 @@ def test_without_a_way_to_see_the_resource_every_write_to_rooks_cluster_is_refus
 def test_a_resource_is_named_by_its_namespace_and_name(text: str) -> None:
     with pytest.raises(InputError, match="NAMESPACE/NAME"):
         CustomResource.parse(text, "--rook")
+
+
+@pytest.mark.parametrize(
+    "namespace", ["../../../api/v1/namespaces/x", "a;reboot", "a b", "a\n", "A", "-a", "a" * 64, ".."]
+)
+def test_a_namespace_that_is_none_becomes_no_part_of_an_address_or_a_command(namespace: str) -> None:
+    twin = answering(small_twin(), {"osd metadata": [{**POD, "pod_namespace": namespace}]})
+    with pytest.raises(CommandFailed, match="cannot be read"):
+        osd_pod(twin.commander)
+    with pytest.raises(InputError, match="names as Kubernetes has them"):
+        CustomResource(namespace, "any")

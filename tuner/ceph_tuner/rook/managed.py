@@ -21,6 +21,9 @@ from ceph_tuner.rook.stated import Stated, stated
 NONE = "none"
 """In the place of a resource: whoever says it has seen that `cephConfig` names nothing that is written."""
 
+_ANY = "any"
+"""In the place of a name, where all of a namespace are asked for."""
+
 
 @dataclass(frozen=True)
 class RookChoice:
@@ -80,7 +83,7 @@ class UnclaimedConfig(CommandConfig):
         fsid = str(parsed(self._commander.mon("status", {}), "status")["fsid"])
         try:
             access = api_access(self._environment)
-            resource, now = cluster_of(CephClusterApi(CustomResource(pod.namespace, "?"), access, self._clock), fsid)
+            resource, now = cluster_of(CephClusterApi(CustomResource(pod.namespace, _ANY), access, self._clock), fsid)
         except TunerError as fault:
             raise InputError(
                 f"Rook, which has OSDs in the namespace {pod.namespace}",
