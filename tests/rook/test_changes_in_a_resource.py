@@ -218,3 +218,15 @@ def test_older_changes_are_taken_back_while_rook_stands_and_stay_so(second: int,
     last.recover()
     assert (monitors.table["osd", "osd_max_scrubs"], monitors.stated) == ("4", {})
     assert {entry.state for entry in last.history()} == {UNDONE}
+
+
+def test_what_another_states_just_as_we_did_stays_at_the_monitors_as_well() -> None:
+    monitors = RookMonitors(table={("osd", "osd_max_scrubs"): "4", ("osd", "osd_scrub_chunk_max"): "9"})
+    one = applier(monitors)
+    one.apply(one.plan("osd", {"osd_max_scrubs": 2, "osd_scrub_chunk_max": 6}))
+    # helm states it too: Rook sets it at each run, whatever becomes of our claim
+    monitors.also_stated["osd", "osd_max_scrubs"] = "helm"
+    (done,) = one.undo()
+    assert monitors.table == {("osd", "osd_max_scrubs"): "2", ("osd", "osd_scrub_chunk_max"): "9"}
+    assert {(item.who, item.found) for item in done.drift} == {(who, "2 (stated by helm)") for who in ("osd", OSD)}
+    assert done.entry.state == UNDONE
