@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Set
 
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.changes.custom_resource import CustomResource, of_another, resource_of
@@ -21,6 +21,7 @@ class RookMonitors(Monitors):
         self.stated: Dict[Key, str] = dict(stated or {})
         self.also_stated: Dict[Key, str] = {}
         """Of these what another manager states too."""
+        self.given_up: Set[Key] = set()
         self.runs: List[Dict[Key, str]] = []
         """What the operator read, of runs that it has not come to the end of."""
         self.works = True
@@ -57,6 +58,7 @@ class RookMonitors(Monitors):
     def settle(self) -> str:
         if not self.works:
             return "Rook is not done"
+        self.given_up |= self.also_stated.keys()
         self.reconcile()
         return ""
 

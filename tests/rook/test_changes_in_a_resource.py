@@ -229,4 +229,4 @@ def test_what_another_states_just_as_we_did_stays_at_the_monitors_as_well() -> N
     (done,) = one.undo()
     assert monitors.table == {("osd", "osd_max_scrubs"): "2", ("osd", "osd_scrub_chunk_max"): "9"}
     assert {(item.who, item.found) for item in done.drift} == {(who, "2 (stated by helm)") for who in ("osd", OSD)}
-    assert done.entry.state == UNDONE
+    assert (done.entry.state, monitors.given_up) == (UNDONE, {("osd", "osd_max_scrubs")})

@@ -313,9 +313,8 @@ class Applier:
         late: Dict[str, None] = {}
         retired: Dict[str, str] = {}
         doubtful, repair = set(doubtful), entry.state != APPLYING
-        in_resource = any(resource_of(restore.who) is not None for restore in entry.restores)
-        # what was begun by another run, or left so, is waited for even where it shows nothing
-        waits = in_resource and entry.state == UNDOING
+        # also where nothing is to be written: for what was begun before, and to give up what others state as well
+        waits = in_resource = any(resource_of(restore.who) is not None for restore in entry.restores)
         unsettled: List[str] = []
         if entry.state == UNDOING:
             # who wrote the profile before may be gone: what makes shards read again must come after they have seen it

@@ -213,11 +213,10 @@ def plan_restore(
     }
     for restore in restores:
         now = values.get(restore.key)
-        row = others_rows.get(restore.key)
-        if row is not None and same(stated_by_another(row), now) and not same(now, restore.value):
+        ours, row = any(same(now, value) for value in restore.ours), others_rows.get(restore.key)
+        if ours and row is not None and same(stated_by_another(row), now) and not same(now, restore.value):
             # whoever set it last, an operator sets it again
-            now = row
-        ours = any(same(now, value) for value in restore.ours)
+            now, ours = row, False
         if ours or same(now, restore.value):
             kept.append(restore)
         else:
