@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, Dict
 
 import pytest
 
 from ceph_tuner.core.changes.custom_resource import CustomResource
 from ceph_tuner.core.errors import CommandFailed, InputError
-from ceph_tuner.rook.managed import UnclaimedConfig, osd_pod
+from ceph_tuner.rook.managed import RookChoice, UnclaimedConfig, on_rook, osd_pod
 from ceph_tuner.rook.stated import refuse_stated, stated
 from monitors import ManualClock
 from twins import answering, small_twin
@@ -127,3 +128,18 @@ def test_a_namespace_that_is_none_becomes_no_part_of_an_address_or_a_command(nam
         osd_pod(twin.commander)
     with pytest.raises(InputError, match="names as Kubernetes has them"):
         CustomResource(namespace, "any")
+
+
+def test_a_cluster_whose_resource_cannot_be_reached_is_not_left_open(tmp_path: Any) -> None:
+    class Closing:
+        closed = 0
+
+        def close(self) -> None:
+            self.closed += 1
+
+    commander: Any = Closing()
+    cluster = replace(small_twin(), commander=commander)
+    for choice in (RookChoice("rook-ceph/rook-ceph"), RookChoice("no name")):
+        with pytest.raises(InputError):
+            on_rook(cluster, choice, {"HOME": str(tmp_path)})
+    assert commander.closed == 2

@@ -37,13 +37,17 @@ class RookChoice:
 
 
 def on_rook(cluster: Cluster, choice: RookChoice, environment: Mapping[str, str] = os.environ) -> Cluster:
-    """The same cluster, written to as Rook leaves it. Raises InputError."""
+    """The same cluster, written to as Rook leaves it. Raises InputError, and closes it then."""
     if choice.text == NONE:
         return cluster
     if not choice.text:
         return replace(cluster, config=UnclaimedConfig(cluster.commander, cluster.clock, environment))
-    resource = CustomResource.parse(choice.text, choice.place)
-    access = api_access(environment, choice.kubeconfig, choice.context)
+    try:
+        resource = CustomResource.parse(choice.text, choice.place)
+        access = api_access(environment, choice.kubeconfig, choice.context)
+    except BaseException:
+        cluster.close()
+        raise
     api = CephClusterApi(resource, access, cluster.clock)
     return replace(cluster, config=RookConfig(cluster.commander, api, cluster.clock))
 
