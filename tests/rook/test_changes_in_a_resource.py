@@ -230,3 +230,27 @@ def test_what_another_states_just_as_we_did_stays_at_the_monitors_as_well() -> N
     assert monitors.table == {("osd", "osd_max_scrubs"): "2", ("osd", "osd_scrub_chunk_max"): "9"}
     assert {(item.who, item.found) for item in done.drift} == {(who, "2 (stated by helm)") for who in ("osd", OSD)}
     assert (done.entry.state, monitors.given_up) == (UNDONE, {("osd", "osd_max_scrubs")})
+
+
+def test_changes_taken_back_one_by_one_while_rook_stands_end_as_before() -> None:
+    """The second sets what stood before the first."""
+    monitors = two_changes(2, 4)
+    one = applier(monitors)
+    below, above = one.history()
+    one.undo_entry(above)
+    rook_works_again(monitors)
+    one.undo_entry(below)
+    last = applier(monitors, "two")
+    last.recover()
+    assert (monitors.table, monitors.stated) == ({("osd", "osd_max_scrubs"): "4"}, {})
+    assert {entry.state for entry in last.history()} == {UNDONE}
+
+
+def test_what_is_left_below_a_change_that_is_taken_back_keeps_what_it_restores() -> None:
+    monitors = two_changes(2, 4)
+    one = applier(monitors)
+    below, above = one.history()
+    one.undo_entry(below)
+    restores = one.history()[0].restores
+    one.undo_entry(above)
+    assert one.history()[0].restores == restores

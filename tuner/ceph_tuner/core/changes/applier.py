@@ -248,7 +248,7 @@ class Applier:
     def _lay_bare(self, entry: Entry) -> None:
         """What is taken back but for an operator's last run goes back to what was before this change as well."""
         before = {restore.key: restore.value for restore in entry.restores}
-        for above in self.leftover():
+        for above in (left for left in self.leftover() if left.number > entry.number):
             restores = tuple(replace(item, value=before.get(item.key, item.value)) for item in above.restores)
             if restores != above.restores:
                 self._record(replace(above, restores=restores))
@@ -272,7 +272,9 @@ class Applier:
     def undo_entry(self, entry: Entry) -> Undone:
         """Take back one change of one's own, such as a trial. Later changes of the same keys stay: they are drift."""
         with self._lock:
-            return self._take_back(self._entry(entry.number))
+            stored = self._entry(entry.number)
+            self._lay_bare(stored)
+            return self._take_back(stored)
 
     def history(self) -> List[Entry]:
         """Every change that is remembered, oldest first."""
