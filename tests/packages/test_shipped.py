@@ -32,9 +32,14 @@ def test_the_examples_are_found_where_pip_put_them(packages: str, prefix: str, t
     example = tmp_path / prefix / EXAMPLE
     example.parent.mkdir(parents=True)
     example.write_text("", "utf-8")
+    # an installation of another version that this Python has as well
+    other = tmp_path / "python" / EXAMPLE
+    other.parent.mkdir(parents=True)
+    other.write_text("", "utf-8")
+    begin = f"import sys; sys.prefix = {str(tmp_path / 'python')!r}; "
     script = "from ceph_tuner.shipped import examples; print(examples()['nvme-node']['cluster-nvme-node.yaml'])"
     done = subprocess.run(
-        [sys.executable, "-S", "-c", script],
+        [sys.executable, "-S", "-c", begin + script],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(tmp_path / packages)},
         capture_output=True,

@@ -28,7 +28,7 @@ def shipped(checkout: str, installed: str, named: str) -> Path:
 def _prefixes() -> List[Path]:
     """Where pip puts data: beside lib/pythonX.Y/site-packages, also of a user or of /usr/local; within a --target."""
     packages = Path(ceph_tuner.__file__).resolve().parent.parent
-    return list(dict.fromkeys([Path(sys.prefix), *list(packages.parents)[2:3], packages]))
+    return list(dict.fromkeys([*list(packages.parents)[2:3], packages, Path(sys.prefix)]))
 
 
 def examples() -> Dict[str, Dict[str, Path]]:
