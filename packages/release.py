@@ -125,7 +125,9 @@ def rebuilt(folder: Path) -> List[str]:
     sbom = folder / f"ceph-tuner-{version}.cdx.json"
     with tempfile.TemporaryDirectory() as scratch:
         clone = Path(scratch) / "clone"
-        _git(ROOT, "clone", "--quiet", "--branch", f"v{version}", str(ROOT), str(clone))
+        # --branch would take a branch of that name before the tag
+        _git(ROOT, "clone", "--quiet", "--no-checkout", str(ROOT), str(clone))
+        _git(clone, "checkout", "--quiet", "--detach", f"refs/tags/v{version}")
         whole = any(name.startswith("ceph-tuner_") for name in names)
         build(clone, Path(scratch) / "again", sbom if sbom.is_file() else None, whole)
         return differences(digests(folder), digests(Path(scratch) / "again"))

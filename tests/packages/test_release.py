@@ -239,3 +239,24 @@ def test_nothing_is_passed_over_for_its_name_or_its_kind(copied: Tuple[Path, Pat
     else:
         (folder / name).write_bytes(b"")
     assert release.verify(folder, signers) == [f"{name.rstrip('/')}: not signed for"]
+
+
+def test_it_is_built_again_from_the_tag_and_from_no_branch_of_its_name(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release.prepare(small, NEXT)
+    tagged = git(small, "rev-parse", "HEAD")
+    git(small, "commit", "--allow-empty", "-qm", "more")
+    git(small, "branch", f"v{NEXT}")
+    folder, built = tmp_path / "released", []
+    folder.mkdir()
+    (folder / f"ceph_tuner-{NEXT}.tar.gz").write_bytes(b"")
+
+    def build(repository: Path, output: Path, *_: object) -> None:
+        built.append(git(repository, "rev-parse", "HEAD"))
+        output.mkdir()
+
+    monkeypatch.setattr(release, "ROOT", small)
+    monkeypatch.setattr(release, "build", build)
+    release.rebuilt(folder)
+    assert built == [tagged]
