@@ -34,11 +34,18 @@ SIGNER = "release@ceph-tuner"
 
 
 def prepare(repository: Path, version: str) -> None:
-    """Commit and tag a version; nothing where that was done."""
-    if version_of(repository) == version and _git(repository, "tag", "--points-at", "HEAD", f"v{version}"):
-        return
-    if _git(repository, "status", "--porcelain"):
+    """Commit and tag a version; what of that was done is not done again."""
+    # all that a build takes, whatever git is set to show
+    if _git(repository, "status", "--porcelain", "--untracked-files=all"):
         _refuse("what is here is not committed: `git status`")
+    named, tag = version_of(repository) == version, f"v{version}"
+    if named and _git(repository, "tag", "--points-at", "HEAD", tag):
+        return
+    if _git(repository, "tag", "--list", tag):
+        _refuse(f"the tag {tag} is at another commit: `git show {tag}`")
+    if named and _git(repository, "log", "-1", "--format=%s").strip() == _subject(version):
+        _tag(repository, version)
+        return
     if not re.fullmatch(r"\d+\.\d+\.\d+", version) or _numbers(version) <= _numbers(version_of(repository)):
         _refuse(f"VERSION={version}: expected one such as 1.2.3, after {version_of(repository)}")
     day = time.strftime("%Y-%m-%d", time.gmtime())
@@ -50,7 +57,15 @@ def prepare(repository: Path, version: str) -> None:
     changelog.write_text(dated, encoding="utf-8")
     init = repository / INIT
     init.write_text(init.read_text("utf-8").replace(f'"{version_of(repository)}"', f'"{version}"'), encoding="utf-8")
-    _git(repository, "commit", "--quiet", "-m", f"Release {version}", INIT, CHANGELOG)
+    _git(repository, "commit", "--quiet", "-m", _subject(version), INIT, CHANGELOG)
+    _tag(repository, version)
+
+
+def _subject(version: str) -> str:
+    return f"Release {version}"
+
+
+def _tag(repository: Path, version: str) -> None:
     _git(repository, "tag", "-a", f"v{version}", "-m", f"ceph-tuner {version}")
 
 
@@ -84,10 +99,12 @@ def verify(folder: Path, signers: Path) -> List[str]:
     signature, sums = folder / f"{SUMS}.sig", folder / SUMS
     if not signature.is_file() or not sums.is_file():
         return [f"{folder}: no {SUMS} with its signature"]
-    done = subprocess.run([*check, "-s", str(signature)], input=sums.read_bytes(), capture_output=True, check=False)
+    # read once: what is compared is what was signed
+    content = sums.read_bytes()
+    done = subprocess.run([*check, "-s", str(signature)], input=content, capture_output=True, check=False)
     if done.returncode:
         return [f"{SUMS}: {done.stderr.decode(errors='replace').strip() or 'not signed by one of the signers'}"]
-    lines = [line.split("  ", 1) for line in sums.read_text("utf-8").splitlines()]
+    lines = [line.split("  ", 1) for line in content.decode("utf-8").splitlines()]
     signed = {name: digest for digest, name in lines}
     return differences(signed, digests(folder))
 
@@ -108,16 +125,18 @@ def rebuilt(folder: Path) -> List[str]:
     sbom = folder / f"ceph-tuner-{version}.cdx.json"
     with tempfile.TemporaryDirectory() as scratch:
         clone = Path(scratch) / "clone"
-        _git(ROOT, "clone", "--quiet", "--branch", f"v{version}", str(ROOT), str(clone))
+        # --branch would take a branch of that name before the tag
+        _git(ROOT, "clone", "--quiet", "--no-checkout", str(ROOT), str(clone))
+        _git(clone, "checkout", "--quiet", "--detach", f"refs/tags/v{version}")
         whole = any(name.startswith("ceph-tuner_") for name in names)
         build(clone, Path(scratch) / "again", sbom if sbom.is_file() else None, whole)
         return differences(digests(folder), digests(Path(scratch) / "again"))
 
 
 def digests(folder: Path) -> Dict[str, str]:
-    """SHA-256 of each file but the checksums themselves."""
-    files = sorted(path for path in folder.iterdir() if not path.name.startswith(SUMS))
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    """SHA-256 of each file but the checksums themselves; nothing for what is no file, and so never signed."""
+    files = sorted(path for path in folder.iterdir() if path.name not in (SUMS, f"{SUMS}.sig"))
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "" for path in files}
 
 
 def notes(repository: Path, version: str, folder: Path) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Set
 
 from ceph_tuner.core.ceph.ports import ConfigEntry
-from ceph_tuner.core.changes.custom_resource import CustomResource, resource_of
+from ceph_tuner.core.changes.custom_resource import CustomResource, of_another, resource_of
 from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.changes.step import Step
 from monitors import Monitors
@@ -19,6 +19,9 @@ class RookMonitors(Monitors):
     def __init__(self, stated: Optional[Dict[Key, str]] = None, **given: Any) -> None:
         super().__init__(**given)
         self.stated: Dict[Key, str] = dict(stated or {})
+        self.also_stated: Dict[Key, str] = {}
+        """Of these what another manager states too."""
+        self.given_up: Set[Key] = set()
         self.runs: List[Dict[Key, str]] = []
         """What the operator read, of runs that it has not come to the end of."""
         self.works = True
@@ -34,7 +37,10 @@ class RookMonitors(Monitors):
         """Whatever is asked for is taken."""
 
     def dump(self) -> List[ConfigEntry]:
-        rows = [ConfigEntry(RESOURCE.who(who), name, value) for (who, name), value in sorted(self.stated.items())]
+        rows = []
+        for key, value in sorted(self.stated.items()):
+            text = of_another(value, self.also_stated[key]) if key in self.also_stated else value
+            rows.append(ConfigEntry(RESOURCE.who(key[0]), key[1], text))
         return [*super().dump(), *rows]
 
     def set(self, who: str, name: str, value: str) -> None:
@@ -52,6 +58,7 @@ class RookMonitors(Monitors):
     def settle(self) -> str:
         if not self.works:
             return "Rook is not done"
+        self.given_up |= self.also_stated.keys()
         self.reconcile()
         return ""
 

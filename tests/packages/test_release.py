@@ -180,3 +180,83 @@ def test_a_version_that_does_not_follow_is_refused(version: str, tmp_path: Path)
         subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
     with pytest.raises(SystemExit, match="expected one such as"):
         release.prepare(tmp_path, version)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A repository with what names a version, and no more."""
+    tree = tmp_path / "small"
+    (tree / "tuner/ceph_tuner").mkdir(parents=True)
+    (tree / release.INIT).write_text('__version__ = "0.1.0"\n', encoding="utf-8")
+    (tree / release.CHANGELOG).write_text("# Changelog\n\n## [Unreleased]\n\n- New.\n", encoding="utf-8")
+    settings = (["config", "user.name", "t"], ["config", "user.email", "t@t.invalid"])
+    for words in (["init", "-q"], *settings, ["add", "-A"], ["commit", "-qm", "all"]):
+        subprocess.run(["git", "-C", str(tree), *words], check=True)
+    return tree
+
+
+def git(tree: Path, *words: str) -> str:
+    return subprocess.run(["git", "-C", str(tree), *words], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.parametrize("shown", ["all", "no"])
+def test_what_came_after_the_tag_is_not_released_under_it(small: Path, shown: str) -> None:
+    release.prepare(small, NEXT)
+    release.prepare(small, NEXT)
+    git(small, "config", "status.showUntrackedFiles", shown)
+    (small / "tuner/ceph_tuner/more.py").write_text("", encoding="utf-8")
+    with pytest.raises(SystemExit, match="not committed"):
+        release.prepare(small, NEXT)
+
+
+def test_a_tag_at_another_commit_is_found_before_anything_is_committed(small: Path) -> None:
+    git(small, "tag", f"v{NEXT}")
+    git(small, "commit", "--allow-empty", "-qm", "more")
+    before = git(small, "rev-parse", "HEAD")
+    with pytest.raises(SystemExit, match="another commit"):
+        release.prepare(small, NEXT)
+    assert git(small, "rev-parse", "HEAD") == before
+    assert git(small, "status", "--porcelain") == ""
+
+
+def test_a_release_that_died_before_its_tag_gets_it_in_the_next_run(small: Path) -> None:
+    release.prepare(small, NEXT)
+    git(small, "tag", "-d", f"v{NEXT}")
+    head = git(small, "rev-parse", "HEAD")
+    release.prepare(small, NEXT)
+    assert git(small, "rev-parse", f"v{NEXT}^{{commit}}") == head
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SHA256SUMS.deb", "SHA256SUMS-more", "SHA256SUMS.sig.whl", "folder/", "link"])
+def test_nothing_is_passed_over_for_its_name_or_its_kind(copied: Tuple[Path, Path], name: str) -> None:
+    folder, signers = copied
+    if name.endswith("/"):
+        (folder / name).mkdir()
+        (folder / name / "more.deb").write_bytes(b"")
+    elif name == "link":
+        (folder / name).symlink_to("nowhere")
+    else:
+        (folder / name).write_bytes(b"")
+    assert release.verify(folder, signers) == [f"{name.rstrip('/')}: not signed for"]
+
+
+def test_it_is_built_again_from_the_tag_and_from_no_branch_of_its_name(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release.prepare(small, NEXT)
+    tagged = git(small, "rev-parse", "HEAD")
+    git(small, "commit", "--allow-empty", "-qm", "more")
+    git(small, "branch", f"v{NEXT}")
+    folder, built = tmp_path / "released", []
+    folder.mkdir()
+    (folder / f"ceph_tuner-{NEXT}.tar.gz").write_bytes(b"")
+
+    def build(repository: Path, output: Path, *_: object) -> None:
+        built.append(git(repository, "rev-parse", "HEAD"))
+        output.mkdir()
+
+    monkeypatch.setattr(release, "ROOT", small)
+    monkeypatch.setattr(release, "build", build)
+    release.rebuilt(folder)
+    assert built == [tagged]

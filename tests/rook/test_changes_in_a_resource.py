@@ -11,7 +11,7 @@ import pytest
 from appliers import CUSTOM, FULL, Killed, applier, kill_at, survive
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE
 from ceph_tuner.core.changes.step import Step
-from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.errors import InputError, RetryLater
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from monitors import Monitors
 from rook_monitors import RESOURCE, RookMonitors
@@ -161,3 +161,96 @@ def test_the_command_of_a_step_in_a_resource_is_one_that_kubectl_takes() -> None
     assert words[:6] == ["kubectl", "-n", "rook-ceph", "patch", "cephcluster", "rook-ceph"]
     expected: Dict[str, object] = {"spec": {"cephConfig": {"osd/class:ssd": {"osd_max_scrubs": None}}}}
     assert json.loads(words[-1]) == expected
+
+
+def two_changes(first: int, second: int) -> RookMonitors:
+    """A cluster whose operator stopped in a run that has read both."""
+    monitors = RookMonitors(table={("osd", "osd_max_scrubs"): "4"})
+    one = applier(monitors)
+    one.apply(one.plan("osd", {"osd_max_scrubs": first}))
+    one.apply(one.plan("osd", {"osd_max_scrubs": second}))
+    monitors.works = False
+    return monitors
+
+
+def rook_works_again(monitors: RookMonitors) -> None:
+    monitors.works, monitors.lags = True, False
+    monitors.reconcile()
+
+
+def test_what_rook_brings_back_later_is_taken_back_by_the_next_rollback_and_nothing_else() -> None:
+    monitors = two_changes(2, 5)
+    applier(monitors).undo()
+    rook_works_again(monitors)
+    monitors.someone_sets("osd", "osd_max_scrubs", "5")
+    (done,) = applier(monitors, "two").undo()
+    assert (done.entry.number, done.entry.state, done.unseen) == (2, UNDONE, ())
+    assert monitors.table["osd", "osd_max_scrubs"] == "2"
+    assert [entry.state for entry in applier(monitors).history()] == [APPLIED, UNDONE]
+
+
+def test_no_change_goes_on_top_of_one_that_rook_may_bring_back() -> None:
+    monitors = two_changes(2, 5)
+    one = applier(monitors)
+    one.undo()
+    with pytest.raises(RetryLater, match=r"change 2 .*Rook is not done"):
+        one.apply(one.plan("osd", {"osd_max_scrubs": 7}))
+    assert monitors.table["osd", "osd_max_scrubs"] == "2"
+    rook_works_again(monitors)
+    assert one.apply(one.plan("osd", {"osd_max_scrubs": 7})) is not None
+
+
+@pytest.mark.parametrize("second", [5, 4])
+@pytest.mark.parametrize("killed", range(1, 12))
+def test_older_changes_are_taken_back_while_rook_stands_and_stay_so(second: int, killed: int) -> None:
+    """Where the newest set what stood before the oldest, too."""
+    monitors = two_changes(2, second)
+    kill_at(monitors, killed)
+    try:
+        applier(monitors).undo(everything=True)
+    except Killed:
+        survive(monitors)
+        applier(monitors, "two").undo(to=0)
+    survive(monitors)
+    assert monitors.table["osd", "osd_max_scrubs"] == "4"
+    rook_works_again(monitors)
+    last = applier(monitors, "three")
+    last.recover()
+    assert (monitors.table["osd", "osd_max_scrubs"], monitors.stated) == ("4", {})
+    assert {entry.state for entry in last.history()} == {UNDONE}
+
+
+def test_what_another_states_just_as_we_did_stays_at_the_monitors_as_well() -> None:
+    monitors = RookMonitors(table={("osd", "osd_max_scrubs"): "4", ("osd", "osd_scrub_chunk_max"): "9"})
+    one = applier(monitors)
+    one.apply(one.plan("osd", {"osd_max_scrubs": 2, "osd_scrub_chunk_max": 6}))
+    # helm states it too: Rook sets it at each run, whatever becomes of our claim
+    monitors.also_stated["osd", "osd_max_scrubs"] = "helm"
+    (done,) = one.undo()
+    assert monitors.table == {("osd", "osd_max_scrubs"): "2", ("osd", "osd_scrub_chunk_max"): "9"}
+    assert {(item.who, item.found) for item in done.drift} == {(who, "2 (stated by helm)") for who in ("osd", OSD)}
+    assert (done.entry.state, monitors.given_up) == (UNDONE, {("osd", "osd_max_scrubs")})
+
+
+def test_changes_taken_back_one_by_one_while_rook_stands_end_as_before() -> None:
+    """The second sets what stood before the first."""
+    monitors = two_changes(2, 4)
+    one = applier(monitors)
+    below, above = one.history()
+    one.undo_entry(above)
+    rook_works_again(monitors)
+    one.undo_entry(below)
+    last = applier(monitors, "two")
+    last.recover()
+    assert (monitors.table, monitors.stated) == ({("osd", "osd_max_scrubs"): "4"}, {})
+    assert {entry.state for entry in last.history()} == {UNDONE}
+
+
+def test_what_is_left_below_a_change_that_is_taken_back_keeps_what_it_restores() -> None:
+    monitors = two_changes(2, 4)
+    one = applier(monitors)
+    below, above = one.history()
+    one.undo_entry(below)
+    restores = one.history()[0].restores
+    one.undo_entry(above)
+    assert one.history()[0].restores == restores

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import stat
+import time
 from pathlib import Path
 from typing import Any, Dict
 
@@ -34,7 +35,7 @@ def written(folder: Path, user: Dict[str, Any], **cluster: Any) -> Dict[str, str
 def test_a_token_and_a_ca_in_the_file_itself(tmp_path: Path) -> None:
     ca = base64.b64encode(b"a certificate").decode()
     access = api_access(written(tmp_path, {"token": HUNTER}, **{"certificate-authority-data": ca}), context="here")
-    assert (access.url, access.credentials().token, access.verify) == ("https://127.0.0.1:6443", HUNTER, True)
+    assert (access.url, access.credentials().token) == ("https://127.0.0.1:6443", HUNTER)
     assert Path(access.ca).read_bytes() == b"a certificate"
     assert stat.S_IMODE(Path(access.ca).stat().st_mode) == 0o600
     assert HUNTER not in repr(access)
@@ -77,6 +78,58 @@ def test_a_program_that_fails_shows_nothing_of_what_it_said(tmp_path: Path) -> N
     assert HUNTER not in str(refusal.value)
 
 
+ANSWERS = ["[]", "{}", '{"status": null}', '{"status": {"clientCertificateData": 1}}', "no JSON"]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_a_program_that_answers_in_another_shape_is_refused_in_words(tmp_path: Path, answer: str) -> None:
+    access = api_access(written(tmp_path, program(tmp_path, f"echo '{answer}'")))
+    with pytest.raises(InputError):
+        access.credentials()
+
+
+def test_an_exec_of_another_shape_is_refused_in_words(tmp_path: Path) -> None:
+    for spec in ({"apiVersion": "client.authentication.k8s.io/v1"}, None, "login"):
+        with pytest.raises(InputError, match="another shape"):
+            api_access(written(tmp_path, {"exec": spec})).credentials()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\nX-Other: 1", "\N{EURO SIGN}", "\0"])
+def test_a_token_that_no_header_takes_is_refused_without_it(tmp_path: Path, end: str) -> None:
+    login = tmp_path / "login"
+    answer = json.dumps({"status": {"token": HUNTER + end}})
+    program(tmp_path, f"cat <<'END'\n{answer}\nEND")
+    spec = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(login)}
+    for user in ({"token": HUNTER + end}, {"exec": spec}):
+        with pytest.raises(InputError, match="no header takes") as refusal:
+            api_access(written(tmp_path, user)).credentials()
+        assert HUNTER not in str(refusal.value)
+    (tmp_path / "token").write_text(f"one{end}two", "utf-8")
+    with pytest.raises(InputError, match="no header takes"):
+        api_access(written(tmp_path, {"tokenFile": "token"})).credentials()
+
+
+def test_a_program_has_its_time_and_its_size_and_ends_with_what_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubeconfig, "EXEC_S", 1.0)
+    for script, words in (("exec yes", "more than 256 KiB"), ("sleep 60 & echo $! > child; wait", "within 1 s")):
+        with pytest.raises(PermissionRefused, match=words):
+            api_access(written(tmp_path, program(tmp_path, f"cd {tmp_path}; {script}"))).credentials()
+    child = Path(f"/proc/{(tmp_path / 'child').read_text('utf-8').strip()}/stat")
+    end_s = time.monotonic() + 10
+    while has_not_ended(child):
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
+
+
+def has_not_ended(process: Path) -> bool:
+    try:
+        return process.read_text("utf-8").split()[2] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def test_a_pod_uses_its_own_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kubeconfig, "SERVICE_ACCOUNT", tmp_path)
     (tmp_path / "token").write_text(HUNTER, "utf-8")
@@ -95,13 +148,20 @@ def test_where_nothing_says_how(tmp_path: Path) -> None:
     ("user", "cluster", "words"),
     [
         ({}, {"server": "http://127.0.0.1"}, "https://HOST:PORT"),
+        ({}, {"server": f"https://me:{HUNTER}@127.0.0.1"}, "https://HOST:PORT"),
+        ({}, {"insecure-skip-tls-verify": True}, "certificate-authority"),
+        ({}, {"insecure-skip-tls-verify": "false"}, "certificate-authority"),
+        ({}, {"proxy-url": "socks5://127.0.0.1"}, "not followed"),
+        ({"token": HUNTER, "as": "system:serviceaccount:rook-ceph:reader"}, {}, "not followed"),
+        ({"token": HUNTER, "as-groups": ["readers"]}, {}, "not followed"),
         ({"auth-provider": {"name": "gcp"}}, {}, "retired"),
         ({"client-key-data": "*"}, {}, "no base64"),
     ],
 )
 def test_what_cannot_be_used_is_refused(tmp_path: Path, user: Any, cluster: Any, words: str) -> None:
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=words) as refusal:
         api_access(written(tmp_path, user, **cluster))
+    assert HUNTER not in str(refusal.value)
 
 
 def test_another_shape_is_refused_without_its_values(tmp_path: Path) -> None:

@@ -298,3 +298,5 @@ def test_rook_that_does_nothing_is_told(
     finally:
         operator.run_s = 0.3
     operator.wait(kubernetes.read(NAME)["metadata"]["generation"])
+    (again,) = cluster.applier().undo()
+    assert (again.entry.number, again.entry.state, again.unseen) == (entry.number, UNDONE, ())

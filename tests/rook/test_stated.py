@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, Dict
 
 import pytest
 
 from ceph_tuner.core.changes.custom_resource import CustomResource
 from ceph_tuner.core.errors import CommandFailed, InputError
-from ceph_tuner.rook.managed import UnclaimedConfig, osd_pod
+from ceph_tuner.rook.managed import RookChoice, UnclaimedConfig, on_rook, osd_pod
 from ceph_tuner.rook.stated import refuse_stated, stated
 from monitors import ManualClock
 from twins import answering, small_twin
@@ -28,7 +29,8 @@ def document(**spec: Any) -> Dict[str, Any]:
             "name": "rook-ceph",
             "generation": 7,
             "managedFields": [
-                {"manager": name, "fieldsV1": {"f:spec": {"f:cephConfig": own}}} for name, own in fields.items()
+                {"manager": name, "operation": "Apply", "fieldsV1": {"f:spec": {"f:cephConfig": own}}}
+                for name, own in fields.items()
             ],
         },
         "spec": {
@@ -49,6 +51,18 @@ def test_whose_a_value_is() -> None:
     assert now.others == {("osd", "osd_max_backfills"): "helm", ("osd", "osd_scrub_sleep"): "helm"}
     assert now.secrets == {("osd", "osd_max_object_size")}
     assert (now.fsid, now.is_observed) == ("f", False)
+
+
+@pytest.mark.parametrize(
+    ("kept", "manager"), [([], "nobody who is known"), ([{"operation": "Update"}], "ceph-tuner by hand")]
+)
+def test_what_no_apply_of_ours_would_take_out_is_anothers(kept: Any, manager: str) -> None:
+    whole = document()
+    (first, *_) = whole["metadata"]["managedFields"]
+    whole["metadata"]["managedFields"] = [{**first, **change} for change in kept]
+    now = stated(whole)
+    assert now.ours == frozenset()
+    assert now.others["osd", "osd_max_scrubs"] == manager
 
 
 def test_what_others_state_as_well_is_left_to_them() -> None:
@@ -103,3 +117,29 @@ def test_without_a_way_to_see_the_resource_every_write_to_rooks_cluster_is_refus
 def test_a_resource_is_named_by_its_namespace_and_name(text: str) -> None:
     with pytest.raises(InputError, match="NAMESPACE/NAME"):
         CustomResource.parse(text, "--rook")
+
+
+@pytest.mark.parametrize(
+    "namespace", ["../../../api/v1/namespaces/x", "a;reboot", "a b", "a\n", "A", "-a", "a" * 64, ".."]
+)
+def test_a_namespace_that_is_none_becomes_no_part_of_an_address_or_a_command(namespace: str) -> None:
+    twin = answering(small_twin(), {"osd metadata": [{**POD, "pod_namespace": namespace}]})
+    with pytest.raises(CommandFailed, match="cannot be read"):
+        osd_pod(twin.commander)
+    with pytest.raises(InputError, match="names as Kubernetes has them"):
+        CustomResource(namespace, "any")
+
+
+def test_a_cluster_whose_resource_cannot_be_reached_is_not_left_open(tmp_path: Any) -> None:
+    class Closing:
+        closed = 0
+
+        def close(self) -> None:
+            self.closed += 1
+
+    commander: Any = Closing()
+    cluster = replace(small_twin(), commander=commander)
+    for choice in (RookChoice("rook-ceph/rook-ceph"), RookChoice("no name")):
+        with pytest.raises(InputError):
+            on_rook(cluster, choice, {"HOME": str(tmp_path)})
+    assert commander.closed == 2

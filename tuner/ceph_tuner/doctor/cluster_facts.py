@@ -81,7 +81,7 @@ class _Gathering:
         osd_map: Dict[str, Any] = self._tried("the OSD map", lambda: self._mon("osd dump"), {})
         frees: List[Any] = self._tried("use by OSD", lambda: self._mon("osd df")["nodes"], [])
         rows: List[Any] = self._tried("what the OSDs say of their devices", lambda: self._mon("osd metadata"), [])
-        pod = rook_pod(rows)
+        pod = self._tried("whether OSDs run in pods of Rook", lambda: rook_pod(rows), None)
         return Facts(
             release,
             parse_version(version),

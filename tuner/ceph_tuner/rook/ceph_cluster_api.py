@@ -13,6 +13,7 @@ from ceph_tuner.core.changes.custom_resource import CustomResource
 from ceph_tuner.core.changes.step import FIELD_MANAGER
 from ceph_tuner.core.errors import ClusterNotFound, CommandFailed, InputError, Malformed, PermissionRefused
 from ceph_tuner.rook.kubeconfig import ApiAccess, Credentials
+from ceph_tuner.rook.stated import Stated
 
 GROUP, VERSION, PLURAL = "ceph.rook.io", "v1", "cephclusters"
 _APPLY = {"Content-Type": "application/apply-patch+yaml"}
@@ -26,7 +27,7 @@ class CephClusterApi:
         self.resource = resource
         self._access, self._clock, self._timeout = access, clock, timeout
         where = f"the address of a Kubernetes API server in {access.origin}"
-        self._transport = Transport(str(resource), "API server", where, clock, access.ca, access.verify, timeout)
+        self._transport = Transport(str(resource), "API server", where, clock, access.ca, timeout=timeout)
         self._credentials: Optional[Credentials] = None
 
     def close(self) -> None:
@@ -42,19 +43,28 @@ class CephClusterApi:
         with shaped("GET cephclusters"):
             return [dict(item) for item in self._call("GET", "", {})["items"]]
 
-    def apply(self, spec: Mapping[str, Any], rehearsal: bool = False) -> Dict[str, Any]:
+    def apply(self, spec: Mapping[str, Any], read: Stated, rehearsal: bool = False) -> Optional[Dict[str, Any]]:
         """State these fields and no others, by server-side apply; give the resource as it is then.
+
+        None where it is no longer as it was `read`. An apply would make a resource that is gone, with nothing but
+        Ceph's options in it: its uid is what forbids that.
 
         What another field manager states with another value is refused: InputError. Raises as `read` does.
         """
         body = {
             "apiVersion": f"{GROUP}/{VERSION}",
             "kind": "CephCluster",
-            "metadata": {"namespace": self.resource.namespace, "name": self.resource.name},
+            "metadata": {
+                "namespace": self.resource.namespace,
+                "name": self.resource.name,
+                "uid": read.uid,
+                "resourceVersion": read.version,
+            },
             **({"spec": spec} if spec else {}),
         }
         parameters = {"fieldManager": FIELD_MANAGER, "force": "false", **({"dryRun": "All"} if rehearsal else {})}
-        return self._call("PATCH", f"/{self.resource.name}", parameters, body)
+        answer = self._call("PATCH", f"/{self.resource.name}", parameters, body)
+        return None if answer.get("kind") == "Status" else answer
 
     def _call(
         self, method: str, name: str, parameters: Mapping[str, str], body: Optional[Mapping[str, Any]] = None
@@ -91,6 +101,15 @@ class CephClusterApi:
             raise PermissionRefused(place, words or "a refusal", "an account that may get and patch it (docs/rook.md)")
         if response.status == 404:
             raise ClusterNotFound(place, words or "none", "NAMESPACE/NAME of a CephCluster")
+        if response.status == 409 and method == "PATCH" and not _is_of_managers(document):
+            return document
         if response.status == 409:
             raise InputError(place, words, "values that nobody else states there: take them out of what states them")
         raise CommandFailed(command, -errno.EIO, f"answered {response.status} {words}")
+
+
+def _is_of_managers(document: Mapping[str, Any]) -> bool:
+    """Whether a conflict is one with another field manager, and not that the resource was written to meanwhile."""
+    with shaped("PATCH cephclusters"):
+        causes = (document.get("details") or {}).get("causes") or []
+        return any(cause.get("reason") == "FieldManagerConflict" for cause in causes)

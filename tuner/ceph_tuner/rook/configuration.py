@@ -6,19 +6,22 @@ run. So what leaves the resource may come to the monitors once more: `settle` wa
 
 from __future__ import annotations
 
-from typing import List, Sequence
+from typing import List, Mapping, Optional, Sequence
 
 from ceph_tuner.core.ceph.commands import CommandConfig, parsed
 from ceph_tuner.core.ceph.ports import Clock, Commander, ConfigEntry
 from ceph_tuner.core.changes.custom_resource import CustomResource, of_another, resource_of
+from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.changes.step import Step
-from ceph_tuner.core.errors import InputError, Stopped
+from ceph_tuner.core.errors import InputError, RetryLater, Stopped
 from ceph_tuner.rook.ceph_cluster_api import CephClusterApi
 from ceph_tuner.rook.stated import Stated, refuse_stated, stated
 
 SETTLE_S = 180.0
 """How long Rook has for a run over the whole cluster."""
 LOOK_S = 1.0
+_ROUNDS = 10
+"""Rook writes to the status each minute, so that two of its writes are hardly met."""
 
 
 class RookConfig(CommandConfig):
@@ -29,7 +32,8 @@ class RookConfig(CommandConfig):
         self._api, self._clock, self._settle_s = api, clock, settle_s
         self._given_up = 0
         """The generation that Rook was waited for in vain."""
-        self._is_checked = False
+        self._checked: Optional[str] = None
+        """The uid of the resource that was seen to be this cluster's."""
 
     @property
     def resource(self) -> CustomResource:
@@ -73,13 +77,13 @@ class RookConfig(CommandConfig):
         for key in sorted(last):
             refuse_stated(self.resource, now, key, last[key])
         if changes:
-            self._api.apply(now.spec_with(changes), rehearsal=True)
+            self._apply(now, changes, rehearsal=True)
 
     def settle(self) -> str:
         """Wait until Rook has done all that the resource says. What others state as well is left to them alone."""
         now = self._stated()
         if now.ours & set(now.others):
-            now = stated(self._api.apply(now.spec_with({})))
+            now = self._apply(now, {})
         deadline = self._clock.monotonic() + (0.0 if now.generation == self._given_up else self._settle_s)
         while not now.is_observed:
             if self._clock.monotonic() >= deadline:
@@ -100,15 +104,24 @@ class RookConfig(CommandConfig):
         now = self._stated()
         if step.new is None and key not in now.ours:
             return
-        after = stated(self._api.apply(now.spec_with({key: step.new})))
+        after = self._apply(now, {key: step.new})
         if step.new is not None and after.values.get(key) != step.new:
             raise Stopped(f"CephCluster {self.resource} took {step.name} = {step.new} and does not have it")
 
+    def _apply(self, now: Stated, changes: Mapping[Key, Optional[str]], rehearsal: bool = False) -> Stated:
+        """State our values with these changes; from what stands there by then, where somebody wrote meanwhile."""
+        for _ in range(_ROUNDS):
+            answer = self._api.apply(now.spec_with(changes), now, rehearsal)
+            if answer is not None:
+                return stated(answer)
+            now = self._stated()
+        raise RetryLater(f"CephCluster {self.resource} is written to by others again and again", "look at who does")
+
     def _stated(self) -> Stated:
         now = stated(self._api.read())
-        if not self._is_checked:
+        if now.uid != self._checked:
             self._check_identity(now)
-            self._is_checked = True
+            self._checked = now.uid
         return now
 
     def _check_identity(self, now: Stated) -> None:

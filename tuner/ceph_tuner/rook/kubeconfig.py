@@ -11,20 +11,35 @@ import base64
 import binascii
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
-from ceph_tuner.core.bounded import MISREAD, decoded, read_file, read_json
+from ceph_tuner.core.bounded import MISREAD, VALUE, decoded, read_file, read_json
+from ceph_tuner.core.ceph.conversation import Conversation, end_all
 from ceph_tuner.core.errors import InputError, Malformed, PermissionRefused
 from ceph_tuner.files import yaml_document
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_S = 30.0
+_PIPE, _NULL = subprocess.PIPE, subprocess.DEVNULL
 _EXPECTED = "a kubeconfig (KUBECONFIG, or ~/.kube/config), or a pod's service account"
+_SERVER = re.compile(r"https://[^/@?#\s]+(/[^@?#\s]*)?")
+_NOT_OF_CLUSTERS = {
+    "insecure-skip-tls-verify": "`certificate-authority`: a token goes to no server that cannot be told from another",
+    "tls-server-name": "a server with its own name in its certificate",
+    "proxy-url": "a server without it, or HTTPS_PROXY in the environment",
+}
+_NOT_OF_USERS = dict.fromkeys(
+    ("as", "as-uid", "as-groups", "as-user-extra"), "the account itself, with no more rights than it needs"
+)
+"""Who calls would have the rights of the account, not those of whom it is to stand for."""
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 
@@ -36,6 +51,13 @@ class Credentials(NamedTuple):
     key: str = ""
 
 
+def _checked(place: str, token: str, certificate: str = "", key: str = "") -> Credentials:
+    if not (token.isascii() and token.isprintable()):
+        # the words of whoever refuses it later would show it
+        raise InputError(place, "a token with characters that no header takes", "ASCII text in one line")
+    return Credentials(token, certificate, key)
+
+
 @dataclass(frozen=True)
 class ApiAccess:
     """One API server, and how its caller is known."""
@@ -44,7 +66,6 @@ class ApiAccess:
     credentials: Callable[[], Credentials] = field(repr=False)
     """Asked anew when the server refuses the ones before: tokens end."""
     ca: str = ""
-    verify: bool = True
     origin: str = ""
     """Where this stands, for people."""
 
@@ -73,7 +94,7 @@ def _in_cluster(environment: Mapping[str, str]) -> ApiAccess:
         raise InputError("kubernetes", "nothing that says how its API server is reached", _EXPECTED)
     address = f"[{host}]" if ":" in host else host
     # read anew each time: the kubelet renews it
-    return ApiAccess(f"https://{address}:{port or 443}", lambda: Credentials(_token(token)), str(ca), origin="this pod")
+    return ApiAccess(f"https://{address}:{port or 443}", lambda: _of_file(token), str(ca), origin="this pod")
 
 
 class _Files:
@@ -121,19 +142,21 @@ class _Reader:
         named = self._named("contexts", "context", chosen)
         cluster = self._named("clusters", "cluster", str(named["cluster"]))
         user = self._named("users", "user", str(named.get("user") or "")) if named.get("user") else {}
+        self._refuse_ignored(cluster, _NOT_OF_CLUSTERS)
+        self._refuse_ignored(user, _NOT_OF_USERS)
         url, ca = str(cluster["server"]).rstrip("/"), str(cluster.get("certificate-authority") or "")
-        if not url.startswith("https://"):
-            raise InputError(str(self._path), f"the server {url[:80]!r}", "https://HOST:PORT")
+        if not _SERVER.fullmatch(url):
+            # without what stands before an @: it may be a password
+            raise InputError(str(self._path), f"the server {url.rpartition('@')[2][:80]!r}", "https://HOST:PORT")
         if "certificate-authority-data" in cluster:
             ca = self._files.of("ca.crt", cluster["certificate-authority-data"], str(self._path))
-        verify = not cluster.get("insecure-skip-tls-verify", False)
-        return ApiAccess(
-            url,
-            self._credentials(user),
-            self._beside(ca) if verify else "",
-            verify,
-            f"{self._path} (context {chosen})",
-        )
+        return ApiAccess(url, self._credentials(user), self._beside(ca), f"{self._path} (context {chosen})")
+
+    def _refuse_ignored(self, entry: Mapping[str, Any], meanings: Mapping[str, str]) -> None:
+        """What says that the server is reached, or its caller known, in another way than here."""
+        for name, expected in meanings.items():
+            if entry.get(name):
+                raise InputError(str(self._path), f"`{name}`, which is not followed here", expected)
 
     def _credentials(self, user: Mapping[str, Any]) -> Callable[[], Credentials]:
         if "exec" in user:
@@ -142,9 +165,9 @@ class _Reader:
             raise InputError(str(self._path), "an `auth-provider`, which Kubernetes has retired", "`exec`, or a token")
         if "tokenFile" in user:
             path = Path(self._beside(str(user["tokenFile"])))
-            return lambda: Credentials(_token(path))
+            return lambda: _of_file(path)
         certificate, key = (self._file(user, name) for name in ("client-certificate", "client-key"))
-        return lambda: Credentials(str(user.get("token") or ""), certificate, key)
+        return lambda: _checked(str(self._path), str(user.get("token") or ""), certificate, key)
 
     def _file(self, user: Mapping[str, Any], name: str) -> str:
         if f"{name}-data" in user:
@@ -153,6 +176,16 @@ class _Reader:
 
     def _by_program(self, spec: Mapping[str, Any]) -> Credentials:
         """What the program of `exec` answers (client-go credential plugins)."""
+        try:
+            return self._answered(spec)
+        except InputError:
+            raise
+        except MISREAD as fault:
+            # not its words: they may hold a secret
+            found = f"an `exec`, or an answer of its program, of another shape ({type(fault).__name__})"
+            raise InputError(str(self._path), found, "an ExecCredential with a token or a certificate") from None
+
+    def _answered(self, spec: Mapping[str, Any]) -> Credentials:
         version = str(spec.get("apiVersion"))
         if version not in _EXEC_VERSIONS:
             raise InputError(str(self._path), f"`exec` of {version[:60]}", f"one of {', '.join(_EXEC_VERSIONS)}")
@@ -167,7 +200,7 @@ class _Reader:
             self._files.written(name, status[key].encode()) if key in status else ""
             for name, key in (("exec.crt", "clientCertificateData"), ("exec.key", "clientKeyData"))
         ]
-        return Credentials(str(status.get("token") or ""), *files)
+        return _checked(f"`{argv[0]}`", str(status.get("token") or ""), *files)
 
     def _named(self, group: str, kind: str, name: str) -> Dict[str, Any]:
         entries: List[Any] = self._document.data.get(group) or []
@@ -182,21 +215,33 @@ class _Reader:
         return str(self._path.parent / Path(path).expanduser()) if path else ""
 
 
-def _token(path: Path) -> str:
+def _of_file(path: Path) -> Credentials:
     try:
-        return decoded(read_file(path, "a token"), str(path)).strip()
+        return _checked(str(path), decoded(read_file(path, "a token"), str(path)).strip())
     except Malformed:
         raise InputError(str(path), "what is no text", "a token") from None
 
 
 def _output(argv: List[str], environment: Mapping[str, str]) -> bytes:
+    """What it prints, which has its time and its size, and ends with it."""
+    refusal = partial(PermissionRefused, f"`{argv[0]}`")
     try:
-        done = subprocess.run(
-            argv, env=dict(environment), stdin=subprocess.DEVNULL, capture_output=True, timeout=EXEC_S
+        process = subprocess.Popen(
+            argv, env=dict(environment), stdin=_NULL, stdout=_PIPE, stderr=_NULL, start_new_session=True
         )
-    except (OSError, subprocess.TimeoutExpired) as fault:
-        raise PermissionRefused(f"`{argv[0]}`", type(fault).__name__, "a program that gives credentials") from None
-    if done.returncode:
+    except (OSError, ValueError) as fault:
+        raise refusal(type(fault).__name__, "a program that gives credentials") from None
+    said, deadline = Conversation(process, b"", VALUE), time.monotonic() + EXEC_S
+    try:
+        said.until(deadline)
+        if said.too_much:
+            raise refusal(f"more than {VALUE >> 10} KiB", "a program that gives credentials")
+        code = process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise refusal(f"no end within {EXEC_S:g} s", "a program that gives credentials") from None
+    finally:
+        end_all(process)
+    if code:
         # what it prints may be a secret
-        raise PermissionRefused(f"`{argv[0]}`", f"exit code {done.returncode}", "credentials: run it by hand")
-    return done.stdout
+        raise refusal(f"exit code {code}", "credentials: run it by hand")
+    return bytes(said.output)

@@ -21,6 +21,9 @@ from ceph_tuner.rook.stated import Stated, stated
 NONE = "none"
 """In the place of a resource: whoever says it has seen that `cephConfig` names nothing that is written."""
 
+_ANY = "any"
+"""In the place of a name, where all of a namespace are asked for."""
+
 
 @dataclass(frozen=True)
 class RookChoice:
@@ -34,13 +37,17 @@ class RookChoice:
 
 
 def on_rook(cluster: Cluster, choice: RookChoice, environment: Mapping[str, str] = os.environ) -> Cluster:
-    """The same cluster, written to as Rook leaves it. Raises InputError."""
+    """The same cluster, written to as Rook leaves it. Raises InputError, and closes it then."""
     if choice.text == NONE:
         return cluster
     if not choice.text:
         return replace(cluster, config=UnclaimedConfig(cluster.commander, cluster.clock, environment))
-    resource = CustomResource.parse(choice.text, choice.place)
-    access = api_access(environment, choice.kubeconfig, choice.context)
+    try:
+        resource = CustomResource.parse(choice.text, choice.place)
+        access = api_access(environment, choice.kubeconfig, choice.context)
+    except BaseException:
+        cluster.close()
+        raise
     api = CephClusterApi(resource, access, cluster.clock)
     return replace(cluster, config=RookConfig(cluster.commander, api, cluster.clock))
 
@@ -80,7 +87,7 @@ class UnclaimedConfig(CommandConfig):
         fsid = str(parsed(self._commander.mon("status", {}), "status")["fsid"])
         try:
             access = api_access(self._environment)
-            resource, now = cluster_of(CephClusterApi(CustomResource(pod.namespace, "?"), access, self._clock), fsid)
+            resource, now = cluster_of(CephClusterApi(CustomResource(pod.namespace, _ANY), access, self._clock), fsid)
         except TunerError as fault:
             raise InputError(
                 f"Rook, which has OSDs in the namespace {pod.namespace}",

@@ -38,6 +38,10 @@ class Stated:
     """Counts changes of the spec."""
     observed: int
     """The generation that Rook was done with last; 0 where it never was."""
+    uid: str = ""
+    """Of the resource: another one of its name has another."""
+    version: str = ""
+    """Another one after each write to it, of whatever part."""
 
     @property
     def is_observed(self) -> bool:
@@ -82,10 +86,14 @@ def _stated(document: Mapping[str, Any]) -> Stated:
             if section.startswith("f:") and name.startswith("f:")
         ]
         present = [key for key in keys if key in values]
-        if entry["manager"] == FIELD_MANAGER:
+        is_named_as_we = entry["manager"] == FIELD_MANAGER
+        # what our name was given for in another way (`kubectl patch --field-manager`) no apply of ours takes out again
+        if is_named_as_we and entry.get("operation") == "Apply":
             ours += present
         else:
-            others.update(dict.fromkeys(present, str(entry["manager"])))
+            others.update(dict.fromkeys(present, f"{entry['manager']}{' by hand' if is_named_as_we else ''}"))
+    for key in values.keys() - {*ours, *others}:
+        others[key] = "nobody who is known"
     return Stated(
         values,
         frozenset(ours),
@@ -98,6 +106,8 @@ def _stated(document: Mapping[str, Any]) -> Stated:
         str((status.get("ceph") or {}).get("fsid") or ""),
         int(metadata.get("generation") or 0),
         int(status.get("observedGeneration") or 0),
+        str(metadata.get("uid") or ""),
+        str(metadata.get("resourceVersion") or ""),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Dict
+from typing import Dict, List
 
 import ceph_tuner
 from ceph_tuner.core.errors import InputError
@@ -18,11 +18,17 @@ _CHECKOUT = Path(ceph_tuner.__file__).resolve().parent.parent.parent
 
 def shipped(checkout: str, installed: str, named: str) -> Path:
     """The folder that has a file of that name. InputError where this program came without it."""
-    places = (_CHECKOUT / checkout, Path(sys.prefix) / "share" / "ceph-tuner" / installed)
+    places = (_CHECKOUT / checkout, *(prefix / "share" / "ceph-tuner" / installed for prefix in _prefixes()))
     folder = next((place for place in places if (place / named).is_file()), None)
     if folder is None:
         raise InputError(named, f"not in {' or '.join(map(str, places))}", "a whole installation of ceph-tuner")
     return folder
+
+
+def _prefixes() -> List[Path]:
+    """Where pip puts data: beside lib/pythonX.Y/site-packages, also of a user or of /usr/local; within a --target."""
+    packages = Path(ceph_tuner.__file__).resolve().parent.parent
+    return list(dict.fromkeys([*list(packages.parents)[2:3], packages, Path(sys.prefix)]))
 
 
 def examples() -> Dict[str, Dict[str, Path]]:

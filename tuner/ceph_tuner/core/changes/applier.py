@@ -152,6 +152,7 @@ class Applier:
         """
         with self._lock:
             self.recover()
+            self._refuse_unsettled()
             self._journal.read().check_whole()
             self._refuse_stale(plan)
             if not plan.steps:
@@ -236,11 +237,21 @@ class Applier:
             done = self.recover()
             if not chosen and not done:
                 raise InputError("journal", "no change in force", "a change that was applied by ceph-tuner")
-            done += [self._take_back(entry) for entry in chosen]
+            for entry in chosen:
+                self._lay_bare(entry)
+                done.append(self._take_back(entry))
             with suppress(TunerError):
                 # what is taken back is, whether old entries go now or with the next change
                 self._journal.trim()
             return done
+
+    def _lay_bare(self, entry: Entry) -> None:
+        """What is taken back but for an operator's last run goes back to what was before this change as well."""
+        before = {restore.key: restore.value for restore in entry.restores}
+        for above in (left for left in self.leftover() if left.number > entry.number):
+            restores = tuple(replace(item, value=before.get(item.key, item.value)) for item in above.restores)
+            if restores != above.restores:
+                self._record(replace(above, restores=restores))
 
     def undoable(self, to: Optional[int] = None, everything: bool = False) -> List[Entry]:
         """Changes that `undo` would take back, newest first, beside those of `leftover`. Reads only."""
@@ -261,7 +272,9 @@ class Applier:
     def undo_entry(self, entry: Entry) -> Undone:
         """Take back one change of one's own, such as a trial. Later changes of the same keys stay: they are drift."""
         with self._lock:
-            return self._take_back(self._entry(entry.number))
+            stored = self._entry(entry.number)
+            self._lay_bare(stored)
+            return self._take_back(stored)
 
     def history(self) -> List[Entry]:
         """Every change that is remembered, oldest first."""
@@ -302,6 +315,9 @@ class Applier:
         late: Dict[str, None] = {}
         retired: Dict[str, str] = {}
         doubtful, repair = set(doubtful), entry.state != APPLYING
+        # also where nothing is to be written: for what was begun before, and to give up what others state as well
+        waits = in_resource = any(resource_of(restore.who) is not None for restore in entry.restores)
+        unsettled: List[str] = []
         if entry.state == UNDOING:
             # who wrote the profile before may be gone: what makes shards read again must come after they have seen it
             late.update(dict.fromkeys(self._await_sources({restore.key for restore in entry.restores}).words))
@@ -311,7 +327,7 @@ class Applier:
             drift.update({(item.who, item.name): item for item in plan.drift})
             # the plan's own list, since it knows what it holds at custom meanwhile
             entry = self._moved(replace(entry, restores=plan.restores), UNDOING)
-            if not plan.steps:
+            if not plan.steps and not waits:
                 break
             for step in plan.steps:
                 # it goes on: to stop half-way would be worse, and it is told
@@ -320,7 +336,8 @@ class Applier:
                 retired.update(self._write_back(step))
             doubtful, repair = set(), False
             # what an operator had begun before it saw the resource without our values comes again now, or never
-            late.update(dict.fromkeys(self._settle()))
+            waits, unsettled = False, self._settle()
+        late.update(dict.fromkeys(unsettled))
         left = plan_restore(self._config.dump(), entry.restores, self._config.places(), self._release)
         if left.steps:
             raise Stopped(
@@ -336,7 +353,9 @@ class Applier:
         late.update(dict.fromkeys(self._await_sources(keys, last=True).words))
         unseen = (*retired.values(), *late)
         words = "; ".join([part for part in (note or entry.note, *retired.values(), *map(str, drift.values())) if part])
-        entry = self._moved(replace(entry, trial=False, note=words[:_NOTE_MAX]), UNDONE)
+        # what an operator may still set over it is looked at again by the next run
+        state = UNDOING if in_resource and unsettled else UNDONE
+        entry = self._moved(replace(entry, trial=False, note=words[:_NOTE_MAX]), state)
         self._trials.discard(entry.number)
         return Undone(entry, tuple(drift.values()), unseen)
 
@@ -369,6 +388,14 @@ class Applier:
         """Wait for the operator of a resource; words for what it has not done."""
         words = self._config.settle() if isinstance(self._config, InResource) else ""
         return [words] if words else []
+
+    def _refuse_unsettled(self) -> None:
+        """Nothing goes on top of a change that an operator may set once more."""
+        for entry in self.leftover():
+            raise RetryLater(
+                f"change {entry.number} is taken back, and may come again: {'; '.join(self._settle())}",
+                "`ceph-tuner rollback` when that is over",
+            )
 
     def _refuse_out_of_reach(self, entry: Entry) -> None:
         """A change in a resource is taken back where that resource is reached: its operator would set it again."""

@@ -10,14 +10,15 @@ import re
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
+from ceph_tuner.core.ceph.pods import NAMESPACE
 from ceph_tuner.core.ceph.target import section_of
 from ceph_tuner.core.errors import InputError
 
-_LABEL = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
+_NAME = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
 _BARE = {ord(bracket): None for bracket in "()"}
-_NAMED = re.compile(rf"({_LABEL})/({_LABEL})")
+_NAMED = re.compile(rf"({NAMESPACE})/({_NAME})")
 _OF_OTHERS = re.compile(r"(.*) \(stated by ([^()]*)\)", re.DOTALL)
-_WHO = re.compile(rf"cephcluster/({_LABEL})/({_LABEL}):(.{{1,300}})", re.DOTALL)
+_WHO = re.compile(rf"cephcluster/({NAMESPACE})/({_NAME}):(.{{1,300}})", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,11 @@ class CustomResource:
 
     namespace: str
     name: str
+
+    def __post_init__(self) -> None:
+        """Both become parts of an address, and the second may be anybody's word."""
+        if _NAMED.fullmatch(str(self)) is None:
+            raise InputError("CephCluster", repr(str(self)[:80]), "names as Kubernetes has them")
 
     @classmethod
     def parse(cls, text: str, place: str) -> CustomResource:

@@ -26,7 +26,7 @@ from ceph_tuner.core.changes.change_checks import (
     unset_under_custom,
 )
 from ceph_tuner.core.changes.config_database import Database
-from ceph_tuner.core.changes.custom_resource import CustomResource, resource_of
+from ceph_tuner.core.changes.custom_resource import CustomResource, resource_of, stated_by_another
 from ceph_tuner.core.changes.resource_steps import beside, stated_steps
 from ceph_tuner.core.changes.shard_rereading import BANDWIDTHS, Key, touches
 from ceph_tuner.core.changes.step import Step as Step
@@ -206,9 +206,17 @@ def plan_restore(
     doubtful = set(doubtful)
     kept, drift = [], []
     others: List[Restore] = []
+    others_rows = {
+        (named[1], entry.name): entry.value
+        for entry in current
+        if stated_by_another(entry.value) is not None and (named := resource_of(entry.who)) is not None
+    }
     for restore in restores:
         now = values.get(restore.key)
-        ours = any(same(now, value) for value in restore.ours)
+        ours, row = any(same(now, value) for value in restore.ours), others_rows.get(restore.key)
+        if ours and row is not None and same(stated_by_another(row), now) and not same(now, restore.value):
+            # whoever set it last, an operator sets it again
+            now, ours = row, False
         if ours or same(now, restore.value):
             kept.append(restore)
         else:

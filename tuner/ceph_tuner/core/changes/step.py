@@ -38,7 +38,8 @@ class Step:
             resource, section = named
             patch = json.dumps({"spec": {"cephConfig": {section: {self.name: self.new}}}}, separators=(",", ":"))
             words = ["kubectl", "-n", resource.namespace, "patch", "cephcluster", resource.name, "--type=merge"]
-            words += [f"--field-manager={FIELD_MANAGER}", "-p", patch]
+            # under kubectl's own name: what was typed by hand is its operator's, as it is at the monitors
+            words += ["-p", patch]
         elif self.new is None:
             words = ["ceph", "config", "rm", self.who, self.name]
         else:
