@@ -77,9 +77,9 @@ class Cluster:
 
     def applier(self, lock: Optional[Lock] = None, who: str = "") -> Applier:
         """What writes settings and takes them back."""
-        held = lock or self.lock(who)
+        tuner_lock = lock or self.lock(who)
         name = this_process(who, self.entity).name
-        return Applier(self.config, self.store, self.clock, held, self.release, name, progress=self.progress)
+        return Applier(self.config, self.store, self.clock, tuner_lock, self.release, name, progress=self.progress)
 
     def in_force(self, target: str, name: str = "in-force") -> InForce:
         """What a target's running OSDs have. Raises InputError where there are none, or they do not agree."""

@@ -89,5 +89,5 @@ def moment_ahead(text: str, now: float, place: str) -> float:
 
 
 def _of_date(text: str) -> float:
-    found = datetime.fromisoformat(text.strip())
-    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
+    date = datetime.fromisoformat(text.strip())
+    return (date if date.tzinfo else date.replace(tzinfo=timezone.utc)).timestamp()

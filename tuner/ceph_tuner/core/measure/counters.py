@@ -63,15 +63,15 @@ class Meter:
 
         `turn_s` is how long it may take until a daemon is looked at again; silence is counted beyond it.
         """
-        kept = self._reports.get(daemon)
-        before = None if kept is None else DaemonReport(kept[0], dict(zip(kept[2], kept[3])), kept[1])
+        row = self._reports.get(daemon)
+        before = None if row is None else DaemonReport(row[0], dict(zip(row[2], row[3])), row[1])
         if before is not None and before.born == report.born and report.at <= before.at:
             # not newer; a stamp that goes back is a clock that was set, and the baseline must follow it at once:
             # once the stamps have caught up, all that was done meanwhile would count as done in a moment
             if report.at < before.at:
                 self._start(daemon, report)
-            held = self._rises.get(daemon)
-            return held if held and abs(now - held.at) <= self._hold_s else None
+            last_rise = self._rises.get(daemon)
+            return last_rise if last_rise and abs(now - last_rise.at) <= self._hold_s else None
         self._start(daemon, report)
         if before is None or before.born != report.born or report.at - before.at > self._longest_s + turn_s:
             return None
