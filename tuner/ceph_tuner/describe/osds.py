@@ -143,15 +143,15 @@ class OsdsSeen:
 
     def _stated(self, entries: Sequence[ConfigEntry], place: Place) -> Dict[str, str]:
         """What the monitors tell an OSD, and the defaults of what they say nothing of."""
-        found = {}
+        values = {}
         version = parse_version(self._cluster.version)
         for knob in KNOBS.values():
             decides, default = winner(entries, knob.name, place), knob.default(self._cluster.release, version)
             if decides is not None:
-                found[knob.name] = decides.value
+                values[knob.name] = decides.value
             elif default is not None:
-                found[knob.name] = knob.format(default)
-        return found
+                values[knob.name] = knob.format(default)
+        return values
 
 
 def failure_domains(osds: Sequence[Place], pools: Sequence[PoolSeen]) -> int:
@@ -168,10 +168,10 @@ def _in_force(options: Mapping[str, str], cluster: Cluster, device_class: str, k
     """What an OSD has and is not the release's default, in Ceph's own units; facts of the OSD are left out."""
     release = cluster.release
     profile = profile_in_force("here", options, release, cluster.version, device_class, kind).profile
-    stated = settings_in_force(options)
-    settings: Settings = {PROFILE: stated.get(PROFILE, "custom")}
+    options_in_force = settings_in_force(options)
+    settings: Settings = {PROFILE: options_in_force.get(PROFILE, "custom")}
     if settings[PROFILE] == "custom":
-        settings.update({name: value for name, value in stated.items() if name in MCLOCK_NINE})
+        settings.update({name: value for name, value in options_in_force.items() if name in MCLOCK_NINE})
     elif settings[PROFILE] == release.default_profile:
         del settings[PROFILE]
     others = {name: KNOBS[name] for name in profile.settings if name not in MCLOCK_NINE}

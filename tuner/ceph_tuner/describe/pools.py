@@ -106,13 +106,13 @@ def pools_seen(commander: Commander) -> PoolsSeen:
     try:
         few = int(status.get("num_pgs", 0)) <= PGS_MOST
         why = f"{status.get('num_pgs')} PGs are not looked at one by one"
-        found = _with_pgs(commander, pools) if few else None
+        with_amounts = _with_pgs(commander, pools) if few else None
     except (CommandFailed, PermissionRefused) as failure:
-        found, why = None, f"the PGs are not seen ({failure})"
-    if found is None:
-        found = _with_sums(commander, pools)
+        with_amounts, why = None, f"the PGs are not seen ({failure})"
+    if with_amounts is None:
+        with_amounts = _with_sums(commander, pools)
         notes.append(f"{why}: what is to be trimmed is not seen")
-    pools = found
+    pools = with_amounts
     states = [str(row["state_name"]).split("+") for row in status.get("pgs_by_state", [])]
     return PoolsSeen(
         tuple(pools.values()),

@@ -71,8 +71,8 @@ def _from(document: yaml_document.YamlDocument, path: Path) -> DescribedCluster:
     return described
 
 
-def _settings(given: Mapping[str, object], release: Release, place: Callable[..., str]) -> Settings:
-    settings = check_settings(given, release, lambda *keys: place("settings", *keys))
+def _settings(section: Mapping[str, object], release: Release, place: Callable[..., str]) -> Settings:
+    settings = check_settings(section, release, lambda *keys: place("settings", *keys))
     profile = settings.get(PROFILE)
     if profile == "custom" and MCLOCK_NINE[0] not in settings:
         raise InputError(place("settings", PROFILE), "custom alone", "the nine mClock values beside it")
@@ -106,7 +106,7 @@ class _Reader:
         data = self._data
         if any(not keys or keys == ("schema",) for _, _, keys, _ in self._faults):
             return None
-        model, settings, stored = self._model(), self._settings(), self._stored()
+        model, settings, stored_bytes = self._model(), self._settings(), self._stored()
         if model is None or self._faults:
             return None
         return DescribedCluster(
@@ -115,7 +115,7 @@ class _Reader:
             settings,
             data.get("description", "").strip(),
             path.parent / data["calibration"] if "calibration" in data else None,
-            stored,
+            stored_bytes,
             unlikely=tuple(self.bounds.unlikely),
         )
 
@@ -130,23 +130,23 @@ class _Reader:
         if "release" not in self._data or not self._sound(("release",)):
             return TENTACLE, None
         # 19.2 is a number to YAML
-        named, place = str(self._data["release"]), self._place("release")
+        name, place = str(self._data["release"]), self._place("release")
         try:
-            return release_of(named, place), level_of(named, place)
+            return release_of(name, place), level_of(name, place)
         except InputError as error:
             self._fault(("release",), error)
             return TENTACLE, None
 
     def _settings(self) -> Settings:
-        given = self._data.get("settings", {})
+        section = self._data.get("settings", {})
         if not self._sound(("settings",)) or not self._sound(("release",)):
             return {}
         try:
-            return _settings(given, self._release, self._place)
+            return _settings(section, self._release, self._place)
         except InputError as error:
-            alone = list(filter(None, (self._fault_of_one(name, value) for name, value in given.items())))
-            for name, said in alone or [("", error)]:
-                self._fault(("settings", name), said)
+            alone = list(filter(None, (self._fault_of_one(name, value) for name, value in section.items())))
+            for name, fault in alone or [("", error)]:
+                self._fault(("settings", name), fault)
             return {}
 
     def _fault_of_one(self, name: str, value: object) -> Optional[Tuple[str, InputError]]:
@@ -248,7 +248,7 @@ class _Reader:
         if not isinstance(data, dict) or not isinstance(data.get("drive"), dict):
             return None
         device_class = data.get("device_class", "ssd")
-        given: Dict[str, Any] = {
+        fields: Dict[str, Any] = {
             "capacity_iops": self._amount(
                 data, keys, "capacity_iops", "rate", self._default("capacity_iops", device_class)
             ),
@@ -267,16 +267,16 @@ class _Reader:
             ("commit_latency", "kv_latency_s"),
         ):
             if name in data:
-                given[field_name] = self._amount(data, keys, name, "time", 0.0, zero=True)
+                fields[field_name] = self._amount(data, keys, name, "time", 0.0, zero=True)
         drive = self._drive(data["drive"])
         if drive is None:
             return None
-        return self._made(keys, lambda: OsdModel(drive, device_class=device_class, **given))
+        return self._made(keys, lambda: OsdModel(drive, device_class=device_class, **fields))
 
     def _drive(self, data: Mapping[str, Any]) -> Optional[Device]:
         keys: Keys = ("osd", "drive")
         latency = self._amount(data, keys, "latency", "time", 100e-6, zero=True)
-        given: Dict[str, Any] = {
+        fields: Dict[str, Any] = {
             "iops": self._amount(data, keys, "iops", "rate", 0.0),
             "bandwidth_bytes_s": self._amount(data, keys, "bandwidth", "bandwidth", 0.0),
             "latency_s": latency,
@@ -285,11 +285,11 @@ class _Reader:
             "request_bytes": round(self._amount(data, keys, "request", "size", 256.0 * 2**10)),
         }
         if "read_iops" in data:
-            given["read_iops"] = self._amount(data, keys, "read_iops", "rate", 0.0)
+            fields["read_iops"] = self._amount(data, keys, "read_iops", "rate", 0.0)
         if "read_bandwidth" in data:
-            given["read_bandwidth_bytes_s"] = self._amount(data, keys, "read_bandwidth", "bandwidth", 0.0)
-        given.update({name: data[name] for name in ("spread", "shared") if name in data})
-        return self._made(keys, lambda: Device(**given))
+            fields["read_bandwidth_bytes_s"] = self._amount(data, keys, "read_bandwidth", "bandwidth", 0.0)
+        fields.update({name: data[name] for name in ("spread", "shared") if name in data})
+        return self._made(keys, lambda: Device(**fields))
 
     def _pool(self, keys: Keys, data: Mapping[str, Any]) -> Optional[Pool]:
         code = data.get("erasure_code")
