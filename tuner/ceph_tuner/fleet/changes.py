@@ -65,8 +65,8 @@ def drifted(entries: Sequence[ConfigEntry], standing: Sequence[Entry]) -> List[s
     ours: Dict[Key, Optional[str]] = {}
     for entry in standing:
         # an entry in force restores what it left changed
-        kept = {restore.key for restore in entry.restores}
-        ours.update({step.key: step.new for step in entry.steps if step.key in kept})
+        keys = {restore.key for restore in entry.restores}
+        ours.update({step.key: step.new for step in entry.steps if step.key in keys})
     now = {(entry.who, entry.name): entry.value for entry in entries}
     return [
         f"{who} {name}: {_shown(now.get((who, name)))} instead of {_shown(value)}"

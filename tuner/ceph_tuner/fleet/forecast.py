@@ -215,12 +215,12 @@ def _both(target: ForecastCluster, question: Question) -> Tuple[Settings, Settin
     """What is in force, and the profile over what stays beside it."""
     before = next(iter(profiles_of(question).values()))
     model = question.model
-    named = target.settings.get(PROFILE)
+    profile = target.settings.get(PROFILE)
     own = {name: value for name, value in target.settings.items() if name != PROFILE}
     if MCLOCK_NINE[0] in own:
         own = from_release_units(own, model.release, model.osd.hardware)
-    if named in model.release.profiles:
-        return before, {**question.kept, **own, PROFILE: str(named)}
+    if profile in model.release.profiles:
+        return before, {**question.kept, **own, PROFILE: str(profile)}
     scheduler = {name: value for name, value in before.items() if name == PROFILE or name in MCLOCK_NINE}
     return before, {**({} if MCLOCK_NINE[0] in own else scheduler), **question.kept, **own}
 
@@ -314,12 +314,14 @@ def _scale(
             continue
         scale[name] = measured / mean
         off = max(scale[name], 1 / scale[name])
-        said = f"{name} of {amount(name, mean)[0]} where {amount(name, measured)[0]} was measured"
+        contrast = f"{name} of {amount(name, mean)[0]} where {amount(name, measured)[0]} was measured"
         # rates of background work are low in windows of which it fills only a part
         if off > ELSEWHERE and _kind(name) == "client":
-            raise InputError(f"the twin of {target.name}", said, "a fit (`ceph-tuner twin fit`) as its `calibration:`")
+            raise InputError(
+                f"the twin of {target.name}", contrast, "a fit (`ceph-tuner twin fit`) as its `calibration:`"
+            )
         if off > FAR:
-            notes.append(f"its twin by itself says {said}, and is scaled to it; a fit does better")
+            notes.append(f"its twin by itself says {contrast}, and is scaled to it; a fit does better")
     return scale, notes
 
 

@@ -145,8 +145,8 @@ def breach_of(standing: Standing, blind: bool = False, watched: bool = False) ->
         # before what is missed: clients wait while placement groups go without it, whatever the settings
         return f"{standing.osds - standing.up} of its {standing.osds} OSDs are down"
     if standing.missing_hard:
-        missed = standing.objectives.missed_hard if standing.objectives is not None else ()
-        return f"a hard objective is missed ({', '.join(missed) or 'its plugin says so'})"
+        misses = standing.objectives.missed_hard if standing.objectives is not None else ()
+        return f"a hard objective is missed ({', '.join(misses) or 'its plugin says so'})"
     if standing.drift:
         return f"somebody changed it meanwhile ({standing.drift[0]})"
     if blind:

@@ -70,9 +70,9 @@ class MemberSite:
             self._applier = self._cluster.applier(self._held.enter_context(self._cluster.lock()))
             undone = self._applier.recover()
             plan = self._applier.plan(self._target, self._wanted(self._cluster))
-            said = self._forecast(self._cluster)
+            forecast = self._forecast(self._cluster)
             self._begun = True
-            self._entry = self._applier.apply(plan, self._label, trial=True, forecast=said)
+            self._entry = self._applier.apply(plan, self._label, trial=True, forecast=forecast)
             return undone
         except BaseException:
             self._release()

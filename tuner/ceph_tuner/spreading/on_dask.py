@@ -172,8 +172,8 @@ class OnDask:
             room = min(room, sum(good.values()) - sum(1 for work in self._under_way.values() if work.workers))
         for _ in range(room):
             self._hand_over(self._waiting.popleft(), list(good))
-        settled = not self._under_way and time.monotonic() > self._lost_at + _SETTLE_S
-        if self._suspects and settled and (good or not self._strange):
+        is_settled = not self._under_way and time.monotonic() > self._lost_at + _SETTLE_S
+        if self._suspects and is_settled and (good or not self._strange):
             work = self._suspects.popleft()
             work.alone = True
             self._hand_over(work, list(good))

@@ -182,13 +182,13 @@ def _work(pipe: Connection, niceness: int) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
-            call, given = pipe.recv()
+            call, argument = pipe.recv()
         except EOFError:
             return
         except Exception as error:  # a call that is not known here
             answer: Any = Refused(f"{type(error).__name__}: {error}")
         else:
-            answer = carried_out(call, given, lambda message: pipe.send((_TELLS, message)))
+            answer = carried_out(call, argument, lambda message: pipe.send((_TELLS, message)))
         try:
             pipe.send((_ANSWERS, answer))
         except OSError:
