@@ -92,9 +92,9 @@ def _tuned(document: YamlDocument) -> Findings:
     release = release_named(data["release"], document.place("release")) if "release" in data else None
     choice, trials = data["winner"], tuple(Trial.from_dict(entry) for entry in data["trials"])
     options, noise = measured_options(trials, choice["winner"])
-    missed = [entry["objective"] for entry in choice.get("verdicts", []) if entry.get("hard") and not entry.get("met")]
+    misses = [entry["objective"] for entry in choice.get("verdicts", []) if entry.get("hard") and not entry.get("met")]
     withdrawn = data.get("withdrawn", "")
-    words = headline(choice["winner"], choice["better"], choice["reason"], missed)
+    words = headline(choice["winner"], choice["better"], choice["reason"], misses)
     return Findings(
         TUNING,
         data["cluster"],
@@ -223,8 +223,8 @@ def _in_the_way(explanation: Optional[Mapping[str, Any]], slo: Slo) -> Optional[
         tuple(tuple(by_text[text] for text in conflict) for conflict in explanation["conflicts"]),
         tuple((by_text[text], float(probability)) for text, probability in explanation["without"].items()),
         tuple(
-            KeepableBound(by_text[kept["objective"]], float(kept["bound"]), float(kept["share"]))
-            for kept in explanation["nearest"]
+            KeepableBound(by_text[bound["objective"]], float(bound["bound"]), float(bound["share"]))
+            for bound in explanation["nearest"]
         ),
         dict(explanation["settings"]),
         float(explanation["probability"]),
@@ -254,9 +254,9 @@ def _steps(
 
 
 def _elsewhere(data: Mapping[str, Any]) -> List[str]:
-    said = {True: "is used", False: "is not used"}
+    verdict = {True: "is used", False: "is not used"}
     return [
-        f"Profile {entry['profile']} of another cluster {said[entry['suggested']]}: {entry['reason']}"
+        f"Profile {entry['profile']} of another cluster {verdict[entry['suggested']]}: {entry['reason']}"
         for entry in data.get("elsewhere", [])
     ]
 
