@@ -102,12 +102,12 @@ def reach(model: Model, space: Space, generator: np.random.Generator) -> Reach:
     most = min(1.0, float(np.sum(np.exp(view.log_feasible()))))
     if most - probability < _CLEAR:
         return Reach(settings, probability, most)
-    met = generator.random((_DRAWS, len(view.points))) < np.exp(model.log_no_failure(view.points))
+    feasible = generator.random((_DRAWS, len(view.points))) < np.exp(model.log_no_failure(view.points))
     # bounds of one metric are about the same functions
-    drawn = {name: view.draws(name, _DRAWS, generator) for name in sorted({bounds.name for bounds in model.bounds})}
+    draws = {name: view.draws(name, _DRAWS, generator) for name in sorted({bounds.name for bounds in model.bounds})}
     for bounds in model.bounds:
-        met &= bounds.sign * (drawn[bounds.name] - bounds.goal) <= 0
-    return Reach(settings, probability, max(probability, float(np.mean(met.any(axis=1)))))
+        feasible &= bounds.sign * (draws[bounds.name] - bounds.goal) <= 0
+    return Reach(settings, probability, max(probability, float(np.mean(feasible.any(axis=1)))))
 
 
 def limiting(
@@ -144,11 +144,15 @@ def limiting(
             for rows in itertools.combinations(everything, size):
                 part = frozenset(rows)
                 # what can be met together can be met in part, and what conflicts does so in company
-                met = any(part <= whole and value >= attainable for whole, value in attained.items())
-                if not met and not any(conflict <= part for conflict in conflicts) and chance(part) < attainable:
+                attainable_in_company = any(part <= whole and value >= attainable for whole, value in attained.items())
+                if (
+                    not attainable_in_company
+                    and not any(conflict <= part for conflict in conflicts)
+                    and chance(part) < attainable
+                ):
                     conflicts.append(part)
-    named = tuple(frozenset(constraints[row] for row in conflict) for conflict in conflicts)
-    return Limiting(together, alone, without, named)
+    named_conflicts = tuple(frozenset(constraints[row] for row in conflict) for conflict in conflicts)
+    return Limiting(together, alone, without, named_conflicts)
 
 
 def nearest_feasible(
@@ -195,8 +199,8 @@ class _Pool:
     def climb(self, score: Score) -> Tuple[Array, float]:
         """Give the best point, moved to where its settings are, and its score."""
         model, generator = self._model, self._generator
-        tried = score(model.at_trials)
-        whole, centre = self._whole, model.points[int(np.argmax(tried))]
+        scores = score(model.at_trials)
+        whole, centre = self._whole, model.points[int(np.argmax(scores))]
         region = Region(whole.low, whole.high, centre, getattr(self._space, "categories", ()))
         points = np.vstack([self.best(score, _SCATTERED), candidates(region, model.points, generator)])
         for number in range(_ROUNDS):

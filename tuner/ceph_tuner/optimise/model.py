@@ -140,8 +140,8 @@ class Model:
         inputs = self._inputs(points, [table[name] for table in beforehand if name in table])
         surrogate = self.surrogates[name]
         away = surrogate.departures(inputs, count, generator)
-        drawn: Array = surrogate.predict(inputs)[0] + self._inflation[name] * away
-        return drawn
+        values: Array = surrogate.predict(inputs)[0] + self._inflation[name] * away
+        return values
 
     def is_log(self, name: str) -> bool:
         """Whether a metric's unit in its model is the logarithm."""

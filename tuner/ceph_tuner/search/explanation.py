@@ -104,12 +104,12 @@ def explained(
     importance = explanation.importance(list(search.knobs), around)
     matters = tuple(importance[name] for name in dict.fromkeys(metrics) if name in importance)
     in_the_way = _in_the_way(explanation, slo) if missed and explanation.constraints else None
-    drawn = [
+    dependence_curves = [
         explanation.partial_dependence(entry.metric, influence.name)
         for entry in (matters if curves else ())
         for influence in notable(entry)
     ]
-    return Explained(around, matters, in_the_way, tuple(explanation.convergence()), tuple(drawn))
+    return Explained(around, matters, in_the_way, tuple(explanation.convergence()), tuple(dependence_curves))
 
 
 def notable(importance: Importance) -> List[Influence]:
@@ -145,8 +145,8 @@ def _plain_in_the_way(entry: InTheWay) -> Dict[str, Any]:
         "conflicts": [[objective.text for objective in conflict] for conflict in entry.conflicts],
         "without": {objective.text: probability for objective, probability in entry.without},
         "nearest": [
-            {"objective": kept.objective.text, "instead": kept.text, "bound": kept.bound, "share": kept.share}
-            for kept in entry.nearest
+            {"objective": bound.objective.text, "instead": bound.text, "bound": bound.bound, "share": bound.share}
+            for bound in entry.nearest
         ],
         "settings": dict(entry.settings),
         "probability": entry.probability,

@@ -74,8 +74,8 @@ def _elsewhere(data: object) -> Optional[Tuple[List[Profile], Hardware, int]]:
     """Profiles of other clusters, and the hardware here. One that another version wrote is left out."""
     if data is None:
         return None
-    given = _mapping(data, "request.elsewhere")
-    offered, about, osds = given.get("profiles"), given.get("hardware"), given.get("osds")
+    section = _mapping(data, "request.elsewhere")
+    offered, about, osds = section.get("profiles"), section.get("hardware"), section.get("osds")
     if not isinstance(offered, list):
         raise InputError("request.elsewhere.profiles", repr(offered)[:60], "a list")
     if isinstance(osds, bool) or not isinstance(osds, int) or osds < 1:

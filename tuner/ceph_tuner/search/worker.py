@@ -106,8 +106,8 @@ def _searched(space: KnobSpace, request: Request, best: Optional[Mapping[str, An
         for proposal in search.ask_many(request.ask)
     ]
     verdict = search.verdict()
-    missed = best is None or any(entry["hard"] and not entry["met"] for entry in best["verdicts"])
-    learnt = explained(search, slo, missed) if request.explain else None
+    misses = best is None or any(entry["hard"] and not entry["met"] for entry in best["verdicts"])
+    learnt = explained(search, slo, misses) if request.explain else None
     return {
         "proposals": proposals,
         "verdict": {"state": verdict.state, "reason": verdict.reason},

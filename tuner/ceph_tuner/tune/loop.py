@@ -146,8 +146,8 @@ class _Tuning:
             self._measuring.measured_before(before, number, total)
             trial = before
         else:
-            said = self._foretell(self._written_out(run.settings), self._measuring.clock.now())
-            trial = self._measured(replace(run, forecast=said), number, total, keep)
+            forecast = self._foretell(self._written_out(run.settings), self._measuring.clock.now())
+            trial = self._measured(replace(run, forecast=forecast), number, total, keep)
             self._record(trial)
         self._trials.append(trial)
         return trial
