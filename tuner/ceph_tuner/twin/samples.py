@@ -66,9 +66,9 @@ def looks_while_it_lasts(simulation: Simulation, settle: float, seconds: float, 
             # what came last is none of the work's alone
             looks = looks[:-1] if len(looks) > 2 else looks
             break
-    counted = looks[before:] if len(looks) > before + fine // parts else looks
-    every = max(1, (len(counted) - 1) // parts)
-    return counted[::every]
+    later_looks = looks[before:] if len(looks) > before + fine // parts else looks
+    every = max(1, (len(later_looks) - 1) // parts)
+    return later_looks[::every]
 
 
 def sample_between(before: CounterSnapshot, after: CounterSnapshot, model: ClusterModel, at: float) -> Sample:
@@ -140,11 +140,11 @@ def _background(
         values["scrub.objects_s"], values["scrub.bytes_s"] = rate("scrub_objects"), rate("scrub_bytes")
         if values["scrub.bytes_s"] > 0:
             pools = {work.pool: model.pool(work.pool) for work in model.scrub}
-            stored = sum(
+            pool_bytes = sum(
                 work.objects * work.object_bytes * pools[work.pool].size / (pools[work.pool].k or 1)
                 for work in model.scrub
             )
-            values["scrub.interval_s"] = finish_s(stored, values["scrub.bytes_s"])
+            values["scrub.interval_s"] = finish_s(pool_bytes, values["scrub.bytes_s"])
     if model.snaptrim:
         values["snaptrim.objects_s"] = rate("trimmed")
         values["snaptrim.drain_s"] = finish_s(after.clones_left / share, values["snaptrim.objects_s"])

@@ -252,12 +252,12 @@ def twin_cluster(
 
     Reservations and limits are fractions, whatever the release takes.
     """
-    given: Settings = dict(settings or {})
-    if any(name in given for name in MCLOCK_NINE):
-        given[PROFILE] = "custom"
-    texts = format_settings(to_release_units(given, model.release, model.osd.hardware), model.release)
+    own: Settings = dict(settings or {})
+    if any(name in own for name in MCLOCK_NINE):
+        own[PROFILE] = "custom"
+    texts = format_settings(to_release_units(own, model.release, model.osd.hardware), model.release)
     commander = TwinCommander(
-        Simulation(model, given, seed), {("osd", name): text for name, text in texts.items()}, lag_s=lag_s
+        Simulation(model, own, seed), {("osd", name): text for name, text in texts.items()}, lag_s=lag_s
     )
     return TwinCluster(
         "twin",

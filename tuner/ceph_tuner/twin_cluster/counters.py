@@ -70,11 +70,11 @@ def perf_dump(
     }
     if version >= SCRUB_COUNTERS_SINCE:
         for kind in ("replicated", "ec"):
-            counted = scrubbed is not None and (kind == "ec") == bool(scrubbed.k)
-            copies = scrubbed.size if scrubbed is not None and counted else 0
+            is_counted = scrubbed is not None and (kind == "ec") == bool(scrubbed.k)
+            copies = scrubbed.size if scrubbed is not None and is_counted else 0
             # the simulation counts objects where it counts them once, at their primary
             section[f"scrub_{kind}_stats_cnt"] = copies * int(counters.scrub_objects[place])
-            section[f"scrub_{kind}_read_bytes"] = int(counters.scrub_bytes[place]) if counted else 0
+            section[f"scrub_{kind}_read_bytes"] = int(counters.scrub_bytes[place]) if is_counted else 0
     document: Dict[str, Any] = {"osd": section}
     if mclock:
         for shard in range(shards):
