@@ -56,8 +56,8 @@ def compare_queues(
     if described is None and cluster is None:
         raise InputError("compare-queues", "neither a described cluster nor --cluster", "one of them, or both")
     if (described is None) != (slo is None):
-        found = "a described cluster without --slo" if slo is None else "--slo without a described cluster"
-        raise InputError("compare-queues", found, "both, or neither")
+        half = "a described cluster without --slo" if slo is None else "--slo without a described cluster"
+        raise InputError("compare-queues", half, "both, or neither")
     comparison: Optional[QueueComparison] = None
     if described is not None and slo is not None:
         effort = replace(SearchEffort(), trials=trials, seed=seed)
@@ -93,9 +93,9 @@ def _compared(described: Path, slo: Path, effort: SearchEffort, processes: Optio
         say(["without numba the model runs uncompiled, many times slower"])
     question = question_of(read, wanted)
     with RecommendProgress(question.slo) as progress, Interrupts(progress.interrupted) as interrupts, interrupts():
-        searched = search(question, effort, progress, processes)
+        result = search(question, effort, progress, processes)
     with working("simulating wpq, and what a restart costs"):
-        return compare(searched, read.stored, processes)
+        return compare(result, read.stored, processes)
 
 
 def _planned(cluster: str, host: str) -> QueueTrial:
@@ -124,12 +124,12 @@ def _planned(cluster: str, host: str) -> QueueTrial:
 def _queues(opened: Cluster, osds: List[int]) -> Dict[int, str]:
     """The queue that each OSD runs. Counters of mClock's queues tell: the option may have changed since the start."""
     answers = opened.config.each(osds, "perf dump", osd_queues_in)
-    counted = {osd: bool(answer) for osd, answer in answers if not isinstance(answer, TunerError)}
-    found: Dict[int, str] = {}
+    answer_of = {osd: bool(answer) for osd, answer in answers if not isinstance(answer, TunerError)}
+    queue_of: Dict[int, str] = {}
     for osd, options in opened.config.effective_on(osds, (QUEUE,)):
-        if not isinstance(options, TunerError) and osd in counted:
-            found[osd] = OsdFacts(Place(osd), options=options, mclock_queues=counted[osd]).queue
-    return found
+        if not isinstance(options, TunerError) and osd in answer_of:
+            queue_of[osd] = OsdFacts(Place(osd), options=options, mclock_queues=answer_of[osd]).queue
+    return queue_of
 
 
 def _sources(opened: Cluster, osds: List[int]) -> Dict[int, Any]:

@@ -52,8 +52,8 @@ def capacity(classes: Sequence[Account]) -> List[RenderableType]:
 def _matters(matters: Sequence[Importance], where: str) -> Columns:
     table = columns("metric", f"depends on (share of its variation {where})")
     for entry in matters:
-        named = ", ".join(f"{spoken(one.name)} {one.total:.0%}" for one in notable(entry)[:_FEW])
-        table.add_row(entry.metric, named if named and entry.deviation >= _HARDLY else "hardly any knob")
+        shares = ", ".join(f"{spoken(one.name)} {one.total:.0%}" for one in notable(entry)[:_FEW])
+        table.add_row(entry.metric, shares if shares and entry.deviation >= _HARDLY else "hardly any knob")
     return table
 
 

@@ -194,10 +194,9 @@ class FleetProgress(AbstractContextManager["FleetProgress"]):
     def _ended(self, event: Union[Ended, GivenUp, Known], row: Row) -> None:
         self._done += 1
         self._failed += isinstance(event, GivenUp)
-        known = " (by an earlier run)" if isinstance(event, Known) else ""
-        say(
-            [f"{row.name}: {' '.join(row.settings.split())}{known}{': ' + row.problem if row.problem else _short(row)}"]
-        )
+        remark = " (by an earlier run)" if isinstance(event, Known) else ""
+        outcome = f": {row.problem}" if row.problem else _short(row)
+        say([f"{row.name}: {' '.join(row.settings.split())}{remark}{outcome}"])
 
     def _summary(self) -> None:
         words = [
@@ -224,10 +223,10 @@ def _seen(prediction: Plain, verdict: Plain) -> Dict[str, Any]:
     }
 
 
-def _cell(metric: str, seen: Plain) -> Text:
-    value, ends = amount(metric, seen["mean"], *(seen["interval"] or ()))
+def _cell(metric: str, numbers: Plain) -> Text:
+    value, ends = amount(metric, numbers["mean"], *(numbers["interval"] or ()))
     return Text.assemble(
-        (f"{'✓' if seen['met'] else '✗'} {value}", "green" if seen["met"] else "red"),
+        (f"{'✓' if numbers['met'] else '✗'} {value}", "green" if numbers["met"] else "red"),
         (f"\n  {ends}" if ends else "", "dim"),
     )
 

@@ -37,10 +37,10 @@ def list_profiles(release: Optional[str] = ReleaseOption, form: Format = FormatO
 
     def table() -> Columns:
         headings = ("profile", *(name.replace("background_", "") for name in CLASSES))
-        made = columns(*headings, caption="reservation-weight-limit as fractions of the capacity")
+        rows = columns(*headings, caption="reservation-weight-limit as fractions of the capacity")
         for name, profile in profiles:
-            made.add_row(name, *nine_as_text(profile))
-        return made
+            rows.add_row(name, *nine_as_text(profile))
+        return rows
 
     emit([{"profile": name, **profile.to_dict()} for name, profile in profiles], form, table)
 
@@ -140,8 +140,8 @@ def import_profile(
 
 def _as_name(cluster: str) -> str:
     stem = Path(cluster).stem if "/" in cluster else cluster
-    kept = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in stem.lower()).strip("._-")
-    return kept[:64] or "exported"
+    letters = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in stem.lower()).strip("._-")
+    return letters[:64] or "exported"
 
 
 def _commands(settings: Settings, release: Release) -> List[str]:

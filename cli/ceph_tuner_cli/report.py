@@ -56,8 +56,8 @@ def report(
     if cluster is not None:
         from ceph_tuner.report.cluster_history import with_history
 
-        kept = _past(cluster, hours)
-        findings = kept if findings is None else with_history(findings, kept)
+        history = _past(cluster, hours)
+        findings = history if findings is None else with_history(findings, history)
     with working("drawing the page"):
         from ceph_tuner.report.page import page  # brings matplotlib
 

@@ -147,9 +147,9 @@ def page(
 def what_to_do(outcome: TuneOutcome, cluster: str, commands: List[str], saved: Optional[Any]) -> List[str]:
     """Give lines with commands, to be printed unwrapped: they are copied."""
     lines: List[str] = []
-    missed: Dict[str, None] = {v.objective.metric: None for v in outcome.choice.verdicts if not v.met}
-    if missed and outcome.choice.better:
-        lines.append(f"Still missed: {', '.join(missed)}. More trials, other bounds or more hardware may help.")
+    misses: Dict[str, None] = {v.objective.metric: None for v in outcome.choice.verdicts if not v.met}
+    if misses and outcome.choice.better:
+        lines.append(f"Still missed: {', '.join(misses)}. More trials, other bounds or more hardware may help.")
     if outcome.written:
         lines.append(f"Written back. To take it back: ceph-tuner rollback --cluster {cluster}")
     elif commands:
@@ -174,11 +174,11 @@ def _search(outcome: TuneOutcome) -> List[str]:
     """Say how the search went: why it ended, what it cost, what it was told beforehand."""
     lines = [f"The search ended ({outcome.verdict.state}): {outcome.verdict.reason}."]
     lines += [f"In the way: {words}." for words in outcome.at_fault]
-    tried = [trial for trial in outcome.trials if trial.run.kind == "trial"]
-    hopeless = sum(trial.hopeless for trial in tried)
-    stopped = sum(trial.failed is not None and not trial.hopeless for trial in tried)
+    trials = [trial for trial in outcome.trials if trial.run.kind == "trial"]
+    hopeless = sum(trial.hopeless for trial in trials)
+    stopped = sum(trial.failed is not None and not trial.hopeless for trial in trials)
     lines.append(
-        f"{len(tried)} trials: {len(outcome.unsafe)} broke a hard objective that they had to hold, {stopped} were "
+        f"{len(trials)} trials: {len(outcome.unsafe)} broke a hard objective that they had to hold, {stopped} were "
         f"stopped or could not be measured, {hopeless} ended early as hopeless."
     )
     if outcome.trust:
@@ -213,8 +213,8 @@ def _objectives(outcome: TuneOutcome) -> Columns:
 def _seen(verdict: Verdict) -> str:
     if verdict.margin is None:
         return quantity(verdict.objective.metric, verdict.seen)
-    met = "met" if verdict.met else "missed"
-    return f"{quantity(verdict.objective.metric, verdict.seen)}, {met} by {100 * abs(verdict.margin):.0f}%"
+    state = "met" if verdict.met else "missed"
+    return f"{quantity(verdict.objective.metric, verdict.seen)}, {state} by {100 * abs(verdict.margin):.0f}%"
 
 
 def _at_worst(choice: Choice, verdict: Verdict) -> str:

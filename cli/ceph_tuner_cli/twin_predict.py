@@ -108,8 +108,8 @@ def _settings(words: List[str], in_force: Settings, model: ClusterModel) -> Sett
 def _profile(word: str, release: Release, model: ClusterModel) -> Settings:
     read = profile_file.read(word) if Path(word).is_file() else catalogue.load(word, release, "--settings")
     settings = dict(translate(read, release, model.osd.hardware).settings)
-    named = release.profiles.get(str(settings.pop(PROFILE, "")), {})
-    return {**named, **from_release_units(settings, release, model.osd.hardware)}
+    built_in = release.profiles.get(str(settings.pop(PROFILE, "")), {})
+    return {**built_in, **from_release_units(settings, release, model.osd.hardware)}
 
 
 def _tried(settings: Settings) -> Settings:

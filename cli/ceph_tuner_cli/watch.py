@@ -81,7 +81,7 @@ def _by_the_clock(path: Path) -> Wanted:
 
 def _first_look(opened: Cluster, slo: Optional[Wanted], window: float) -> ClusterView:
     """Wait for a cluster that cannot be looked at just now, as in a failover of its mgr. Raises TunerError."""
-    end, said = opened.clock.monotonic() + PATIENCE_S, ""
+    end, words = opened.clock.monotonic() + PATIENCE_S, ""
     with working(f"{opened.name}: first look") as tell:
         while True:
             view = _tried(opened, slo, window)
@@ -91,9 +91,9 @@ def _first_look(opened: Cluster, slo: Optional[Wanted], window: float) -> Cluste
             if left <= 0:
                 break
             tell(f"{opened.name}: waiting until it can be looked at")
-            if str(view) != said:
-                said = str(view)
-                say([f"{opened.name} cannot be looked at yet: {said}; waiting for {left:.0f} s more at most"])
+            if str(view) != words:
+                words = str(view)
+                say([f"{opened.name} cannot be looked at yet: {words}; waiting for {left:.0f} s more at most"])
             opened.clock.sleep(min(AGAIN_S, left))
     if isinstance(view, CommandFailed):
         # it answers, and refuses
@@ -195,8 +195,8 @@ class ClusterView:
     def _scopes(self) -> Tuple[Scope, ...]:
         """Scopes that objectives have at any time."""
         with suppress(InputError):
-            wanted = self._slo or stored_calendar(self._opened.store)
-            return wanted.scopes if wanted is not None else ()
+            calendar = self._slo or stored_calendar(self._opened.store)
+            return calendar.scopes if calendar is not None else ()
         return ()
 
     def _judge(self) -> Judge:
