@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
-from ceph_tuner.optimise.explaining import Dependence, Importance
+from ceph_tuner.optimise.posterior_summary import Dependence, Importance
 from ceph_tuner.recommend.accounts import Account
 from ceph_tuner.report.words import Written, in_the_way, shown
 from ceph_tuner.report.words import spoken as spoken

@@ -13,12 +13,12 @@ from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings, release_named
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.files.yaml_document import YamlDocument
-from ceph_tuner.optimise.explaining import Dependence, Importance, Influence, TrialProgress
+from ceph_tuner.optimise.posterior_summary import Dependence, Importance, Influence, TrialProgress
 from ceph_tuner.recommend import COVERAGE
 from ceph_tuner.recommend.accounts import Account
 from ceph_tuner.report import RECOMMENDATION, TUNING, Findings, Learnt, MetricEstimate, Option, answer_file, unknown
 from ceph_tuner.report.commands import all_rewritten, rewritten
-from ceph_tuner.report.measured import custom, headline, measured_options
+from ceph_tuner.report.trial_options import custom, headline, measured_options
 from ceph_tuner.search.explanation import InTheWay, KeepableBound
 from ceph_tuner.twin.knobs_in_force import completed
 

@@ -24,7 +24,7 @@ from ceph_tuner.core.measure.timeline import timeline
 from ceph_tuner.core.printable import printable
 from ceph_tuner.report import HISTORY, TUNING, Findings, Mark, unknown
 from ceph_tuner.report.answers import kept_learnt
-from ceph_tuner.report.measured import custom, headline, measured_options
+from ceph_tuner.report.trial_options import custom, headline, measured_options
 from ceph_tuner.report.words import amount, spoken
 from ceph_tuner.tune.past import PastRun, learnt_of, past_runs
 from ceph_tuner.twin.knobs_in_force import completed

@@ -15,7 +15,7 @@ from ceph_tuner.core.knobs.releases import Value
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.moments import utc_minute
 from ceph_tuner.core.printable import printable
-from ceph_tuner.optimise.explaining import Dependence
+from ceph_tuner.optimise.posterior_summary import Dependence
 from ceph_tuner.report import Findings, Option, plots, plots_in_time, plots_of_forecasts, plots_of_search
 from ceph_tuner.report.words import amount, in_the_way, percent_change, quantity, shown, spoken
 from ceph_tuner.search.explanation import NOTABLE, notable

@@ -8,7 +8,7 @@ from typing import Any, List, Sequence, Tuple
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
-from ceph_tuner.optimise.explaining import Dependence, Importance, TrialProgress
+from ceph_tuner.optimise.posterior_summary import Dependence, Importance, TrialProgress
 from ceph_tuner.report.axes import WIDE_RANGE, WIDTH, Axis, short
 from ceph_tuner.report.svg import BLUE, GREEN, INK, MUTED, drawing, figure, inline
 from ceph_tuner.report.words import shown, spoken

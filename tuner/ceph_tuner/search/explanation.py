@@ -7,8 +7,8 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ceph_tuner.core.goals.slo import Bound, Objective, Slo
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.optimise.explaining import Dependence, Importance, Influence, TrialProgress
 from ceph_tuner.optimise.explanation import Explanation
+from ceph_tuner.optimise.posterior_summary import Dependence, Importance, Influence, TrialProgress
 from ceph_tuner.search.knob_search import KnobSearch
 
 LEAST_TRIALS = 4

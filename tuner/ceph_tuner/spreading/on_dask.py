@@ -25,7 +25,7 @@ from distributed.scheduler import KilledWorker
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.spreading import Began, Call, CallMessage, Ended, Event, Given, GivenUp, Lost, WorkersGone, plain
-from ceph_tuner.spreading.carrying import EDITION, Refused, WorkerCondition, carried_out, condition
+from ceph_tuner.spreading.worker_call import EDITION, Refused, WorkerCondition, carried_out, condition
 
 CONNECT_S = 10.0
 NO_WORKERS_S = 120.0

@@ -14,7 +14,7 @@ from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequenc
 
 from ceph_tuner.core.ceph.uninterrupted import uninterrupted
 from ceph_tuner.spreading import ATTEMPTS, Began, Call, CallMessage, Ended, Event, Given, GivenUp, Lost
-from ceph_tuner.spreading.carrying import Refused, carried_out, condition
+from ceph_tuner.spreading.worker_call import Refused, carried_out, condition
 from ceph_tuner.twin.workers import begin_as_worker, cores, process_context
 
 _TELLS, _ANSWERS = "tells", "answers"
