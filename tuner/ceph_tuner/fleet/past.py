@@ -186,10 +186,10 @@ def open_server(name: str, server: PrometheusServer, timeout: float = 30.0) -> P
 
 def read_past(server: Prometheus, selector: Mapping[str, str], metrics: Sequence[str], span: Span) -> PastMetrics:
     """The past of the one cluster that these labels choose. Raises InputError where they choose none, or several."""
-    return _Reader(server, selector, span).past(metrics)
+    return _SeriesReader(server, selector, span).past(metrics)
 
 
-class _Reader:
+class _SeriesReader:
     def __init__(self, server: Prometheus, selector: Mapping[str, str], span: Span) -> None:
         self._server, self._span = server, span
         self._warnings: Dict[str, None] = {}

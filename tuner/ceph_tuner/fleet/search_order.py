@@ -38,13 +38,13 @@ class Order:
 def ordered(tasks: Mapping[str, SearchTask]) -> Order:
     """Find who leads whom."""
     leader: Dict[str, Optional[str]] = {}
-    clusters = {name: _Known(task.question, name, task.seen) for name, task in tasks.items()}
+    clusters = {name: _DescribedMember(task.question, name, task.seen) for name, task in tasks.items()}
     ordered_tasks = {}
     for name, task in tasks.items():
         own = clusters[name]
         leads = [other for other, above in leader.items() if above is None]
         leader[name] = next((other for other in leads if own.like(clusters[other])), None)
-        in_force: List[_Known] = []
+        in_force: List[_DescribedMember] = []
         settings = [own.profile.settings]
         for there in clusters.values():
             if there.tuned and there.profile.settings not in settings and own.like(there):
@@ -59,7 +59,7 @@ def ordered(tasks: Mapping[str, SearchTask]) -> Order:
     return Order(ordered_tasks, leader)
 
 
-class _Known:
+class _DescribedMember:
     """What a description says of a cluster."""
 
     def __init__(self, question: Question, name: str, seen: bool) -> None:
@@ -70,7 +70,7 @@ class _Known:
         self.tuned = question.profile_in_force is None
         """Whether it is worth telling others: built-in profiles are tried everywhere."""
 
-    def like(self, there: _Known) -> bool:
+    def like(self, there: _DescribedMember) -> bool:
         """Whether another cluster is like this one."""
         model, work, load = self._question.model, self._question.slo.work, self._load
         if self.seen or there.seen:

@@ -95,7 +95,7 @@ def reach(model: Model, space: Space, generator: np.random.Generator) -> Reach:
     That no single point is likely to meet them does not say so: among many of little hope each, one may. So whole
     functions are drawn from what is known, and it is counted in how many some point meets everything.
     """
-    pool = _Pool(model, space, generator)
+    pool = _PointPool(model, space, generator)
     point, log_probability = pool.climb(ModelView.log_feasible)
     settings, probability = space.decode(list(point)), math.exp(log_probability)
     view = model.at(np.vstack([point, pool.best(ModelView.log_feasible, _LIKELY)]))
@@ -123,7 +123,7 @@ def limiting(
     """
     if not constraints or len(constraints) != len(model.bounds):
         raise ValueError(f"constraints (={len(constraints)}) must be the model's {len(model.bounds)}, and at least 1")
-    pool = _Pool(model, space, generator)
+    pool = _PointPool(model, space, generator)
     everything = range(len(constraints))
     attained: Dict[FrozenSet[int], float] = {}
 
@@ -168,7 +168,7 @@ def nearest_feasible(
     """
     if not 0 < probability < 1:
         raise ValueError(f"probability (={probability}) must be above 0 and below 1")
-    pool = _Pool(model, space, generator)
+    pool = _PointPool(model, space, generator)
 
     def score(view: ModelView) -> Array:
         price = _price(model, view, constraints, probability)[0]
@@ -188,7 +188,7 @@ def nearest_feasible(
     return Nearest(tuple(relaxed), space.decode(list(point)), math.exp(log_met), sum(entry.share for entry in relaxed))
 
 
-class _Pool:
+class _PointPool:
     """Points of the cube that were looked at so far, whatever for: one search begins where another ended."""
 
     def __init__(self, model: Model, space: Space, generator: np.random.Generator) -> None:

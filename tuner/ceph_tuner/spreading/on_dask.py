@@ -47,7 +47,7 @@ class _Strange:
 
 
 @dataclass
-class _Work:
+class _DaskWork:
     key: str
     call: Any
     given: Any
@@ -81,10 +81,10 @@ class OnDask:
         self._address, self._no_workers_s = address, no_workers_s
         self._name = f"ceph-tuner-{uuid.uuid4().hex[:12]}"
         self._happened: queue.SimpleQueue[Tuple[str, Any]] = queue.SimpleQueue()
-        self._waiting: Deque[_Work] = deque()
-        self._suspects: Deque[_Work] = deque()
+        self._waiting: Deque[_DaskWork] = deque()
+        self._suspects: Deque[_DaskWork] = deque()
         self._lost_at = 0.0
-        self._under_way: Dict[str, _Work] = {}
+        self._under_way: Dict[str, _DaskWork] = {}
         self._alike: Set[str] = set()
         """Addresses of workers that have this ceph-tuner."""
         self._strange: Dict[str, str] = {}
@@ -130,7 +130,7 @@ class OnDask:
 
     def start(self, key: str, call: Call[Given], given: Given) -> None:
         """Begin a call as soon as there is a place."""
-        self._waiting.append(_Work(key, call, given))
+        self._waiting.append(_DaskWork(key, call, given))
 
     def events(self) -> Iterator[Event]:
         """What happens, until every call that was started has ended or is given up. Raises WorkersGone."""
@@ -178,7 +178,7 @@ class OnDask:
             work.alone = True
             self._hand_over(work, list(good))
 
-    def _hand_over(self, work: _Work, workers: Sequence[str]) -> None:
+    def _hand_over(self, work: _DaskWork, workers: Sequence[str]) -> None:
         name = f"{self._name}-{work.key}-{uuid.uuid4().hex[:8]}"
         arguments = (work.call, work.given, name, self._name, EDITION)
         work.workers, work.where = workers, ""
@@ -186,7 +186,7 @@ class OnDask:
         self._under_way[name] = work
         work.future.add_done_callback(lambda _: self._happened.put(("done", {"name": name})))
 
-    def _told(self, work: _Work, content: Mapping[str, Any]) -> Iterator[Event]:
+    def _told(self, work: _DaskWork, content: Mapping[str, Any]) -> Iterator[Event]:
         if "began" not in content:
             yield CallMessage(work.key, content["message"])
             return
@@ -195,7 +195,7 @@ class OnDask:
         work.where = content["began"]
         yield Began(work.key, work.where)
 
-    def _done(self, name: str, work: _Work) -> Iterator[Event]:
+    def _done(self, name: str, work: _DaskWork) -> Iterator[Event]:
         try:
             text = work.future.result(timeout=None if work.future.status == "finished" else CONNECT_S)
             # another edition may answer so
@@ -219,7 +219,7 @@ class OnDask:
         else:
             yield GivenUp(work.key, result.reason) if isinstance(result, Refused) else Ended(work.key, result)
 
-    def _given_to(self, strange: _Strange, work: _Work) -> Iterator[Event]:
+    def _given_to(self, strange: _Strange, work: _DaskWork) -> Iterator[Event]:
         self._waiting.append(work)
         self._strange.setdefault(strange.address, strange.what)
         if strange.address not in self._named:

@@ -23,7 +23,7 @@ _PATIENCE_S = 5.0
 
 
 @dataclass
-class _Work:
+class _ProcessWork:
     key: str
     call: Any
     given: Any
@@ -35,7 +35,7 @@ class _Work:
 class _Worker:
     process: BaseProcess
     pipe: Connection
-    work: Optional[_Work] = None
+    work: Optional[_ProcessWork] = None
 
 
 class Processes:
@@ -56,7 +56,7 @@ class Processes:
         self._prepare: Optional[Callable[[], None]] = prepare
         self._context = process_context(preload)
         self._workers: List[_Worker] = []
-        self._waiting: Deque[_Work] = deque()
+        self._waiting: Deque[_ProcessWork] = deque()
 
     @property
     def place(self) -> str:
@@ -86,7 +86,7 @@ class Processes:
 
     def start(self, key: str, call: Call[Given], given: Given) -> None:
         """Begin a call as soon as there is a place."""
-        self._waiting.append(_Work(key, call, given))
+        self._waiting.append(_ProcessWork(key, call, given))
 
     def events(self) -> Iterator[Event]:
         """What happens, until every call that was started has ended or is given up."""

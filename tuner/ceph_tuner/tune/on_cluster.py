@@ -50,7 +50,7 @@ class JournalledWriter:
 
 
 class ClusterLookout:
-    """`tune.Lookout` by one `status` command."""
+    """`tune.TrialLookout` by one `status` command."""
 
     def __init__(self, commander: Commander, clock: Clock) -> None:
         self._commander, self._clock = commander, clock

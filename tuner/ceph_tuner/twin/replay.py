@@ -23,7 +23,7 @@ class Mismatch(NamedTuple):
     found: Dict[str, Any]
 
 
-class Replay(NamedTuple):
+class TraceReplay(NamedTuple):
     """What came of one trace file."""
 
     path: str
@@ -71,7 +71,7 @@ def _parameters(entry: Dict[str, Any]) -> Tuple[int, float, float, float]:
     return int(entry["class"]), float(entry["reservation"]), float(entry["weight"]), float(entry["limit"])
 
 
-def replay(path: Path) -> Replay:
+def replay(path: Path) -> TraceReplay:
     """Feed one trace to a fresh queue. Raises InputError for a file that is no trace, with the line."""
     queue = DmClockQueue()
     events = pulls = 0
@@ -102,4 +102,4 @@ def replay(path: Path) -> Replay:
         events += 1
     if pulls == 0:
         raise InputError(str(path), "no pull in it", "a trace of the queue, one JSON event a line")
-    return Replay(str(path), events, pulls, mismatches)
+    return TraceReplay(str(path), events, pulls, mismatches)

@@ -16,7 +16,7 @@ from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.sample import READ, WRITE, Sample, finish_s, percentiles
 from ceph_tuner.twin.kernel.records import PER_OCTAVE, STREAM_BUCKETS
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.simulation import ClientCounts, Counters, Simulation
+from ceph_tuner.twin.simulation import ClientCounts, SimulatedCounters, Simulation
 
 _KINDS = (READ, WRITE)
 _RUNS_OUT = {
@@ -35,7 +35,7 @@ _QUEUES = ("queue.client", "queue.background_recovery", "queue.background_best_e
 class CounterSnapshot(NamedTuple):
     """A simulation's counters at one moment."""
 
-    counters: Counters
+    counters: SimulatedCounters
     clients: List[ClientCounts]
 
 
@@ -44,7 +44,7 @@ def look(simulation: Simulation) -> CounterSnapshot:
     return CounterSnapshot(simulation.counters(), simulation.clients())
 
 
-def ran_out(before: Counters, after: Counters) -> List[str]:
+def ran_out(before: SimulatedCounters, after: SimulatedCounters) -> List[str]:
     """Name the work of which something was left before, and nothing is any more."""
     return [kind for kind, left in _RUNS_OUT.items() if getattr(before, left) > 0 and getattr(after, left) == 0]
 
@@ -119,7 +119,7 @@ def _clients(before: CounterSnapshot, after: CounterSnapshot, model: ClusterMode
 
 
 def _background(
-    before: Counters, after: Counters, model: ClusterModel, seconds: float, share: float
+    before: SimulatedCounters, after: SimulatedCounters, model: ClusterModel, seconds: float, share: float
 ) -> Dict[str, float]:
     def rate(name: str) -> float:
         return float((getattr(after, name) - getattr(before, name)).sum()) / seconds

@@ -118,7 +118,7 @@ class WorkRates:
         return WorkRates(self.daemons, {name: factor * rate for name, rate in self.rates.items()})
 
 
-class Turns:
+class WorkInTurns:
     """Adds up the work of daemons that are looked at in turns: each part's last work, held until its next turn."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Collection, Dict, List, Mapping, Optional, Set, Tuple
 
-from ceph_tuner.core.measure.counters import EpisodeProgress, Episodes, Meter, Rise, Trend, Turns, WorkRates
+from ceph_tuner.core.measure.counters import EpisodeProgress, Episodes, Meter, Rise, Trend, WorkInTurns, WorkRates
 from ceph_tuner.core.measure.histogram import Histogram, pooled
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.reading import PLAIN_COUNTERS, QUEUE_CLASSES, SCRUB_COUNTERS, SCRUB_READS, Reading
@@ -34,7 +34,7 @@ class Sampling:
         self._per_osd = per_osd
         self.coverage = Coverage()
         self._last_at: Optional[float] = None
-        self._meter, self._turns = Meter(), Turns()
+        self._meter, self._turns = Meter(), WorkInTurns()
         self._up: Optional[Collection[int]] = None
         self._histograms: Dict[Tuple[int, str], Tuple[int, Histogram]] = {}
         self._pgs = Episodes()
