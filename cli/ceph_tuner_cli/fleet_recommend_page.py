@@ -97,7 +97,7 @@ class Row:
         return [f"{self.name}: {line}" for line in lines]
 
     def to_dict(self) -> Dict[str, Any]:
-        """For programs."""
+        """The member's entry of `fleet recommend --format json`."""
         head = {"cluster": self.name, "answered": self.answer is not None, "problem": self.problem or None}
         head["guesses"] = list(self.notes)
         if self.answer is None:

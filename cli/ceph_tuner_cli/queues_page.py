@@ -42,7 +42,7 @@ def page(comparison: QueueComparison) -> List[RenderableType]:
 
 
 def document(comparison: QueueComparison) -> Dict[str, Any]:
-    """For programs."""
+    """The document of `compare-queues --format json`."""
     judge = comparison.searched.judge
     return {
         "release": comparison.searched.question.model.release.name,

@@ -190,13 +190,13 @@ class Moving(Progress):
         super().__init__(*columns, console=messages, transient=True, redirect_stdout=False, expand=expand)
 
     def start(self) -> None:
-        """Show them."""
+        """Draw the lines on a terminal; elsewhere nothing moves."""
         # elsewhere rich would print an empty line at the end
         if messages.is_interactive:
             super().start()
 
     def stop(self) -> None:
-        """Take them away."""
+        """Take the lines off the terminal again."""
         if messages.is_interactive:
             super().stop()
 

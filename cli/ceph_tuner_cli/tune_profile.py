@@ -13,7 +13,7 @@ from ceph_tuner.tune.outcome import TuneOutcome
 
 
 def tuned_profile(outcome: TuneOutcome, scenario_slo: slo_file.SloFile, opened: Cluster, now: InForce) -> Profile:
-    """Make the profile."""
+    """Make a profile of a run's winner, with what was measured as its evidence."""
     profile = outcome.settings.get(PROFILE)
     built_in = profile in opened.release.profiles
     settings = opened.release.profiles[str(profile)] if built_in else outcome.settings

@@ -49,7 +49,7 @@ class Quiet:
     seen: Tuple[str, ...]
 
     def __str__(self) -> str:
-        """For people."""
+        """Whether the lab was quiet, after how long, and what was not."""
         if not self.seen:
             return "the lab is quiet"
         return f"the lab was quiet after {self.waited_s:.0f} s; before that: {', '.join(self.seen)}"

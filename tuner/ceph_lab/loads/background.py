@@ -71,7 +71,7 @@ class BackgroundLoad(ABC):
 
     @abstractmethod
     def read(self) -> WorkReading:
-        """The counters now."""
+        """How much of the work is done and left, by Ceph's counters at this moment."""
 
     @abstractmethod
     def release(self) -> None:

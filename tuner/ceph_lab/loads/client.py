@@ -70,7 +70,7 @@ class ClientLoad:
         return tuple(f"client.{kind}{value}" for kind in kinds for value in values if not (kind and value == "p50_ms"))
 
     def stores(self) -> Dict[int, float]:
-        """The image."""
+        """Bytes that the image takes of each OSD."""
         return self.pool.spread(float(self.work.image_bytes))
 
     def hold(self) -> None:

@@ -50,7 +50,7 @@ class Span:
 
     @classmethod
     def of(cls, start_s: float, end_s: float, step_s: float) -> Span:
-        """From seconds."""
+        """Made of seconds; the server's stamps are milliseconds."""
         return cls(round(start_s * 1000), round(end_s * 1000), max(1, round(step_s * 1000)))
 
     @property

@@ -166,7 +166,7 @@ class Response(NamedTuple):
 
 class _NoCookies(RequestsCookieJar):
     def set_cookie(self, cookie: Any, *args: Any, **kwargs: Any) -> None:
-        """Forget it."""
+        """A token is all that a server gets from us: its cookies are dropped."""
 
 
 class Transport:

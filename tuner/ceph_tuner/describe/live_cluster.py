@@ -57,7 +57,7 @@ class _Description:
         self._osd = self._osds.model()
 
     def file(self, also: AbstractSet[str]) -> DescribedCluster:
-        """The whole."""
+        """The description, with work of the kinds in `also`. Raises InputError where no pool is on these OSDs."""
         cluster, everywhere = self._cluster, self._seen.pools
         of_class = [pool for pool in everywhere if pool.rule.device_class in ("", self._osds.device_class)]
         pools = [pool for pool in of_class if pool.tellable]

@@ -111,11 +111,11 @@ class Nowhere:
     """In place of a folder: nothing is known, nothing is kept."""
 
     def known(self, task: SearchTask) -> Optional[Advice]:
-        """None."""
+        """Without a folder no answer is left of an earlier run."""
         return None
 
     def keep(self, task: SearchTask, advice: Advice) -> None:
-        """Forget it."""
+        """Without a folder an answer is shown and not written."""
 
 
 def _foreign(path: Path) -> InputError:

@@ -27,7 +27,7 @@ class Site(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the member."""
+        """The member's name in fleet.yaml."""
 
     def done(self) -> bool:
         """Whether an earlier run of this rollout kept its change here."""

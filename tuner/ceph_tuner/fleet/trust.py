@@ -40,7 +40,7 @@ class Signer:
 
 @dataclass(frozen=True)
 class Trust:
-    """The policy."""
+    """Whose profiles this fleet takes, as fleet.yaml says under `trust`."""
 
     signers: Tuple[Signer, ...]
     revoked: FrozenSet[str] = frozenset()

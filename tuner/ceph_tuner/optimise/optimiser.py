@@ -80,7 +80,7 @@ class SafeOptimiser:
 
     @property
     def trials(self) -> Tuple[ToldTrial, ...]:
-        """What was told."""
+        """All trials that `tell` was given, in their order."""
         return tuple(self._trials)
 
     def tell(

@@ -43,7 +43,7 @@ def of_recommendation(data: Mapping[str, Any], slo: Slo) -> Tuple[str, ...]:
 
 
 def of_trials(trials: Sequence[Trial], search: Mapping[str, Any]) -> Tuple[str, ...]:
-    """Of measured trials."""
+    """What a tuning run leaves open: other loads, spoiled windows, settings that were measured once."""
     sentences = ["All of it was measured under the load of that time; of another load it says nothing."]
     spoiled = [trial for trial in trials if trial.failed is not None]
     if spoiled:

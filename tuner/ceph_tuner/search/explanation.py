@@ -59,7 +59,7 @@ class InTheWay:
 
 @dataclass(frozen=True)
 class Explained:
-    """All of it."""
+    """What a search has learnt of the knobs: what matters, what is in the way, how it went, curves."""
 
     around: Optional[Settings]
     """The knobs' importance is that around these settings; None: everywhere."""

@@ -57,7 +57,7 @@ class Judged:
 
     @property
     def text(self) -> str:
-        """One line."""
+        """Whether the profile is suggested, and why, in one line."""
         return f"{self.profile.name} is {'refused' if self.settings is None else 'suggested'}: {self.reason}"
 
     def to_dict(self) -> Dict[str, Any]:
@@ -228,7 +228,7 @@ def _unlike_load(profile: Profile, here: Here, baseline: Mapping[str, float]) ->
 
 @dataclass(frozen=True)
 class ClientDemand:
-    """What clients do."""
+    """What clients ask of the OSDs, so that two clusters' loads can be compared."""
 
     busy: float
     """Operations, as a share of all OSDs' capacity; copies are not counted."""

@@ -288,7 +288,7 @@ def _note(workers: Sequence[str], what: str) -> List[str]:
 
 
 def _carried_out(call: Call[Given], given: Given, name: str, topic: str, edition: str) -> str:
-    """In the worker."""
+    """What a worker runs: the call, in its edition of ceph-tuner; messages go to the topic."""
     worker: Any = get_worker()
     if edition != EDITION:
         # it came after the others were asked

@@ -177,7 +177,7 @@ def _ended(worker: _Worker) -> str:
 
 
 def _work(pipe: Connection, niceness: int) -> None:
-    """A worker's life."""
+    """What a process runs: calls from the pipe, one after the other, until the pipe is closed."""
     begin_as_worker(niceness)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:

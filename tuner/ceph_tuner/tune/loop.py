@@ -53,7 +53,7 @@ def tune(
 
 
 class _Tuning:
-    """One tuning run."""
+    """A run under way: its trials so far, the search that proposes, and the past that it goes on from."""
 
     def __init__(
         self,

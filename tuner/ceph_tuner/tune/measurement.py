@@ -199,7 +199,7 @@ class Measuring:
 
     @property
     def clock(self) -> Clock:
-        """The cluster's time."""
+        """The cluster's clock, by which windows begin and end: a twin's runs by itself."""
         return self._clock
 
     def measured_before(self, trial: Trial, number: int, total: int) -> None:

@@ -75,7 +75,7 @@ class Lines:
     places: int
 
     def at(self, x: Array) -> Array:
-        """Outputs there."""
+        """Outputs at parameters `x`, by the line through this point."""
         return np.asarray(self.z + self.slopes @ (x - self.x))
 
 

@@ -26,7 +26,7 @@ GUESS_OF_RATES, GUESS_OF_LATENCIES = 0.08, 0.20
 
 @dataclass(frozen=True)
 class Unexplained:
-    """One metric's residuals."""
+    """How far a metric's windows are from the fitted model, beyond their own scatter."""
 
     windows: int
     chi_square: float
@@ -98,7 +98,7 @@ class Discrepancy:
         return sentences
 
     def to_dict(self) -> Dict[str, Any]:
-        """Plain numbers."""
+        """The form that a fit file keeps."""
         return {
             "chi_square": self.chi_square,
             "settings": self.settings,

@@ -42,7 +42,7 @@ class Forecast:
     """Whether the fit has seen nothing of this metric, so that its error is a guess."""
 
     def to_dict(self) -> Dict[str, Any]:
-        """Plain numbers."""
+        """The form for programs, below the metric's name."""
         fields = dict(vars(self))
         del fields["metric"]
         return fields

@@ -124,7 +124,7 @@ class Simulation:
         return dict(self._settings[osd])
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Simulate `seconds` more. Raises ValueError below 0."""
         if not seconds >= 0:
             raise ValueError(f"seconds(={seconds}) must be 0 or more")
         until = self._clock + seconds

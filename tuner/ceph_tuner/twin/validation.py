@@ -56,7 +56,7 @@ class Comparison:
 
     @property
     def error(self) -> float:
-        """Relative."""
+        """How far the twin is off, relative to the published value."""
         return self.predicted / self.figure.value - 1.0
 
 

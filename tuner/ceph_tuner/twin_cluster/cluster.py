@@ -101,7 +101,7 @@ class TwinCommander:
 
     @property
     def simulation(self) -> Simulation:
-        """What runs underneath."""
+        """The twin's model under way, which commands read and change."""
         return self._simulation
 
     def now(self) -> float:

@@ -40,7 +40,7 @@ class TwinPool:
 
     @property
     def ids(self) -> List[str]:
-        """Of its PGs."""
+        """Ids of the pool's PGs: `pool.hash`, the hash in hexadecimal."""
         return [f"{self.number}.{seed:x}" for seed in range(self.pgs)]
 
     def row(self) -> Dict[str, Any]:

@@ -106,7 +106,7 @@ class WorkRates:
 
     @classmethod
     def of(cls, rises: Sequence[Rise]) -> WorkRates:
-        """Add up rises."""
+        """Add up the rises of several daemons, each over its own stretch of time."""
         rates: Dict[str, float] = {}
         for rise in rises:
             for name, value in rise.values.items():

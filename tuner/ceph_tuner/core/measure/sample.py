@@ -135,7 +135,7 @@ class Window:
 
     @property
     def seconds(self) -> float:
-        """Length."""
+        """From the first sample's beginning to the last one's end."""
         return self.end - self.start
 
     def of(self, scope: Scope, pools: Collection[str] = ()) -> Window:
