@@ -109,7 +109,7 @@ def export_profile(
     else:
         with working(f"reading what {name} has"), closing(open_member(member, within)) as opened:
             own = wanted(member, opened) if member.slo else None
-            content = with_evidence(profiles.in_force(opened, target, name), opened, own)
+            content = with_evidence(profiles.profile_of_target(opened, target, name), opened, own)
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     portable_file.write(output, sealed(content, {"cluster": name, "exported": now}, key), force)
     document = {"saved": str(output), "cluster": name, "profile": content.name, "release": content.release.name}

@@ -18,7 +18,7 @@ from ceph_tuner_cli import complete
 from ceph_tuner_cli.apply import OlderOption, PolicyOption, apply
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, ReleaseOption, TargetOption, YesOption, at_work
 from ceph_tuner_cli.profile_page import nine_as_text, page
-from ceph_tuner_cli.profiles import can_translate, differences, era_of, in_force, notes, read, read_vouched
+from ceph_tuner_cli.profiles import can_translate, differences, era_of, notes, profile_of_target, read, read_vouched
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines
 from ceph_tuner_cli.tables import Columns, columns
 from ceph_tuner_profiles import catalogue
@@ -110,7 +110,7 @@ def export_profile(
     if output is not None:
         check_free(output, force)
     with at_work(cluster, f"reading what {target} has") as opened:
-        profile = in_force(opened, target, name or _as_name(cluster))
+        profile = profile_of_target(opened, target, name or _as_name(cluster))
     if output is None:
         # a profile is a YAML file, for people as well
         if form is Format.json:

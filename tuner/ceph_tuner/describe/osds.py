@@ -104,7 +104,7 @@ class OsdsSeen:
 
     def settings(self) -> Settings:
         """What is in force on the first that was asked."""
-        by_osd = [_in_force(each, self._cluster, self.device_class, self.kind) for each in self._options]
+        by_osd = [_described_settings(each, self._cluster, self.device_class, self.kind) for each in self._options]
         if any(each != by_osd[0] for each in by_osd):
             self._notes.append(f"settings differ between OSDs: those of osd.{self._asked[0]} are taken for all")
         return by_osd[0]
@@ -164,7 +164,7 @@ def failure_domains(osds: Sequence[Place], pools: Sequence[PoolSeen]) -> int:
     return 0 if domain == "osd" or None in places or len(places) == len(osds) else len(places)
 
 
-def _in_force(options: Mapping[str, str], cluster: Cluster, device_class: str, kind: str) -> Settings:
+def _described_settings(options: Mapping[str, str], cluster: Cluster, device_class: str, kind: str) -> Settings:
     """What an OSD has and is not the release's default, in Ceph's own units; facts of the OSD are left out."""
     release = cluster.release
     profile = profile_in_force("here", options, release, cluster.version, device_class, kind).profile

@@ -66,7 +66,7 @@ class _DescribedMember:
         self.name, self.seen = name, seen
         self._question = question
         self._load = described_load(question.model.clients)
-        self.profile = profile_in_force(question, name, self._load)
+        self.profile = described_profile(question, name, self._load)
         self.tuned = question.profile_in_force is None
         """Whether it is worth telling others: built-in profiles are tried everywhere."""
 
@@ -79,7 +79,7 @@ class _DescribedMember:
         return not unlike(there.profile, Here(model.release, model.osd.hardware, model.osds, work), load)
 
 
-def profile_in_force(question: Question, name: str, load: Mapping[str, float]) -> Profile:
+def described_profile(question: Question, name: str, load: Mapping[str, float]) -> Profile:
     """What is in force there, with what tells whether another cluster is like it."""
     model = question.model
     nine = {knob: value for knob, value in question.before.items() if knob in MCLOCK_NINE}

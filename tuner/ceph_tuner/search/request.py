@@ -56,7 +56,7 @@ def parse_request(data: object) -> Request:
     return Request(
         release,
         parse_slo(document.get("slo"), place=_placer("request.slo")),
-        _in_force(document.get("in_force"), release),
+        _settings_in_force(document.get("in_force"), release),
         _values(document["baseline"], "request.baseline") if document.get("baseline") is not None else None,
         _told(document.get("told", []), release),
         knobs,
@@ -91,7 +91,7 @@ def _elsewhere(data: object) -> Optional[Tuple[List[Profile], Hardware, int]]:
     return profiles, hardware, osds
 
 
-def _in_force(data: object, release: Release) -> Settings:
+def _settings_in_force(data: object, release: Release) -> Settings:
     settings = _settings(data, "request.in_force")
     profile = settings.get(PROFILE)
     if isinstance(profile, str) and profile in release.profiles:
