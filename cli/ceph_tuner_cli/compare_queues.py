@@ -61,8 +61,8 @@ def compare_queues(
     comparison: Optional[QueueComparison] = None
     if described is not None and slo is not None:
         effort = replace(SearchEffort(), trials=trials, seed=seed)
-        comparison = _compared(described, slo, effort, processes)
-    trial = _planned(cluster, host) if cluster is not None else None
+        comparison = _comparison(described, slo, effort, processes)
+    trial = _queue_trial(cluster, host) if cluster is not None else None
     document: Dict[str, Any] = {
         "comparison": None if comparison is None else queues_page.document(comparison),
         "trial": None if trial is None else {"cluster": cluster, **trial.to_dict()},
@@ -79,7 +79,7 @@ def compare_queues(
     return INTERRUPTED if comparison is not None and comparison.searched.interrupted else 0
 
 
-def _compared(described: Path, slo: Path, effort: SearchEffort, processes: Optional[int]) -> QueueComparison:
+def _comparison(described: Path, slo: Path, effort: SearchEffort, processes: Optional[int]) -> QueueComparison:
     """Search the best mClock settings as `recommend` does, then run wpq on the same seeds."""
     from ceph_tuner.recommend.question import question_of
     from ceph_tuner.recommend.queues import compare_queues as compare
@@ -98,7 +98,7 @@ def _compared(described: Path, slo: Path, effort: SearchEffort, processes: Optio
         return compare(result, read.stored, processes)
 
 
-def _planned(cluster: str, host: str) -> QueueTrial:
+def _queue_trial(cluster: str, host: str) -> QueueTrial:
     """Read what the plan needs; nothing is written."""
     from ceph_tuner.recommend.queue_trial import hosts_of, noout_hosts, plan_queue_trial
 

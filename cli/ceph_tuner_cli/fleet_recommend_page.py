@@ -76,8 +76,8 @@ class Row:
         return [
             {
                 "objective": one["objective"],
-                "in_force": _seen(self.before, one),
-                "recommended": _seen(self.after, other),
+                "in_force": _metric_entry(self.before, one),
+                "recommended": _metric_entry(self.after, other),
             }
             for one, other in [pair for pair in pairs if pair[0]["hard"]] or pairs
         ]
@@ -91,7 +91,7 @@ class Row:
             return []
         lines = [] if self.better else [f"nothing better found: {self.answer['recommended']['reason']}"]
         hard = {entry["objective"] for entry in self.after["verdicts"] if entry["hard"]}
-        lines += [_missed(entry) for entry in self.answer["missed"] if entry["objective"] in hard]
+        lines += [_miss_text(entry) for entry in self.answer["missed"] if entry["objective"] in hard]
         if self.notes:
             lines.append(f"described by itself, with {len(self.notes)} guesses (--format json, or `twin describe`)")
         return [f"{self.name}: {line}" for line in lines]
@@ -212,7 +212,7 @@ def _predictions(answer: Optional[Plain]) -> List[Plain]:
     return list((answer or {})["predictions"])
 
 
-def _seen(prediction: Plain, verdict: Plain) -> Dict[str, Any]:
+def _metric_entry(prediction: Plain, verdict: Plain) -> Dict[str, Any]:
     metric = verdict["objective"].split(" ")[0]
     interval = prediction["intervals"].get(metric)
     return {
@@ -242,7 +242,7 @@ def _short(row: Row) -> str:
     return f"; {'; '.join(parts)}" if parts else ""
 
 
-def _missed(entry: Plain) -> str:
+def _miss_text(entry: Plain) -> str:
     metric = entry["objective"].split(" ")[0]
     alone, best = entry["without_other_work"], entry["best_seen"]
     words = f"{entry['objective']} is missed: {amount(metric, entry['predicted'])[0]}"

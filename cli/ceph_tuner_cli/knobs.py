@@ -36,7 +36,7 @@ def knobs(
         with read_state(state) as opened:
             release = opened.version
     era = None if release is None else release_of(release, "--release")
-    chosen = _chosen(names, work, era)
+    chosen = _listed_knobs(names, work, era)
     level = None if release is None else level_of(release, "--release")
     in_full = "\n".join(_page(entry, era, level) for entry in chosen)
     emit(
@@ -46,7 +46,7 @@ def knobs(
     )
 
 
-def _chosen(names: Optional[List[str]], work: Optional[str], era: Optional[Release]) -> List[Knob]:
+def _listed_knobs(names: Optional[List[str]], work: Optional[str], era: Optional[Release]) -> List[Knob]:
     if names and work is not None:
         raise InputError("--work", f"{work} beside the names of knobs", "one of both")
     if work is None:

@@ -81,7 +81,7 @@ class TuneProgress:
         else:
             metrics = dict.fromkeys(objective.metric for objective in self._slo.objectives)
             line += ", ".join(f"{metric} {quantity(metric, trial.means.get(metric))}" for metric in metrics)
-        notes = [*_expected(trial), *trial.notes]
+        notes = [*_expectations(trial), *trial.notes]
         say([line, *(f"        {note}" for note in notes)])
 
     def interrupted(self) -> None:
@@ -89,7 +89,7 @@ class TuneProgress:
         say(["interrupted: the trial is being taken back and the load stopped"])
 
 
-def _expected(trial: Trial) -> List[str]:
+def _expectations(trial: Trial) -> List[str]:
     if trial.run.kind != "trial" or not trial.run.expected:
         return []
     written = {metric: amount(metric, *interval) for metric, interval in trial.run.expected.items()}
@@ -199,7 +199,7 @@ def _objectives(outcome: TuneOutcome) -> Columns:
     best = outcome.judge.verdicts(built_in.means) if built_in else []
     for index, verdict in enumerate(outcome.choice.verdicts):
         kind = "" if verdict.objective.hard else " (soft)"
-        cells = [_seen(cell) for cell in [before[index], *([best[index]] if built_in else []), verdict]]
+        cells = [_verdict_text(cell) for cell in [before[index], *([best[index]] if built_in else []), verdict]]
         table.add_row(verdict.objective.text + kind, *cells[:-1], cells[-1] + _at_worst(outcome.choice, verdict))
     if outcome.check is not None and outcome.check.failed is None:
         means = outcome.check.means
@@ -210,7 +210,7 @@ def _objectives(outcome: TuneOutcome) -> Columns:
     return table
 
 
-def _seen(verdict: Verdict) -> str:
+def _verdict_text(verdict: Verdict) -> str:
     if verdict.margin is None:
         return quantity(verdict.objective.metric, verdict.seen)
     state = "met" if verdict.met else "missed"

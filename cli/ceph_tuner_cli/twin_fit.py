@@ -76,9 +76,9 @@ def fit(
     """
     if save is not None:
         check_free(save, force)
-    sources = _given(windows, cluster, description, scenario)
+    sources = _sources(windows, cluster, description, scenario)
     say([f"left out: {reason}" for reason in sources.skipped])
-    chosen = _chosen(sources.observations, only)
+    chosen = _selection(sources.observations, only)
     fixed = (*sources.known, *(parameter.name for parameter in named(_words(known), "--known")))
     with working("compiling the model") as tell, Runner(processes) as runner:
         fitting = Fitting(
@@ -127,7 +127,7 @@ def page(result: Fit) -> Group:
     return Group(parameters, remains)
 
 
-def _given(
+def _sources(
     windows: Optional[Path], cluster: Optional[str], description: Optional[Path], scenario: Optional[str]
 ) -> Given:
     if windows is not None and cluster is not None:
@@ -175,7 +175,7 @@ def _from_cluster(cluster: str, described: Optional[DescribedCluster], scenario:
     return Given(observations, {name: model}, dict(now.settings), origin, fixed, skipped)
 
 
-def _chosen(observations: Sequence[Observation], only: Optional[str]) -> List[Observation]:
+def _selection(observations: Sequence[Observation], only: Optional[str]) -> List[Observation]:
     if only is None:
         return list(observations)
     labels = {entry.label for entry in observations}

@@ -137,14 +137,14 @@ def _run_here(name: str) -> RunHere:
     # a plain mapping on Python 3.9
     runners = installed.select(group=RUN_HERE) if hasattr(installed, "select") else installed.get(RUN_HERE, [])
     for point in runners:
-        opened = _opened(point.load(), name)
+        opened = _run_here_or_fault(point.load(), name)
         if not isinstance(opened, ClusterNotFound):
             return opened
         refusal = opened
     raise refusal
 
 
-def _opened(runner: Callable[[str], RunHere], name: str) -> Union[RunHere, ClusterNotFound]:
+def _run_here_or_fault(runner: Callable[[str], RunHere], name: str) -> Union[RunHere, ClusterNotFound]:
     try:
         return runner(name)
     except ClusterNotFound as exc:

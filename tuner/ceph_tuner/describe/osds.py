@@ -75,7 +75,7 @@ class OsdsSeen:
     def model(self) -> OsdModel:
         """The OSD that stands for all, by the options of some."""
         own, kind = self._options[0], self.kind
-        hardware = hardware_of(own, self.device_class, f"osd.{self._asked[0]}", kind)
+        hardware = hardware_of(own, self.device_class, f"osd.{self._sample_osds[0]}", kind)
         capacities = [hardware_of(each, self.device_class, kind=kind).capacity_iops for each in self._options]
         capacity = statistics.median(capacities)
         if max(capacities) > 2 * min(capacities):
@@ -106,7 +106,7 @@ class OsdsSeen:
         """What is in force on the first that was asked."""
         by_osd = [_described_settings(each, self._cluster, self.device_class, self.kind) for each in self._options]
         if any(each != by_osd[0] for each in by_osd):
-            self._notes.append(f"settings differ between OSDs: those of osd.{self._asked[0]} are taken for all")
+            self._notes.append(f"settings differ between OSDs: those of osd.{self._sample_osds[0]} are taken for all")
         return by_osd[0]
 
     def _tell_part(self, covered: Sequence[Place]) -> None:
@@ -126,22 +126,22 @@ class OsdsSeen:
             )
 
     @cached_property
-    def _asked(self) -> Sequence[int]:
+    def _sample_osds(self) -> Sequence[int]:
         return spread(self._alike, OSDS_ASKED)
 
     @cached_property
     def _options(self) -> List[Mapping[str, str]]:
         try:
-            return [self._cluster.config.effective(osd) for osd in self._asked]
+            return [self._cluster.config.effective(osd) for osd in self._sample_osds]
         except (CommandFailed, PermissionRefused) as fault:
             entries = self._cluster.config.dump()
             self._notes.append(
                 "the OSDs' options are not seen: those of the monitors' database and the release's defaults are taken "
                 f"for them, and nothing is known of their ceph.conf ({fault})"
             )
-            return [self._stated(entries, self._places[osd]) for osd in self._asked]
+            return [self._database_values(entries, self._places[osd]) for osd in self._sample_osds]
 
-    def _stated(self, entries: Sequence[ConfigEntry], place: Place) -> Dict[str, str]:
+    def _database_values(self, entries: Sequence[ConfigEntry], place: Place) -> Dict[str, str]:
         """What the monitors tell an OSD, and the defaults of what they say nothing of."""
         values = {}
         version = parse_version(self._cluster.version)

@@ -121,7 +121,7 @@ def _from(document: yaml_document.YamlDocument, name: str, at: float) -> SloFile
     schema.check(document, SLO_SCHEMA, SCHEMA_VERSION)
     data = document.data
     # a file's name need not be a name of ours: an SLO without one is called by what the file allows
-    calendar = parse_slo_calendar(data, _named(name), document.place)
+    calendar = parse_slo_calendar(data, _name_of(name), document.place)
     lab = data.get("lab", {})
     return SloFile(
         calendar.at(at),
@@ -132,6 +132,6 @@ def _from(document: yaml_document.YamlDocument, name: str, at: float) -> SloFile
     )
 
 
-def _named(stem: str) -> str:
+def _name_of(stem: str) -> str:
     letters = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "-" for letter in stem)
     return letters.lower().strip("._-")[:64].strip("._-") or "slo"

@@ -98,8 +98,8 @@ class Foreseen:
                 {
                     "objective": after.objective.text,
                     "hard": after.objective.hard,
-                    "in_force": {**_seen(before), "interval": self.before.interval(before.objective.metric)},
-                    "profile": {**_seen(after), "interval": self.after.interval(after.objective.metric)},
+                    "in_force": {**_verdict_fields(before), "interval": self.before.interval(before.objective.metric)},
+                    "profile": {**_verdict_fields(after), "interval": self.after.interval(after.objective.metric)},
                 }
                 for before, after in self.verdicts
             ],
@@ -118,7 +118,7 @@ def foresee(
     Raises InputError for a target that its twin can say nothing about, before any run where that is known by then;
     RetryLater where workers are lost again and again.
     """
-    tasks = {target.name: _Task(target, _asked(target), effort) for target in targets}
+    tasks = {target.name: _Task(target, _forecast_question(target), effort) for target in targets}
     done, total = dict.fromkeys(tasks, 0), 2 * effort.fresh * len(tasks)
 
     def tell(name: str, own: int) -> None:
@@ -129,7 +129,7 @@ def foresee(
     forecasts: Dict[str, Foreseen] = {}
     if spread is None:
         for name, task in tasks.items():
-            forecasts[name] = _found(foreseen_by(task, partial(tell, name)))
+            forecasts[name] = _forecast_or_raise(foreseen_by(task, partial(tell, name)))
         return list(forecasts.values())
     for name, task in tasks.items():
         spread.start(name, foreseen_by, task)
@@ -142,7 +142,7 @@ def foresee(
             elif isinstance(event, GivenUp):
                 raise RetryLater(f"the twin of {event.key}: {event.reason}", _WITHOUT)
             elif isinstance(event, Ended):
-                forecasts[event.key] = _found(event.result)
+                forecasts[event.key] = _forecast_or_raise(event.result)
     except WorkersGone as gone:
         # nothing is kept of what was done
         raise RetryLater(str(gone), _WITHOUT) from gone
@@ -185,18 +185,18 @@ def foreseen_by(task: _Task, tell: Tell) -> Union[Foreseen, _Fault]:
     except InputError as fault:
         return _Fault(f"the twin of {task.target.name}", fault.found, fault.expected)
     try:
-        return _judged(task.target, question, *runs)
+        return _forecast_of_runs(task.target, question, *runs)
     except InputError as fault:
         return _Fault(fault.place, fault.found, fault.expected)
 
 
-def _found(answer: Union[Foreseen, _Fault]) -> Foreseen:
+def _forecast_or_raise(answer: Union[Foreseen, _Fault]) -> Foreseen:
     if isinstance(answer, _Fault):
         raise InputError(answer.place, answer.found, answer.expected)
     return answer
 
 
-def _asked(target: ForecastCluster) -> Question:
+def _forecast_question(target: ForecastCluster) -> Question:
     """Raises InputError where no objective is about what the twin simulates."""
     question = question_of(target.described, target.slo)
     objectives = [objective for objective in target.slo.objectives if _kind(objective.metric) in question.work]
@@ -225,8 +225,10 @@ def _both(target: ForecastCluster, question: Question) -> Tuple[Settings, Settin
     return before, {**({} if MCLOCK_NINE[0] in own else scheduler), **question.kept, **own}
 
 
-def _judged(target: ForecastCluster, question: Question, before: Sequence[Means], after: Sequence[Means]) -> Foreseen:
-    slo, notes = _told(target, question, [*before, *after])
+def _forecast_of_runs(
+    target: ForecastCluster, question: Question, before: Sequence[Means], after: Sequence[Means]
+) -> Foreseen:
+    slo, notes = _objectives_in_runs(target, question, [*before, *after])
     scale, off = _scale(target, before, [objective.metric for objective in slo.objectives])
     label = question.profile_in_force or IN_FORCE
     one, other = (
@@ -242,7 +244,7 @@ def _judged(target: ForecastCluster, question: Question, before: Sequence[Means]
     return Foreseen(target.name, slo, one, other, refusal(slo, one, other, baseline), tuple(notes), baseline)
 
 
-def _told(target: ForecastCluster, question: Question, runs: Sequence[Means]) -> Tuple[Slo, List[str]]:
+def _objectives_in_runs(target: ForecastCluster, question: Question, runs: Sequence[Means]) -> Tuple[Slo, List[str]]:
     """Objectives that the runs say something about, and a note of each other one. Raises InputError where all are."""
     objectives = [o for o in question.slo.objectives if any(o.metric in run for run in runs)]
     notes = [f"not predicted: {o.text}" for o in target.slo.objectives if o not in question.slo.objectives]
@@ -329,7 +331,7 @@ def _scaled(run: Means, scale: Mapping[str, float]) -> Means:
     return {name: value * scale.get(name, 1.0) for name, value in run.items()}
 
 
-def _seen(verdict: Verdict) -> Dict[str, Any]:
+def _verdict_fields(verdict: Verdict) -> Dict[str, Any]:
     return {"value": verdict.seen, "met": verdict.met}
 
 

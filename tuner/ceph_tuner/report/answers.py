@@ -71,7 +71,7 @@ def _recommended(document: YamlDocument) -> Findings:
         options,
         f"where {COVERAGE:.0%} of clusters like the description fall, by runs with other PG placements",
         better=choice["better"],
-        tried=tuple(_known(entry["means"]) for entry in data.get("tried", [])),
+        tried=tuple(_named_metrics(entry["means"]) for entry in data.get("tried", [])),
         before={**before, **data.get("in_force", {}).get("settings", {})},
         after=after if choice["better"] else {},
         capacity=_capacity(data),
@@ -101,7 +101,7 @@ def _tuned(document: YamlDocument) -> Findings:
         words + (f" Taken back again: {withdrawn}." if withdrawn else ""),
         slo,
         release,
-        _known(data["baseline"]),
+        _named_metrics(data["baseline"]),
         options,
         noise,
         better=choice["better"],
@@ -124,13 +124,13 @@ def _tuned(document: YamlDocument) -> Findings:
 def _predicted(entry: Mapping[str, Any]) -> Dict[str, MetricEstimate]:
     intervals = entry.get("intervals", {})
     estimates = {}
-    for name, mean in _known(entry["means"]).items():
+    for name, mean in _named_metrics(entry["means"]).items():
         ends = intervals.get(name)
         estimates[name] = MetricEstimate(mean, None if ends is None else (max(0.0, min(ends)), max(ends)))
     return estimates
 
 
-def _known(means: Mapping[str, float]) -> Dict[str, float]:
+def _named_metrics(means: Mapping[str, float]) -> Dict[str, float]:
     """Without what this version has no name for."""
     return {name: float(value) for name, value in means.items() if name in METRICS}
 

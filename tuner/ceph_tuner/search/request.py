@@ -58,7 +58,7 @@ def parse_request(data: object) -> Request:
         parse_slo(document.get("slo"), place=_placer("request.slo")),
         _settings_in_force(document.get("in_force"), release),
         _values(document["baseline"], "request.baseline") if document.get("baseline") is not None else None,
-        _told(document.get("told", []), release),
+        _told_trials(document.get("told", []), release),
         knobs,
         _whole(document, "shards", 1, 1, SHARDS_MAX),
         _whole(document, "seed", 0, 0, 2**63 - 1),
@@ -102,7 +102,7 @@ def _settings_in_force(data: object, release: Release) -> Settings:
     return settings
 
 
-def _told(data: object, release: Release) -> List[Told]:
+def _told_trials(data: object, release: Release) -> List[Told]:
     if not isinstance(data, list):
         raise InputError("request.told", repr(data)[:60], "a list")
     results = []

@@ -211,7 +211,7 @@ def _unlike_work(profile: Profile, here: Here) -> str:
 
 def _unlike_load(profile: Profile, here: Here, baseline: Mapping[str, float]) -> str:
     origin, osds = profile.hardware, profile.osds
-    there = None if origin is None or osds is None else load_of(_seen(profile), origin.capacity_iops * osds)
+    there = None if origin is None or osds is None else load_of(_evidence_means(profile), origin.capacity_iops * osds)
     now = load_of(baseline, here.hardware.capacity_iops * here.osds)
     if now is None:
         return "" if "client" not in here.work else "what clients do here was not seen"
@@ -246,7 +246,7 @@ def load_of(means: Mapping[str, Any], capacity_iops: float) -> Optional[ClientDe
     return ClientDemand(rate / capacity_iops, moved / rate, min(1.0, read / rate))
 
 
-def _seen(profile: Profile) -> Mapping[str, Any]:
+def _evidence_means(profile: Profile) -> Mapping[str, Any]:
     """What was measured with the profile in force, or simulated."""
     for evidence in profile.evidence:
         for key in ("measured", "load"):

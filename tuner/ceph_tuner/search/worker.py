@@ -70,13 +70,13 @@ def answer(data: object) -> Dict[str, Any]:
     return {
         "version": VERSION,
         "ok": True,
-        **_searched(space, request, best),
+        **_search_answer(space, request, best),
         "best": best,
         "searched": list(space.free),
     }
 
 
-def _searched(space: KnobSpace, request: Request, best: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
+def _search_answer(space: KnobSpace, request: Request, best: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
     """Give proposals, the search's verdict, and what it has learnt."""
     # numpy and scikit-optimize come with it: a request that is wrong is answered without
     from ceph_tuner.optimise.contract import Options

@@ -151,7 +151,7 @@ class OnDask:
             work = self._under_way.get(content["name"])
             # a call may still tell something after it was taken from there
             if work is not None:
-                yield from self._told(work, content) if kind == "told" else self._done(content["name"], work)
+                yield from self._on_message(work, content) if kind == "told" else self._on_end(content["name"], work)
 
     def _withdrawn(self) -> Iterator[Event]:
         """Take back what waits for workers that are gone."""
@@ -186,7 +186,7 @@ class OnDask:
         self._under_way[name] = work
         work.future.add_done_callback(lambda _: self._happened.put(("done", {"name": name})))
 
-    def _told(self, work: _DaskWork, content: Mapping[str, Any]) -> Iterator[Event]:
+    def _on_message(self, work: _DaskWork, content: Mapping[str, Any]) -> Iterator[Event]:
         if "began" not in content:
             yield CallMessage(work.key, content["message"])
             return
@@ -195,7 +195,7 @@ class OnDask:
         work.where = content["began"]
         yield Began(work.key, work.where)
 
-    def _done(self, name: str, work: _DaskWork) -> Iterator[Event]:
+    def _on_end(self, name: str, work: _DaskWork) -> Iterator[Event]:
         try:
             text = work.future.result(timeout=None if work.future.status == "finished" else CONNECT_S)
             # another edition may answer so

@@ -97,7 +97,7 @@ class Processes:
                 try:
                     worker.pipe.send((work.call, work.given))
                 except OSError:
-                    yield self._lost(worker)
+                    yield self._loss_of(worker)
                     break
                 except Exception as error:  # what cannot be sent concerns this call alone
                     worker.work = None
@@ -106,7 +106,7 @@ class Processes:
                 yield Began(work.key, f"process {worker.process.pid}")
             busy: Dict[Any, _Worker] = {worker.pipe: worker for worker in self._workers if worker.work}
             for pipe in connection.wait(list(busy)) if busy else ():
-                yield self._heard(busy[pipe])
+                yield self._event_of(busy[pipe])
 
     def _free(self) -> Iterator[_Worker]:
         """Workers for those that wait."""
@@ -133,13 +133,13 @@ class Processes:
                 self._workers.append(worker)
             yield worker
 
-    def _heard(self, worker: _Worker) -> Event:
+    def _event_of(self, worker: _Worker) -> Event:
         work = worker.work
         assert work is not None  # noqa: S101 - only those that have some are listened to
         try:
             kind, content = worker.pipe.recv()
         except (EOFError, OSError):
-            return self._lost(worker)
+            return self._loss_of(worker)
         except Exception as error:  # an answer that cannot be read concerns this call alone
             kind, content = _ANSWERS, Refused(f"answered what cannot be read ({type(error).__name__}: {error})")
         if kind == _TELLS:
@@ -147,7 +147,7 @@ class Processes:
         worker.work = None
         return GivenUp(work.key, content.reason) if isinstance(content, Refused) else Ended(work.key, content)
 
-    def _lost(self, worker: _Worker) -> Event:
+    def _loss_of(self, worker: _Worker) -> Event:
         work = worker.work
         assert work is not None  # noqa: S101
         work.lost.append(self._dismiss(worker))

@@ -61,7 +61,7 @@ def _answer(queue: DmClockQueue, now: float) -> Dict[str, Any]:
     return {"none": True}
 
 
-def _expected(event: Dict[str, Any]) -> Dict[str, Any]:
+def _expected_pull(event: Dict[str, Any]) -> Dict[str, Any]:
     if "none" in event:
         return {"none": True}
     return {name: event[name] for name in ("id", "class", "phase", "future") if name in event}
@@ -92,7 +92,7 @@ def replay(path: Path) -> TraceReplay:
                 queue.add(float(event["t"]), int(event["id"]), int(event["class"]), float(event["cost"]))
             elif kind == "pull":
                 pulls += 1
-                expected, answer = _expected(event), _answer(queue, float(event["t"]))
+                expected, answer = _expected_pull(event), _answer(queue, float(event["t"]))
                 if answer != expected:
                     mismatches.append(Mismatch(number, expected, answer))
             else:
