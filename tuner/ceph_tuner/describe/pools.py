@@ -16,7 +16,7 @@ PGS_MOST = 20_000
 
 
 @dataclass(frozen=True)
-class CrushRule:
+class PlacementRule:
     """Where the CRUSH rule of a pool puts its PGs."""
 
     device_class: str = ""
@@ -36,7 +36,7 @@ class PoolSeen:
     """Data chunks of an erasure code; 0: replicated."""
     tellable: bool = True
     """False where its erasure code does not say how many data chunks there are."""
-    rule: CrushRule = CrushRule()
+    rule: PlacementRule = PlacementRule()
     objects: float = 0.0
     stored_bytes: float = 0.0
     degraded: float = 0.0
@@ -98,7 +98,7 @@ def pools_seen(commander: Commander) -> PoolsSeen:
             int(row["size"]),
             data_chunks or 0,
             data_chunks is not None,
-            rules.get(int(row.get("crush_rule", -1)), CrushRule()),
+            rules.get(int(row.get("crush_rule", -1)), PlacementRule()),
         )
         if data_chunks is None:
             notes.append(f"the pool {row['pool_name']} is left out: its erasure code, {profile}, does not state k")
@@ -122,7 +122,7 @@ def pools_seen(commander: Commander) -> PoolsSeen:
     )
 
 
-def _rules(commander: Commander, notes: List[str]) -> Dict[int, CrushRule]:
+def _rules(commander: Commander, notes: List[str]) -> Dict[int, PlacementRule]:
     try:
         rows = _ask(commander, "osd crush rule dump")
     except (CommandFailed, PermissionRefused) as failure:
@@ -134,7 +134,7 @@ def _rules(commander: Commander, notes: List[str]) -> Dict[int, CrushRule]:
         # of several, the last is the nearest to the OSDs
         domain = str(chosen[-1].get("type", "")) if chosen else ""
         device_class = next((name for _, name in takes_of(row)[-1:]), "")
-        rules[int(row["rule_id"])] = CrushRule(device_class, domain)
+        rules[int(row["rule_id"])] = PlacementRule(device_class, domain)
     return rules
 
 

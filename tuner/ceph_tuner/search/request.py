@@ -24,7 +24,7 @@ Told = Tuple[Settings, Result]
 
 
 @dataclass(frozen=True)
-class Request:
+class SearchRequest:
     """What is asked for."""
 
     release: Release
@@ -44,7 +44,7 @@ class Request:
     explain: bool
 
 
-def parse_request(data: object) -> Request:
+def parse_request(data: object) -> SearchRequest:
     """Check a request. Raises InputError that names the place."""
     document = _mapping(data, "request")
     if document.get("version") != VERSION:
@@ -53,7 +53,7 @@ def parse_request(data: object) -> Request:
     knobs = document.get("knobs")
     if knobs is not None and not (isinstance(knobs, list) and all(isinstance(name, str) for name in knobs)):
         raise InputError("request.knobs", repr(knobs), "a list of names, or null")
-    return Request(
+    return SearchRequest(
         release,
         parse_slo(document.get("slo"), place=_placer("request.slo")),
         _settings_in_force(document.get("in_force"), release),
