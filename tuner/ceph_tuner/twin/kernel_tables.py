@@ -17,7 +17,7 @@ from ceph_tuner.twin.kernel import records
 from ceph_tuner.twin.kernel.events import schedule
 from ceph_tuner.twin.kernel.layout import as_objects, new, write_back
 from ceph_tuner.twin.kernel.loop import LEASE_S
-from ceph_tuner.twin.kernel.state import ELEMENTS, SINGLE, Progress, State, new_table
+from ceph_tuner.twin.kernel.state import ELEMENTS, SINGLE, SimulationProgress, SimulationState, new_table
 from ceph_tuner.twin.knobs_in_force import (
     WPQ_PRIORITIES,
     WPQ_REPLICA_PRIORITY,
@@ -52,7 +52,7 @@ _TRIMS = 16
 
 
 class KernelTables:
-    """What the kernel reads and writes, by the names of `State`.
+    """What the kernel reads and writes, by the names of `SimulationState`.
 
     What settings decide is still missing: each OSD's limits (`write_limits`), and its queues' classes (`write_rates`).
     """
@@ -269,9 +269,9 @@ class KernelTables:
     def _schedule(self, events: Sequence[Tuple[float, int, int]]) -> None:
         """Put events into the heap, one after the other."""
         table = self.tables["events"][: len(events)]
-        heap, progress = as_objects(records.Event, table), new(Progress)
+        heap, progress = as_objects(records.Event, table), new(SimulationProgress)
         own: Dict[str, Any] = {"events": heap, "progress": progress}
-        state = State._make(own.get(name) for name in State._fields)
+        state = SimulationState._make(own.get(name) for name in SimulationState._fields)
         for time, kind, index in events:
             schedule(state, float(time), kind, index)
         write_back(records.Event, heap, table)
