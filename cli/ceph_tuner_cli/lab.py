@@ -111,9 +111,9 @@ def up(
         "threads": threads,
         "pools": pools_file.read(pools) if pools is not None else None,
     }
-    wanted = {key: value for key, value in options.items() if value is not None}
+    wishes = {key: value for key, value in options.items() if value is not None}
     with _progress() as report:
-        status = lab_status(bring_up(_name(name, release), wanted, report, mirror).name)
+        status = lab_status(bring_up(_name(name, release), wishes, report, mirror).name)
     emit(status, form, lambda: _one(status))
 
 
