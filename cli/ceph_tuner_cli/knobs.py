@@ -95,8 +95,8 @@ def _in_release(entry: Knob, release: Release, level: Optional[Version] = None) 
 
 def _table(chosen: List[Knob], release: Optional[Release], level: Optional[Version] = None) -> Columns:
     """One line a knob; `ceph-tuner knobs NAME` has the reasons."""
-    named = "" if release is None else format_version(level) if level else release.title
-    title = f"Knobs under mClock, {named}" if named else "Knobs under mClock"
+    level_title = "" if release is None else format_version(level) if level else release.title
+    title = f"Knobs under mClock, {level_title}" if level_title else "Knobs under mClock"
     headings = ["knob", "works", "range"] if release is None else ["knob", "effect", "default", "range"]
     hint = "ceph-tuner knobs NAME says why, and what to use instead"
     # the names alone take half of a narrow terminal

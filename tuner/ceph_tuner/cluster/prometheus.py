@@ -144,7 +144,9 @@ class Prometheus:
             warnings.update(dict.fromkeys(answer.warnings))
             for series in answer.series:
                 joined.setdefault(tuple(sorted(series.labels.items())), []).extend(series.points)
-        return QueryAnswer(tuple(Series(dict(labels), tuple(kept)) for labels, kept in joined.items()), tuple(warnings))
+        return QueryAnswer(
+            tuple(Series(dict(labels), tuple(values)) for labels, values in joined.items()), tuple(warnings)
+        )
 
     def close(self) -> None:
         """End the connection."""

@@ -98,13 +98,13 @@ def next_step(
         # a prior knows what is far away, and how far it may be trusted is in the deviations
         first = largest = options.step_limit
     half = half_side(_successes(worths), first, largest)
-    taken = risk(violated, 1 - options.safe_probability)
+    accepted_risk = risk(violated, 1 - options.safe_probability)
     within = {label: u for label, u in suggestions.items() if np.max(np.abs(u - centre)) <= options.step_limit}
     categories = getattr(space, "categories", ())
     point = None
     for shrink in range(_SHRINKS):
         region = Region.around(centre, half * 0.5**shrink, categories)
-        point = _best_safe(space, model, region, worth, (taken, options), list(within.values()), generator)
+        point = _best_safe(space, model, region, worth, (accepted_risk, options), list(within.values()), generator)
         if point is not None:
             break
     gain = _gain(model, worth, point) if met.any() else 0.0
@@ -113,7 +113,7 @@ def next_step(
     stuck = _failures(worths) % 2 == 1 or len(worths) <= _LESSONS * space.size
     if met.any() and not model.has_priors and stuck and gain < model.surrogates[objective].error:
         region = _around_safest(model, centre, max(half, first), options.step_limit, categories)
-        lesson = _best_safe(space, model, region, _Lesson(), (taken, options), [], generator)
+        lesson = _best_safe(space, model, region, _Lesson(), (accepted_risk, options), [], generator)
         if lesson is not None:
             point, why = lesson, "most to be learnt"
     for label, suggested in within.items():
@@ -140,18 +140,18 @@ def _best_safe(
     model: Model,
     region: Region,
     worth: Union[_Worth, _Lesson],
-    taken: Tuple[float, Options],
+    accepted_risk: Tuple[float, Options],
     suggestions: Sequence[Array],
     generator: np.random.Generator,
 ) -> Optional[Array]:
     points = np.vstack([candidates(region, model.points, generator), *suggestions])
     for number in range(_ROUNDS):
-        points = refined(region, points, _score(model.at(points), worth, taken), number, generator)
-    order = np.argsort(-_score(model.at(points), worth, taken), kind="stable")[:_ROUNDED]
+        points = refined(region, points, _score(model.at(points), worth, accepted_risk), number, generator)
+    order = np.argsort(-_score(model.at(points), worth, accepted_risk), kind="stable")[:_ROUNDED]
     rounded_points = rounded(space, points[order])
     view = model.at(rounded_points)
     apart = np.min(np.max(np.abs(rounded_points[:, None, :] - model.points[None, :, :]), axis=2), axis=1)
-    score = np.where(view.allowed(*taken) & (apart > _SAME), worth.of(view), -np.inf)
+    score = np.where(view.allowed(*accepted_risk) & (apart > _SAME), worth.of(view), -np.inf)
     best = int(np.argmax(score))
     return rounded_points[best] if np.isfinite(score[best]) else None
 
@@ -178,10 +178,10 @@ def _failures(worths: Array) -> int:
     return len(worths) - 1 - int(np.argmax(worths))
 
 
-def _score(view: ModelView, worth: Union[_Worth, _Lesson], taken: Tuple[float, Options]) -> Array:
+def _score(view: ModelView, worth: Union[_Worth, _Lesson], accepted_risk: Tuple[float, Options]) -> Array:
     """Order points: what is not safe by how nearly it is, below all that is."""
     nearly = view.log_safe() + view.log_no_worse()
-    return np.where(view.allowed(*taken), worth.of(view), -1e9 + np.maximum(nearly, -1e6))
+    return np.where(view.allowed(*accepted_risk), worth.of(view), -1e9 + np.maximum(nearly, -1e6))
 
 
 def _successes(worths: Array) -> List[bool]:

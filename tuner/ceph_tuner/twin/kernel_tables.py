@@ -99,8 +99,8 @@ class KernelTables:
         items, operations = items + reserve, operations + reserve
         # one event may bring about as much as this at once
         if max(flying, tasks) >= records.SCRATCH:
-            given = f"{flying} client operations at a time and {tasks} PGs with background work"
-            raise InputError("twin", given, f"fewer than {records.SCRATCH} of each, or simulated_osds")
+            load = f"{flying} client operations at a time and {tasks} PGs with background work"
+            raise InputError("twin", load, f"fewer than {records.SCRATCH} of each, or simulated_osds")
         room = 1 << int(items + 1).bit_length()
         turns = 1 << int(flying + 1).bit_length()
         threads = shards * model.osd.threads_per_shard
