@@ -88,10 +88,10 @@ def _comparison(described: Path, slo: Path, effort: SearchEffort, processes: Opt
     from ceph_tuner.twin.compiled import available
     from ceph_tuner_cli.recommend_page import RecommendProgress
 
-    read, wanted = read_description(described), slo_file.read(slo).slo
+    read, objectives = read_description(described), slo_file.read(slo).slo
     if not available():
         say(["without numba the model runs uncompiled, many times slower"])
-    question = question_of(read, wanted)
+    question = question_of(read, objectives)
     with RecommendProgress(question.slo) as progress, Interrupts(progress.interrupted) as interrupts, interrupts():
         result = search(question, effort, progress, processes)
     with working("simulating wpq, and what a restart costs"):

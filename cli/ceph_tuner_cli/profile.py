@@ -86,13 +86,13 @@ def diff(
     rows = differences(read(first, release), read(second, release))
 
     def table() -> Columns:
-        made = columns("knob", first, second, compared=(first, second))
+        difference_table = columns("knob", first, second, compared=(first, second))
         for row in rows:
             entry = KNOBS[row["knob"]]
-            made.add_row(
+            difference_table.add_row(
                 entry.name, *("-" if row[side] is None else shown(entry, row[side]) for side in ("first", "second"))
             )
-        return made
+        return difference_table
 
     emit(rows, form, table if rows else lambda: "no difference")
 

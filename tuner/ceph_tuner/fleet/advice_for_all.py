@@ -56,7 +56,7 @@ def advise_all(
         if advice is None:
             spread.start(name, advise, task)
             return []
-        return [Known(name, advice), *(known for other in order.following(name) for known in begin(other, advice))]
+        return [Known(name, advice), *(answer for other in order.following(name) for answer in begin(other, advice))]
 
     for name, leader in order.leader.items():
         if leader is None:

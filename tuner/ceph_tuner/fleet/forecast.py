@@ -81,9 +81,9 @@ class Foreseen:
     def record(self, at: float) -> ForecastRecord:
         """What is said of the profile in the objectives' metrics, as it is kept with the write (`at`: epoch, s)."""
         means = self.after.candidate.means
-        wanted = dict.fromkeys(objective.metric for objective in self.slo.objectives)
+        metric_names = dict.fromkeys(objective.metric for objective in self.slo.objectives)
         metrics = {}
-        for name in wanted:
+        for name in metric_names:
             ends = self.after.interval(name)
             if ends is not None and 0 < means.get(name, 0.0) < NEVER_S:
                 metrics[name] = ForecastInterval(means[name], *ends)
