@@ -15,7 +15,7 @@ from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.knobs.releases import parse_version
 from ceph_tuner.core.measure.history import History
-from ceph_tuner.core.measure.reading import osd_queues_in
+from ceph_tuner.core.measure.osd_documents import osd_queues_in
 from ceph_tuner.doctor.facts import OsdFacts
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import SearchEffort

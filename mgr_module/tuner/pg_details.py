@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.core.measure.reading import PgDetail, PoolReading, late_pgs, pg_detail, pg_details, with_progress
+from ceph_tuner.core.measure.pg_documents import late_pgs, pg_detail, pg_details, with_progress
+from ceph_tuner.core.measure.reading import PgDetail, PoolReading
 
 from .commander import MgrCommander, document
 from .proto import Mgr

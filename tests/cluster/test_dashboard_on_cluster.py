@@ -16,7 +16,7 @@ from ceph_tuner.core.ceph.commands import CommandConfig, osd_versions
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.errors import PermissionRefused
 from ceph_tuner.core.knobs.releases import release_of
-from ceph_tuner.core.measure.reading import osd_latency
+from ceph_tuner.core.measure.osd_documents import osd_latency
 from ceph_tuner.core.measure.sample import READ, WRITE
 from fake_dashboard import PASSWORD, USER
 from lab_dashboard import ROLE, Served, ceph, dashboards

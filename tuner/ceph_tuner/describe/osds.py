@@ -18,7 +18,7 @@ from ceph_tuner.core.errors import CommandFailed, InputError, PermissionRefused
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings, parse_version
 from ceph_tuner.core.knobs.settings import settings_in_force
-from ceph_tuner.core.measure.reading import spread
+from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.profiles.in_force import hardware_of, kinds_of, profile_in_force
 from ceph_tuner.describe.clients import rounded
 from ceph_tuner.describe.pools import PoolSeen

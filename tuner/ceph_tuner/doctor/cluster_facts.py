@@ -31,8 +31,10 @@ from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Journal
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from ceph_tuner.core.knobs.releases import Release, parse_version
 from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.osd_documents import osd_queues
+from ceph_tuner.core.measure.osd_selection import spread
+from ceph_tuner.core.measure.pg_documents import stamp_s
 from ceph_tuner.core.measure.queue_dump import Dump, read_tags, served
-from ceph_tuner.core.measure.reading import osd_queues, spread, stamp_s
 from ceph_tuner.core.profiles.in_force import kind_of
 from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts, grouped
 from ceph_tuner.doctor.finding import named

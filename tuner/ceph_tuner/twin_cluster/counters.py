@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 from ceph_tuner.core.knobs.releases import Version
-from ceph_tuner.core.measure.reading import QUEUE_CLASSES
+from ceph_tuner.core.measure.osd_documents import QUEUE_CLASSES
 from ceph_tuner.core.measure.sample import READ, WRITE
 from ceph_tuner.twin.model import Pool
 from ceph_tuner.twin.simulation import SimulatedCounters

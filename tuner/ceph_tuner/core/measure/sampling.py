@@ -12,7 +12,8 @@ from typing import Collection, Dict, List, Mapping, Optional, Set, Tuple
 from ceph_tuner.core.measure.counters import EpisodeProgress, Episodes, Meter, Rise, Trend, WorkInTurns, WorkRates
 from ceph_tuner.core.measure.histogram import Histogram, pooled
 from ceph_tuner.core.measure.metrics import METRICS
-from ceph_tuner.core.measure.reading import PLAIN_COUNTERS, QUEUE_CLASSES, SCRUB_COUNTERS, SCRUB_READS, Reading
+from ceph_tuner.core.measure.osd_documents import PLAIN_COUNTERS, QUEUE_CLASSES, SCRUB_COUNTERS, SCRUB_READS
+from ceph_tuner.core.measure.reading import Reading
 from ceph_tuner.core.measure.sample import READ, WRITE, Sample, drain_s, finish_s, percentiles
 
 

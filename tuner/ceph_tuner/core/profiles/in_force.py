@@ -17,7 +17,7 @@ from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE, Knob, u
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import BUILT_IN_PROFILES, Release, Settings, Version, parse_version
 from ceph_tuner.core.knobs.settings import settings_in_force
-from ceph_tuner.core.measure.reading import spread
+from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import from_release_units
 
