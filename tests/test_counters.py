@@ -13,7 +13,7 @@ from ceph_tuner.core.measure.counters import (
     Meter,
     Rise,
     Trend,
-    Turns,
+    WorkInTurns,
     WorkRates,
 )
 
@@ -178,7 +178,7 @@ def test_after_a_stamp_that_went_back_a_little_the_rate_is_the_true_one() -> Non
     st.lists(st.tuples(st.integers(0, 3), st.lists(st.floats(0.0, 1e6), max_size=4)), min_size=1, max_size=20),
 )
 def test_turns_add_up_the_last_work_of_each_part(story: List[Tuple[int, List[float]]]) -> None:
-    turns = Turns()
+    turns = WorkInTurns()
     last: Dict[int, List[float]] = {}
     for at, (part, rates) in enumerate(story):
         turns.put(part, 4, float(at), WorkRates.of([Rise(float(at), 1.0, {"op": rate}) for rate in rates]))
@@ -194,7 +194,7 @@ def test_turns_add_up_the_last_work_of_each_part(story: List[Tuple[int, List[flo
 
 
 def test_work_that_is_too_old_or_of_another_number_of_turns_counts_no_more() -> None:
-    turns = Turns()
+    turns = WorkInTurns()
     for part in (0, 1):
         turns.put(part, 2, 10.0 * part, WorkRates.of([Rise(0.0, 1.0, {"op": 5.0})]))
     assert turns.together(5.0) == (WorkRates(1, {"op": 5.0}), 0.5)

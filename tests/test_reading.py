@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.measure.counters import DaemonReport
-from ceph_tuner.core.measure.reading import (
-    Reading,
-    Turn,
-    coded_recovered,
-    data_chunks,
-    deep_scrub_intervals,
-    late_pgs,
+from ceph_tuner.core.measure.osd_documents import (
     latency_axis,
     osd_latency,
     osd_latency_in,
@@ -23,12 +17,18 @@ from ceph_tuner.core.measure.reading import (
     osd_queues_in,
     osd_values,
     osds_down,
+    slow_ops,
+)
+from ceph_tuner.core.measure.osd_selection import share_out, spread
+from ceph_tuner.core.measure.pg_documents import (
+    coded_recovered,
+    data_chunks,
+    deep_scrub_intervals,
+    late_pgs,
     pg_details,
     raw_bytes,
-    share_out,
-    slow_ops,
-    spread,
 )
+from ceph_tuner.core.measure.reading import Reading, Turn
 
 RECORDED = Path(__file__).parent / "data" / "plugin"
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from ceph_tuner.core.measure.counters import DaemonReport
 from ceph_tuner.core.measure.histogram import Histogram
-from ceph_tuner.core.measure.reading import PgDetail, Reading, Turn, osd_latency, osd_queues, osd_values, pg_details
+from ceph_tuner.core.measure.osd_documents import osd_latency, osd_queues, osd_values
+from ceph_tuner.core.measure.pg_documents import pg_details
+from ceph_tuner.core.measure.reading import PgDetail, Reading, Turn
 from ceph_tuner.core.measure.sample import NEVER_S, WRITE, Sample
 from ceph_tuner.core.measure.sampling import Sampling
 

@@ -86,7 +86,7 @@ def apply(
         settings, portable = wanted(profile, sets, opened, target, fleet, older)
         reason = why or (f"profile {profile}" if profile else "single knobs")
         applier = opened.applier()
-        said = None if model is None else foretold(model, completed(settings, opened, target), opened)
+        forecast = None if model is None else foretold(model, completed(settings, opened, target), opened)
         if not yes:
             # before the journal is read: what ends meanwhile is not taken for left behind
             claim = holder_of(opened)
@@ -103,7 +103,7 @@ def apply(
                     # a newer one may have come since
                     check_newest(opened.store, portable, older)
                 plan = applier.plan(target, completed(settings, opened, target))
-                entry = applier.apply(plan, reason, forecast={} if said is None else said.to_dict())
+                entry = applier.apply(plan, reason, forecast={} if forecast is None else forecast.to_dict())
                 if portable is not None:
                     remember(opened.store, portable)
             if entry is not None and measured_s:
@@ -121,7 +121,7 @@ def apply(
         "written": number is not None,
         "change": number,
         "unchecked": unchecked,
-        "forecast": None if said is None else said.to_dict(),
+        "forecast": None if forecast is None else forecast.to_dict(),
         "measured": None if outcome is None else {name: one.mean for name, one in outcome.measures.items()},
     }
     if form is Format.table and not plan.steps:
@@ -129,8 +129,8 @@ def apply(
         return
     emit(document, form, lambda: step_table(plan.steps))
     if form is Format.table:
-        if said is not None:
-            console.print(forecast_table(said, {} if outcome is None else outcome.measures))
+        if forecast is not None:
+            console.print(forecast_table(forecast, {} if outcome is None else outcome.measures))
         show_commands(plan.commands)
     if number is None and plan.steps:
         say(["nothing is changed: add --yes to write it"])
@@ -155,10 +155,10 @@ def foretold(model: Path, settings: Settings, cluster: Cluster) -> Optional[Fore
     own = from_release_units(settings, release, now.hardware) if nine else settings
     with working("asking the twin"), Runner(None) as runner:
         whole = written_out(own, release.profiles, now.settings)
-        said = write_forecasts(described, runner).of(whole, cluster.clock.now())
-    if said is None:
+        forecast = write_forecasts(described, runner).of(whole, cluster.clock.now())
+    if forecast is None:
         say(["the twin has nothing to say of this: its work is more than it has room for"])
-    return said
+    return forecast
 
 
 def measured(cluster: Cluster, seconds: float) -> Optional[Outcome]:
@@ -171,14 +171,14 @@ def measured(cluster: Cluster, seconds: float) -> Optional[Outcome]:
     return Outcome(window.start, window.end, window.measures)
 
 
-def forecast_table(said: ForecastRecord, measures: Mapping[str, Measure]) -> Columns:
+def forecast_table(forecast: ForecastRecord, measures: Mapping[str, Measure]) -> Columns:
     """What the twin says, and what was measured where that was done."""
-    table = columns("metric", "predicted", f"{said.level:.0%} interval", "measured", title="\nThe twin")
-    for name, entry in said.metrics.items():
+    table = columns("metric", "predicted", f"{forecast.level:.0%} interval", "measured", title="\nThe twin")
+    for name, entry in forecast.metrics.items():
         value, ends = amount(name, entry.value, entry.low, entry.high)
-        seen = "" if name not in measures else quantity(name, measures[name].mean)
+        measured = "" if name not in measures else quantity(name, measures[name].mean)
         inside = name not in measures or entry.holds(measures[name].mean)
-        table.add_row(name, value, ends, seen if inside else f"{seen} (outside)")
+        table.add_row(name, value, ends, measured if inside else f"{measured} (outside)")
     return table
 
 

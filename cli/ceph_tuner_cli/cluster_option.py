@@ -102,39 +102,41 @@ def say_leftover(entries: Sequence[Entry], claim: Optional[Claim]) -> None:
 
 def say_undone(undone: Sequence[Undone]) -> None:
     """What was taken back on the way to something else, and what was not, and why."""
-    say([_taken_back(done) for done in undone])
+    say([_taken_back(each) for each in undone])
     warn_of(undone)
 
 
 def undone_page(undone: Sequence[Undone]) -> Group:
     """What was taken back, for people who asked for it."""
-    return Group(*(Text(_taken_back(done)) for done in undone))
+    return Group(*(Text(_taken_back(each)) for each in undone))
 
 
 def warn_of(undone: Sequence[Undone]) -> None:
     """What of it was left as it is, and why, and which OSDs do not show it."""
-    warn([line for done in undone for line in done.remarks])
+    warn([line for each in undone for line in each.remarks])
 
 
 def code_of(undone: Sequence[Undone]) -> int:
     """Exit code of taking back: 1 where somebody else's change is left. Raises EffectNotSeen where OSDs have others."""
-    if any(done.unseen for done in undone):
+    if any(each.unseen for each in undone):
         raise EffectNotSeen("the database is as before, and not every OSD shows it")
-    return 1 if any(done.drift for done in undone) else 0
+    return 1 if any(each.drift for each in undone) else 0
 
 
-def _taken_back(done: Undone) -> str:
-    return f"change {done.entry.number} ({done.entry.target}, {done.entry.why or 'no reason given'}) is taken back"
+def _taken_back(undone: Undone) -> str:
+    return (
+        f"change {undone.entry.number} ({undone.entry.target}, {undone.entry.why or 'no reason given'}) is taken back"
+    )
 
 
 def undone_documents(undone: Sequence[Undone]) -> List[Dict[str, Any]]:
     """The same for programs."""
     return [
         {
-            "change": done.entry.number,
-            "target": done.entry.target,
-            "drift": [asdict(drift) for drift in done.drift],
-            "unseen": list(done.unseen),
+            "change": each.entry.number,
+            "target": each.entry.target,
+            "drift": [asdict(drift) for drift in each.drift],
+            "unseen": list(each.unseen),
         }
-        for done in undone
+        for each in undone
     ]

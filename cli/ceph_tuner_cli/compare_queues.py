@@ -15,7 +15,7 @@ from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.knobs.releases import parse_version
 from ceph_tuner.core.measure.history import History
-from ceph_tuner.core.measure.reading import osd_queues_in
+from ceph_tuner.core.measure.osd_documents import osd_queues_in
 from ceph_tuner.doctor.facts import OsdFacts
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import SearchEffort
@@ -56,13 +56,13 @@ def compare_queues(
     if described is None and cluster is None:
         raise InputError("compare-queues", "neither a described cluster nor --cluster", "one of them, or both")
     if (described is None) != (slo is None):
-        found = "a described cluster without --slo" if slo is None else "--slo without a described cluster"
-        raise InputError("compare-queues", found, "both, or neither")
+        half = "a described cluster without --slo" if slo is None else "--slo without a described cluster"
+        raise InputError("compare-queues", half, "both, or neither")
     comparison: Optional[QueueComparison] = None
     if described is not None and slo is not None:
         effort = replace(SearchEffort(), trials=trials, seed=seed)
-        comparison = _compared(described, slo, effort, processes)
-    trial = _planned(cluster, host) if cluster is not None else None
+        comparison = _comparison(described, slo, effort, processes)
+    trial = _queue_trial(cluster, host) if cluster is not None else None
     document: Dict[str, Any] = {
         "comparison": None if comparison is None else queues_page.document(comparison),
         "trial": None if trial is None else {"cluster": cluster, **trial.to_dict()},
@@ -79,7 +79,7 @@ def compare_queues(
     return INTERRUPTED if comparison is not None and comparison.searched.interrupted else 0
 
 
-def _compared(described: Path, slo: Path, effort: SearchEffort, processes: Optional[int]) -> QueueComparison:
+def _comparison(described: Path, slo: Path, effort: SearchEffort, processes: Optional[int]) -> QueueComparison:
     """Search the best mClock settings as `recommend` does, then run wpq on the same seeds."""
     from ceph_tuner.recommend.question import question_of
     from ceph_tuner.recommend.queues import compare_queues as compare
@@ -88,17 +88,17 @@ def _compared(described: Path, slo: Path, effort: SearchEffort, processes: Optio
     from ceph_tuner.twin.compiled import available
     from ceph_tuner_cli.recommend_page import RecommendProgress
 
-    read, wanted = read_description(described), slo_file.read(slo).slo
+    read, objectives = read_description(described), slo_file.read(slo).slo
     if not available():
         say(["without numba the model runs uncompiled, many times slower"])
-    question = question_of(read, wanted)
+    question = question_of(read, objectives)
     with RecommendProgress(question.slo) as progress, Interrupts(progress.interrupted) as interrupts, interrupts():
-        searched = search(question, effort, progress, processes)
+        result = search(question, effort, progress, processes)
     with working("simulating wpq, and what a restart costs"):
-        return compare(searched, read.stored, processes)
+        return compare(result, read.stored, processes)
 
 
-def _planned(cluster: str, host: str) -> QueueTrial:
+def _queue_trial(cluster: str, host: str) -> QueueTrial:
     """Read what the plan needs; nothing is written."""
     from ceph_tuner.recommend.queue_trial import hosts_of, noout_hosts, plan_queue_trial
 
@@ -124,12 +124,12 @@ def _planned(cluster: str, host: str) -> QueueTrial:
 def _queues(opened: Cluster, osds: List[int]) -> Dict[int, str]:
     """The queue that each OSD runs. Counters of mClock's queues tell: the option may have changed since the start."""
     answers = opened.config.each(osds, "perf dump", osd_queues_in)
-    counted = {osd: bool(answer) for osd, answer in answers if not isinstance(answer, TunerError)}
-    found: Dict[int, str] = {}
+    answer_of = {osd: bool(answer) for osd, answer in answers if not isinstance(answer, TunerError)}
+    queue_of: Dict[int, str] = {}
     for osd, options in opened.config.effective_on(osds, (QUEUE,)):
-        if not isinstance(options, TunerError) and osd in counted:
-            found[osd] = OsdFacts(Place(osd), options=options, mclock_queues=counted[osd]).queue
-    return found
+        if not isinstance(options, TunerError) and osd in answer_of:
+            queue_of[osd] = OsdFacts(Place(osd), options=options, mclock_queues=answer_of[osd]).queue
+    return queue_of
 
 
 def _sources(opened: Cluster, osds: List[int]) -> Dict[int, Any]:

@@ -87,8 +87,8 @@ def knobs_to_set() -> Offered:
 def knobs_in_a_row(incomplete: str) -> Offered:
     """The same, with commas: the last one is completed."""
     before, comma, _ = incomplete.rpartition(",")
-    named = before.split(",")
-    return [(f"{before}{comma}{name}", knob.meaning) for name, knob in KNOBS.items() if name not in named]
+    names = before.split(",")
+    return [(f"{before}{comma}{name}", knob.meaning) for name, knob in KNOBS.items() if name not in names]
 
 
 def settings() -> Offered:

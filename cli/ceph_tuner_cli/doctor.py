@@ -61,8 +61,8 @@ def doctor(
     notes: List[str] = []
     document: Dict[str, Any] = {}
     if cluster is not None or state is not None:
-        facts, about, found = _look(cluster, state)
-        findings += found
+        facts, about, all_findings = _look(cluster, state)
+        findings += all_findings
         notes += facts.notes
         document.update(**about, release=facts.release.name, osds=len(facts.osds), asked=len(facts.looked_at))
     if host:

@@ -23,18 +23,18 @@ def example(
     form: Format = FormatOption,
 ) -> None:
     """Write an example's files here: a described cluster, and its objectives."""
-    known = examples()
+    names = examples()
     if name is None:
-        listed = [{"name": each, "files": list(files), "about": _about(files)} for each, files in known.items()]
+        listed = [{"name": each, "files": list(files), "about": _about(files)} for each, files in names.items()]
         emit(listed, form, lambda: _table(listed))
         return
-    if name not in known:
-        raise InputError("example", repr(name), f"one of {', '.join(known)}")
-    for file in known[name]:
+    if name not in names:
+        raise InputError("example", repr(name), f"one of {', '.join(names)}")
+    for file in names[name]:
         check_free(directory / file, force)
-    for file, path in known[name].items():
+    for file, path in names[name].items():
         write_text(directory / file, _text(path), force)
-    saved = [str(directory / file) for file in known[name]]
+    saved = [str(directory / file) for file in names[name]]
     emit({"saved": saved}, form, lambda: "\n".join(saved))
     cluster = next((path for path in saved if Path(path).name.startswith("cluster-")), None)
     if cluster is not None:
@@ -58,7 +58,7 @@ def _end_of_comment(lines: List[str]) -> int:
 
 
 def _table(listed: List[Dict[str, Any]]) -> Columns:
-    made = columns("name", "about", keep=("name",))
+    table = columns("name", "about", keep=("name",))
     for entry in listed:
-        made.add_row(entry["name"], entry["about"])
-    return made
+        table.add_row(entry["name"], entry["about"])
+    return table

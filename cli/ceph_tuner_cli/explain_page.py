@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
-from ceph_tuner.optimise.explaining import Dependence, Importance
+from ceph_tuner.optimise.posterior_summary import Dependence, Importance
 from ceph_tuner.recommend.accounts import Account
 from ceph_tuner.report.words import Written, in_the_way, shown
 from ceph_tuner.report.words import spoken as spoken
@@ -52,8 +52,8 @@ def capacity(classes: Sequence[Account]) -> List[RenderableType]:
 def _matters(matters: Sequence[Importance], where: str) -> Columns:
     table = columns("metric", f"depends on (share of its variation {where})")
     for entry in matters:
-        named = ", ".join(f"{spoken(one.name)} {one.total:.0%}" for one in notable(entry)[:_FEW])
-        table.add_row(entry.metric, named if named and entry.deviation >= _HARDLY else "hardly any knob")
+        shares = ", ".join(f"{spoken(one.name)} {one.total:.0%}" for one in notable(entry)[:_FEW])
+        table.add_row(entry.metric, shares if shares and entry.deviation >= _HARDLY else "hardly any knob")
     return table
 
 

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from ceph_tuner.core.moments import duration
 from ceph_tuner.fleet import fleet_file
-from ceph_tuner.fleet.asking import MemberAnswer, ask_all
 from ceph_tuner.fleet.contract import Member
+from ceph_tuner.fleet.member_answers import MemberAnswer, ask_all
 from ceph_tuner.fleet.status import Status, look
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, working

@@ -103,8 +103,8 @@ class Fitter:
         site, means = here_and_now(cluster, self.target, slo, model)
         reason = unlike(self.portable.profile, site, means)
         if reason and not self.although_unlike:
-            said = f"an unlike cluster ({reason})"
-            raise InputError(str(self.portable.profile.name), said, "one that is alike, or --although-unlike")
+            refusal = f"an unlike cluster ({reason})"
+            raise InputError(str(self.portable.profile.name), refusal, "one that is alike, or --although-unlike")
         translation = self._translation(cluster)
         notes = (*([f"unlike: {reason}"] if reason else ()), *translation.notes)
         return translation.settings, tuple(f"{member.name}: {note}" for note in notes)

@@ -71,17 +71,17 @@ def diff(
     answers = asked(
         fleet_file.read(fleet).chosen(names or (), labels), lambda member: read_settings(member, within), within
     )
-    known = {answer.member.name: answer.found for answer in answers if answer.found is not None}
-    found = differences(known)
-    document = [{"knob": entry.knob, "values": [_group(*group) for group in entry.values]} for entry in found]
-    none = "no difference" if len(known) > 1 else "nothing to compare"
-    emit(document, form, lambda: _table(found) if found else none)
+    answers_of = {answer.member.name: answer.found for answer in answers if answer.found is not None}
+    rows = differences(answers_of)
+    document = [{"knob": entry.knob, "values": [_group(*group) for group in entry.values]} for entry in rows]
+    none = "no difference" if len(answers_of) > 1 else "nothing to compare"
+    emit(document, form, lambda: _table(rows) if rows else none)
     missing = [answer for answer in answers if answer.found is None]
     warn([f"{answer.member.name} is left out: {answer.problem}" for answer in missing])
     say(
         [
             f"{name}: entries under masks count as if for all OSDs, as its REST API hides masks"
-            for name, settings in known.items()
+            for name, settings in answers_of.items()
             if not settings.certain
         ]
     )
@@ -105,15 +105,15 @@ def export_profile(
     (member,) = fleet_file.read(fleet).chosen([name])
     key = None if sign is None else read_private_key(sign)
     if profile is not None:
-        found = profiles.read(profile)
+        content = profiles.read(profile)
     else:
         with working(f"reading what {name} has"), closing(open_member(member, within)) as opened:
             own = wanted(member, opened) if member.slo else None
-            found = with_evidence(profiles.in_force(opened, target, name), opened, own)
+            content = with_evidence(profiles.profile_of_target(opened, target, name), opened, own)
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    portable_file.write(output, sealed(found, {"cluster": name, "exported": now}, key), force)
-    document = {"saved": str(output), "cluster": name, "profile": found.name, "release": found.release.name}
-    shown = f"{output}: {found.name}, for {found.release.title}{', signed' if key else ''}"
+    portable_file.write(output, sealed(content, {"cluster": name, "exported": now}, key), force)
+    document = {"saved": str(output), "cluster": name, "profile": content.name, "release": content.release.name}
+    shown = f"{output}: {content.name}, for {content.release.title}{', signed' if key else ''}"
     emit({**document, "signed": key is not None}, form, lambda: shown)
 
 
@@ -156,13 +156,17 @@ def import_profile(
         refuse(name, list(foreseen.values()))
         for member, document in zip(members, documents):
             with closing(open_member(member, within)) as opened:
-                said = foreseen.get(member.name)
+                forecast = foreseen.get(member.name)
                 settings = fittings[member.name].settings
-                document.update(_bring(portable, member, opened, target, settings, yes, table, said))
+                document.update(_bring(portable, member, opened, target, settings, yes, table, forecast))
     except TunerError:
         # what was done before it is told
-        kept = [str(document["cluster"]) for document in documents if document["change"] is not None]
-        say([f"{', '.join(kept)} {'has' if len(kept) == 1 else 'have'} it now, the others do not"] if kept else [])
+        with_settings = [str(document["cluster"]) for document in documents if document["change"] is not None]
+        say(
+            [f"{', '.join(with_settings)} {'has' if len(with_settings) == 1 else 'have'} it now, the others do not"]
+            if with_settings
+            else []
+        )
         raise
     finally:
         if not table:
@@ -226,9 +230,9 @@ def provenance(portable: Portable) -> str:
     return f"{signed}: {portable.profile.name} of {origin['cluster']!r}, exported {str(origin['exported'])!r}"
 
 
-def _table(found: Sequence[Difference]) -> Columns:
+def _table(rows: Sequence[Difference]) -> Columns:
     table = columns("knob", "value", "clusters")
-    for entry in found:
+    for entry in rows:
         for index, (value, clusters) in enumerate(entry.values):
             table.add_row("" if index else entry.knob, value, ", ".join(clusters))
     return table

@@ -60,9 +60,9 @@ def recommend(
     if slo is not None:
         slo_file.read(slo)  # now, not once for each cluster
     others = tuple(gathered(profile_from or []))
-    kept: KeptAnswers = Nowhere()
+    answers: KeptAnswers = Nowhere()
     if output is not None:
-        kept = AnswersFolder(output, [member.name for member in members], SystemClock())
+        answers = AnswersFolder(output, [member.name for member in members], SystemClock())
     rows = {member.name: Row(member.name) for member in members}
     effort = replace(EFFORT, trials=trials, seed=seed)
     # Dask is reached before clusters are asked: where it is not there, nobody has waited for these
@@ -76,25 +76,25 @@ def recommend(
                 own = answer.found
                 tasks[name] = SearchTask(name, own.question, effort, others, explain=output is not None, seen=own.seen)
                 rows[name].notes = own.notes
-        interrupted, gone = _search(tasks, rows, kept, spread) if tasks else (False, None)
+        interrupted, failure = _search(tasks, rows, answers, spread) if tasks else (False, None)
     listed = list(rows.values())
     for row in listed:
-        if isinstance(kept, AnswersFolder) and row.better and row.kept and kept.profile(row.name).exists():
-            row.saved = str(kept.profile(row.name))
+        if isinstance(answers, AnswersFolder) and row.better and row.kept and answers.profile(row.name).exists():
+            row.saved = str(answers.profile(row.name))
     emit([row.to_dict() for row in listed], form, lambda: page(listed))
     if form is Format.table:
         say([line for row in listed for line in row.remarks])
     _say_next(listed, output, interrupted)
-    if gone is not None:
-        fail(gone.advised)
-        return gone.exit_code
+    if failure is not None:
+        fail(failure.advised)
+        return failure.exit_code
     if interrupted:
         return INTERRUPTED
     return 0 if all(row.well for row in listed) else 1
 
 
 def _search(
-    tasks: Dict[str, SearchTask], rows: Dict[str, Row], kept: KeptAnswers, spread: Spread
+    tasks: Dict[str, SearchTask], rows: Dict[str, Row], answers: KeptAnswers, spread: Spread
 ) -> Tuple[bool, Optional[RetryLater]]:
     """Fill the rows. Whether it was interrupted, and who left it."""
     with FleetProgress(len(tasks)) as progress:
@@ -102,7 +102,7 @@ def _search(
             progress.place(spread.place)
             for note in spread.notes:
                 say([f"note: {note}"])
-            for event in advise_all(tasks, spread, kept):
+            for event in advise_all(tasks, spread, answers):
                 if isinstance(event, NotKept):
                     rows[event.key].kept = False
                     warn([f"{event.key}: its answer is shown but not kept: {event.reason}"])

@@ -76,8 +76,8 @@ class Row:
         return [
             {
                 "objective": one["objective"],
-                "in_force": _seen(self.before, one),
-                "recommended": _seen(self.after, other),
+                "in_force": _metric_entry(self.before, one),
+                "recommended": _metric_entry(self.after, other),
             }
             for one, other in [pair for pair in pairs if pair[0]["hard"]] or pairs
         ]
@@ -91,13 +91,13 @@ class Row:
             return []
         lines = [] if self.better else [f"nothing better found: {self.answer['recommended']['reason']}"]
         hard = {entry["objective"] for entry in self.after["verdicts"] if entry["hard"]}
-        lines += [_missed(entry) for entry in self.answer["missed"] if entry["objective"] in hard]
+        lines += [_miss_text(entry) for entry in self.answer["missed"] if entry["objective"] in hard]
         if self.notes:
             lines.append(f"described by itself, with {len(self.notes)} guesses (--format json, or `twin describe`)")
         return [f"{self.name}: {line}" for line in lines]
 
     def to_dict(self) -> Dict[str, Any]:
-        """For programs."""
+        """The member's entry of `fleet recommend --format json`."""
         head = {"cluster": self.name, "answered": self.answer is not None, "problem": self.problem or None}
         head["guesses"] = list(self.notes)
         if self.answer is None:
@@ -194,10 +194,9 @@ class FleetProgress(AbstractContextManager["FleetProgress"]):
     def _ended(self, event: Union[Ended, GivenUp, Known], row: Row) -> None:
         self._done += 1
         self._failed += isinstance(event, GivenUp)
-        known = " (by an earlier run)" if isinstance(event, Known) else ""
-        say(
-            [f"{row.name}: {' '.join(row.settings.split())}{known}{': ' + row.problem if row.problem else _short(row)}"]
-        )
+        remark = " (by an earlier run)" if isinstance(event, Known) else ""
+        outcome = f": {row.problem}" if row.problem else _short(row)
+        say([f"{row.name}: {' '.join(row.settings.split())}{remark}{outcome}"])
 
     def _summary(self) -> None:
         words = [
@@ -213,7 +212,7 @@ def _predictions(answer: Optional[Plain]) -> List[Plain]:
     return list((answer or {})["predictions"])
 
 
-def _seen(prediction: Plain, verdict: Plain) -> Dict[str, Any]:
+def _metric_entry(prediction: Plain, verdict: Plain) -> Dict[str, Any]:
     metric = verdict["objective"].split(" ")[0]
     interval = prediction["intervals"].get(metric)
     return {
@@ -224,10 +223,10 @@ def _seen(prediction: Plain, verdict: Plain) -> Dict[str, Any]:
     }
 
 
-def _cell(metric: str, seen: Plain) -> Text:
-    value, ends = amount(metric, seen["mean"], *(seen["interval"] or ()))
+def _cell(metric: str, numbers: Plain) -> Text:
+    value, ends = amount(metric, numbers["mean"], *(numbers["interval"] or ()))
     return Text.assemble(
-        (f"{'✓' if seen['met'] else '✗'} {value}", "green" if seen["met"] else "red"),
+        (f"{'✓' if numbers['met'] else '✗'} {value}", "green" if numbers["met"] else "red"),
         (f"\n  {ends}" if ends else "", "dim"),
     )
 
@@ -243,7 +242,7 @@ def _short(row: Row) -> str:
     return f"; {'; '.join(parts)}" if parts else ""
 
 
-def _missed(entry: Plain) -> str:
+def _miss_text(entry: Plain) -> str:
     metric = entry["objective"].split(" ")[0]
     alone, best = entry["without_other_work"], entry["best_seen"]
     words = f"{entry['objective']} is missed: {amount(metric, entry['predicted'])[0]}"

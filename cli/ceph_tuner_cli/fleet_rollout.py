@@ -75,21 +75,21 @@ def apply(
     fittings = fitter.fit(members, lambda member, cluster: _site(member, fitter, lambda: cluster).done())
     say([note for fitting in fittings.values() for note in fitting.notes])
     foreseen = predict(list(fittings.values()), form is Format.table, dask, insecure)
-    predictions = {name: found.to_dict() for name, found in foreseen.items()}
-    planned = {"waves": [list(each) for each in waves], "predictions": predictions}
-    if form is not Format.table and any(found.refusal for found in foreseen.values()):
-        emit(planned, form, lambda: "")
+    predictions = {name: forecast.to_dict() for name, forecast in foreseen.items()}
+    plan = {"waves": [list(each) for each in waves], "predictions": predictions}
+    if form is not Format.table and any(forecast.refusal for forecast in foreseen.values()):
+        emit(plan, form, lambda: "")
     refuse(portable.profile.name, list(foreseen.values()))
     if not yes:
-        emit(planned, form, lambda: _waves(waves))
+        emit(plan, form, lambda: _waves(waves))
         say(["nothing is changed: `fleet import` shows what would be written; add --yes to do it"])
         return 0
     with ExitStack() as stack, working("preparing") as tell:
 
         def site(name: str) -> MemberSite:
-            made = _site(by_name[name], fitter, decided=name in fittings, foreseen=foreseen.get(name))
-            stack.callback(made.close)
-            return made
+            member_site = _site(by_name[name], fitter, decided=name in fittings, foreseen=foreseen.get(name))
+            stack.callback(member_site.close)
+            return member_site
 
         sites = [[site(name) for name in each] for each in waves]
 

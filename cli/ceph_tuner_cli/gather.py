@@ -68,11 +68,11 @@ def _tell(state: State, path: Path, size: int, form: Format) -> None:
 
 
 def _document(state: State, path: Path, size: int) -> Dict[str, Any]:
-    found = contents(state)
+    parts = contents(state)
     return {
         "saved": str(path),
         "bytes": size,
-        "unpacked_bytes": sum(content.nbytes for content in found.values()),
+        "unpacked_bytes": sum(content.nbytes for content in parts.values()),
         "cluster": state.cluster,
         "version": state.version,
         "at": state.at,
@@ -85,7 +85,7 @@ def _document(state: State, path: Path, size: int) -> Dict[str, Any]:
                 "without_answer": content.without,
                 "bytes": content.nbytes,
             }
-            for command, content in found.items()
+            for command, content in parts.items()
         ],
         "notes": list(state.notes),
     }

@@ -68,9 +68,11 @@ def _forecasts(pairs: Sequence[ForecastPair]) -> List[Columns]:
     table = columns(">change", "metric", "predicted", "interval", "measured", "inside", title="\nThe twin")
     for pair in changes:
         value, ends = amount(pair.metric, pair.interval.value, pair.interval.low, pair.interval.high)
-        seen = quantity(pair.metric, pair.measured)
+        measured = quantity(pair.metric, pair.measured)
         number = pair.subject[len(_CHANGE) :]
-        table.add_row(number, pair.metric, value, f"{ends} ({pair.level:.0%})", seen, "yes" if pair.inside else "no")
+        table.add_row(
+            number, pair.metric, value, f"{ends} ({pair.level:.0%})", measured, "yes" if pair.inside else "no"
+        )
     return [table]
 
 
@@ -79,11 +81,11 @@ def _subject(entry: Entry) -> str:
 
 
 def _document(entry: Entry, pairs: Sequence[ForecastPair]) -> Dict[str, Any]:
-    said = ForecastRecord.from_dict(entry.forecast)
-    seen = {pair.metric: pair for pair in pairs if pair.subject == _subject(entry)}
+    forecast = ForecastRecord.from_dict(entry.forecast)
+    pair_of = {pair.metric: pair for pair in pairs if pair.subject == _subject(entry)}
     return {
-        "forecast": None if said is None else said.to_dict(),
-        "measured": {name: {"mean": pair.measured, "inside": pair.inside} for name, pair in seen.items()} or None,
+        "forecast": None if forecast is None else forecast.to_dict(),
+        "measured": {name: {"mean": pair.measured, "inside": pair.inside} for name, pair in pair_of.items()} or None,
         "change": entry.number,
         "at": entry.at,
         "changed": entry.changed,

@@ -28,9 +28,9 @@ def wanted_objectives(opened: Cluster, keep: Sequence[str], slo: Optional[Path])
     from ceph_tuner.pacing.objectives import check_scopes
 
     if slo is not None:
-        found = slo_file.read(slo).slo
-        check_scopes(opened, found.scopes, str(slo))
-        return found
+        result = slo_file.read(slo).slo
+        check_scopes(opened, result.scopes, str(slo))
+        return result
     if not keep:
         return stored_slo(opened.store)
     objectives = tuple(parse_objective(text, lambda *keys: "--keep") for text in keep)
@@ -38,8 +38,8 @@ def wanted_objectives(opened: Cluster, keep: Sequence[str], slo: Optional[Path])
         if not objective.metric.startswith("client."):
             raise InputError("--keep", objective.text, "an objective about clients, such as 'client.p95_ms<=20'")
     try:
-        found = Slo("keep", objectives)
+        result = Slo("keep", objectives)
     except ValueError as fault:
         raise InputError("--keep", str(fault), "one objective for each metric") from fault
-    check_scopes(opened, found.scopes, "--keep")
-    return found
+    check_scopes(opened, result.scopes, "--keep")
+    return result

@@ -36,7 +36,7 @@ def knobs(
         with read_state(state) as opened:
             release = opened.version
     era = None if release is None else release_of(release, "--release")
-    chosen = _chosen(names, work, era)
+    chosen = _listed_knobs(names, work, era)
     level = None if release is None else level_of(release, "--release")
     in_full = "\n".join(_page(entry, era, level) for entry in chosen)
     emit(
@@ -46,7 +46,7 @@ def knobs(
     )
 
 
-def _chosen(names: Optional[List[str]], work: Optional[str], era: Optional[Release]) -> List[Knob]:
+def _listed_knobs(names: Optional[List[str]], work: Optional[str], era: Optional[Release]) -> List[Knob]:
     if names and work is not None:
         raise InputError("--work", f"{work} beside the names of knobs", "one of both")
     if work is None:
@@ -95,8 +95,8 @@ def _in_release(entry: Knob, release: Release, level: Optional[Version] = None) 
 
 def _table(chosen: List[Knob], release: Optional[Release], level: Optional[Version] = None) -> Columns:
     """One line a knob; `ceph-tuner knobs NAME` has the reasons."""
-    named = "" if release is None else format_version(level) if level else release.title
-    title = f"Knobs under mClock, {named}" if named else "Knobs under mClock"
+    level_title = "" if release is None else format_version(level) if level else release.title
+    title = f"Knobs under mClock, {level_title}" if level_title else "Knobs under mClock"
     headings = ["knob", "works", "range"] if release is None else ["knob", "effect", "default", "range"]
     hint = "ceph-tuner knobs NAME says why, and what to use instead"
     # the names alone take half of a narrow terminal

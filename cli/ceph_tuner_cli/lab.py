@@ -95,7 +95,7 @@ def up(
     if drive is not None and drive not in NAMES:
         drive, described = _drive_of_a_file(drive)
         own = {drive: described}
-    given = {
+    options = {
         "release": release,
         "osds": osds,
         "drive": drive,
@@ -111,10 +111,10 @@ def up(
         "threads": threads,
         "pools": pools_file.read(pools) if pools is not None else None,
     }
-    wanted = {key: value for key, value in given.items() if value is not None}
+    wishes = {key: value for key, value in options.items() if value is not None}
     with _progress() as report:
-        found = lab_status(bring_up(_name(name, release), wanted, report, mirror).name)
-    emit(found, form, lambda: _one(found))
+        status = lab_status(bring_up(_name(name, release), wishes, report, mirror).name)
+    emit(status, form, lambda: _one(status))
 
 
 @app.command()
@@ -130,8 +130,8 @@ def status(name: Optional[str] = _NameOption, form: Format = FormatOption) -> No
     if name not in lab_names():
         raise ClusterNotFound(f"lab {name}", "no such lab", f"one of {', '.join(lab_names()) or 'none'}")
     with working(f"asking lab {name}"):
-        found = lab_status(name)
-    emit(found, form, lambda: _one(found))
+        status = lab_status(name)
+    emit(status, form, lambda: _one(status))
 
 
 @app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -179,11 +179,12 @@ def down(
     check_host()
     names = lab_names() if every else [name or default_name("tentacle")]
     with _progress() as report:
-        found = {each: take_down(each, report) for each in names}
+        remains = {each: take_down(each, report) for each in names}
     texts = [
-        f"lab {each} is down" if was else f"there is no lab {each}: nothing to take down" for each, was in found.items()
+        f"lab {each} is down" if was else f"there is no lab {each}: nothing to take down"
+        for each, was in remains.items()
     ]
-    emit([{"lab": each, "was_there": was} for each, was in found.items()], form, lambda: "\n".join(texts))
+    emit([{"lab": each, "was_there": was} for each, was in remains.items()], form, lambda: "\n".join(texts))
 
 
 def _drive_of_a_file(text: str) -> Tuple[str, DriveSet]:
@@ -209,16 +210,16 @@ def _progress() -> Iterator[Callable[[str], None]]:
         yield report
 
 
-def _one(found: Dict[str, Any]) -> Columns:
+def _one(status: Dict[str, Any]) -> Columns:
     table = columns("", "")
     for key in ("name", "release", "phase", "health", "monitor", "directory", "conf", "mgr_modules", "capacity_iops"):
-        table.add_row(key.replace("_", " "), str(found.get(key, "")))
-    for key, value in found["options"].items():
+        table.add_row(key.replace("_", " "), str(status.get(key, "")))
+    for key, value in status["options"].items():
         if key not in _NOT_SHOWN:
             shown = format_size(value) if key in ("bandwidth", "device_size") else str(value or "Ceph's own")
             table.add_row(key.replace("_", " "), shown)
-    table.add_row("pools", str(found.get("pools", "")))
-    for daemon in found["daemons"]:
+    table.add_row("pools", str(status.get("pools", "")))
+    for daemon in status["daemons"]:
         pid = f"process {daemon['pid']}" if daemon["pid"] else "not running"
         table.add_row(daemon["name"], "  ".join([pid, *([daemon["device"]] if daemon.get("device") else [])]))
     return table

@@ -228,19 +228,19 @@ def scenario(
 @app.command("ls")
 def list_scenarios(form: Format = FormatOption) -> None:
     """List the named scenarios with their options."""
-    found = scenarios.described()
+    descriptions = scenarios.described()
 
     def table() -> Columns:
-        drawn = columns("scenario", "what runs", "options")
-        for entry in found:
-            drawn.add_row(
+        rows = columns("scenario", "what runs", "options")
+        for entry in descriptions:
+            rows.add_row(
                 entry.name,
                 entry.meaning,
                 " ".join(f"{key}={value}" for key, value in entry.options.items() if value != ""),
             )
-        return drawn
+        return rows
 
-    emit([{"name": e.name, "meaning": e.meaning, "options": dict(e.options)} for e in found], form, table)
+    emit([{"name": e.name, "meaning": e.meaning, "options": dict(e.options)} for e in descriptions], form, table)
 
 
 @app.command()
@@ -252,18 +252,18 @@ def clean(name: str = _Name, form: Format = FormatOption) -> None:
     emit({"lab": name, "clean": True}, form, lambda: f"lab {name} has no pools and flags of loads")
 
 
-def scenario_options(which: str, given: Sequence[str]) -> Dict[str, Any]:
+def scenario_options(which: str, texts: Sequence[str]) -> Dict[str, Any]:
     """Options out of `NAME=VALUE`, with the types of the recipe's. Raises InputError."""
     recipe = {entry.name: entry.options for entry in scenarios.described()}.get(which)
     if recipe is None:
         raise InputError(f"scenario {which}", "no such scenario", f"one of {', '.join(scenarios.NAMES)}")
-    found: Dict[str, Any] = {}
-    for text in given:
+    options: Dict[str, Any] = {}
+    for text in texts:
         key, separator, value = text.partition("=")
         if not separator or key not in recipe:
             raise InputError(f"--option {text}", repr(key), f"name=value with one of {', '.join(recipe)}")
-        found[key] = _value(key, value, recipe[key])
-    return found
+        options[key] = _value(key, value, recipe[key])
+    return options
 
 
 def _value(key: str, text: str, default: Any) -> Any:

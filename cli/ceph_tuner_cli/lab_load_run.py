@@ -46,32 +46,32 @@ def run_load(load: str, name: str, make: Make, how: How) -> None:
 def run_scenario(assemble: Callable[[Tell], Scenario], lab: Lab, how: How) -> None:
     """Prepare, run and print; Ctrl-C stops the load first, and a second one does not disturb that."""
     windows = []
-    with working(f"lab {lab.name}") as tell, assemble(tell) as made:
+    with working(f"lab {lab.name}") as tell, assemble(tell) as scenario:
         try:
             for number in range(how.repeat):
                 of = f" ({number + 1} of {how.repeat})" if how.repeat > 1 else ""
                 began = time.monotonic()
-                said = made.shortfalls(how.settle + how.seconds)
-                say(said if number == 0 else ())
-                made.prepare()
+                shortfalls = scenario.shortfalls(how.settle + how.seconds)
+                say(shortfalls if number == 0 else ())
+                scenario.prepare()
                 prepared = time.monotonic() - began
 
                 def on_progress(share: float, progress: Mapping[str, LoadProgress], of: str = of) -> None:
                     words = ", ".join(_words(name, entry) for name, entry in progress.items())
-                    tell(f"{made.name}{of}: {words}", share, 1.0)
+                    tell(f"{scenario.name}{of}: {words}", share, 1.0)
 
-                measures = made.run(how.seconds, on_progress, how.settle)
-                windows.append(_window(measures, made, prepared, said))
+                measures = scenario.run(how.seconds, on_progress, how.settle)
+                windows.append(_window(measures, scenario, prepared, shortfalls))
         except BaseException:
             _ignore_interrupts()
             say(["stopping the load"])
             raise
         finally:
-            made.stop()
+            scenario.stop()
             if how.remove:
-                made.cleanup()
+                scenario.cleanup()
         document = {
-            "scenario": made.name,
+            "scenario": scenario.name,
             "lab": lab.name,
             "release": lab.release,
             "seconds": how.seconds,
@@ -86,7 +86,9 @@ def _words(name: str, progress: LoadProgress) -> str:
     return f"{name}: {progress.done_objects:.0f} done, {progress.left_objects:.0f} left"
 
 
-def _window(measures: Mapping[str, Measure], made: Scenario, prepared: float, said: Tuple[str, ...]) -> Dict[str, Any]:
+def _window(
+    measures: Mapping[str, Measure], scenario: Scenario, prepared: float, shortfalls: Tuple[str, ...]
+) -> Dict[str, Any]:
     metrics = {
         name: {
             "mean": measure.mean,
@@ -96,12 +98,12 @@ def _window(measures: Mapping[str, Measure], made: Scenario, prepared: float, sa
         }
         for name, measure in measures.items()
     }
-    evidence = {result.name: dict(result.evidence) for result in made.results}
+    evidence = {result.name: dict(result.evidence) for result in scenario.results}
     return {
         "metrics": metrics,
         "prepare_s": prepared,
-        "before": str(made.quiet or ""),
-        "remarks": [*said, *made.remarks()],
+        "before": str(scenario.quiet or ""),
+        "remarks": [*shortfalls, *scenario.remarks()],
         "evidence": evidence,
     }
 

@@ -68,11 +68,11 @@ def _plugin(opened: Cluster, path: Optional[Path]) -> Plugin:
 
 
 def _table(document: Dict[str, Any]) -> Columns:
-    made = columns("", "")
+    rows = columns("", "")
     for key, value in document.items():
         shown = ", ".join(value) if isinstance(value, list) else {None: "-", True: "yes", False: "no"}.get(value, value)
-        made.add_row(key, str(shown or "-"))
-    return made
+        rows.add_row(key, str(shown or "-"))
+    return rows
 
 
 def _warn(installed: Installed) -> None:

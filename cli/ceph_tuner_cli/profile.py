@@ -22,9 +22,9 @@ from ceph_tuner_cli.profiles import (
     can_translate,
     differences,
     era_of,
-    in_force,
     level_for,
     notes,
+    profile_of_target,
     read,
     read_vouched,
 )
@@ -46,10 +46,10 @@ def list_profiles(release: Optional[str] = ReleaseOption, form: Format = FormatO
 
     def table() -> Columns:
         headings = ("profile", *(name.replace("background_", "") for name in CLASSES))
-        made = columns(*headings, caption="reservation-weight-limit as fractions of the capacity")
+        rows = columns(*headings, caption="reservation-weight-limit as fractions of the capacity")
         for name, profile in profiles:
-            made.add_row(name, *nine_as_text(profile))
-        return made
+            rows.add_row(name, *nine_as_text(profile))
+        return rows
 
     emit([{"profile": name, **profile.to_dict()} for name, profile in profiles], form, table)
 
@@ -101,13 +101,13 @@ def diff(
     rows = differences(read(first, release), read(second, release))
 
     def table() -> Columns:
-        made = columns("knob", first, second, compared=(first, second))
+        difference_table = columns("knob", first, second, compared=(first, second))
         for row in rows:
             entry = KNOBS[row["knob"]]
-            made.add_row(
+            difference_table.add_row(
                 entry.name, *("-" if row[side] is None else shown(entry, row[side]) for side in ("first", "second"))
             )
-        return made
+        return difference_table
 
     emit(rows, form, table if rows else lambda: "no difference")
 
@@ -125,7 +125,7 @@ def export_profile(
     if output is not None:
         check_free(output, force)
     with at_work(cluster, f"reading what {target} has") as opened:
-        profile = in_force(opened, target, name or _as_name(cluster))
+        profile = profile_of_target(opened, target, name or _as_name(cluster))
     if output is None:
         # a profile is a YAML file, for people as well
         if form is Format.json:
@@ -155,8 +155,8 @@ def import_profile(
 
 def _as_name(cluster: str) -> str:
     stem = Path(cluster).stem if "/" in cluster else cluster
-    kept = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in stem.lower()).strip("._-")
-    return kept[:64] or "exported"
+    letters = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in stem.lower()).strip("._-")
+    return letters[:64] or "exported"
 
 
 def _commands(settings: Settings, release: Release) -> List[str]:

@@ -21,7 +21,7 @@ def page(profile: Profile) -> Columns:
             to_release_units(profile.settings, profile.release, profile.hardware), profile.hardware, profile.release
         )
         headings += ["reserved per OSD", "at most per OSD"]
-    made = columns(*headings, title=_title(profile))
+    rows = columns(*headings, title=_title(profile))
     if all(name in profile.settings for name in MCLOCK_NINE):
         for service_class, (reservation, weight, limit) in shares(profile.settings).items():
             # as in the list: the whole names do not fit 80 columns beside the rates
@@ -35,11 +35,11 @@ def page(profile: Profile) -> Columns:
                 rate = rates[service_class]
                 row.append(_rate(rate.reserved_bytes_s, rate.reserved_iops))
                 row.append("-" if rate.limit_bytes_s is None else _rate(rate.limit_bytes_s, rate.limit_iops or 0.0))
-            made.add_row(*row)
+            rows.add_row(*row)
     others = [name for name in profile.settings if name not in MCLOCK_NINE]
     for name in others:
-        made.add_row(name, shown(KNOBS[name], profile.settings[name]))
-    return made
+        rows.add_row(name, shown(KNOBS[name], profile.settings[name]))
+    return rows
 
 
 def nine_as_text(profile: Profile) -> List[str]:

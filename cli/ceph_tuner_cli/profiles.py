@@ -65,7 +65,7 @@ def differences(one: Profile, other: Profile) -> List[Dict[str, Any]]:
     return rows
 
 
-def in_force(cluster: Cluster, target: str, name: str) -> Profile:
+def profile_of_target(cluster: Cluster, target: str, name: str) -> Profile:
     """Make a profile of what a target's OSDs have, and say what it leaves out. Raises InputError."""
     answer = cluster.in_force(target, name)
     say(notes(answer.notes))

@@ -24,39 +24,44 @@ _VERDICTS = {
 }
 
 
-def page(found: QueueComparison) -> List[RenderableType]:
+def page(comparison: QueueComparison) -> List[RenderableType]:
     """Lay out a comparison."""
-    parts: List[RenderableType] = [Text(_headline(found)), Text(""), _both(found), Text(_interval_note(found))]
-    parts += [Text(""), _orders(found), Text("")]
+    parts: List[RenderableType] = [
+        Text(_headline(comparison)),
+        Text(""),
+        _both(comparison),
+        Text(_interval_note(comparison)),
+    ]
+    parts += [Text(""), _orders(comparison), Text("")]
     parts.append(Text("undecided: chance alone, or the twin's known error, may turn the order round."))
     parts.append(Text("orders told: published orders in such a metric that the twin has as they were measured."))
-    if any(order.weak for entry in found.against for order in entry.orders):
+    if any(order.weak for entry in comparison.against for order in entry.orders):
         parts.append(Text("weak: those are half of them, or fewer."))
-    parts += [Text(""), *(Text(line) for line in _cost(found)), Text("")]
-    return [*parts, *(Text(f"Note: {note}.") for note in found.caveats)]
+    parts += [Text(""), *(Text(line) for line in _cost(comparison)), Text("")]
+    return [*parts, *(Text(f"Note: {note}.") for note in comparison.caveats)]
 
 
-def document(found: QueueComparison) -> Dict[str, Any]:
-    """For programs."""
-    judge = found.searched.judge
+def document(comparison: QueueComparison) -> Dict[str, Any]:
+    """The document of `compare-queues --format json`."""
+    judge = comparison.searched.judge
     return {
-        "release": found.searched.question.model.release.name,
-        "slo": found.searched.question.slo.to_dict(),
-        "better": found.best.better,
-        "confirmed": found.searched.confirmed,
-        "interrupted": found.searched.interrupted,
-        "wpq": _prediction(found.wpq, found),
+        "release": comparison.searched.question.model.release.name,
+        "slo": comparison.searched.question.slo.to_dict(),
+        "better": comparison.best.better,
+        "confirmed": comparison.searched.confirmed,
+        "interrupted": comparison.searched.interrupted,
+        "wpq": _prediction(comparison.wpq, comparison),
         "mclock": [
             {
-                **_prediction(entry.mclock, found),
+                **_prediction(entry.mclock, comparison),
                 "better": entry.better,
                 "orders": [_order(order) for order in entry.orders],
             }
-            for entry in found.against
+            for entry in comparison.against
         ],
         "baseline": {name: rounded(value) for name, value in judge.reference.items()},
-        "cost": None if found.cost is None else cost_document(found.cost),
-        "caveats": list(found.caveats),
+        "cost": None if comparison.cost is None else cost_document(comparison.cost),
+        "caveats": list(comparison.caveats),
     }
 
 
@@ -100,44 +105,47 @@ def _listed(osds: Any) -> str:
     return ", ".join(f"osd.{osd}" for osd in osds)
 
 
-def _headline(found: QueueComparison) -> str:
-    lead = "Interrupted; not yet run on fresh seeds. " if not found.searched.confirmed else ""
-    return f"{lead}{_VERDICTS[found.best.better]}, all objectives together."
+def _headline(comparison: QueueComparison) -> str:
+    lead = "Interrupted; not yet run on fresh seeds. " if not comparison.searched.confirmed else ""
+    return f"{lead}{_VERDICTS[comparison.best.better]}, all objectives together."
 
 
-def _both(found: QueueComparison) -> Columns:
-    judge = found.searched.judge
+def _both(comparison: QueueComparison) -> Columns:
+    judge = comparison.searched.judge
     headings = [entry.text.replace(" ", "\n", 1) + ("" if entry.hard else "\n(soft)") for entry in judge.objectives]
     table = columns("settings", *headings)
-    named = {"wpq": found.wpq, **{_heading(entry.mclock, found): entry.mclock for entry in found.against}}
-    for name, entry in named.items():
+    predictions = {
+        "wpq": comparison.wpq,
+        **{_heading(entry.mclock, comparison): entry.mclock for entry in comparison.against},
+    }
+    for name, entry in predictions.items():
         verdicts = judge.verdicts(entry.candidate.means)
         table.add_row(Text(name), *(cell(verdict, entry) for verdict in verdicts))
     return table
 
 
-def _heading(entry: Prediction, found: QueueComparison) -> str:
+def _heading(entry: Prediction, comparison: QueueComparison) -> str:
     marks = []
-    if entry.label == found.best.mclock.label:
+    if entry.label == comparison.best.mclock.label:
         marks.append("best")
-    if entry.label == found.searched.before.label and entry.label != IN_FORCE:
+    if entry.label == comparison.searched.before.label and entry.label != IN_FORCE:
         marks.append("in force")
     return f"{entry.label}\n({', '.join(marks)})" if marks else entry.label
 
 
-def _interval_note(found: QueueComparison) -> str:
-    runs = len(found.wpq.runs)
+def _interval_note(comparison: QueueComparison) -> str:
+    runs = len(comparison.wpq.runs)
     return f"Below each value: where {COVERAGE:.0%} of clusters like this fall, by {runs} runs on the same seeds."
 
 
-def _orders(found: QueueComparison) -> Columns:
+def _orders(comparison: QueueComparison) -> Columns:
     table = columns("mClock settings", "metric", "wpq beside them", "better", "orders told")
-    for entry in found.against:
+    for entry in comparison.against:
         for order in entry.orders:
             right, of = order.told
-            told = f"{right} of {of}" if of else "none"
+            share = f"{right} of {of}" if of else "none"
             better = f"{order.better} (weak)" if order.weak and order.better != UNDECIDED else order.better
-            table.add_row(entry.mclock.label, order.metric, _ratio(order), better, told)
+            table.add_row(entry.mclock.label, order.metric, _ratio(order), better, share)
     return table
 
 
@@ -148,16 +156,16 @@ def _ratio(order: QueueOrder) -> str:
     return f"{mean} ({low} to {high})"
 
 
-def _cost(found: QueueComparison) -> List[str]:
-    model = found.searched.question.model
-    if found.cost is None:
+def _cost(comparison: QueueComparison) -> List[str]:
+    model = comparison.searched.question.model
+    if comparison.cost is None:
         return [f"A change costs a restart of all {model.osds} OSDs; more of it is more than the twin can simulate."]
-    return [f"A change costs: {restart_cost(found.cost, model)}. osd_op_queue is read when an OSD starts."]
+    return [f"A change costs: {restart_cost(comparison.cost, model)}. osd_op_queue is read when an OSD starts."]
 
 
-def _prediction(entry: Prediction, found: QueueComparison) -> Dict[str, Any]:
+def _prediction(entry: Prediction, comparison: QueueComparison) -> Dict[str, Any]:
     means = entry.candidate.means
-    verdicts = found.searched.judge.verdicts(means)
+    verdicts = comparison.searched.judge.verdicts(means)
     return {
         "label": entry.label,
         "settings": dict(entry.settings),

@@ -103,11 +103,11 @@ def emit(document: Any, form: Format, table: Optional[Callable[[], RenderableTyp
     Plain words of `table` are not wrapped: there are names and commands in them.
     """
     if form is Format.table and table is not None:
-        drawn = table()
-        if isinstance(drawn, str):
-            show_lines(drawn.split("\n"))
+        content = table()
+        if isinstance(content, str):
+            show_lines(content.split("\n"))
         else:
-            console.print(drawn)
+            console.print(content)
         return
     try:
         if form is Format.json:
@@ -190,13 +190,13 @@ class Moving(Progress):
         super().__init__(*columns, console=messages, transient=True, redirect_stdout=False, expand=expand)
 
     def start(self) -> None:
-        """Show them."""
+        """Draw the lines on a terminal; elsewhere nothing moves."""
         # elsewhere rich would print an empty line at the end
         if messages.is_interactive:
             super().start()
 
     def stop(self) -> None:
-        """Take them away."""
+        """Take the lines off the terminal again."""
         if messages.is_interactive:
             super().stop()
 
@@ -206,14 +206,14 @@ _lines: List[Moving] = []
 
 
 def _line() -> Moving:
-    made = Moving(
+    line = Moving(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
         _BarWhereKnown(bar_width=16),
         TimeElapsedColumn(),
     )
-    made.add_task("", total=None)
-    return made
+    line.add_task("", total=None)
+    return line
 
 
 class _BarWhereKnown(BarColumn):

@@ -52,16 +52,16 @@ def report(
     check_free(output, force)
     code, findings = 0, None
     if source is not None:
-        code, findings = _answered(context, source, slo, trials)
+        code, findings = _findings(context, source, slo, trials)
     if cluster is not None:
         from ceph_tuner.report.cluster_history import with_history
 
-        kept = _past(cluster, hours)
-        findings = kept if findings is None else with_history(findings, kept)
+        history = _past(cluster, hours)
+        findings = history if findings is None else with_history(findings, history)
     with working("drawing the page"):
         from ceph_tuner.report.page import page  # brings matplotlib
 
-        text = page(findings or Findings("", "", ""), SystemClock().now(), _named(source, cluster))
+        text = page(findings or Findings("", "", ""), SystemClock().now(), _heading(source, cluster))
     write_text(output, text, force)
     size = len(text.encode())
     shown = f"written: {output} ({size // 1024} KiB; open it in a browser)"
@@ -69,7 +69,7 @@ def report(
     return code
 
 
-def _answered(context: typer.Context, source: str, slo: Optional[Path], trials: Optional[int]) -> Tuple[int, Findings]:
+def _findings(context: typer.Context, source: str, slo: Optional[Path], trials: Optional[int]) -> Tuple[int, Findings]:
     """Read an answer, or make one. Where making it was interrupted, the code says so and what was found counts."""
     # brings scipy, which --help and completion do not wait for, as the other imports inside of functions here
     from ceph_tuner.report import answers
@@ -96,7 +96,7 @@ def _past(cluster: str, hours: float) -> Findings:
         return remembered(cluster, opened.store, entries, opened.release, now - hours * HOUR_S, now)
 
 
-def _named(source: Optional[str], cluster: Optional[str]) -> str:
+def _heading(source: Optional[str], cluster: Optional[str]) -> str:
     answer = {None: "", answer_file.STDIN: "standard input"}.get(source, Path(source or "").name)
     past = f"the memory of cluster {cluster}" if cluster is not None else ""
     return printable(" and ".join(part for part in (answer, past) if part))

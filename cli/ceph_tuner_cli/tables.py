@@ -138,5 +138,5 @@ def columns(
     compared: Sequence[str] = (),
     spare: Sequence[str] = (),
 ) -> Columns:
-    """Begin a table."""
+    """Begin a table; `Columns` says which of its columns give way where 80 are too few."""
     return Columns(headings, title, caption, keep, compared, spare)

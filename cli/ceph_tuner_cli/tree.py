@@ -95,8 +95,8 @@ def _command(name: str, target: Any) -> Any:
         outer.add_typer(target, name=name)
     else:
         outer.command(name)(target)
-    made: Any = typer.main.get_command(outer)
-    return made.commands[name]
+    command: Any = typer.main.get_command(outer)
+    return command.commands[name]
 
 
 def _switched(command: Any) -> Any:
@@ -148,6 +148,6 @@ def group_of(table: Mapping[str, Tuple[str, str, str]]) -> type[TyperGroup]:
 
 
 def _line(name: str, text: str) -> typer.Typer:
-    made = typer.Typer(add_completion=False)
-    made.command(name, help=text, short_help=text)(lambda: None)
-    return made
+    line = typer.Typer(add_completion=False)
+    line.command(name, help=text, short_help=text)(lambda: None)
+    return line

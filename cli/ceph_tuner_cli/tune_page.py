@@ -81,7 +81,7 @@ class TuneProgress:
         else:
             metrics = dict.fromkeys(objective.metric for objective in self._slo.objectives)
             line += ", ".join(f"{metric} {quantity(metric, trial.means.get(metric))}" for metric in metrics)
-        notes = [*_expected(trial), *trial.notes]
+        notes = [*_expectations(trial), *trial.notes]
         say([line, *(f"        {note}" for note in notes)])
 
     def interrupted(self) -> None:
@@ -89,7 +89,7 @@ class TuneProgress:
         say(["interrupted: the trial is being taken back and the load stopped"])
 
 
-def _expected(trial: Trial) -> List[str]:
+def _expectations(trial: Trial) -> List[str]:
     if trial.run.kind != "trial" or not trial.run.expected:
         return []
     written = {metric: amount(metric, *interval) for metric, interval in trial.run.expected.items()}
@@ -147,9 +147,9 @@ def page(
 def what_to_do(outcome: TuneOutcome, cluster: str, commands: List[str], saved: Optional[Any]) -> List[str]:
     """Give lines with commands, to be printed unwrapped: they are copied."""
     lines: List[str] = []
-    missed: Dict[str, None] = {v.objective.metric: None for v in outcome.choice.verdicts if not v.met}
-    if missed and outcome.choice.better:
-        lines.append(f"Still missed: {', '.join(missed)}. More trials, other bounds or more hardware may help.")
+    misses: Dict[str, None] = {v.objective.metric: None for v in outcome.choice.verdicts if not v.met}
+    if misses and outcome.choice.better:
+        lines.append(f"Still missed: {', '.join(misses)}. More trials, other bounds or more hardware may help.")
     if outcome.written:
         lines.append(f"Written back. To take it back: ceph-tuner rollback --cluster {cluster}")
     elif commands:
@@ -174,11 +174,11 @@ def _search(outcome: TuneOutcome) -> List[str]:
     """Say how the search went: why it ended, what it cost, what it was told beforehand."""
     lines = [f"The search ended ({outcome.verdict.state}): {outcome.verdict.reason}."]
     lines += [f"In the way: {words}." for words in outcome.at_fault]
-    tried = [trial for trial in outcome.trials if trial.run.kind == "trial"]
-    hopeless = sum(trial.hopeless for trial in tried)
-    stopped = sum(trial.failed is not None and not trial.hopeless for trial in tried)
+    trials = [trial for trial in outcome.trials if trial.run.kind == "trial"]
+    hopeless = sum(trial.hopeless for trial in trials)
+    stopped = sum(trial.failed is not None and not trial.hopeless for trial in trials)
     lines.append(
-        f"{len(tried)} trials: {len(outcome.unsafe)} broke a hard objective that they had to hold, {stopped} were "
+        f"{len(trials)} trials: {len(outcome.unsafe)} broke a hard objective that they had to hold, {stopped} were "
         f"stopped or could not be measured, {hopeless} ended early as hopeless."
     )
     if outcome.trust:
@@ -199,7 +199,7 @@ def _objectives(outcome: TuneOutcome) -> Columns:
     best = outcome.judge.verdicts(built_in.means) if built_in else []
     for index, verdict in enumerate(outcome.choice.verdicts):
         kind = "" if verdict.objective.hard else " (soft)"
-        cells = [_seen(cell) for cell in [before[index], *([best[index]] if built_in else []), verdict]]
+        cells = [_verdict_text(cell) for cell in [before[index], *([best[index]] if built_in else []), verdict]]
         table.add_row(verdict.objective.text + kind, *cells[:-1], cells[-1] + _at_worst(outcome.choice, verdict))
     if outcome.check is not None and outcome.check.failed is None:
         means = outcome.check.means
@@ -210,11 +210,11 @@ def _objectives(outcome: TuneOutcome) -> Columns:
     return table
 
 
-def _seen(verdict: Verdict) -> str:
+def _verdict_text(verdict: Verdict) -> str:
     if verdict.margin is None:
         return quantity(verdict.objective.metric, verdict.seen)
-    met = "met" if verdict.met else "missed"
-    return f"{quantity(verdict.objective.metric, verdict.seen)}, {met} by {100 * abs(verdict.margin):.0f}%"
+    state = "met" if verdict.met else "missed"
+    return f"{quantity(verdict.objective.metric, verdict.seen)}, {state} by {100 * abs(verdict.margin):.0f}%"
 
 
 def _at_worst(choice: Choice, verdict: Verdict) -> str:

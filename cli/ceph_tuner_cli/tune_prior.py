@@ -63,16 +63,16 @@ class Believed:
         """
         metrics = list(dict.fromkeys(objective.metric for objective in slo.objectives))
         if self.model is None:
-            said = self.name == RULES and any(METRICS[name].unit != "1" for name in metrics)
-            return [SharesPrior(space, metrics, slo.work)] if said else []
-        kept = {name: value for name, value in now.settings.items() if name != PROFILE}
+            rules_apply = self.name == RULES and any(METRICS[name].unit != "1" for name in metrics)
+            return [SharesPrior(space, metrics, slo.work)] if rules_apply else []
+        beside = {name: value for name, value in now.settings.items() if name != PROFILE}
         with Runner(None) as runs:
-            prior = TwinPrior(self.model, space, kept, metrics, seed, runs=runs)
+            prior = TwinPrior(self.model, space, beside, metrics, seed, runs=runs)
         return [prior] if prior.metrics else []
 
 
 def believed(
-    opened: Cluster, wanted: slo_file.SloFile, now: InForce, timing: Timing, model: Optional[Path]
+    opened: Cluster, objectives: slo_file.SloFile, now: InForce, timing: Timing, model: Optional[Path]
 ) -> Believed:
     """Give the model of a described cluster, or the lab's own, or the rules.
 
@@ -87,12 +87,12 @@ def believed(
         digest = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
         return Believed(f"{described.name} {digest}", fitted, fit)
     lab = lab_of(opened)
-    if lab is None or wanted.scenario not in SCENARIOS:
+    if lab is None or objectives.scenario not in SCENARIOS:
         return Believed(RULES)
     options, version = lab.state.options, parse_version(opened.version)
-    work = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
+    work = options_for_window(objectives.scenario, objectives.options, timing.settle + timing.window)
     if len(drives_under(options, work)) > 1:
         # the twin's OSDs are all alike
         return Believed(RULES)
-    of_lab = lab_model(options, now.hardware, wanted.scenario, opened.release, version, work)
+    of_lab = lab_model(options, now.hardware, objectives.scenario, opened.release, version, work)
     return Believed("lab", of_lab)

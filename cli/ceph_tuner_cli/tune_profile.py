@@ -13,10 +13,10 @@ from ceph_tuner.tune.outcome import TuneOutcome
 
 
 def tuned_profile(outcome: TuneOutcome, scenario_slo: slo_file.SloFile, opened: Cluster, now: InForce) -> Profile:
-    """Make the profile."""
-    named = outcome.settings.get(PROFILE)
-    built_in = named in opened.release.profiles
-    settings = opened.release.profiles[str(named)] if built_in else outcome.settings
+    """Make a profile of a run's winner, with what was measured as its evidence."""
+    profile = outcome.settings.get(PROFILE)
+    built_in = profile in opened.release.profiles
+    settings = opened.release.profiles[str(profile)] if built_in else outcome.settings
     best = outcome.best_built_in
     evidence: Dict[str, Any] = {
         "measured": _rounded(outcome.choice.winner.means),
@@ -27,7 +27,7 @@ def tuned_profile(outcome: TuneOutcome, scenario_slo: slo_file.SloFile, opened: 
     if best is not None:
         evidence["best_built_in"] = {"profile": best.label, "measured": _rounded(best.means)}
     return Profile.make(
-        str(named) if built_in else f"tuned-{scenario_slo.slo.name}"[:64],
+        str(profile) if built_in else f"tuned-{scenario_slo.slo.name}"[:64],
         opened.release,
         {name: value for name, value in settings.items() if name != PROFILE},
         version=opened.version,

@@ -7,7 +7,7 @@ from typing import List
 
 import typer
 
-from ceph_tuner.twin.replay import Replay, replay
+from ceph_tuner.twin.replay import TraceReplay, replay
 from ceph_tuner_cli import twin_describe, twin_fit, twin_predict, twin_validate
 from ceph_tuner_cli.render import Format, FormatOption, emit, working
 from ceph_tuner_cli.tables import Columns, cell_lines, columns
@@ -19,7 +19,7 @@ app.command("predict")(twin_predict.predict)
 app.command("validate")(twin_validate.validate)
 
 
-def _table(results: List[Replay], shown: int) -> Columns:
+def _table(results: List[TraceReplay], shown: int) -> Columns:
     table = columns("trace", ">events", ">pulls", ">mismatches", "first mismatches")
     for result in results:
         first = cell_lines(*(f"line {m.line}: Ceph {m.expected}, twin {m.found}" for m in result.mismatches[:shown]))

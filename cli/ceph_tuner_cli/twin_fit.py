@@ -76,14 +76,14 @@ def fit(
     """
     if save is not None:
         check_free(save, force)
-    given = _given(windows, cluster, description, scenario)
-    say([f"left out: {reason}" for reason in given.skipped])
-    chosen = _chosen(given.observations, only)
-    fixed = (*given.known, *(parameter.name for parameter in named(_words(known), "--known")))
+    sources = _sources(windows, cluster, description, scenario)
+    say([f"left out: {reason}" for reason in sources.skipped])
+    chosen = _selection(sources.observations, only)
+    fixed = (*sources.known, *(parameter.name for parameter in named(_words(known), "--known")))
     with working("compiling the model") as tell, Runner(processes) as runner:
         fitting = Fitting(
             chosen,
-            given.models,
+            sources.models,
             runner,
             FitEffort(places_per_parameter=effort),
             fixed,
@@ -91,7 +91,9 @@ def fit(
             seed=seed,
         )
         calibration = fitting.fit()
-    result = Fit.of(calibration, given.models, settings=given.settings, origin=_origin(given, calibration.runs, chosen))
+    result = Fit.of(
+        calibration, sources.models, settings=sources.settings, origin=_origin(sources, calibration.runs, chosen)
+    )
     document = result.to_dict()
     if save is not None:
         fit_file.write(save, result, force)
@@ -125,7 +127,7 @@ def page(result: Fit) -> Group:
     return Group(parameters, remains)
 
 
-def _given(
+def _sources(
     windows: Optional[Path], cluster: Optional[str], description: Optional[Path], scenario: Optional[str]
 ) -> Given:
     if windows is not None and cluster is not None:
@@ -173,7 +175,7 @@ def _from_cluster(cluster: str, described: Optional[DescribedCluster], scenario:
     return Given(observations, {name: model}, dict(now.settings), origin, fixed, skipped)
 
 
-def _chosen(observations: Sequence[Observation], only: Optional[str]) -> List[Observation]:
+def _selection(observations: Sequence[Observation], only: Optional[str]) -> List[Observation]:
     if only is None:
         return list(observations)
     labels = {entry.label for entry in observations}
@@ -186,9 +188,9 @@ def _chosen(observations: Sequence[Observation], only: Optional[str]) -> List[Ob
     return [entry for entry in observations if entry.label in names]
 
 
-def _origin(given: Given, runs: int, chosen: Sequence[Observation]) -> Dict[str, Any]:
+def _origin(sources: Given, runs: int, chosen: Sequence[Observation]) -> Dict[str, Any]:
     fitted = datetime.now(timezone.utc).strftime("%Y-%m-%d")
-    return {**given.origin, "fitted": fitted, "windows": len(chosen), "simulations": runs}
+    return {**sources.origin, "fitted": fitted, "windows": len(chosen), "simulations": runs}
 
 
 def _words(text: Optional[str]) -> List[str]:

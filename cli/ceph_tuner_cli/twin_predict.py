@@ -48,7 +48,7 @@ def predict(
     form: Format = FormatOption,
 ) -> None:
     """Predict what settings would do: each metric with the interval that holds a measured window 9 times in 10."""
-    known_fit, model = _known(fit, description, scenario)
+    known_fit, model = _fit_and_model(fit, description, scenario)
     name = next((name for name, own in known_fit.models.items() if own is model), None)
     chosen = _settings(settings, known_fit.settings, model)
     with working(f"simulating {draws} windows"), Runner(processes) as runner:
@@ -69,7 +69,9 @@ def predict(
         say([f"the fit has seen no window with {unseen}: their errors are guesses"])
 
 
-def _known(fit: Optional[Path], description: Optional[Path], scenario: Optional[str]) -> Tuple[Fit, ClusterModel]:
+def _fit_and_model(
+    fit: Optional[Path], description: Optional[Path], scenario: Optional[str]
+) -> Tuple[Fit, ClusterModel]:
     described = None if description is None else read_description(description)
     if fit is not None:
         described_by = fit_file.read(fit)
@@ -98,7 +100,7 @@ def _settings(words: List[str], in_force: Settings, model: ClusterModel) -> Sett
         if name == PROFILE and text in release.profiles:
             whole = {key: value for key, value in whole.items() if key not in MCLOCK_NINE}
         whole[name] = knob(name, "--settings").read(text, f"--settings {name}")
-    complete = _tried(completed(whole, release))
+    complete = _without_throttle(completed(whole, release))
     # checked in what the release writes, which early releases do not do in fractions
     written = to_release_units({PROFILE: "custom", **complete}, release, model.osd.hardware)
     check_settings(written, release, lambda *keys: f"--settings {'.'.join(map(str, keys))}")
@@ -108,11 +110,11 @@ def _settings(words: List[str], in_force: Settings, model: ClusterModel) -> Sett
 def _profile(word: str, release: Release, model: ClusterModel) -> Settings:
     read = profile_file.read(word) if Path(word).is_file() else catalogue.load(word, release, "--settings")
     settings = dict(translate(read, release, model.osd.hardware).settings)
-    named = release.profiles.get(str(settings.pop(PROFILE, "")), {})
-    return {**named, **from_release_units(settings, release, model.osd.hardware)}
+    built_in = release.profiles.get(str(settings.pop(PROFILE, "")), {})
+    return {**built_in, **from_release_units(settings, release, model.osd.hardware)}
 
 
-def _tried(settings: Settings) -> Settings:
+def _without_throttle(settings: Settings) -> Settings:
     # the throttle is of the described OSD, not of the settings
     return {name: value for name, value in settings.items() if not name.startswith("bluestore_throttle")}
 

@@ -42,14 +42,14 @@ def validate(
 
     Exit code 1 where an ordering between profiles is not as published, or the median error is above 15%.
     """
-    tables = _chosen(table)
+    tables = _tables(table)
     report = _run(tables, range(first_seed, first_seed + seeds), quick, processes)
     emit(_document(report), form, lambda: _page(report))
     if not report.met:
         raise typer.Exit(1)
 
 
-def _chosen(table: Optional[List[str]]) -> List[str]:
+def _tables(table: Optional[List[str]]) -> List[str]:
     unknown = [name for name in table or () if name.upper() not in TABLES]
     if unknown:
         raise InputError("--table", ", ".join(unknown), f"some of {', '.join(TABLES)}")

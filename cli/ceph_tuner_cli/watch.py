@@ -81,19 +81,19 @@ def _by_the_clock(path: Path) -> Wanted:
 
 def _first_look(opened: Cluster, slo: Optional[Wanted], window: float) -> ClusterView:
     """Wait for a cluster that cannot be looked at just now, as in a failover of its mgr. Raises TunerError."""
-    end, said = opened.clock.monotonic() + PATIENCE_S, ""
+    end, words = opened.clock.monotonic() + PATIENCE_S, ""
     with working(f"{opened.name}: first look") as tell:
         while True:
-            view = _tried(opened, slo, window)
+            view = _view_or_fault(opened, slo, window)
             if isinstance(view, ClusterView):
                 return view
             left = end - opened.clock.monotonic()
             if left <= 0:
                 break
             tell(f"{opened.name}: waiting until it can be looked at")
-            if str(view) != said:
-                said = str(view)
-                say([f"{opened.name} cannot be looked at yet: {said}; waiting for {left:.0f} s more at most"])
+            if str(view) != words:
+                words = str(view)
+                say([f"{opened.name} cannot be looked at yet: {words}; waiting for {left:.0f} s more at most"])
             opened.clock.sleep(min(AGAIN_S, left))
     if isinstance(view, CommandFailed):
         # it answers, and refuses
@@ -104,7 +104,7 @@ def _first_look(opened: Cluster, slo: Optional[Wanted], window: float) -> Cluste
     ) from view
 
 
-def _tried(opened: Cluster, slo: Optional[Wanted], window: float) -> Union[ClusterView, TunerError]:
+def _view_or_fault(opened: Cluster, slo: Optional[Wanted], window: float) -> Union[ClusterView, TunerError]:
     try:
         return ClusterView(opened, slo, window)
     except (RetryLater, CommandFailed) as fault:
@@ -159,14 +159,14 @@ class ClusterView:
                 self._samples.append(sample)
             self.moment = replace(
                 self.moment,
-                judge=self._permitted("objectives", self._judge, Judge(self._given())),
+                judge=self._permitted("objectives", self._judge, Judge(self._slo_now())),
                 trial=self._permitted("the automatic mode", self._automatic, None),
                 boost=self._permitted("the boost", self._boost, None),
                 on_trial=self._permitted("the journal", self._on_trial, ()),
             )
         except (RetryLater, CommandFailed, PermissionRefused) as fault:
             self.moment = replace(self.moment, notes=(str(fault),))
-        return self._measured()
+        return self._window_moment()
 
     def _permitted(self, what: str, ask: Callable[[], T], otherwise: T) -> T:
         """What the key's capabilities allow to see; what they do not is a note of this look."""
@@ -176,7 +176,7 @@ class ClusterView:
             self._refused.append(f"{what}: not seen ({refusal})")
             return otherwise
 
-    def _measured(self) -> Moment:
+    def _window_moment(self) -> Moment:
         measured, notes = window_of(list(self._samples)), (*self.moment.notes, *self._refused)
         if measured is not None:
             newest, seconds = self._samples[-1], sum(sample.seconds for sample in self._samples)
@@ -188,20 +188,20 @@ class ClusterView:
             self.moment = replace(self.moment, means={}, newest={}, seconds=0.0, notes=(*notes, *last))
         return self.moment
 
-    def _given(self) -> Optional[Slo]:
+    def _slo_now(self) -> Optional[Slo]:
         """Of the objectives that were given, those that hold now."""
         return self._slo.at(self._opened.clock.now()) if isinstance(self._slo, SloCalendar) else self._slo
 
     def _scopes(self) -> Tuple[Scope, ...]:
         """Scopes that objectives have at any time."""
         with suppress(InputError):
-            wanted = self._slo or stored_calendar(self._opened.store)
-            return wanted.scopes if wanted is not None else ()
+            calendar = self._slo or stored_calendar(self._opened.store)
+            return calendar.scopes if calendar is not None else ()
         return ()
 
     def _judge(self) -> Judge:
         try:
-            return stored_judge(self._opened.store, self._given(), self._opened.clock.now)
+            return stored_judge(self._opened.store, self._slo_now(), self._opened.clock.now)
         except PermissionRefused:
             raise
         except InputError:
@@ -213,13 +213,13 @@ class ClusterView:
 
     def _automatic(self) -> Optional[Dict[str, Any]]:
         """What the plugin says of itself; None where it is not loaded."""
-        return self._told("tuner auto explain")
+        return self._plugin_answer("tuner auto explain")
 
     def _boost(self) -> Optional[Dict[str, Any]]:
         """What it says of a boost; None where none can be on."""
-        return self._told(STATUS) if any(entry.who.endswith(BY) for entry in self._on_trial()) else None
+        return self._plugin_answer(STATUS) if any(entry.who.endswith(BY) for entry in self._on_trial()) else None
 
-    def _told(self, command: str) -> Optional[Dict[str, Any]]:
+    def _plugin_answer(self, command: str) -> Optional[Dict[str, Any]]:
         try:
             answer = parsed(self._opened.commander.mon(command, {}), command)
         except (ClusterTimeout, CommandFailed, ValueError):

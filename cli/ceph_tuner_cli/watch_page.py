@@ -98,11 +98,11 @@ def page(moment: Moment, height: int = 24, width: int = WIDTH) -> RenderableType
     parts: List[RenderableType] = [Text(f"{moment.cluster}, Ceph {moment.version}, {stamp}, {over}", "bold")]
     parts += [_work(moment.means, moment.newest), Text(""), _latency(moment.means), Text("")]
     lines = [_queues(moment.means), _trouble(moment.newest), *(f"note: {note}" for note in moment.notes)]
-    used = 1 + 1 + len(_WORK) + 1 + 1 + len(_LATENCY) + 1 + len(lines)
+    lines_used = 1 + 1 + len(_WORK) + 1 + 1 + len(_LATENCY) + 1 + len(lines)
     parts += [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
     verdicts = moment.verdicts()
     words = [*_trials(moment, width), *_words(moment.boost), *_words(moment.trial)]
-    room = height - used
+    room = height - lines_used
     if verdicts and room > 2:
         # half of the room at least is the trial's, where there is one
         shown = verdicts[: max(1, room - 2 - (min(len(words) + 1, room // 2) if words else 0))]
@@ -115,13 +115,13 @@ def page(moment: Moment, height: int = 24, width: int = WIDTH) -> RenderableType
 
 
 def _table(*headings: str, left: int = 1, column: int = 10) -> Table:
-    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for at, heading in enumerate(headings):
         # of one width whatever they hold, so that a live view does not jump
         justify: JustifyMethod = "left" if at < left else "right"
         least = _FIRST if at < left else column
-        made.add_column(heading, justify=justify, no_wrap=True, overflow="ellipsis", min_width=least)
-    return made
+        table.add_column(heading, justify=justify, no_wrap=True, overflow="ellipsis", min_width=least)
+    return table
 
 
 def _work(means: Mapping[str, float], newest: Mapping[str, float]) -> Table:
@@ -171,11 +171,11 @@ def _objectives(verdicts: Sequence[Verdict], more: int) -> Table:
     table = _table(f"objective{f' ({more} more)' if more else ''}", "kind", "seen", "margin", "", left=2, column=7)
     for verdict in verdicts:
         margin = "" if verdict.margin is None else f"{100 * max(-9.99, min(9.99, verdict.margin)):+.0f}%"
-        met = {True: "met", False: "MISSED", None: "unknown"}[verdict.met]
+        state = {True: "met", False: "MISSED", None: "unknown"}[verdict.met]
         style = {True: "green", False: "bold red", None: "dim"}[verdict.met]
         value = amount(verdict.objective.metric, verdict.seen)[0]
         kind = "hard" if verdict.objective.hard else "soft"
-        table.add_row(verdict.objective.text, kind, value, margin, Text(met, style))
+        table.add_row(verdict.objective.text, kind, value, margin, Text(state, style))
     return table
 
 

@@ -12,7 +12,7 @@ from ceph_tuner.core.autopilot.capacity import BENCH_FACTOR, Stored, findings, r
 from ceph_tuner.core.bounded import ANSWER, MISREAD, read_json
 from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.goals.guard import Sight
-from ceph_tuner.core.measure.reading import spread
+from ceph_tuner.core.measure.osd_selection import spread
 
 from .capacity import BANDWIDTH_OPTION, CAPACITY_OPTION, Capacity
 from .commander import MgrCommander

@@ -20,23 +20,17 @@ from ceph_tuner.core.bounded import ANSWER, read_json
 from ceph_tuner.core.measure.counters import DaemonReport
 from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.metrics import POOL, Scope
-from ceph_tuner.core.measure.reading import (
+from ceph_tuner.core.measure.osd_documents import (
     PLAIN_COUNTERS,
     TIME_COUNTERS,
-    PoolReading,
-    Reading,
-    Turn,
-    check_heard,
-    coded_recovered,
     osd_latency_in,
     osd_queues_in,
     osds_down,
-    pool_readings,
-    raw_bytes,
-    share_out,
     slow_ops,
-    spread,
 )
+from ceph_tuner.core.measure.osd_selection import share_out, spread
+from ceph_tuner.core.measure.pg_documents import check_heard, coded_recovered, pool_readings, raw_bytes
+from ceph_tuner.core.measure.reading import PoolReading, Reading, Turn
 from ceph_tuner.core.measure.scopes import Members
 
 from .commander import MgrCommander

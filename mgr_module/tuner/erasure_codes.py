@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Sequence
 
 from ceph_tuner.core.bounded import ANSWER, MISREAD, read_json
-from ceph_tuner.core.measure.reading import ERASURE, data_chunks
+from ceph_tuner.core.measure.pg_documents import ERASURE, data_chunks
 
 from .commander import MgrCommander
 

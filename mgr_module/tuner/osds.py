@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Callable, Dict, FrozenSet, List, Optional
 
 from ceph_tuner.core.bounded import MISREAD, read_json
-from ceph_tuner.core.measure.reading import data_chunks, deep_scrub_intervals
+from ceph_tuner.core.measure.pg_documents import data_chunks, deep_scrub_intervals
 
 from .commander import MgrCommander
 from .proto import Mgr

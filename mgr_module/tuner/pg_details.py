@@ -5,15 +5,8 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.bounded import ANSWER, MISREAD, read_json
-from ceph_tuner.core.measure.reading import (
-    PgDetail,
-    PoolReading,
-    deep_scrub_intervals,
-    late_pgs,
-    pg_detail,
-    pg_details,
-    with_progress,
-)
+from ceph_tuner.core.measure.pg_documents import deep_scrub_intervals, late_pgs, pg_detail, pg_details, with_progress
+from ceph_tuner.core.measure.reading import PgDetail, PoolReading
 
 from .commander import MgrCommander, document
 from .proto import Mgr

@@ -14,7 +14,7 @@ from ceph_tuner.core.ceph.target import Place, Target
 from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.measure.forecast_record import SEARCH_LEVEL, SEARCH_MODEL, ForecastRecord
-from ceph_tuner.core.measure.reading import spread
+from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.profiles.profile import Profile
 
 from .aim import Aim

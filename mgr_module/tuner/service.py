@@ -21,7 +21,7 @@ from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, parse_version, release_of
 from ceph_tuner.core.knobs.settings import settings_in_force
 from ceph_tuner.core.measure.history import History
-from ceph_tuner.core.measure.reading import spread
+from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.sample import Window, at_work
 from ceph_tuner.core.measure.scopes import Members
 from ceph_tuner.core.measure.timeline import timeline

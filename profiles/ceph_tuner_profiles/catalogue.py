@@ -27,7 +27,7 @@ def load(name: str, release: Optional[Release] = None, place: str = "profile") -
     full = f"{release.name}/{name}" if release is not None and "/" not in name else name
     if full in paths:
         return profile_file.read(paths[full])
-    same = [known for known in paths if known.endswith(f"/{name}")]
+    same = [path for path in paths if path.endswith(f"/{name}")]
     near = same or difflib.get_close_matches(full, paths, n=3, cutoff=0.4) or list(paths)
     raise InputError(place, repr(name), f"a file, or one of {', '.join(near)}")
 
@@ -44,6 +44,6 @@ def tuned() -> List[Profile]:
 
 def _paths() -> Dict[str, Path]:
     order = [*RELEASES, TUNED]
-    found = [path for path in sorted(ROOT.glob("*/*.yaml")) if path.parent.name in order]
-    found.sort(key=lambda path: order.index(path.parent.name))
-    return {f"{path.parent.name}/{path.stem}": path for path in found}
+    paths = [path for path in sorted(ROOT.glob("*/*.yaml")) if path.parent.name in order]
+    paths.sort(key=lambda path: order.index(path.parent.name))
+    return {f"{path.parent.name}/{path.stem}": path for path in paths}

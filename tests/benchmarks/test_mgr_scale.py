@@ -8,7 +8,7 @@ from mgr_scale import SCOPED, plugin_on, scopes_on, story
 from synthetic_mgr import CLASSES, PLAIN, SyntheticMgr
 
 from ceph_tuner.core.measure.metrics import CLASS, Scope
-from ceph_tuner.core.measure.reading import PLAIN_COUNTERS, TIME_COUNTERS
+from ceph_tuner.core.measure.osd_documents import PLAIN_COUNTERS, TIME_COUNTERS
 from tuner.collect import GROUP_SHARE, TURN_SHARE, TickLimits
 from tuner.sampler import Sampler
 

@@ -26,9 +26,9 @@ from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRe
 from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.core.profiles.profile import Profile
-from ceph_tuner.fleet.asking import MemberAnswer
 from ceph_tuner.fleet.changes import NewestChange
 from ceph_tuner.fleet.difference import Difference
+from ceph_tuner.fleet.member_answers import MemberAnswer
 from ceph_tuner.fleet.status import Standing, Status
 from ceph_tuner.recommend import IN_FORCE, Prediction
 from ceph_tuner.recommend.front import Front

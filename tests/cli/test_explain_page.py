@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console, Group, RenderableType
 
 from ceph_tuner.core.goals.slo import Objective, parse_slo
-from ceph_tuner.optimise.explaining import Dependence, Importance, Influence, TrialProgress
+from ceph_tuner.optimise.posterior_summary import Dependence, Importance, Influence, TrialProgress
 from ceph_tuner.recommend.accounts import LOAD, SHARE, Account
 from ceph_tuner.search.explanation import Explained, InTheWay, KeepableBound
 from ceph_tuner_cli.explain_page import capacity, learnt, spoken

@@ -145,7 +145,9 @@ def test_osds_that_differ_are_no_profile(run: Run, restored: Cluster, any_lab: L
 
 
 def test_a_profile_is_made_and_translated_by_the_drives_kind_whatever_their_class() -> None:
-    assert profiles.in_force(archive_twin(), "osd", "x").hardware == replace(DISK.hardware, device_class="archive")
+    assert profiles.profile_of_target(archive_twin(), "osd", "x").hardware == replace(
+        DISK.hardware, device_class="archive"
+    )
     early = archive_twin(release=QUINCY_EARLY)
     written = profiles.for_cluster(Profile.make("night", TENTACLE, TUNED), early, "osd").settings
     # half of 380 IOPS, on one shard

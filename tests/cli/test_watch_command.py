@@ -17,7 +17,7 @@ from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, RetryLater, Tu
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.measure.metrics import METRICS
-from ceph_tuner.core.measure.reading import UNHEARD
+from ceph_tuner.core.measure.pg_documents import UNHEARD
 from ceph_tuner.core.measure.sample import NEVER_S, Sample
 from ceph_tuner.core.moments import utc
 from ceph_tuner.twin_cluster.cluster import TwinCluster

@@ -11,7 +11,7 @@ from ceph_tuner.core.ceph.commands import CommandConfig
 from ceph_tuner.core.ceph.ports import Commander, ConfigEntry, Store
 from ceph_tuner.core.ceph.tell_each import tell_each
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
-from ceph_tuner.core.measure.reading import osd_latency, osd_values
+from ceph_tuner.core.measure.osd_documents import osd_latency, osd_values
 from ceph_tuner.core.measure.sample import READ, WRITE
 
 NAME = "osd_scrub_chunk_max"

@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, List
 
 import pytest
 
-from ceph_tuner.cluster.dashboard import Dashboard, NotByRest, Stated
+from ceph_tuner.cluster.dashboard import Dashboard, NotByRest, StatedOption
 from ceph_tuner.cluster.dashboard_api import VERSION, DashboardApi
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, osd_versions
 from ceph_tuner.core.ceph.target import Place
@@ -294,8 +294,8 @@ def test_what_is_asked_twice_is_fetched_once(fake: FakeDashboard, dashboard: Das
 
 def test_the_database_is_stated_by_sections(dashboard: Dashboard) -> None:
     assert dashboard.stated() == [
-        Stated("osd", "osd_mclock_profile", "high_client_ops"),
-        Stated("osd.0", "osd_mclock_max_capacity_iops_ssd", "811.700000"),
+        StatedOption("osd", "osd_mclock_profile", "high_client_ops"),
+        StatedOption("osd.0", "osd_mclock_max_capacity_iops_ssd", "811.700000"),
     ]
 
 

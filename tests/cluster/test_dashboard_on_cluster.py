@@ -9,14 +9,14 @@ from typing import Callable, Iterator, List
 import pytest
 
 from ceph_lab.cluster import Lab
-from ceph_tuner.cluster.dashboard import Dashboard, NotByRest, Stated
+from ceph_tuner.cluster.dashboard import Dashboard, NotByRest, StatedOption
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.cluster.session import Session
 from ceph_tuner.core.ceph.commands import CommandConfig, osd_versions
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.errors import PermissionRefused
 from ceph_tuner.core.knobs.releases import release_of
-from ceph_tuner.core.measure.reading import osd_latency
+from ceph_tuner.core.measure.osd_documents import osd_latency
 from ceph_tuner.core.measure.sample import READ, WRITE
 from fake_dashboard import PASSWORD, USER
 from lab_dashboard import ROLE, Served, ceph, dashboards
@@ -66,7 +66,7 @@ def test_it_sees_the_database_but_not_the_masks(look: Callable[[], Dashboard], s
     try:
         stated = look().stated()
         assert {entry for entry in stated if entry.name == NAME} == {
-            Stated(who.split("/")[0], NAME, value) for who, value in entries.items()
+            StatedOption(who.split("/")[0], NAME, value) for who, value in entries.items()
         }
         options = {entry.name for entry in stated}
         known = [entry for entry in config.dump() if entry.name in options]

@@ -50,7 +50,7 @@ def test_nobody_at_the_address_is_told_with_the_next_step() -> None:
 
 OTHERS = {
     "another edition": (
-        "import ceph_tuner.spreading.carrying as c; c.EDITION = '9.9 (other)'",
+        "import ceph_tuner.spreading.worker_call as c; c.EDITION = '9.9 (other)'",
         r"ceph-tuner 9\.9 \(other\)",
     ),
     "none": ("import sys; sys.modules['ceph_tuner'] = None", "no ceph-tuner that works"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.twin import compiled
 from ceph_tuner.twin.kernel import loop
-from ceph_tuner.twin.kernel.state import State
+from ceph_tuner.twin.kernel.state import SimulationState
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.simulation import Simulation
 
@@ -27,7 +27,7 @@ PIECES = st.lists(st.tuples(st.floats(0, SECONDS), settings()), min_size=1, max_
 
 
 def same_bits(one: Simulation, other: Simulation) -> bool:
-    return all(one._tables[name].tobytes() == other._tables[name].tobytes() for name in State._fields)
+    return all(one._tables[name].tobytes() == other._tables[name].tobytes() for name in SimulationState._fields)
 
 
 @hypothesis_settings(unhurried, max_examples=60)

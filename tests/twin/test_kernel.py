@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ceph_tuner.twin.kernel import clients, dmclock, drive, events, records
 from ceph_tuner.twin.kernel.layout import as_objects, new, write_back
-from ceph_tuner.twin.kernel.state import State, over_objects
+from ceph_tuner.twin.kernel.state import SimulationState, over_objects
 from ceph_tuner.twin.kernel_tables import START_S
 from ceph_tuner.twin.model import ClusterModel, Device, OsdModel, Pool
 from ceph_tuner.twin.queue import CHECK_TIME_S, DmClockQueue, ServedRequest
@@ -28,7 +28,7 @@ def bare(device: Device = DEVICE, compiled: bool = False) -> Simulation:
     return Simulation(ClusterModel(1, osd, (Pool("rbd", 1, 1),)), {}, compiled=compiled)
 
 
-def bare_state(device: Device = DEVICE) -> State:
+def bare_state(device: Device = DEVICE) -> SimulationState:
     """The same as plain Python has it."""
     return over_objects(bare(device)._tables)
 

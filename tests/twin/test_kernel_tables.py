@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.twin.kernel import records
-from ceph_tuner.twin.kernel.state import State, bring_back, over_objects
+from ceph_tuner.twin.kernel.state import SimulationState, bring_back, over_objects
 from ceph_tuner.twin.kernel_tables import START_S, KernelTables
 from ceph_tuner.twin.model import ClientStream, ClusterModel, Device, OsdModel, Pool, ScrubWork
 
@@ -24,7 +24,7 @@ MODEL = ClusterModel(4, OsdModel(Device(1000.0, 1e8)), (Pool("rbd", 32),), clien
 @given(models(), st.integers(0, 100))
 def test_the_same_seed_lays_out_alike(model: ClusterModel, seed: int) -> None:
     one, other = KernelTables(model, seed).tables, KernelTables(model, seed).tables
-    assert all(one[name].tobytes() == other[name].tobytes() for name in State._fields)
+    assert all(one[name].tobytes() == other[name].tobytes() for name in SimulationState._fields)
 
 
 @hypothesis_settings(deadline=None, max_examples=20)

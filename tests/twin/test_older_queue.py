@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 
 from ceph_tuner.core.knobs.releases import RELEASES, TENTACLE, TENTACLE_EARLY
 from ceph_tuner.twin.kernel import deletion, events, records, recovery, threads
-from ceph_tuner.twin.kernel.state import State, over_objects
+from ceph_tuner.twin.kernel.state import SimulationState, over_objects
 from ceph_tuner.twin.model import KIB, MIB, WPQ, ClusterModel, DeleteWork, Device, OsdModel, Pool, RecoveryWork
 from ceph_tuner.twin.simulation import Simulation
 
@@ -29,11 +29,11 @@ def model(**work: object) -> ClusterModel:
     return ClusterModel(6, OSD, (CODED,), scheduler=WPQ, **work)  # type: ignore[arg-type]
 
 
-def state() -> State:
+def state() -> SimulationState:
     return over_objects(Simulation(model(), {}, compiled=False)._tables)
 
 
-def entered(found: State, role: int, lane: int, cost: float = 1000.0, shard: int = 0) -> int:
+def entered(found: SimulationState, role: int, lane: int, cost: float = 1000.0, shard: int = 0) -> int:
     """The lane that an item is put into. Slots of one OSD take its shards in turn."""
     slot = next(place for place, placed in enumerate(found.slots) if placed.shard == shard)
     own = found.shards[shard]
@@ -70,7 +70,7 @@ def test_an_item_has_the_priority_of_its_kind(role: int, lane: int, priority: in
     assert found.parameters.priorities[LANES[priority]] == priority
 
 
-def drawn(found: State, draws: int) -> Dict[int, int]:
+def drawn(found: SimulationState, draws: int) -> Dict[int, int]:
     shard, counts = found.shards[0], dict.fromkeys(LANES.values(), 0)
     for _ in range(draws):
         counts[threads.choose_wpq(found, shard)] += 1

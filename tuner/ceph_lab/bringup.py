@@ -78,8 +78,8 @@ def up(name: str, wanted: Mapping[str, Any], report: Report, mirror: str = MIRRO
             options = state.options
             other = options.differences(wanted)
             if other:
-                running, asked = (", ".join(f"{key} {pair[side]}" for key, pair in other.items()) for side in (0, 1))
-                raise InputError(f"lab {name}", f"it running with {running}", f"{asked}; `lab down` it first")
+                running, wishes = (", ".join(f"{key} {pair[side]}" for key, pair in other.items()) for side in (0, 1))
+                raise InputError(f"lab {name}", f"it running with {running}", f"{wishes}; `lab down` it first")
             lab = Lab(places, state)
             if lab.alive:
                 return _revive(lab, report)
@@ -279,8 +279,8 @@ def _first_commands(lab: Lab, identities: Mapping[int, str]) -> None:
 
 def _set_classes(lab: Lab) -> None:
     """Device classes that are not the ones which the OSDs gave themselves when they started."""
-    named = [(osd, lab.state.options.group_of(osd).device_class) for osd in lab.osds]
-    for osd, device_class in named:
+    class_of = [(osd, lab.state.options.group_of(osd).device_class) for osd in lab.osds]
+    for osd, device_class in class_of:
         if device_class:
             lab.mon_commands(
                 [
@@ -307,9 +307,9 @@ def _wait_serving(lab: Lab, seconds: float = 60) -> None:
         if status["mgrmap"]["available"] and clean >= wanted and clean == status["pgmap"]["num_pgs"]:
             return
         if time.monotonic() > deadline:
-            seen = ", ".join(f"{group['count']} {group['state_name']}" for group in groups) or "none"
+            states = ", ".join(f"{group['count']} {group['state_name']}" for group in groups) or "none"
             mgr = "active" if status["mgrmap"]["available"] else "not active"
-            raise LabFailed(f"lab {lab.name} does not serve after {seconds:.0f} s: mgr {mgr}, PGs {seen}")
+            raise LabFailed(f"lab {lab.name} does not serve after {seconds:.0f} s: mgr {mgr}, PGs {states}")
         time.sleep(0.2)
 
 

@@ -29,15 +29,15 @@ MOST_RUNS = 5
 def measured_capacities(lab: Lab, report: Report) -> Dict[str, float]:
     """Drive -> IOPS of 4 KiB writes of an OSD on it."""
     options = lab.state.options
-    found: Dict[str, float] = {}
+    capacities: Dict[str, float] = {}
     for osd in lab.osds:
         name = options.group_of(osd).drive
-        if name not in found:
+        if name not in capacities:
             drive = options.drive_of(osd)
             stated = drive.bench_iops.get(options.release) if drive is not None else None
             report(f"verifying what an OSD does on {name}" if stated else f"measuring what an OSD does on {name}")
-            found[name] = capacity(lambda osd=osd: bench(lab, osd), stated, name, report)  # type: ignore[misc]
-    return found
+            capacities[name] = capacity(lambda osd=osd: bench(lab, osd), stated, name, report)  # type: ignore[misc]
+    return capacities
 
 
 def bench(lab: Lab, osd: int) -> float:
@@ -58,8 +58,10 @@ def capacity(run: Callable[[], float], stated: Optional[float], name: str, repor
         agreeing = [iops for iops in runs if abs(iops - reference) <= TOLERANCE * reference]
         if len(agreeing) >= (1 if stated is not None else 2):
             return round(reference, 1)
-    seen = ", ".join(f"{iops:.0f}" for iops in sorted(runs))
-    told = stated if stated is not None else max(runs)
+    figures = ", ".join(f"{iops:.0f}" for iops in sorted(runs))
+    chosen = stated if stated is not None else max(runs)
     expected = f"stated are {stated:.0f}" if stated is not None else "no two agree"
-    report(f"warning: {name}: the bench gave {seen} IOPS, {expected}; mClock is told {told:.0f}. Is the machine busy?")
-    return round(told, 1)
+    report(
+        f"warning: {name}: the bench gave {figures} IOPS, {expected}; mClock is told {chosen:.0f}. Is the machine busy?"
+    )
+    return round(chosen, 1)

@@ -99,7 +99,7 @@ def check_host(os_release: Path = Path("/etc/os-release")) -> None:
         lines = os_release.read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
-    values = {key: value.strip("\"'") for key, found, value in (line.partition("=") for line in lines) if found}
+    values = {key: value.strip("\"'") for key, sign, value in (line.partition("=") for line in lines) if sign}
     families = [values.get("ID", ""), *values.get("ID_LIKE", "").split()]
     if "debian" not in families:
         raise InputError("ceph-tuner lab", values.get("ID", "an unknown system"), "Debian or Ubuntu")
@@ -243,7 +243,7 @@ def _replace_bcrypt(version: str, tree: Path, step: BuildSteps) -> None:
 def _pip() -> List[str]:
     for python in (sys.executable, shutil.which("python3") or "python3"):
         pip = running_module(python, "pip")
-        found = subprocess.run([*pip, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-        if found.returncode == 0:
+        probe = subprocess.run([*pip, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        if probe.returncode == 0:
             return pip
     raise InputError("ceph-tuner lab", "no pip for " + sys.executable, "pip (package python3-pip), to fetch bcrypt")

@@ -140,8 +140,8 @@ class Lab:
 
         Raises CommandFailed at the first one that is refused; those before it are done.
         """
-        given = [*payloads, *[""] * (len(commands) - len(payloads))]
-        request = json.dumps(list(zip(commands, given)))
+        payload_of_each = [*payloads, *[""] * (len(commands) - len(payloads))]
+        request = json.dumps(list(zip(commands, payload_of_each)))
         answers = json.loads(self.run(["python3", "-c", _COMMANDS], request, timeout=60 + len(commands)))
         code, _, words = answers[-1] if answers else (0, "", "")
         if code < 0:
@@ -159,13 +159,13 @@ class Lab:
 
     def daemons(self) -> Dict[str, int]:
         """Daemon name to process id, of those that run."""
-        found = {}
+        states = {}
         for pid in marked(self.places.directory):
             words = command_line(pid)
             program = Path(words[0]).name if words else ""
             if program in ("ceph-mon", "ceph-mgr", "ceph-osd") and "--mkfs" not in words and "-i" in words:
-                found[f"{program[len('ceph-') :]}.{words[words.index('-i') + 1]}"] = pid
-        return found
+                states[f"{program[len('ceph-') :]}.{words[words.index('-i') + 1]}"] = pid
+        return states
 
     def in_haste(self) -> ContextManager[None]:
         """Meanwhile emulated drives take no time: for what is written only to be there."""
@@ -223,8 +223,8 @@ class Lab:
         deadline = time.monotonic() + seconds
         while True:
             (answer,) = self.mon_commands([{"prefix": "osd dump", "format": "json"}])
-            seen = {entry["osd"] for entry in json.loads(answer)["osds"] if bool(entry["up"]) == up}
-            missing = [osd for osd in osds if osd not in seen]
+            osds_so_far = {entry["osd"] for entry in json.loads(answer)["osds"] if bool(entry["up"]) == up}
+            missing = [osd for osd in osds if osd not in osds_so_far]
             if not missing:
                 return
             if time.monotonic() > deadline:

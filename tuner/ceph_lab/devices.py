@@ -15,7 +15,7 @@ BLOCK = Path("/sys/block")
 
 def attached(directory: Path, block: Path = BLOCK) -> Dict[str, Path]:
     """Loop device (`/dev/loop7`) to image file, for the images in a directory."""
-    found = {}
+    devices = {}
     # the kernel names files by their real path
     directory = directory.resolve()
     for backing in block.glob("loop*/loop/backing_file"):
@@ -26,8 +26,8 @@ def attached(directory: Path, block: Path = BLOCK) -> Dict[str, Path]:
             continue
         path = Path(image[: -len(" (deleted)")] if image.endswith(" (deleted)") else image)
         if directory in path.parents:
-            found[f"/dev/{backing.parts[-3]}"] = path
-    return found
+            devices[f"/dev/{backing.parts[-3]}"] = path
+    return devices
 
 
 def attach(

@@ -66,9 +66,9 @@ def read(path: Union[str, Path]) -> Tuple[str, DriveSet]:
 
 def _plain(document: yaml_document.YamlDocument, part: str) -> Mapping[str, Any]:
     """Rates may have units."""
-    found: Dict[str, Any] = {}
+    texts: Dict[str, Any] = {}
     for name, value in document.data[part].items():
         if name.endswith("bandwidth") and isinstance(value, str):
             value = quantity(value, "bandwidth", document.place(part, name))
-        found[name] = value
-    return found
+        texts[name] = value
+    return texts

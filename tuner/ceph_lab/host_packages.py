@@ -87,22 +87,22 @@ def ensure_packages(packages: Sequence[str], report: Report, wait_s: float = 180
 
 def _carry_out(command: Sequence[str], log: Path, report: Report, deadline: float) -> Tuple[int, str]:
     """Exit code, and what tells why it failed; repeated while a lock is held. Raises Locked."""
-    told: Optional[str] = None
+    announcement: Optional[str] = None
     while True:
         began = log.stat().st_size
         code = _run(command, log)
         with log.open("rb") as file:
             file.seek(began)
             lines = file.read().decode(errors="replace").splitlines()
-        held = next((line for line in lines if any(words in line for words in _HELD)), None)
-        if code == 0 or held is None:
+        obstacle = next((line for line in lines if any(words in line for words in _HELD)), None)
+        if code == 0 or obstacle is None:
             telling = [line for line in lines if line.startswith("E:")] or lines
             return code, " / ".join(telling[-3:])
         if time.monotonic() > deadline:
-            raise Locked(held)
-        if told is None:
-            told = held
-            report(f"waiting for other programs that use apt: {held}")
+            raise Locked(obstacle)
+        if announcement is None:
+            announcement = obstacle
+            report(f"waiting for other programs that use apt: {obstacle}")
         time.sleep(1)
 
 

@@ -44,7 +44,7 @@ class Need:
         return self.devices + self.osds + SPARE_BYTES <= self.available
 
     def __str__(self) -> str:
-        """For people."""
+        """What the lab needs, and what the machine has."""
         words = f"{self.devices / GIB:.1f} GiB for devices and {self.osds / GIB:.1f} GiB for OSDs"
         return f"{words}; {self.available / GIB:.1f} GiB available"
 

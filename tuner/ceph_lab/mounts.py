@@ -19,14 +19,14 @@ MOUNTINFO = Path("/proc/self/mountinfo")
 
 def mounted_below(tree: Path, mountinfo: Path = MOUNTINFO) -> List[Path]:
     """Mount points at or below a path, the deepest first."""
-    found = []
+    mounts = []
     tree = tree.resolve()
     for line in mountinfo.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         # the fifth field, with blanks and the like written in octal (proc(5))
         point = Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), line.split()[4]))
         if point == tree or tree in point.parents:
-            found.append(point)
-    return sorted(found, key=lambda point: len(point.parts), reverse=True)
+            mounts.append(point)
+    return sorted(mounts, key=lambda point: len(point.parts), reverse=True)
 
 
 def remove_tree(tree: Path) -> None:

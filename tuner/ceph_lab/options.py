@@ -67,13 +67,13 @@ def parse_osds(text: str, drive: str) -> Tuple[OsdGroup, ...]:
     """Groups of `3`, or of `3xnvme,3xhdd:archive`: count, drive, and device class where it is not Ceph's own."""
     if re.fullmatch(r"\d{1,3}", text):
         return (OsdGroup(int(text), drive),)
-    found = []
+    groups = []
     for part in text.split(","):
         match = _GROUP.fullmatch(part.strip())
         if not match:
             raise InputError("--osds", repr(text), "a number, or groups such as 3xnvme,3xhdd or 2xnvme:fast,4xhdd")
-        found.append(OsdGroup(int(match[1]), match[2], match[3] or ""))
-    return tuple(found)
+        groups.append(OsdGroup(int(match[1]), match[2], match[3] or ""))
+    return tuple(groups)
 
 
 @dataclass(frozen=True)
@@ -187,10 +187,10 @@ class LabOptions:
     @property
     def classes(self) -> Dict[str, List[int]]:
         """Device class -> the ids of its OSDs."""
-        found: Dict[str, List[int]] = {}
+        osds_of: Dict[str, List[int]] = {}
         for osd in range(self.osds):
-            found.setdefault(self.group_of(osd).device_class or self.media_of(osd), []).append(osd)
-        return found
+            osds_of.setdefault(self.group_of(osd).device_class or self.media_of(osd), []).append(osd)
+        return osds_of
 
     def to_dict(self) -> Dict[str, Any]:
         """Plain values for the state file."""
@@ -205,32 +205,32 @@ class LabOptions:
 
         `osds` and `drive` may stand for `groups`. A device limited to `iops`, with no drive named, is a throttled one.
         """
-        known = {name: values[name] for name in (one.name for one in fields(LabOptions)) if name in values}
+        own = {name: values[name] for name in (one.name for one in fields(LabOptions)) if name in values}
         throttle = "drive" not in values and "groups" not in values and ("iops" in values or "bandwidth" in values)
         drive = str(values.get("drive", THROTTLE if throttle else LabOptions.groups[0].drive))
-        if "groups" in known:
-            known["groups"] = parse_osds(str(known["groups"]), drive)
+        if "groups" in own:
+            own["groups"] = parse_osds(str(own["groups"]), drive)
         else:
-            known["groups"] = parse_osds(str(values.get("osds", LabOptions.groups[0].count)), drive)
-        known["drives"] = {
+            own["groups"] = parse_osds(str(values.get("osds", LabOptions.groups[0].count)), drive)
+        own["drives"] = {
             name: one if isinstance(one, DriveSet) else DriveSet.from_dict(one)
-            for name, one in dict(known.get("drives", {})).items()
+            for name, one in dict(own.get("drives", {})).items()
         }
-        known["pools"] = tuple(
-            one if isinstance(one, NamedPool) else NamedPool.from_dict(one) for one in known.get("pools", ())
+        own["pools"] = tuple(
+            one if isinstance(one, NamedPool) else NamedPool.from_dict(one) for one in own.get("pools", ())
         )
-        if any(group.drive == THROTTLE for group in known["groups"]):
+        if any(group.drive == THROTTLE for group in own["groups"]):
             # one queue: with more, each holds a part of the few operations that a small device serves
-            known.setdefault("shards", 1)
-            known.setdefault("threads", 5)
+            own.setdefault("shards", 1)
+            own.setdefault("threads", 5)
         elif ("iops" in values or "bandwidth" in values) and "groups" not in values:
             raise InputError("--iops, --bandwidth", f"with --drive {drive}", f"--drive {THROTTLE}")
-        known.setdefault("size", max(1, min(LabOptions.size, sum(group.count for group in known["groups"]))))
-        return LabOptions(**known)
+        own.setdefault("size", max(1, min(LabOptions.size, sum(group.count for group in own["groups"]))))
+        return LabOptions(**own)
 
     def differences(self, wanted: Mapping[str, Any]) -> Dict[str, Tuple[Any, Any]]:
         """Those of these values that differ from what was explicitly wanted, each with what that was."""
-        asked, own = (options._compared() for options in (LabOptions.from_dict(wanted), self))
+        wishes, own = (options._compared() for options in (LabOptions.from_dict(wanted), self))
         names = {"drive" if name == "groups" else name for name in wanted if name != "drives"}
         if {"iops", "bandwidth"} & names:
             names.add("drive")
@@ -238,7 +238,7 @@ class LabOptions:
             names = (names - {"osds"}) | {"drive"}
         if wanted.get("storage") == AUTO:
             names.discard("storage")
-        return {name: (own[name], asked[name]) for name in own if name in names and own[name] != asked[name]}
+        return {name: (own[name], wishes[name]) for name in own if name in names and own[name] != wishes[name]}
 
     def _compared(self) -> Dict[str, Any]:
         """The values as people ask for them: how many OSDs, and on what."""

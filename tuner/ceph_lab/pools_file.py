@@ -50,10 +50,10 @@ def read(path: Union[str, Path]) -> Tuple[NamedPool, ...]:
     """The pools of a file. Raises InputError with the file, the line and the key."""
     document = yaml_document.load(path)
     schema.check(document, POOLS_SCHEMA, SCHEMA_VERSION)
-    found = []
+    pools = []
     for number, entry in enumerate(document.data["pools"]):
         try:
-            found.append(NamedPool.from_dict(entry))
+            pools.append(NamedPool.from_dict(entry))
         except InputError as error:  # noqa: PERF203 - the place is of this entry
             raise InputError(document.place("pools", number), error.found, error.expected) from None
-    return tuple(found)
+    return tuple(pools)

@@ -49,7 +49,7 @@ class Quiet:
     seen: Tuple[str, ...]
 
     def __str__(self) -> str:
-        """For people."""
+        """Whether the lab was quiet, after how long, and what was not."""
         if not self.seen:
             return "the lab is quiet"
         return f"the lab was quiet after {self.waited_s:.0f} s; before that: {', '.join(self.seen)}"
@@ -68,22 +68,22 @@ class LabLook:
 
 def busy(before: LabLook, now: LabLook, flags: Sequence[str]) -> Dict[str, str]:
     """What is going on: a stable key, and words for people."""
-    held = {state for flag in flags for state in HELD_BY.get(flag, ())}
-    found: Dict[str, str] = {}
+    paused_states = {state for flag in flags for state in HELD_BY.get(flag, ())}
+    work: Dict[str, str] = {}
     for state, words in BUSY_STATES.items():
         count = sum(state in pg.split("+") for pg in now.states)
-        if count and state not in held:
-            found[state] = f"{count} PGs {words}"
+        if count and state not in paused_states:
+            work[state] = f"{count} PGs {words}"
     inactive = sum("active" not in pg.split("+") for pg in now.states) + now.silent_pgs
     if inactive:
-        found["inactive"] = f"{inactive} PGs not active"
+        work["inactive"] = f"{inactive} PGs not active"
     if now.deleting_pgs:
-        found["deleting"] = f"{now.deleting_pgs} PGs being deleted"
+        work["deleting"] = f"{now.deleting_pgs} PGs being deleted"
     seconds = now.at - before.at
     falling = (before.used_bytes - now.used_bytes) / seconds if seconds > 0 else 0.0
     if falling > FALLING_BYTES_S:
-        found["falling"] = f"objects being deleted ({falling / 1e6:.1f} MB/s freed)"
-    return found
+        work["falling"] = f"objects being deleted ({falling / 1e6:.1f} MB/s freed)"
+    return work
 
 
 def wait_until_quiet(
@@ -96,7 +96,7 @@ def wait_until_quiet(
 ) -> Quiet:
     """Return when nothing has happened for HOLD_S. Raises NotQuiet that says what still is going on."""
     began = now()
-    seen: Dict[str, str] = {}
+    work: Dict[str, str] = {}
     before = look(lab, session, now)
     quiet_since = None
     while True:
@@ -107,11 +107,11 @@ def wait_until_quiet(
         if not going_on:
             quiet_since = current.at if quiet_since is None else quiet_since
             if current.at - quiet_since >= HOLD_S - 1.0:
-                return Quiet(current.at - began, tuple(seen.values()))
+                return Quiet(current.at - began, tuple(work.values()))
             continue
         quiet_since = None
         for key, words in going_on.items():
-            seen.setdefault(key, words)
+            work.setdefault(key, words)
         tell(f"waiting until the lab is quiet: {', '.join(going_on.values())}")
         if current.at - began > timeout:
             raise NotQuiet(f"lab {lab.name!r} is not quiet after {timeout:.0f} s: {', '.join(going_on.values())}")

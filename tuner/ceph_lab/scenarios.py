@@ -160,10 +160,10 @@ class Scenario:
                 )
         if until - start < LEAST_SHARE * (end - start):
             raise LabFailed(f"scenario {self.name}: {self._remarks[-1]}; give it more objects", "")
-        found = self._measured(start, until)
+        measures = self._measured(start, until)
         for load in self.loads:
-            self._remarks += load.remarks(found, until - start)
-        return found
+            self._remarks += load.remarks(measures, until - start)
+        return measures
 
     def remarks(self) -> Tuple[str, ...]:
         """What people should know of the last measurement: what ran out, which clients were not served."""
@@ -220,13 +220,13 @@ class Scenario:
                 load.observe()
 
     def _measured(self, start: float, end: float) -> Dict[str, Measure]:
-        found: Dict[str, Measure] = {}
+        measures: Dict[str, Measure] = {}
         for load in self.loads:
             for name, measure in load.measure(start, end).items():
                 # recovery and backfill both recover: their rates are of different objects and add up
-                before = found.get(name)
-                found[name] = measure if before is None else _sum(before, measure)
-        return {name: found[name] for name in METRICS if name in found}
+                before = measures.get(name)
+                measures[name] = measure if before is None else _sum(before, measure)
+        return {name: measures[name] for name in METRICS if name in measures}
 
     def _stop_loads(self, loads: List[Load]) -> None:
         """Stop all of them, whatever fails on the way; then raise the first failure."""
@@ -249,8 +249,8 @@ def scenario(name: str, lab: LabUnderLoad, tell: Tell = silent, **options: Any) 
         raise InputError(f"scenario {name}", "no such scenario", f"one of {', '.join(NAMES)}")
     unknown = sorted(set(options) - set(recipe.options))
     if unknown:
-        known = ", ".join(recipe.options)
-        raise InputError(f"scenario {name}", f"the option {', '.join(unknown)}", f"some of {known}")
+        names = ", ".join(recipe.options)
+        raise InputError(f"scenario {name}", f"the option {', '.join(unknown)}", f"some of {names}")
     session = LabSession(lab)
     return Scenario(name, lab, recipe.loads(lab, session, tell, {**recipe.options, **options}), session, tell)
 

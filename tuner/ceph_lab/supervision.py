@@ -75,7 +75,7 @@ def _supervise(daemon: str, log: Path, argv: Sequence[str], delay_s: float, read
 
 def _children() -> Dict[int, bytes]:
     """What was left in the background: the name of each process."""
-    found = {}
+    children = {}
     for entry in os.listdir("/proc"):
         try:
             line = Path(f"/proc/{entry}/stat").read_bytes() if entry.isdigit() else b""
@@ -83,8 +83,8 @@ def _children() -> Dict[int, bytes]:
             continue
         name, _, rest = line.partition(b"(")[2].rpartition(b")")
         if rest and int(rest.split()[1]) == os.getpid():
-            found[int(entry)] = name
-    return found
+            children[int(entry)] = name
+    return children
 
 
 def _end_of_daemon() -> int:
@@ -114,15 +114,15 @@ def _note(log: Path, line: str) -> None:
 def main() -> int:
     """Start the supervisor and tell how its daemon's start went."""
     daemon, log, delay_s, *argv = sys.argv[1:]
-    told, ready = os.pipe()
+    read_end, ready = os.pipe()
     if os.fork() == 0:
-        os.close(told)
+        os.close(read_end)
         try:
             _supervise(daemon, Path(log), argv, float(delay_s), ready)
         finally:
             os._exit(0)
     os.close(ready)
-    answer = os.read(told, 1)
+    answer = os.read(read_end, 1)
     return answer[0] if answer else 1
 
 

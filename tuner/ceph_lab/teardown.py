@@ -21,10 +21,10 @@ def down(name: str, report: Report, labs: Path = LABS) -> bool:
     """Remove every trace of a lab; False where there was none. Raises Locked while another command works on it."""
     places = LabPlaces(name, labs)
     with locked(places.lock, f"another command is at work on lab {name}", wait=5):
-        found = bool(remains(places))
+        was_there = bool(remains(places))
         clear(places, report)
         discard_unfinished(report)
-    return found
+    return was_there
 
 
 def clear(places: LabPlaces, report: Report) -> None:

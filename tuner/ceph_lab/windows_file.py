@@ -91,7 +91,7 @@ class _Reader:
             raise InputError(
                 self._place("windows"), "nothing" if rows is None else repr(rows)[:60], "a list of windows"
             )
-        found: List[Observation] = []
+        observations: List[Observation] = []
         skipped: List[str] = []
         work: Dict[str, Mapping[str, Any]] = {}
         for number, row in enumerate(rows):
@@ -106,16 +106,16 @@ class _Reader:
                 skipped.append(f"{scenario} {label}: no metric that the twin predicts")
                 continue
             work.setdefault(scenario, self._mapping(entry.get("options", {}), "windows", number, "options"))
-            found.append(observation)
-        if not found:
+            observations.append(observation)
+        if not observations:
             raise InputError(self._place("windows"), "no window that was measured", "at least one")
         origin = {key: self._data[key] for key in ("ceph", "machine", "date", "hardware", "lab") if key in self._data}
-        return Windows(tuple(found), self._models(work), self._in_force, origin, tuple(skipped))
+        return Windows(tuple(observations), self._models(work), self._in_force, origin, tuple(skipped))
 
     def _observation(self, entry: Mapping[str, Any], number: int, scenario: str, label: str) -> Observation:
         measures = {}
-        given = self._mapping(entry.get("measures", {}), "windows", number, "measures")
-        for metric, value in given.items():
+        section = self._mapping(entry.get("measures", {}), "windows", number, "measures")
+        for metric, value in section.items():
             # metrics of other versions of this program are no fault
             if metric in METRICS:
                 measures[metric] = self._measure(value, "windows", number, "measures", metric)
@@ -142,9 +142,9 @@ class _Reader:
         if "lab" not in self._data or "hardware" not in self._data:
             return {}
         options = LabOptions.from_dict(self._mapping(self._data["lab"], "lab"))
-        given = self._mapping(self._data["hardware"], "hardware")
+        section = self._mapping(self._data["hardware"], "hardware")
         try:
-            hardware = Hardware(**given)
+            hardware = Hardware(**section)
         except MISREAD as error:
             raise InputError(self._place("hardware"), str(error), "capacity_iops, bandwidth_bytes_s, shards") from None
         version = parse_version(str(self._data["ceph"]), self._place("ceph")) if "ceph" in self._data else None
@@ -164,25 +164,25 @@ class _Reader:
         return release
 
     def _settings(self, data: Any, *keys: object) -> Settings:
-        given = self._mapping(data, *keys)
+        section = self._mapping(data, *keys)
 
         def place(*inner: object) -> str:
             return self._place(*keys, *inner)
 
         # what was measured is taken as it is, also where it is no good idea; a lab's own throttle is no trial
-        tried = {name: value for name, value in given.items() if not name.startswith("bluestore_throttle")}
+        tried = {name: value for name, value in section.items() if not name.startswith("bluestore_throttle")}
         checked = check_settings(tried, self._release, place, effective=False)
         return {name: value for name, value in checked.items() if name != PROFILE or value != "custom"}
 
     def _measure(self, value: Any, *keys: object) -> Measure:
         try:
-            found = Measure.from_list(value)
-            if found.mean < 0:
-                raise ValueError(f"{found.mean:g}")
+            measure = Measure.from_list(value)
+            if measure.mean < 0:
+                raise ValueError(f"{measure.mean:g}")
         except MISREAD as error:
             expected = "[mean, deviation, count], none of them negative"
             raise InputError(self._place(*keys), f"{value!r} ({error})"[:120], expected) from None
-        return found
+        return measure
 
     def _number(self, value: Any, number: int, key: str) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 86400:

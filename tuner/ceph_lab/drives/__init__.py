@@ -175,20 +175,20 @@ def drive_from(values: Mapping[str, Any], place: str) -> Drive:
     if kind is None:
         raise InputError(f"{place}.kind", repr(values.get("kind")), " or ".join(KINDS))
     own = {field.name: field for field in fields(kind)}
-    given = {name: value for name, value in values.items() if name != "kind"}
-    unknown = sorted(set(given) - set(own))
+    parameters = {name: value for name, value in values.items() if name != "kind"}
+    unknown = sorted(set(parameters) - set(own))
     if unknown:
         raise InputError(f"{place}.{unknown[0]}", "an unknown key", f"one of {', '.join(own)}")
-    for name, value in given.items():
+    for name, value in parameters.items():
         wanted = (str,) if name == "source" else (int, float)
         if isinstance(value, bool) or not isinstance(value, wanted):
             raise InputError(f"{place}.{name}", repr(value), "text" if name == "source" else "a number")
     required = [name for name, one in own.items() if one.default is MISSING]
-    missing = [name for name in required if name not in given]
+    missing = [name for name in required if name not in parameters]
     if missing:
         raise InputError(place, f"no {', '.join(missing)}", f"all of {', '.join(required)}")
     try:
-        return kind(**given)  # type: ignore[no-any-return]
+        return kind(**parameters)  # type: ignore[no-any-return]
     except InputError as error:
         raise InputError(f"{place}.{error.place}", error.found, error.expected) from None
 

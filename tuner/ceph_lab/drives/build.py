@@ -42,7 +42,7 @@ def library(chroot: Path, environment: Mapping[str, str]) -> Path:
 def _compile(chroot: Path, finished: Path, environment: Mapping[str, str]) -> None:
     sources = Path(__file__).parent
     with tempfile.TemporaryDirectory(prefix=".drive-", dir=finished.parent) as directory:
-        made = Path(directory) / "library.so"
+        library = Path(directory) / "library.so"
         # the tree is read only to us: the work is done in a mount of its own above it, which goes with the command
         values = {"work": directory, "tree": str(chroot)}
         for name in SOURCES:
@@ -56,4 +56,4 @@ def _compile(chroot: Path, finished: Path, environment: Mapping[str, str]) -> No
             run(argv, environment={**environment, **values, **plain}, timeout=120, shown=list(COMPILER))
         except CommandFailed as error:
             raise LabFailed(f"the emulated drive cannot be compiled in {chroot}: {error}") from error
-        os.replace(made, finished)
+        os.replace(library, finished)

@@ -64,7 +64,7 @@ class Agent:
     def pgs(self, pgids: List[str]) -> List[Dict[str, Any]]:
         """State and statistics of PGs as their primaries know them."""
         self._look_at_latest_osdmap()
-        found = []
+        rows = []
         for pgid in pgids:
             # a short limit: a PG without a primary answers nobody, and the others must not wait for it
             code, output, _ = self.cluster.pg_command(
@@ -74,7 +74,7 @@ class Agent:
                 continue
             query = json.loads(output)
             stats = query["info"]["stats"]
-            found.append(
+            rows.append(
                 {
                     "pgid": pgid,
                     "state": query["state"],
@@ -84,21 +84,21 @@ class Agent:
                     "scrubber": query.get("scrubber", {}),
                 }
             )
-        return found
+        return rows
 
     def place(self, pool: str, prefix: str, osd: int, count: int) -> List[List[str]]:
         """Names whose PG has an OSD, each with that PG."""
-        found: List[List[str]] = []
+        places: List[List[str]] = []
         # two in three objects of a size-2 pool on three OSDs fit; the bound is for an OSD that has no PG at all
         for number in range(100 * count + 1000):
-            if len(found) == count:
+            if len(places) == count:
                 break
             name = f"{prefix}.{number}"
             command = {"prefix": "osd map", "pool": pool, "object": name, "format": "json"}
             placed = json.loads(self.mon(None, command))
             if osd in placed["up"]:
-                found.append([name, placed["pgid"]])
-        return found
+                places.append([name, placed["pgid"]])
+        return places
 
     def size(self, pool: str, name: str) -> Optional[int]:
         """Bytes of an object; None where there is none."""

@@ -71,7 +71,7 @@ class BackgroundLoad(ABC):
 
     @abstractmethod
     def read(self) -> WorkReading:
-        """The counters now."""
+        """How much of the work is done and left, by Ceph's counters at this moment."""
 
     @abstractmethod
     def release(self) -> None:
@@ -130,12 +130,12 @@ class BackgroundLoad(ABC):
 
     def measure(self, start: float, end: float) -> Dict[str, Measure]:
         """Rates of that stretch."""
-        found = {}
+        metrics = {}
         for metric, counter in self.rates.items():
             measure = self._trace.rate(counter, start, end)
             if measure is not None:
-                found[metric] = measure
-        return found
+                metrics[metric] = measure
+        return metrics
 
     def remarks(self, measures: Mapping[str, Measure], seconds: float) -> Tuple[str, ...]:
         """Observations that failed."""

@@ -70,7 +70,7 @@ class ClientLoad:
         return tuple(f"client.{kind}{value}" for kind in kinds for value in values if not (kind and value == "p50_ms"))
 
     def stores(self) -> Dict[int, float]:
-        """The image."""
+        """Bytes that the image takes of each OSD."""
         return self.pool.spread(float(self.work.image_bytes))
 
     def hold(self) -> None:
@@ -129,16 +129,16 @@ class ClientLoad:
             return {}
         borders = batches(start, end)
         parts = [self._metrics(low, high) for low, high in zip(borders, borders[1:])]
-        found = {}
+        metrics = {}
         for name in self.metrics:
             if name in whole:
-                found[name] = measure_of(whole[name], [part[name] for part in parts if name in part])
-        return found
+                metrics[name] = measure_of(whole[name], [part[name] for part in parts if name in part])
+        return metrics
 
     def remarks(self, measures: Mapping[str, Measure], seconds: float) -> Tuple[str, ...]:
         """Whether the clients were served what they offered, and whether this machine had time for them."""
         offered, served, mean = self.work.rate, measures.get("client.iops"), measures.get("client.mean_ms")
-        found = []
+        sentences = []
         ours = self._process if isinstance(self._process, OpenLoop) else None
         # arrivals are Poisson: four standard deviations are no chance
         if offered and served and served.mean < min(0.95 * offered, offered - 4 * (offered / seconds) ** 0.5):
@@ -147,12 +147,12 @@ class ClientLoad:
                 if ours
                 else "the wait of those that could not begin is in no latency"
             )
-            found.append(f"clients offered {offered:.0f} IOPS and were served {served.mean:.0f}: {wait}")
+            sentences.append(f"clients offered {offered:.0f} IOPS and were served {served.mean:.0f}: {wait}")
         if ours and mean and ours.late_ms > LATE_SHARE * mean.mean:
-            found.append(
+            sentences.append(
                 f"this machine is busy: clients began {ours.late_ms:.1f} ms late on the mean, which is in their latency"
             )
-        return tuple(found)
+        return tuple(sentences)
 
     def stop(self) -> LoadResult:
         """End the clients, who give their last figures."""

@@ -78,7 +78,7 @@ class ClientWork:
         """Command line of fio."""
         kind = "" if self.sequential else "rand"
         pattern = {0.0: f"{kind}write", 1.0: f"{kind}read"}.get(self.read_share, f"{kind}rw")
-        found = [
+        options = [
             *fio_engine(pool),
             "--name=client",
             f"--rw={pattern}",
@@ -97,14 +97,14 @@ class ClientWork:
             "--eta=never",
         ]
         if pattern.endswith("rw"):
-            found.append(f"--rwmixread={round(100 * self.read_share)}")
+            options.append(f"--rwmixread={round(100 * self.read_share)}")
         if self.rate is not None:
             # with a mix, fio takes one rate for reads and one for writes
             reads = max(1, round(self.rate * self.read_share / self.jobs))
             writes = max(1, round(self.rate * (1 - self.read_share) / self.jobs))
             both = f"{reads},{writes}" if pattern.endswith("rw") else f"{max(1, round(self.rate / self.jobs))}"
-            found += [f"--rate_iops={both}", "--rate_process=poisson"]
-        return found
+            options += [f"--rate_iops={both}", "--rate_process=poisson"]
+        return options
 
 
 def fio_engine(pool: str) -> List[str]:

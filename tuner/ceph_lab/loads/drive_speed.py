@@ -38,7 +38,7 @@ def objects_for(seconds: float, objects_s: float) -> int:
 
 
 def slowest_drive(session: LabSession, osds: Sequence[int]) -> DriveSpeed:
-    """Of these OSDs."""
+    """The least bandwidth and the least operations a second among the drives of these OSDs."""
     drives = [_drive(session, osd) for osd in osds]
     return DriveSpeed(min(drive.bandwidth_bytes_s for drive in drives), min(drive.iops for drive in drives))
 

@@ -43,10 +43,10 @@ class Latencies:
     def quantile_ms(self, fraction: float) -> Optional[float]:
         """The smallest latency that this fraction of the operations does not exceed; None without operations."""
         wanted = math.ceil(fraction * sum(self.bins.values()))
-        seen = 0
+        so_far = 0
         for latency, count in sorted(self.bins.items()):
-            seen += count
-            if seen >= wanted:
+            so_far += count
+            if so_far >= wanted:
                 return latency / NANOSECONDS_PER_MS
         return None
 
@@ -93,17 +93,17 @@ class LatencyInterval:
 
     def metrics(self, block_bytes: int) -> Dict[str, float]:
         """Metrics `client.…`: rates, and latencies where there were operations."""
-        found: Dict[str, float] = {}
+        values: Dict[str, float] = {}
         for kind, entry in (("", self.read.plus(self.write)), ("read_", self.read), ("write_", self.write)):
-            found[f"client.{kind}iops"] = entry.count / self.seconds
-            found[f"client.{kind}bytes_s"] = entry.count * block_bytes / self.seconds
+            values[f"client.{kind}iops"] = entry.count / self.seconds
+            values[f"client.{kind}bytes_s"] = entry.count * block_bytes / self.seconds
             if entry.count > 0:
-                found[f"client.{kind}mean_ms"] = entry.sum_ms / entry.count
+                values[f"client.{kind}mean_ms"] = entry.sum_ms / entry.count
                 for name, fraction in QUANTILES.items():
                     value = entry.quantile_ms(fraction)
                     if value is not None:
-                        found[f"client.{kind}{name}"] = value
-        return found
+                        values[f"client.{kind}{name}"] = value
+        return values
 
 
 def interval_between(snapshots: Sequence[Snapshot], start: float, end: float) -> Optional[LatencyInterval]:

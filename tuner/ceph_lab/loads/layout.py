@@ -93,19 +93,19 @@ class PoolLayout:
     def osds(self, lab: LabUnderLoad) -> List[int]:
         """Ids of the OSDs that it may use. Raises LoadFailed where the lab has too few of them."""
         if self.device_class is None:
-            found = list(lab.osds)
+            ids = list(lab.osds)
         elif self.device_class in lab.classes:
-            found = sorted(lab.classes[self.device_class])
+            ids = sorted(lab.classes[self.device_class])
         else:
-            known = ", ".join(sorted(lab.classes))
-            raise LoadFailed(f"the lab {lab.name!r} has no OSD of class {self.device_class} (it has {known})", "")
-        if len(found) < self.size:
+            classes = ", ".join(sorted(lab.classes))
+            raise LoadFailed(f"the lab {lab.name!r} has no OSD of class {self.device_class} (it has {classes})", "")
+        if len(ids) < self.size:
             of = f" of class {self.device_class}" if self.device_class else ""
             raise LoadFailed(
-                f"{self} needs at least {self.size} OSDs{of}, the lab {lab.name!r} has {len(found)}",
+                f"{self} needs at least {self.size} OSDs{of}, the lab {lab.name!r} has {len(ids)}",
                 "take one with more --osds",
             )
-        return found
+        return ids
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,9 @@ class LoadPool:
 
     def ensure(self, timeout: float = 60.0) -> bool:
         """Create it, or again where it has another size or PG count. True when it is new."""
-        found = self._found()
-        if found is not None and (found["size"], found["pg_num"]) == (self.size, self.pg_count):
-            self._id = int(found["pool"])
+        row = self._found()
+        if row is not None and (row["size"], row["pg_num"]) == (self.size, self.pg_count):
+            self._id = int(row["pool"])
             self._wait_active(timeout)
             return False
         self.remove()
@@ -53,10 +53,10 @@ class LoadPool:
             self.session.mon(**command)
         # writes go on while an OSD is away, whatever the cluster's default says
         self.session.mon("osd pool set", pool=self.name, var="min_size", val=str(self.layout.min_size))
-        made = self._found()
-        if made is None:
+        new_row = self._found()
+        if new_row is None:
             raise LoadFailed(f"the pool {self.name} was created and is not there")
-        self._id = int(made["pool"])
+        self._id = int(new_row["pool"])
         self.place({pgid: self.home(pgid) for pgid in self.pgids})
         self._wait_active(timeout)
         return True
@@ -81,10 +81,10 @@ class LoadPool:
     def pgids(self) -> List[str]:
         """Ids of its PGs."""
         if self._id is None:
-            found = self._found()
-            if found is None:
+            row = self._found()
+            if row is None:
                 return []
-            self._id = int(found["pool"])
+            self._id = int(row["pool"])
         return [f"{self._id}.{number:x}" for number in range(self.pg_count)]
 
     def pgs(self) -> List[Dict[str, Any]]:

@@ -107,13 +107,13 @@ class RecoveryLoad(BackgroundLoad):
             for name, pgid in self.session.place(self.pool.name, prefix, self.osd, self.objects):
                 self._placed.setdefault(pgid, []).append(name)
             return [name for names in self._placed.values() for name in names]
-        found = []
+        objects = []
         for pg in self.pool.pgs():
             names = self._placed.get(pg["pgid"], [])
             whole = max(0, len(names) - int(total([pg], "num_objects_degraded")))
-            found += names[:whole]
+            objects += names[:whole]
             self._placed[pg["pgid"]] = names[whole:] + names[:whole]
-        return found
+        return objects
 
     def lasts_s(self) -> float:
         """The one OSD that misses objects takes them in, and does nothing else."""

@@ -66,7 +66,7 @@ class ScrubLoad(BackgroundLoad):
         self._turn = 0
 
     def stores(self) -> Dict[int, float]:
-        """The objects."""
+        """Bytes that the objects take of each OSD."""
         return self.pool.spread(float(self.objects * self.object_bytes))
 
     def prepare(self) -> None:
@@ -75,7 +75,7 @@ class ScrubLoad(BackgroundLoad):
         self.fill(self.objects)
 
     def start(self) -> None:
-        """Count from here."""
+        """Begin to count PGs and objects anew, then let the scrubs begin."""
         self._finished, self._most, self._stamps, self._old, self._turn = 0.0, 0.0, {}, {}, 0
         super().start()
 

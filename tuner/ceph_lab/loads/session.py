@@ -86,8 +86,8 @@ class LabSession:
 
     def size(self, pool: str, name: str) -> Optional[int]:
         """Bytes of an object; None where there is none."""
-        found = self.ask({"do": "size", "pool": pool, "name": name})
-        return None if found is None else int(found)
+        answer = self.ask({"do": "size", "pool": pool, "name": name})
+        return None if answer is None else int(answer)
 
     def write(self, pool: str, names: List[str], size: int, offset: Optional[int] = None, depth: int = 32) -> None:
         """Write objects of `size` bytes: whole, or at `offset` over what is there."""

@@ -100,10 +100,10 @@ class CephCli:
         except OSError as exc:
             raise ClusterNotFound("ceph", f"`{argv[0]}`: {exc.strerror}", "a program that can be run") from exc
         deadline = time.monotonic() + self._timeout + _MORE_S
-        said = Conversation(process, payload, ANSWER)
+        conversation = Conversation(process, payload, ANSWER)
         try:
-            said.until(deadline)
-            if said.too_much:
+            conversation.until(deadline)
+            if conversation.too_much:
                 raise CommandFailed(f"ceph {shown}", -errno.EFBIG, f"more than {ANSWER >> 20} MiB were answered")
             process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired as exc:
@@ -114,7 +114,11 @@ class CephCli:
             raise
         finally:
             end_all(process)
-        return process.returncode, said.output.decode(errors="replace"), said.errors.decode(errors="replace")
+        return (
+            process.returncode,
+            conversation.output.decode(errors="replace"),
+            conversation.errors.decode(errors="replace"),
+        )
 
 
 def _positional(arguments: Mapping[str, str]) -> List[str]:

@@ -34,7 +34,7 @@ class NotByRest(PermissionRefused):
         self.why = why
 
 
-class Stated(NamedTuple):
+class StatedOption(NamedTuple):
     """What the configuration database states for a section, under a mask or not: the API does not say."""
 
     section: str
@@ -73,11 +73,11 @@ class Dashboard:
             raise NotByRest(self.name, f"ceph tell {daemon} {prefix}", _NO_OPTIONS)
         return json.dumps(self._api.get(f"osd/{number}/histogram"))
 
-    def stated(self) -> List[Stated]:
+    def stated(self) -> List[StatedOption]:
         """Every entry of the configuration database that names an option of Ceph's own, without masks."""
         with shaped("cluster_conf"):
             return [
-                Stated(str(entry["section"]), str(option["name"]), str(entry["value"]))
+                StatedOption(str(entry["section"]), str(option["name"]), str(entry["value"]))
                 for option in self._read("cluster_conf", list)
                 for entry in option.get("value") or []
                 # the dashboard adds the cluster's id to the list by itself

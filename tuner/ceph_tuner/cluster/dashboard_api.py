@@ -59,10 +59,10 @@ class DashboardApi:
         deadline = self._clock.monotonic() + self._timeout
         refusals: List[str] = []
         last: Optional[TunerError] = None
-        for tried, url in enumerate(list(self._urls)):
+        for attempt, url in enumerate(list(self._urls)):
             now = self._clock.monotonic()
             # one that is silent leaves time for the others
-            share = now + (deadline - now) / (len(self._urls) - tried)
+            share = now + (deadline - now) / (len(self._urls) - attempt)
             try:
                 answer = self._authorised(url, path, share)
             except StandbyError as standby:

@@ -77,9 +77,9 @@ class Cluster:
 
     def applier(self, lock: Optional[Lock] = None, who: str = "") -> Applier:
         """What writes settings and takes them back."""
-        held = lock or self.lock(who)
+        tuner_lock = lock or self.lock(who)
         name = this_process(who, self.entity).name
-        return Applier(self.config, self.store, self.clock, held, self.release, name, progress=self.progress)
+        return Applier(self.config, self.store, self.clock, tuner_lock, self.release, name, progress=self.progress)
 
     def in_force(self, target: str, name: str = "in-force") -> InForce:
         """What a target's running OSDs have. Raises InputError where there are none, or they do not agree."""
@@ -137,14 +137,14 @@ def _run_here(name: str) -> RunHere:
     # a plain mapping on Python 3.9
     runners = installed.select(group=RUN_HERE) if hasattr(installed, "select") else installed.get(RUN_HERE, [])
     for point in runners:
-        opened = _opened(point.load(), name)
+        opened = _run_here_or_fault(point.load(), name)
         if not isinstance(opened, ClusterNotFound):
             return opened
         refusal = opened
     raise refusal
 
 
-def _opened(runner: Callable[[str], RunHere], name: str) -> Union[RunHere, ClusterNotFound]:
+def _run_here_or_fault(runner: Callable[[str], RunHere], name: str) -> Union[RunHere, ClusterNotFound]:
     try:
         return runner(name)
     except ClusterNotFound as exc:

@@ -42,7 +42,7 @@ WAIT_S = 90.0
 
 @dataclass(frozen=True)
 class Installed:
-    """What is there."""
+    """The plugin on this host: its files, and what the mgr that is active runs of them."""
 
     path: Path
     build: Optional[str]
@@ -56,7 +56,7 @@ class Installed:
     """Build that `install` would put there."""
 
     def to_dict(self) -> Dict[str, Any]:
-        """For programs."""
+        """As `mgr status --format json` has it."""
         return {
             "path": str(self.path),
             "build": self.build,

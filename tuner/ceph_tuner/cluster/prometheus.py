@@ -50,7 +50,7 @@ class Span:
 
     @classmethod
     def of(cls, start_s: float, end_s: float, step_s: float) -> Span:
-        """From seconds."""
+        """Made of seconds; the server's stamps are milliseconds."""
         return cls(round(start_s * 1000), round(end_s * 1000), max(1, round(step_s * 1000)))
 
     @property
@@ -126,12 +126,12 @@ class Prometheus:
     def query(self, expression: str, at_s: float) -> QueryAnswer:
         """The values at a moment. Raises ClusterNotFound, ClusterTimeout, PermissionRefused, CommandFailed."""
         moment = Span.of(at_s, at_s, 1)
-        return self._found("query", {"query": expression, "time": _seconds(moment.start)}, moment)
+        return self._query("query", {"query": expression, "time": _seconds(moment.start)}, moment)
 
     def samples(self, selector: str, at_s: float, over_s: float) -> QueryAnswer:
         """The samples themselves of the series that a selector chooses, from `over_s` before a moment up to it."""
         span = Span.of(at_s - over_s, at_s, 0.001)
-        return self._found(
+        return self._query(
             "query", {"query": f"{selector}[{promql_duration(over_s)}]", "time": _seconds(span.end)}, span, steps=False
         )
 
@@ -144,7 +144,9 @@ class Prometheus:
             warnings.update(dict.fromkeys(answer.warnings))
             for series in answer.series:
                 joined.setdefault(tuple(sorted(series.labels.items())), []).extend(series.points)
-        return QueryAnswer(tuple(Series(dict(labels), tuple(kept)) for labels, kept in joined.items()), tuple(warnings))
+        return QueryAnswer(
+            tuple(Series(dict(labels), tuple(values)) for labels, values in joined.items()), tuple(warnings)
+        )
 
     def close(self) -> None:
         """End the connection."""
@@ -158,13 +160,13 @@ class Prometheus:
             "step": _seconds(page.step),
         }
         try:
-            return self._found("query_range", parameters, page)
+            return self._query("query_range", parameters, page)
         except CommandFailed as refusal:
             if _TOO_MANY not in refusal.message or page.count == 1:
                 raise
         return self.query_range(expression, page, (page.count + 1) // 2)
 
-    def _found(self, path: str, parameters: Mapping[str, str], span: Span, steps: bool = True) -> QueryAnswer:
+    def _query(self, path: str, parameters: Mapping[str, str], span: Span, steps: bool = True) -> QueryAnswer:
         data, warnings = self._data(path, parameters)
         try:
             return QueryAnswer(tuple(_series(entry, span, steps) for entry in _entries(data)), warnings)

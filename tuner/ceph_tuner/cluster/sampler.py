@@ -22,26 +22,20 @@ from ceph_tuner.core.errors import (
 from ceph_tuner.core.measure.counters import DaemonReport
 from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.metrics import Scope
-from ceph_tuner.core.measure.reading import (
+from ceph_tuner.core.measure.osd_documents import osd_latency, osd_queues, osd_values, slow_ops
+from ceph_tuner.core.measure.pg_documents import (
     UNHEARD,
     UNKNOWN,
-    PgDetail,
-    PoolReading,
-    Reading,
     check_heard,
     coded_recovered,
     data_chunks,
     deep_scrub_intervals,
     late_pgs,
-    osd_latency,
-    osd_queues,
-    osd_values,
     pg_details,
-    pool_of,
     pool_readings,
-    slow_ops,
     with_progress,
 )
+from ceph_tuner.core.measure.reading import PgDetail, PoolReading, Reading, pool_of
 from ceph_tuner.core.measure.sample import Sample, Window, window_of
 from ceph_tuner.core.measure.sampling_by_scope import SamplingByScope
 from ceph_tuner.core.measure.scopes import Members, crush_map, layout_of

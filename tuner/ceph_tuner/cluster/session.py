@@ -175,9 +175,9 @@ class Session:
                 waiting[self._send(dict(request, daemon=daemon), box)] = daemon
             if not waiting:
                 return
-            number, answer = self._received(box, within, f"ceph tell {next(iter(waiting.values()))} {prefix}")
+            number, answer = self._next_answer(box, within, f"ceph tell {next(iter(waiting.values()))} {prefix}")
             daemon = waiting.pop(number)
-            yield daemon, outcome(partial(self._text, answer, _shown(dict(request, daemon=daemon))))
+            yield daemon, outcome(partial(self._text, answer, _command_line(dict(request, daemon=daemon))))
 
     def close(self) -> None:
         """End the child. A later command starts a new one."""
@@ -202,7 +202,7 @@ class Session:
             self._child = _Child(self._argv, box)
         except OSError as exc:
             raise NoLibradosError(str(exc)) from exc
-        greeting = self._received(box, self._timeout, "connect")[1]
+        greeting = self._next_answer(box, self._timeout, "connect")[1]
         if greeting is None:
             self.close()
             raise NoLibradosError("its process ended before it was ready")
@@ -217,14 +217,14 @@ class Session:
     def _ask(self, request: Answer) -> str:
         box: Box = queue.SimpleQueue()
         self._send(request, box)
-        return self._text(self._received(box, self._timeout, _shown(request))[1], _shown(request))
+        return self._text(self._next_answer(box, self._timeout, _command_line(request))[1], _command_line(request))
 
     def _send(self, request: Answer, box: Box) -> int:
         """Send a question, whose answer comes into the box. Gives its number."""
         with self._lock:
             if self._child is None or self._child.fault:
                 self.close()
-                self._start_again(_shown(request))
+                self._start_again(_command_line(request))
             child = cast("_Child", self._child)
             number = next(self._numbers)
             child.wait_for(number, box)
@@ -240,7 +240,7 @@ class Session:
             # it was there a moment ago: no reason to end as if there were none, with a change half taken back
             raise ClusterTimeout(f"`{shown}`: no new connection ({fault})") from fault
 
-    def _received(self, box: Box, limit: float, shown: str) -> Tuple[int, Optional[Answer]]:
+    def _next_answer(self, box: Box, limit: float, shown: str) -> Tuple[int, Optional[Answer]]:
         """What comes next. A child that does not even say that librados waited in vain is ended."""
         try:
             return box.get(timeout=limit + _MORE_S)
@@ -263,6 +263,6 @@ class Session:
         return out
 
 
-def _shown(request: Mapping[str, Any]) -> str:
+def _command_line(request: Mapping[str, Any]) -> str:
     daemon = ["tell", request["daemon"]] if "daemon" in request else []
     return " ".join(["ceph", *daemon, request["prefix"], *request["arguments"].values()])

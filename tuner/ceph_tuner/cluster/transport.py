@@ -80,7 +80,7 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
-class _Known:
+class _TracedConnection:
     """A connection that its thread's call knows of."""
 
     def connect(self) -> None:
@@ -100,15 +100,15 @@ class _Known:
             _thread.call.connection, _thread.call.sock = self, getattr(self, "sock", None)
 
 
-class _Connection(_Known, HTTPConnection):
+class _Connection(_TracedConnection, HTTPConnection):
     pass
 
 
-class _TlsConnection(_Known, HTTPSConnection):
+class _TlsConnection(_TracedConnection, HTTPSConnection):
     pass
 
 
-class _Pool(HTTPConnectionPool):
+class _PlainPool(HTTPConnectionPool):
     ConnectionCls = _Connection
 
 
@@ -120,7 +120,7 @@ class _Adapter(HTTPAdapter):
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         """Pools of connections that can be ended."""
         super().init_poolmanager(*args, **kwargs)
-        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+        self.poolmanager.pool_classes_by_scheme = {"http": _PlainPool, "https": _TlsPool}
 
 
 class _Authorization(AuthBase):
@@ -166,7 +166,7 @@ class Response(NamedTuple):
 
 class _NoCookies(RequestsCookieJar):
     def set_cookie(self, cookie: Any, *args: Any, **kwargs: Any) -> None:
-        """Forget it."""
+        """A token is all that a server gets from us: its cookies are dropped."""
 
 
 class Transport:

@@ -118,8 +118,8 @@ class Hours:
         first, last = (datetime.fromtimestamp(moment, zone).date() for moment in (start, end))
         # a span may go on past midnight
         days = [first + timedelta(days=number) for number in range(-2, (last - first).days + 2)]
-        found = (_stretch(begin, length, zone) for day in days for begin, length in self._on(day))
-        return [each for each in merged(found) if each[0] < end and each[1] > start]
+        overlapping = (_stretch(begin, length, zone) for day in days for begin, length in self._on(day))
+        return [each for each in merged(overlapping) if each[0] < end and each[1] > start]
 
     def on_the_clock(self) -> List[Stretch]:
         """The same on the zone's clock, in seconds: after Monday 00:00 without dates, after the year 1 with them only.
@@ -161,11 +161,11 @@ def parse_hours(text: str, place: str = "hours", zone: str = "") -> Hours:
     """
     if len(text) > LONGEST_TEXT:
         raise InputError(place, f"{len(text)} characters", f"at most {LONGEST_TEXT}")
-    named = _ZONE.search(text)
-    if named is not None and not _is_days(named[1]):
-        if zone and named[1] != zone:
-            raise InputError(place, f"the zone {named[1]}", f"none, or {zone}: the calendar has one zone for all")
-        text, zone = text[: named.start()], named[1]
+    zone_at_end = _ZONE.search(text)
+    if zone_at_end is not None and not _is_days(zone_at_end[1]):
+        if zone and zone_at_end[1] != zone:
+            raise InputError(place, f"the zone {zone_at_end[1]}", f"none, or {zone}: the calendar has one zone for all")
+        text, zone = text[: zone_at_end.start()], zone_at_end[1]
     zone = zone or UTC
     zone_of(zone, place)
     parts = text.lower().split(",") if text.strip() else []
@@ -191,26 +191,26 @@ def zone_of(name: str, place: str = "hours") -> tzinfo:
 def zone_changes(zone: str, start: float, end: float) -> List[Tuple[int, int, int]]:
     """When a zone's clock is set in that time, with its distance from UTC before and after, in seconds."""
     kind = zone_of(zone)
-    found: List[Tuple[int, int, int]] = []
+    changes: List[Tuple[int, int, int]] = []
     low = math.floor(start)
     while low < end:
         high = min(low + DAY_S, math.ceil(end))
         if _offset(low, kind) != _offset(high, kind):
             at = _set_at(low, high, kind)
-            found.append((at, _offset(at - 1, kind), _offset(at, kind)))
+            changes.append((at, _offset(at - 1, kind), _offset(at, kind)))
         low = high
-    return found
+    return changes
 
 
 def merged(stretches: Iterable[Stretch]) -> List[Stretch]:
     """In order, those that touch or overlap as one."""
-    found: List[Stretch] = []
+    joint: List[Stretch] = []
     for begin, end in sorted(each for each in stretches if each[0] < each[1]):
-        if found and begin <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
+        if joint and begin <= joint[-1][1]:
+            joint[-1] = (joint[-1][0], max(joint[-1][1], end))
         else:
-            found.append((begin, end))
-    return found
+            joint.append((begin, end))
+    return joint
 
 
 def _is_days(word: str) -> bool:
@@ -253,12 +253,12 @@ def _parsed(part: str, place: str) -> Tuple[List[Tuple[int, int]], List[DatedSpa
 
 def _date(text: str, part: str, place: str) -> date:
     try:
-        found = date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         raise InputError(place, repr(part), "dates that there are") from None
-    if not _YEARS[0] <= found.year <= _YEARS[1]:
+    if not _YEARS[0] <= day.year <= _YEARS[1]:
         raise InputError(place, repr(part), f"dates from {_YEARS[0]} to {_YEARS[1]}")
-    return found
+    return day
 
 
 def _second(hour: str, minute: str) -> int:

@@ -16,7 +16,7 @@ _LENGTHS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 def stamp(at: float) -> str:
     """`2026-11-21 18:42:06`, from seconds since the epoch: in UTC, for the narrow columns of tables."""
-    return _written(at, "%Y-%m-%d %H:%M:%S")
+    return _calendar_text(at, "%Y-%m-%d %H:%M:%S")
 
 
 def utc(at: float) -> str:
@@ -26,10 +26,10 @@ def utc(at: float) -> str:
 
 def utc_minute(at: float) -> str:
     """`2026-11-21 18:42 UTC`."""
-    return _written(at, "%Y-%m-%d %H:%M UTC")
+    return _calendar_text(at, "%Y-%m-%d %H:%M UTC")
 
 
-def _written(at: float, form: str) -> str:
+def _calendar_text(at: float, form: str) -> str:
     """What is stored may say any number: one that no calendar has is shown as it is, and costs nothing else."""
     try:
         return time.strftime(form, time.gmtime(at))
@@ -89,5 +89,5 @@ def moment_ahead(text: str, now: float, place: str) -> float:
 
 
 def _of_date(text: str) -> float:
-    found = datetime.fromisoformat(text.strip())
-    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
+    date = datetime.fromisoformat(text.strip())
+    return (date if date.tzinfo else date.replace(tzinfo=timezone.utc)).timestamp()

@@ -30,14 +30,14 @@ class WorkSeen:
 
     def __init__(
         self,
-        seen: PoolsSeen,
+        pools: PoolsSeen,
         window: Optional[Window],
         osds: Sequence[Place],
         bandwidth_bytes_s: float,
         also: AbstractSet[str],
         notes: List[str],
     ) -> None:
-        self._seen, self._window, self._osds, self._bandwidth_bytes_s = seen, window, osds, bandwidth_bytes_s
+        self._seen, self._window, self._osds, self._bandwidth_bytes_s = pools, window, osds, bandwidth_bytes_s
         self._also, self._notes = also, notes
         self.assumed: List[str] = []
         """Kinds of work that were assumed, once they have been asked for."""

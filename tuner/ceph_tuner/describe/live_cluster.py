@@ -57,7 +57,7 @@ class _Description:
         self._osd = self._osds.model()
 
     def file(self, also: AbstractSet[str]) -> DescribedCluster:
-        """The whole."""
+        """The description, with work of the kinds in `also`. Raises InputError where no pool is on these OSDs."""
         cluster, everywhere = self._cluster, self._seen.pools
         of_class = [pool for pool in everywhere if pool.rule.device_class in ("", self._osds.device_class)]
         pools = [pool for pool in of_class if pool.tellable]
@@ -110,14 +110,14 @@ class _Description:
     def _newest(self, sample_s: float) -> Optional[Window]:
         """Of the windows that are kept, or of a short sampling."""
         cluster = self._cluster
-        window = self._kept()
+        window = self._recent_window()
         if window is None and sample_s > 0 and len(self._osds.running) <= OSDS_MAX:
             window, samples = observe(ClusterSampler(cluster.commander, cluster.clock.now), cluster.clock, sample_s)
             seconds = sum(sample.seconds for sample in samples)
             self._notes.append(f"what clients do was sampled for {seconds:.3g} s, as no window of it is kept")
         return window
 
-    def _kept(self) -> Optional[Window]:
+    def _recent_window(self) -> Optional[Window]:
         try:
             return merged(History(self._cluster.store).windows(self._cluster.clock.now() - RECENT_S))
         except PermissionRefused as refusal:

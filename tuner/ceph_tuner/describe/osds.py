@@ -18,7 +18,7 @@ from ceph_tuner.core.errors import CommandFailed, InputError, PermissionRefused
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings, parse_version
 from ceph_tuner.core.knobs.settings import settings_in_force
-from ceph_tuner.core.measure.reading import spread
+from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.profiles.in_force import hardware_of, kinds_of, profile_in_force
 from ceph_tuner.describe.clients import rounded
 from ceph_tuner.describe.pools import PoolSeen
@@ -75,7 +75,7 @@ class OsdsSeen:
     def model(self) -> OsdModel:
         """The OSD that stands for all, by the options of some."""
         own, kind = self._options[0], self.kind
-        hardware = hardware_of(own, self.device_class, f"osd.{self._asked[0]}", kind)
+        hardware = hardware_of(own, self.device_class, f"osd.{self._sample_osds[0]}", kind)
         capacities = [hardware_of(each, self.device_class, kind=kind).capacity_iops for each in self._options]
         capacity = statistics.median(capacities)
         if max(capacities) > 2 * min(capacities):
@@ -104,9 +104,9 @@ class OsdsSeen:
 
     def settings(self) -> Settings:
         """What is in force on the first that was asked."""
-        by_osd = [_in_force(each, self._cluster, self.device_class, self.kind) for each in self._options]
+        by_osd = [_described_settings(each, self._cluster, self.device_class, self.kind) for each in self._options]
         if any(each != by_osd[0] for each in by_osd):
-            self._notes.append(f"settings differ between OSDs: those of osd.{self._asked[0]} are taken for all")
+            self._notes.append(f"settings differ between OSDs: those of osd.{self._sample_osds[0]} are taken for all")
         return by_osd[0]
 
     def _tell_part(self, covered: Sequence[Place]) -> None:
@@ -126,32 +126,32 @@ class OsdsSeen:
             )
 
     @cached_property
-    def _asked(self) -> Sequence[int]:
+    def _sample_osds(self) -> Sequence[int]:
         return spread(self._alike, OSDS_ASKED)
 
     @cached_property
     def _options(self) -> List[Mapping[str, str]]:
         try:
-            return [self._cluster.config.effective(osd) for osd in self._asked]
+            return [self._cluster.config.effective(osd) for osd in self._sample_osds]
         except (CommandFailed, PermissionRefused) as fault:
             entries = self._cluster.config.dump()
             self._notes.append(
                 "the OSDs' options are not seen: those of the monitors' database and the release's defaults are taken "
                 f"for them, and nothing is known of their ceph.conf ({fault})"
             )
-            return [self._stated(entries, self._places[osd]) for osd in self._asked]
+            return [self._database_values(entries, self._places[osd]) for osd in self._sample_osds]
 
-    def _stated(self, entries: Sequence[ConfigEntry], place: Place) -> Dict[str, str]:
+    def _database_values(self, entries: Sequence[ConfigEntry], place: Place) -> Dict[str, str]:
         """What the monitors tell an OSD, and the defaults of what they say nothing of."""
-        found = {}
+        values = {}
         version = parse_version(self._cluster.version)
         for knob in KNOBS.values():
             decides, default = winner(entries, knob.name, place), knob.default(self._cluster.release, version)
             if decides is not None:
-                found[knob.name] = decides.value
+                values[knob.name] = decides.value
             elif default is not None:
-                found[knob.name] = knob.format(default)
-        return found
+                values[knob.name] = knob.format(default)
+        return values
 
 
 def failure_domains(osds: Sequence[Place], pools: Sequence[PoolSeen]) -> int:
@@ -164,14 +164,14 @@ def failure_domains(osds: Sequence[Place], pools: Sequence[PoolSeen]) -> int:
     return 0 if domain == "osd" or None in places or len(places) == len(osds) else len(places)
 
 
-def _in_force(options: Mapping[str, str], cluster: Cluster, device_class: str, kind: str) -> Settings:
+def _described_settings(options: Mapping[str, str], cluster: Cluster, device_class: str, kind: str) -> Settings:
     """What an OSD has and is not the release's default, in Ceph's own units; facts of the OSD are left out."""
     release = cluster.release
     profile = profile_in_force("here", options, release, cluster.version, device_class, kind).profile
-    stated = settings_in_force(options)
-    settings: Settings = {PROFILE: stated.get(PROFILE, "custom")}
+    options_in_force = settings_in_force(options)
+    settings: Settings = {PROFILE: options_in_force.get(PROFILE, "custom")}
     if settings[PROFILE] == "custom":
-        settings.update({name: value for name, value in stated.items() if name in MCLOCK_NINE})
+        settings.update({name: value for name, value in options_in_force.items() if name in MCLOCK_NINE})
     elif settings[PROFILE] == release.default_profile:
         del settings[PROFILE]
     others = {name: KNOBS[name] for name in profile.settings if name not in MCLOCK_NINE}

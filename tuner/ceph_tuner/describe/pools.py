@@ -16,7 +16,7 @@ PGS_MOST = 20_000
 
 
 @dataclass(frozen=True)
-class Rule:
+class PlacementRule:
     """Where the CRUSH rule of a pool puts its PGs."""
 
     device_class: str = ""
@@ -36,7 +36,7 @@ class PoolSeen:
     """Data chunks of an erasure code; 0: replicated."""
     tellable: bool = True
     """False where its erasure code does not say how many data chunks there are."""
-    rule: Rule = Rule()
+    rule: PlacementRule = PlacementRule()
     objects: float = 0.0
     stored_bytes: float = 0.0
     degraded: float = 0.0
@@ -98,7 +98,7 @@ def pools_seen(commander: Commander) -> PoolsSeen:
             int(row["size"]),
             data_chunks or 0,
             data_chunks is not None,
-            rules.get(int(row.get("crush_rule", -1)), Rule()),
+            rules.get(int(row.get("crush_rule", -1)), PlacementRule()),
         )
         if data_chunks is None:
             notes.append(f"the pool {row['pool_name']} is left out: its erasure code, {profile}, does not state k")
@@ -106,13 +106,13 @@ def pools_seen(commander: Commander) -> PoolsSeen:
     try:
         few = int(status.get("num_pgs", 0)) <= PGS_MOST
         why = f"{status.get('num_pgs')} PGs are not looked at one by one"
-        found = _with_pgs(commander, pools) if few else None
+        with_amounts = _with_pgs(commander, pools) if few else None
     except (CommandFailed, PermissionRefused) as failure:
-        found, why = None, f"the PGs are not seen ({failure})"
-    if found is None:
-        found = _with_sums(commander, pools)
+        with_amounts, why = None, f"the PGs are not seen ({failure})"
+    if with_amounts is None:
+        with_amounts = _with_sums(commander, pools)
         notes.append(f"{why}: what is to be trimmed is not seen")
-    pools = found
+    pools = with_amounts
     states = [str(row["state_name"]).split("+") for row in status.get("pgs_by_state", [])]
     return PoolsSeen(
         tuple(pools.values()),
@@ -122,7 +122,7 @@ def pools_seen(commander: Commander) -> PoolsSeen:
     )
 
 
-def _rules(commander: Commander, notes: List[str]) -> Dict[int, Rule]:
+def _rules(commander: Commander, notes: List[str]) -> Dict[int, PlacementRule]:
     try:
         rows = _ask(commander, "osd crush rule dump")
     except (CommandFailed, PermissionRefused) as failure:
@@ -134,7 +134,7 @@ def _rules(commander: Commander, notes: List[str]) -> Dict[int, Rule]:
         # of several, the last is the nearest to the OSDs
         domain = str(chosen[-1].get("type", "")) if chosen else ""
         device_class = next((name for _, name in takes_of(row)[-1:]), "")
-        rules[int(row["rule_id"])] = Rule(device_class, domain)
+        rules[int(row["rule_id"])] = PlacementRule(device_class, domain)
     return rules
 
 

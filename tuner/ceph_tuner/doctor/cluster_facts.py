@@ -31,8 +31,10 @@ from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Journal
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from ceph_tuner.core.knobs.releases import Release, parse_version
 from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.osd_documents import osd_queues
+from ceph_tuner.core.measure.osd_selection import spread
+from ceph_tuner.core.measure.pg_documents import deep_scrub_intervals, stamp_s
 from ceph_tuner.core.measure.queue_dump import Dump, read_tags, served
-from ceph_tuner.core.measure.reading import osd_queues, spread, stamp_s
 from ceph_tuner.core.profiles.in_force import kind_of
 from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts, grouped
 from ceph_tuner.doctor.finding import named
@@ -170,6 +172,7 @@ class _Gathering:
     def _pools(self, rows: Sequence[Mapping[str, Any]]) -> Tuple[PoolFacts, ...]:
         used: List[Any] = self._tried("use by pool", lambda: self._mon("df", detail="detail")["pools"], [])
         stats: Dict[int, Mapping[str, float]] = {int(row["id"]): row["stats"] for row in used}
+        intervals = deep_scrub_intervals({"pools": rows})
         return tuple(
             PoolFacts(
                 int(row["pool"]),
@@ -181,7 +184,7 @@ class _Gathering:
                 erasure=row.get("type") == _ERASURE,
                 autoscaled=row.get("pg_autoscale_mode") == "on",
                 flags=tuple(str(row.get("flags_names", "")).split(",")),
-                deep_scrub_interval=float(row.get("options", {}).get("deep_scrub_interval", 0)),
+                deep_scrub_interval=intervals.get(int(row["pool"]), 0.0),
                 compression=str(row.get("options", {}).get("compression_mode", "")),
                 compressed_from=float(stats.get(row["pool"], {}).get("compress_under_bytes", 0)),
                 compressed_to=float(stats.get(row["pool"], {}).get("compress_bytes_used", 0)),

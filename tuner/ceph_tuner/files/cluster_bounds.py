@@ -14,7 +14,7 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
 class QuantityBound(NamedTuple):
-    """Of one quantity."""
+    """What a quantity may be, why no more, and between what it mostly is."""
 
     low: float
     high: float

@@ -17,16 +17,15 @@ background:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, TENTACLE, Release, Settings, Version, level_of, release_of
 from ceph_tuner.core.knobs.settings import check_settings
 from ceph_tuner.files import schema, yaml_document
-from ceph_tuner.files.cluster_bounds import QuantityBounds
 from ceph_tuner.files.cluster_schema import CLUSTER
-from ceph_tuner.files.quantities import quantity
+from ceph_tuner.files.sound_values import Keys, SoundValues
 from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
 from ceph_tuner.twin.model import (
     ClientStream,
@@ -42,8 +41,6 @@ from ceph_tuner.twin.model import (
 
 SCHEMA_VERSION = 1
 
-T = TypeVar("T")
-
 
 def read(path: Union[str, Path]) -> DescribedCluster:
     """Read and check a description. Raises InputError with the file, the line and the key."""
@@ -58,21 +55,21 @@ def from_text(text: str, name: str = "cluster.yaml") -> DescribedCluster:
 def faults(path: Union[str, Path]) -> List[InputError]:
     """Give every fault of a description, in the order of its lines. Raises InputError for a file that is no YAML."""
     document = yaml_document.load(path)
-    reader = _Reader(document)
+    reader = _ClusterReader(document)
     reader.read(Path(path))
-    return reader.in_order()
+    return reader.faults
 
 
 def _from(document: yaml_document.YamlDocument, path: Path) -> DescribedCluster:
-    reader = _Reader(document)
+    reader = _ClusterReader(document)
     described = reader.read(path)
     if described is None:
-        raise reader.in_order()[0]
+        raise reader.faults[0]
     return described
 
 
-def _settings(given: Mapping[str, object], release: Release, place: Callable[..., str]) -> Settings:
-    settings = check_settings(given, release, lambda *keys: place("settings", *keys))
+def _settings(section: Mapping[str, object], release: Release, place: Callable[..., str]) -> Settings:
+    settings = check_settings(section, release, lambda *keys: place("settings", *keys))
     profile = settings.get(PROFILE)
     if profile == "custom" and MCLOCK_NINE[0] not in settings:
         raise InputError(place("settings", PROFILE), "custom alone", "the nine mClock values beside it")
@@ -84,30 +81,25 @@ def _settings(given: Mapping[str, object], release: Release, place: Callable[...
     return settings
 
 
-Keys = Tuple[object, ...]
-
-
-class _Reader:
+class _ClusterReader:
     """Reads one document's parts, and goes on behind a fault; a part with one is None."""
 
     def __init__(self, document: yaml_document.YamlDocument) -> None:
-        self._document, self._place = document, document.place
-        self._faults: List[Tuple[bool, int, Keys, InputError]] = list(schema.faults(document, CLUSTER, SCHEMA_VERSION))
-        self._data: Mapping[str, Any] = document.data if isinstance(document.data, dict) else {}
+        self._values = SoundValues(document, schema.faults(document, CLUSTER, SCHEMA_VERSION))
         self._release, self._version = self._read_release()
-        self.bounds = QuantityBounds()
 
-    def in_order(self) -> List[InputError]:
-        """Give the faults by their lines."""
-        return [fault[-1] for fault in sorted(self._faults, key=lambda fault: fault[:2])]
+    @property
+    def faults(self) -> List[InputError]:
+        """By their lines."""
+        return self._values.in_order()
 
     def read(self, path: Path) -> Optional[DescribedCluster]:
         """Give what the file holds; None where there is a fault."""
-        data = self._data
-        if any(not keys or keys == ("schema",) for _, _, keys, _ in self._faults):
+        data = self._values.data
+        if not self._values.readable:
             return None
-        model, settings, stored = self._model(), self._settings(), self._stored()
-        if model is None or self._faults:
+        model, settings, stored_bytes = self._model(), self._settings(), self._stored()
+        if model is None or self._values.has_faults:
             return None
         return DescribedCluster(
             data.get("name", path.stem),
@@ -115,45 +107,38 @@ class _Reader:
             settings,
             data.get("description", "").strip(),
             path.parent / data["calibration"] if "calibration" in data else None,
-            stored,
-            unlikely=tuple(self.bounds.unlikely),
+            stored_bytes,
+            unlikely=tuple(self._values.bounds.unlikely),
         )
 
-    def _fault(self, keys: Keys, error: InputError) -> None:
-        self._faults.append((False, self._document.line(*keys), keys, error))
-
-    def _sound(self, keys: Keys) -> bool:
-        """Whether no fault lies in the part, or in what it is a part of."""
-        return not any(at[: len(keys)] == keys or keys[: len(at)] == at for _, _, at, _ in self._faults)
-
     def _read_release(self) -> Tuple[Release, Optional[Version]]:
-        if "release" not in self._data or not self._sound(("release",)):
+        if "release" not in self._values.data or not self._values.is_sound(("release",)):
             return TENTACLE, None
         # 19.2 is a number to YAML
-        named, place = str(self._data["release"]), self._place("release")
+        name, place = str(self._values.data["release"]), self._values.place("release")
         try:
-            return release_of(named, place), level_of(named, place)
+            return release_of(name, place), level_of(name, place)
         except InputError as error:
-            self._fault(("release",), error)
+            self._values.fault(("release",), error)
             return TENTACLE, None
 
     def _settings(self) -> Settings:
-        given = self._data.get("settings", {})
-        if not self._sound(("settings",)) or not self._sound(("release",)):
+        section = self._values.data.get("settings", {})
+        if not self._values.is_sound(("settings",)) or not self._values.is_sound(("release",)):
             return {}
         try:
-            return _settings(given, self._release, self._place)
+            return _settings(section, self._release, self._values.place)
         except InputError as error:
-            alone = list(filter(None, (self._fault_of_one(name, value) for name, value in given.items())))
-            for name, said in alone or [("", error)]:
-                self._fault(("settings", name), said)
+            alone = list(filter(None, (self._fault_of_one(name, value) for name, value in section.items())))
+            for name, fault in alone or [("", error)]:
+                self._values.fault(("settings", name), fault)
             return {}
 
     def _fault_of_one(self, name: str, value: object) -> Optional[Tuple[str, InputError]]:
         """Give what is wrong with a setting whatever stands beside it."""
         nine = {each: KNOBS[each].default(self._release) for each in MCLOCK_NINE} if name == PROFILE else {}
         try:
-            _settings({**nine, name: value}, self._release, self._place)
+            _settings({**nine, name: value}, self._release, self._values.place)
         except InputError as error:
             return name, error
         return None
@@ -161,39 +146,24 @@ class _Reader:
     def _stored(self) -> Dict[str, float]:
         """Bytes that clients stored in each pool, where the file says."""
         return {
-            pool["name"]: self._amount(pool, keys, "stored", "size", 0.0)
-            for keys, pool in self._entries("pools")
+            pool["name"]: self._values.amount(pool, keys, "stored", "size", 0.0)
+            for keys, pool in self._values.entries("pools")
             if "stored" in pool
         }
 
-    def _entries(self, *where: str) -> List[Tuple[Keys, Mapping[str, Any]]]:
-        """Give the sound entries of a list, each with its keys."""
-        listed: Any = self._data
-        for key in where:
-            listed = listed.get(key, {}) if isinstance(listed, dict) else {}
-        if not isinstance(listed, list):
-            return []
-        try:
-            self.bounds.check_count(listed, self._place(*where))
-        except InputError as error:
-            self._fault(where, error)
-            return []
-        every = [((*where, index), entry) for index, entry in enumerate(listed)]
-        return [(keys, entry) for keys, entry in every if self._sound(keys)]
-
     def _model(self) -> Optional[ClusterModel]:
-        osds = self._number(self._data, (), "osds", 100_000)
-        read_pools = [self._pool(keys, entry) for keys, entry in self._entries("pools")]
-        if self._data.get("pools") == []:
-            self._fault(("pools",), InputError(self._place("pools"), "no pool", "at least one"))
+        osds = self._values.number(self._values.data, (), "osds", 100_000)
+        read_pools = [self._pool(keys, entry) for keys, entry in self._values.entries("pools")]
+        if self._values.data.get("pools") == []:
+            self._values.fault(("pools",), InputError(self._values.place("pools"), "no pool", "at least one"))
         default = SIMULATED if osds > SIMULATE_ALL else osds
-        simulated = min(osds, self._number(self._data, (), "simulate_osds", default))
-        hosts = self._number(self._data, (), "hosts", 0)
+        simulated = min(osds, self._values.number(self._values.data, (), "simulate_osds", default))
+        hosts = self._values.number(self._values.data, (), "hosts", 0)
         if hosts > osds:
-            self.bounds.unlikely.append(f"{self._place('hosts')}: {hosts} hosts for {osds} OSDs")
+            self._values.bounds.unlikely.append(f"{self._values.place('hosts')}: {hosts} hosts for {osds} OSDs")
         # a pool with a fault is one all the same to what refers to it
-        names = [entry["name"] for entry in self._data.get("pools") or [] if _has_name(entry)]
-        read_clients = [self._client(keys, entry, names) for keys, entry in self._entries("clients")]
+        names = [entry["name"] for entry in self._values.data.get("pools") or [] if _has_name(entry)]
+        read_clients = [self._client(keys, entry, names) for keys, entry in self._values.entries("clients")]
         osd = self._osd()
         recovery = [
             RecoveryWork(
@@ -203,26 +173,26 @@ class _Reader:
                 self._onto(entry, keys, osds, simulated),
             )
             for kind in ("recovery", "backfill")
-            for keys, entry in self._entries("background", kind)
+            for keys, entry in self._values.entries("background", kind)
         ]
         scrub = tuple(
             ScrubWork(self._work_pool(entry, keys, names), *self._objects(entry, keys), deep=entry.get("deep", True))
-            for keys, entry in self._entries("background", "scrub")
+            for keys, entry in self._values.entries("background", "scrub")
         )
         snaptrim = tuple(
             SnaptrimWork(self._work_pool(entry, keys, names), *self._objects(entry, keys, "clones"))
-            for keys, entry in self._entries("background", "snaptrim")
+            for keys, entry in self._values.entries("background", "snaptrim")
         )
         deletion = tuple(
             DeleteWork(self._work_pool(entry, keys, names), self._count(entry, keys, "objects"))
-            for keys, entry in self._entries("background", "deletion")
+            for keys, entry in self._values.entries("background", "deletion")
         )
-        network_s = self._amount(self._data, (), "network", "time", 50e-6, zero=True)
+        network_s = self._values.amount(self._values.data, (), "network", "time", 50e-6, zero=True)
         pools = tuple(pool for pool in read_pools if pool is not None)
         clients = tuple(client for client in read_clients if client is not None)
-        if osd is None or self._faults:
+        if osd is None or self._values.has_faults:
             return None
-        return self._made(
+        return self._values.part(
             (),
             lambda: ClusterModel(
                 osds=osds,
@@ -243,23 +213,23 @@ class _Reader:
 
     def _osd(self) -> Optional[OsdModel]:
         keys: Keys = ("osd",)
-        data = self._data.get("osd")
+        data = self._values.data.get("osd")
         # of an OSD with faults in its keys, the amounts that are sound are held against their bounds all the same
         if not isinstance(data, dict) or not isinstance(data.get("drive"), dict):
             return None
         device_class = data.get("device_class", "ssd")
-        given: Dict[str, Any] = {
-            "capacity_iops": self._amount(
+        fields: Dict[str, Any] = {
+            "capacity_iops": self._values.amount(
                 data, keys, "capacity_iops", "rate", self._default("capacity_iops", device_class)
             ),
-            "bandwidth_bytes_s": self._amount(
+            "bandwidth_bytes_s": self._values.amount(
                 data, keys, "bandwidth", "bandwidth", self._default("sequential_bandwidth", device_class)
             ),
-            "shards": self._number(data, keys, "shards", self._whole(f"osd_op_num_shards_{device_class}")),
-            "threads_per_shard": self._number(
+            "shards": self._values.number(data, keys, "shards", self._whole(f"osd_op_num_shards_{device_class}")),
+            "threads_per_shard": self._values.number(
                 data, keys, "threads_per_shard", self._whole(f"osd_op_num_threads_per_shard_{device_class}")
             ),
-            "throttle_bytes": self._amount(data, keys, "throttle", "size", 64.0 * 2**20, zero=True),
+            "throttle_bytes": self._values.amount(data, keys, "throttle", "size", 64.0 * 2**20, zero=True),
         }
         for name, field_name in (
             ("write_cpu", "write_cpu_s"),
@@ -267,57 +237,57 @@ class _Reader:
             ("commit_latency", "kv_latency_s"),
         ):
             if name in data:
-                given[field_name] = self._amount(data, keys, name, "time", 0.0, zero=True)
+                fields[field_name] = self._values.amount(data, keys, name, "time", 0.0, zero=True)
         drive = self._drive(data["drive"])
         if drive is None:
             return None
-        return self._made(keys, lambda: OsdModel(drive, device_class=device_class, **given))
+        return self._values.part(keys, lambda: OsdModel(drive, device_class=device_class, **fields))
 
     def _drive(self, data: Mapping[str, Any]) -> Optional[Device]:
         keys: Keys = ("osd", "drive")
-        latency = self._amount(data, keys, "latency", "time", 100e-6, zero=True)
-        given: Dict[str, Any] = {
-            "iops": self._amount(data, keys, "iops", "rate", 0.0),
-            "bandwidth_bytes_s": self._amount(data, keys, "bandwidth", "bandwidth", 0.0),
+        latency = self._values.amount(data, keys, "latency", "time", 100e-6, zero=True)
+        fields: Dict[str, Any] = {
+            "iops": self._values.amount(data, keys, "iops", "rate", 0.0),
+            "bandwidth_bytes_s": self._values.amount(data, keys, "bandwidth", "bandwidth", 0.0),
             "latency_s": latency,
-            "read_latency_s": self._amount(data, keys, "read_latency", "time", latency, zero=True),
-            "slice_s": self._amount(data, keys, "slice", "time", 0.0, zero=True),
-            "request_bytes": round(self._amount(data, keys, "request", "size", 256.0 * 2**10)),
+            "read_latency_s": self._values.amount(data, keys, "read_latency", "time", latency, zero=True),
+            "slice_s": self._values.amount(data, keys, "slice", "time", 0.0, zero=True),
+            "request_bytes": round(self._values.amount(data, keys, "request", "size", 256.0 * 2**10)),
         }
         if "read_iops" in data:
-            given["read_iops"] = self._amount(data, keys, "read_iops", "rate", 0.0)
+            fields["read_iops"] = self._values.amount(data, keys, "read_iops", "rate", 0.0)
         if "read_bandwidth" in data:
-            given["read_bandwidth_bytes_s"] = self._amount(data, keys, "read_bandwidth", "bandwidth", 0.0)
-        given.update({name: data[name] for name in ("spread", "shared") if name in data})
-        return self._made(keys, lambda: Device(**given))
+            fields["read_bandwidth_bytes_s"] = self._values.amount(data, keys, "read_bandwidth", "bandwidth", 0.0)
+        fields.update({name: data[name] for name in ("spread", "shared") if name in data})
+        return self._values.part(keys, lambda: Device(**fields))
 
     def _pool(self, keys: Keys, data: Mapping[str, Any]) -> Optional[Pool]:
         code = data.get("erasure_code")
         if code is not None and "size" in data:
-            both = InputError(self._place(*keys, "size"), "both size and erasure_code", "one of them")
-            self._fault((*keys, "size"), both)
-        pgs, k = self._number(data, keys, "pgs", 0), 0
+            both = InputError(self._values.place(*keys, "size"), "both size and erasure_code", "one of them")
+            self._values.fault((*keys, "size"), both)
+        pgs, k = self._values.number(data, keys, "pgs", 0), 0
         if code is None:
-            size = self._number(data, keys, "size", 3)
+            size = self._values.number(data, keys, "size", 3)
         else:
-            k = self._number(code, (*keys, "erasure_code"), "k", 0)
-            size = k + self._number(code, (*keys, "erasure_code"), "m", 0)
-        return self._made(keys, lambda: Pool(data["name"], pgs, size, k))
+            k = self._values.number(code, (*keys, "erasure_code"), "k", 0)
+            size = k + self._values.number(code, (*keys, "erasure_code"), "m", 0)
+        return self._values.part(keys, lambda: Pool(data["name"], pgs, size, k))
 
     def _client(self, keys: Keys, data: Mapping[str, Any], pools: List[str]) -> Optional[ClientStream]:
-        rate = self._amount(data, keys, "rate", "rate", 0.0) if "rate" in data else None
+        rate = self._values.amount(data, keys, "rate", "rate", 0.0) if "rate" in data else None
         if rate is None and "depth" not in data:
             expected = "rate (operations a second), depth, or both"
-            self._fault(keys, InputError(self._place(*keys), "neither rate nor depth", expected))
+            self._values.fault(keys, InputError(self._values.place(*keys), "neither rate nor depth", expected))
         values = (
             self._work_pool(data, keys, pools),
             rate,
-            self._number(data, keys, "depth", 1024),
+            self._values.number(data, keys, "depth", 1024),
             data.get("read_share", 0.0),
-            round(self._amount(data, keys, "block", "size", 4096.0)),
-            self._amount(data, keys, "latency", "time", 0.0, zero=True),
+            round(self._values.amount(data, keys, "block", "size", 4096.0)),
+            self._values.amount(data, keys, "latency", "time", 0.0, zero=True),
         )
-        return self._made(
+        return self._values.part(
             keys,
             lambda: ClientStream(
                 *values,
@@ -330,53 +300,27 @@ class _Reader:
         if "onto" not in entry:
             return None
         if not 0 <= entry["onto"] < osds:
-            error = InputError(self._place(*keys, "onto"), f"OSD {entry['onto']}", f"one of the {osds} from 0 on")
-            self._fault((*keys, "onto"), error)
+            error = InputError(
+                self._values.place(*keys, "onto"), f"OSD {entry['onto']}", f"one of the {osds} from 0 on"
+            )
+            self._values.fault((*keys, "onto"), error)
         # all are alike: one of those that are simulated stands for it
         return int(entry["onto"]) % simulated
 
     def _work_pool(self, data: Mapping[str, Any], keys: Keys, pools: List[str]) -> str:
         if data["pool"] not in pools:
             expected = f"one of the pools {', '.join(pools)}"
-            self._fault((*keys, "pool"), InputError(self._place(*keys, "pool"), repr(data["pool"]), expected))
+            self._values.fault(
+                (*keys, "pool"), InputError(self._values.place(*keys, "pool"), repr(data["pool"]), expected)
+            )
         return str(data["pool"])
 
     def _objects(self, data: Mapping[str, Any], keys: Keys, name: str = "objects") -> Tuple[int, int]:
-        size = self._amount(data, keys, "object_size", "size", 4.0 * 2**20)
+        size = self._values.amount(data, keys, "object_size", "size", 4.0 * 2**20)
         return self._count(data, keys, name), max(1, round(size))
 
     def _count(self, data: Mapping[str, Any], keys: Keys, name: str) -> int:
-        return round(self._amount(data, keys, name, "count", 0.0))
-
-    def _number(self, data: Mapping[str, Any], keys: Keys, name: str, default: int) -> int:
-        if name not in data or not self._sound((*keys, name)):
-            return default
-        try:
-            self.bounds.check(name, data[name], self._place(*keys, name))
-        except InputError as error:
-            self._fault((*keys, name), error)
-            return default
-        return int(data[name])
-
-    def _amount(
-        self,
-        data: Mapping[str, Any],
-        keys: Keys,
-        name: str,
-        kind: str,
-        default: float,
-        zero: bool = False,
-    ) -> float:
-        if name not in data or not self._sound((*keys, name)):
-            return default
-        place = self._place(*keys, name)
-        try:
-            value = quantity(data[name], kind, place, zero)
-            self.bounds.check(name, value, place)
-        except InputError as error:
-            self._fault((*keys, name), error)
-            return default
-        return value
+        return round(self._values.amount(data, keys, name, "count", 0.0))
 
     def _default(self, what: str, device_class: str) -> float:
         value = KNOBS[f"osd_mclock_max_{what}_{device_class}"].default(self._release)
@@ -385,16 +329,6 @@ class _Reader:
 
     def _whole(self, knob: str) -> int:
         return round(float(KNOBS[knob].default(self._release) or 1))
-
-    def _made(self, keys: Keys, make: Callable[[], T]) -> Optional[T]:
-        """What the model itself refuses is told with the place of the part that it refuses."""
-        if not self._sound(keys):
-            return None
-        try:
-            return make()
-        except ValueError as error:
-            self._fault(keys, InputError(self._place(*keys), str(error), "values within these bounds"))
-            return None
 
 
 def _has_name(entry: object) -> bool:

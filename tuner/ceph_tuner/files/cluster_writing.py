@@ -112,10 +112,10 @@ def _drive(device: Device) -> Dict[str, Any]:
     return {**_unusual(keys), "latency": keys["latency"]}
 
 
-def _pool(pool: Pool, stored: Mapping[str, float]) -> Dict[str, Any]:
+def _pool(pool: Pool, stored_bytes: Mapping[str, float]) -> Dict[str, Any]:
     copies = {"erasure_code": {"k": pool.k, "m": pool.size - pool.k}} if pool.k else {"size": pool.size}
-    kept = {"stored": _amount(stored[pool.name], "size")} if pool.name in stored else {}
-    return {"name": pool.name, "pgs": pool.pgs, **copies, **kept}
+    amount = {"stored": _amount(stored_bytes[pool.name], "size")} if pool.name in stored_bytes else {}
+    return {"name": pool.name, "pgs": pool.pgs, **copies, **amount}
 
 
 def _client(stream: ClientStream) -> Dict[str, Any]:

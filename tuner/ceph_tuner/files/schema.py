@@ -47,9 +47,9 @@ class SchemaFault(NamedTuple):
 
 def check(document: YamlDocument, schema: Mapping[str, Any], version: Optional[int] = None) -> None:
     """Raise InputError for the first of `faults`."""
-    found = faults(document, schema, version)
-    if found:
-        raise found[0].error
+    all_faults = faults(document, schema, version)
+    if all_faults:
+        raise all_faults[0].error
 
 
 def faults(document: YamlDocument, schema: Mapping[str, Any], version: Optional[int] = None) -> List[SchemaFault]:
@@ -62,8 +62,8 @@ def faults(document: YamlDocument, schema: Mapping[str, Any], version: Optional[
         if _is_whole(None, found_version) and found_version != version:
             error = InputError(document.place("schema"), repr(found_version), str(version))
             return [SchemaFault(False, document.line("schema"), ("schema",), error)]
-    found = islice(_Validator(schema).iter_errors(document.data), MOST_FAULTS)
-    return sorted((_fault(document, error) for error in found), key=lambda fault: fault[:2])
+    errors = islice(_Validator(schema).iter_errors(document.data), MOST_FAULTS)
+    return sorted((_fault(document, error) for error in errors), key=lambda fault: fault[:2])
 
 
 def _fault(document: YamlDocument, error: Any) -> SchemaFault:
@@ -77,8 +77,8 @@ def _fault(document: YamlDocument, error: Any) -> SchemaFault:
         keys.append(extra)
         content = f"unknown key {extra!r}"
         expected = f"one of {', '.join(error.schema['properties'])}"
-    said = InputError(document.place(*keys), content, expected)
-    return SchemaFault(error.validator == "required", document.line(*keys), tuple(keys), said)
+    refusal = InputError(document.place(*keys), content, expected)
+    return SchemaFault(error.validator == "required", document.line(*keys), tuple(keys), refusal)
 
 
 def _words(error: Any) -> Tuple[str, str]:

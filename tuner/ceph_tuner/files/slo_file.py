@@ -91,13 +91,13 @@ def read(path: Union[str, Path], now: Callable[[], float] = time.time) -> SloFil
 def faults(path: Union[str, Path]) -> List[InputError]:
     """Give every fault of an SLO file, in the order of its lines. Raises InputError for a file that is no YAML."""
     document = yaml_document.load(path)
-    found = schema.faults(document, SLO_SCHEMA, SCHEMA_VERSION)
-    readable = not any(not fault.keys or fault.keys[0] in ("schema", "objectives") for fault in found)
+    of_schema = schema.faults(document, SLO_SCHEMA, SCHEMA_VERSION)
+    readable = not any(not fault.keys or fault.keys[0] in ("schema", "objectives") for fault in of_schema)
     count = len(document.data["objectives"]) if readable else 0
     of_objectives = [_fault(partial(_objective, document, index)) for index in range(count)]
-    said = [fault.error for fault in found] + [error for error in of_objectives if error is not None]
-    whole = None if said else _fault(lambda: _from(document, Path(path).stem, 0.0))
-    return said if whole is None else [whole]
+    errors = [fault.error for fault in of_schema] + [error for error in of_objectives if error is not None]
+    whole = None if errors else _fault(lambda: _from(document, Path(path).stem, 0.0))
+    return errors if whole is None else [whole]
 
 
 def _fault(read: Callable[[], object]) -> Optional[InputError]:
@@ -121,7 +121,7 @@ def _from(document: yaml_document.YamlDocument, name: str, at: float) -> SloFile
     schema.check(document, SLO_SCHEMA, SCHEMA_VERSION)
     data = document.data
     # a file's name need not be a name of ours: an SLO without one is called by what the file allows
-    calendar = parse_slo_calendar(data, _named(name), document.place)
+    calendar = parse_slo_calendar(data, _name_of(name), document.place)
     lab = data.get("lab", {})
     return SloFile(
         calendar.at(at),
@@ -132,6 +132,6 @@ def _from(document: yaml_document.YamlDocument, name: str, at: float) -> SloFile
     )
 
 
-def _named(stem: str) -> str:
-    kept = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "-" for letter in stem)
-    return kept.lower().strip("._-")[:64].strip("._-") or "slo"
+def _name_of(stem: str) -> str:
+    letters = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "-" for letter in stem)
+    return letters.lower().strip("._-")[:64].strip("._-") or "slo"

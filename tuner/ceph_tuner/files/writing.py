@@ -25,7 +25,7 @@ def write_bytes(path: Union[str, Path], content: bytes, force: bool = False, mod
     Raises InputError where there is a file already and `force` is not given, or where it cannot be written.
     """
     target = Path(path)
-    taken = "another name, or --force to replace it"
+    way_out = "another name, or --force to replace it"
     try:
         if target.is_dir():
             raise InputError(str(target), "a directory", "the name of a file")
@@ -33,7 +33,7 @@ def write_bytes(path: Union[str, Path], content: bytes, force: bool = False, mod
         _check_planted(target.absolute())
         final = Path(os.path.realpath(target)) if target.is_symlink() else target
         if final.exists() and not force:
-            raise InputError(str(target), "a file of that name", taken)
+            raise InputError(str(target), "a file of that name", way_out)
         descriptor, temporary = tempfile.mkstemp(prefix=f".{final.name[:100]}.", dir=final.parent)
         try:
             with os.fdopen(descriptor, "wb") as stream:
@@ -47,7 +47,7 @@ def write_bytes(path: Union[str, Path], content: bytes, force: bool = False, mod
                 os.unlink(temporary)
         _sync(final.parent)
     except FileExistsError:
-        raise InputError(str(target), "a file of that name", taken) from None
+        raise InputError(str(target), "a file of that name", way_out) from None
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(str(target), f"no directory {target.parent}", "a directory that exists") from None
     except PermissionError:

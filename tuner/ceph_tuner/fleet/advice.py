@@ -93,8 +93,8 @@ class _Told:
         # the first is what is in force
         if not self._judge.reference:
             self._judge = replace(self._judge, reference=means)
-        hard, missed = sum(each.hard for each in self._judge.objectives), len(self._judge.missed_hard(means))
-        self._best = f"{prediction.label}: {hard - missed} of {hard} met" if hard else prediction.label
+        hard, misses = sum(each.hard for each in self._judge.objectives), len(self._judge.missed_hard(means))
+        self._best = f"{prediction.label}: {hard - misses} of {hard} met" if hard else prediction.label
 
 
 def _pgs(question: Question) -> List[List[int]]:

@@ -38,11 +38,11 @@ class NotKept:
 
 
 def advise_all(
-    tasks: Mapping[str, SearchTask], spread: Spread, kept: KeptAnswers
+    tasks: Mapping[str, SearchTask], spread: Spread, answers: KeptAnswers
 ) -> Iterator[Union[Event, Known, NotKept]]:
     """What happens, until each cluster has its answer (`Ended`, `Known`) or is given up. Raises as `spread` does."""
     order = ordered(tasks)
-    begun: Dict[str, SearchTask] = {}
+    running: Dict[str, SearchTask] = {}
 
     def begin(name: str, before: Optional[Advice]) -> List[Known]:
         """Start a search after its leader's; those that need none, and who followed them."""
@@ -51,12 +51,12 @@ def advise_all(
             leader = order.leader[name]
             looked_at = task.looked_at | {leader} if leader and tasks[leader].seen else task.looked_at
             task = replace(task, elsewhere=(before.profile, *task.elsewhere), looked_at=looked_at)
-        begun[name] = task
-        advice = kept.known(task)
+        running[name] = task
+        advice = answers.known(task)
         if advice is None:
             spread.start(name, advise, task)
             return []
-        return [Known(name, advice), *(known for other in order.following(name) for known in begin(other, advice))]
+        return [Known(name, advice), *(answer for other in order.following(name) for answer in begin(other, advice))]
 
     for name, leader in order.leader.items():
         if leader is None:
@@ -64,7 +64,7 @@ def advise_all(
     for event in spread.events():
         if isinstance(event, Ended):
             try:
-                kept.keep(begun[event.key], event.result)
+                answers.keep(running[event.key], event.result)
             except TunerError as error:
                 # a full disk costs no search
                 yield NotKept(event.key, str(error))

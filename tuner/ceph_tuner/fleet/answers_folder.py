@@ -44,7 +44,7 @@ class AnswersFolder:
             answer, profile = self.answer(name), self.profile(name)
             if answer.exists() and not _own(answer):
                 raise _foreign(answer)
-            if profile.exists() and not self._written(name):
+            if profile.exists() and not self._is_own_profile(name):
                 raise _foreign(profile)
 
     def answer(self, name: str) -> Path:
@@ -86,7 +86,7 @@ class AnswersFolder:
 
     def _remove_profile(self, name: str) -> None:
         path = self.profile(name)
-        if path.exists() and not self._written(name):
+        if path.exists() and not self._is_own_profile(name):
             raise _foreign(path)
         try:
             path.unlink(missing_ok=True)
@@ -98,7 +98,7 @@ class AnswersFolder:
         origin = {"cluster": name, "exported": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._clock.now()))}
         portable_file.write(self.profile(name), sealed(profile, origin))
 
-    def _written(self, name: str) -> bool:
+    def _is_own_profile(self, name: str) -> bool:
         """Whether the profile that is there is the one of the answer beside it: any other is not ours to remove."""
         with suppress(InputError, KeyError, TypeError, AttributeError):
             there = portable_file.read(self.profile(name))
@@ -111,11 +111,11 @@ class Nowhere:
     """In place of a folder: nothing is known, nothing is kept."""
 
     def known(self, task: SearchTask) -> Optional[Advice]:
-        """None."""
+        """Without a folder no answer is left of an earlier run."""
         return None
 
     def keep(self, task: SearchTask, advice: Advice) -> None:
-        """Forget it."""
+        """Without a folder an answer is shown and not written."""
 
 
 def _foreign(path: Path) -> InputError:

@@ -65,11 +65,11 @@ def drifted(entries: Sequence[ConfigEntry], standing: Sequence[Entry]) -> List[s
     ours: Dict[Key, Optional[str]] = {}
     for entry in standing:
         # an entry in force restores what it left changed
-        kept = {restore.key for restore in entry.restores}
-        ours.update({step.key: step.new for step in entry.steps if step.key in kept})
+        keys = {restore.key for restore in entry.restores}
+        ours.update({step.key: step.new for step in entry.steps if step.key in keys})
     now = {(entry.who, entry.name): entry.value for entry in entries}
     return [
-        f"{who} {name}: {_shown(now.get((who, name)))} instead of {_shown(value)}"
+        f"{who} {name}: {_value_text(now.get((who, name)))} instead of {_value_text(value)}"
         for (who, name), value in ours.items()
         if not _same(now.get((who, name)), value)
     ]
@@ -79,5 +79,5 @@ def _same(one: Optional[str], other: Optional[str]) -> bool:
     return one == other if one is None or other is None else same_value(one, other)
 
 
-def _shown(value: Optional[str]) -> str:
+def _value_text(value: Optional[str]) -> str:
     return "nothing" if value is None else value

@@ -21,7 +21,7 @@ QUEUE, MCLOCK = "osd_op_queue", "mclock_scheduler"
 def entries_of(cluster: Cluster) -> Tuple[List[ConfigEntry], bool]:
     """The configuration database, and whether it came without its masks."""
     if isinstance(cluster.commander, Dashboard):
-        return [ConfigEntry(*stated) for stated in cluster.commander.stated()], True
+        return [ConfigEntry(*row) for row in cluster.commander.stated()], True
     return cluster.config.dump(), False
 
 

@@ -81,9 +81,9 @@ class Foreseen:
     def record(self, at: float) -> ForecastRecord:
         """What is said of the profile in the objectives' metrics, as it is kept with the write (`at`: epoch, s)."""
         means = self.after.candidate.means
-        wanted = dict.fromkeys(objective.metric for objective in self.slo.objectives)
+        metric_names = dict.fromkeys(objective.metric for objective in self.slo.objectives)
         metrics = {}
-        for name in wanted:
+        for name in metric_names:
             ends = self.after.interval(name)
             if ends is not None and 0 < means.get(name, 0.0) < NEVER_S:
                 metrics[name] = ForecastInterval(means[name], *ends)
@@ -98,8 +98,8 @@ class Foreseen:
                 {
                     "objective": after.objective.text,
                     "hard": after.objective.hard,
-                    "in_force": {**_seen(before), "interval": self.before.interval(before.objective.metric)},
-                    "profile": {**_seen(after), "interval": self.after.interval(after.objective.metric)},
+                    "in_force": {**_verdict_fields(before), "interval": self.before.interval(before.objective.metric)},
+                    "profile": {**_verdict_fields(after), "interval": self.after.interval(after.objective.metric)},
                 }
                 for before, after in self.verdicts
             ],
@@ -118,7 +118,7 @@ def foresee(
     Raises InputError for a target that its twin can say nothing about, before any run where that is known by then;
     RetryLater where workers are lost again and again.
     """
-    tasks = {target.name: _Task(target, _asked(target), effort) for target in targets}
+    tasks = {target.name: _Task(target, _forecast_question(target), effort) for target in targets}
     done, total = dict.fromkeys(tasks, 0), 2 * effort.fresh * len(tasks)
 
     def tell(name: str, own: int) -> None:
@@ -129,7 +129,7 @@ def foresee(
     forecasts: Dict[str, Foreseen] = {}
     if spread is None:
         for name, task in tasks.items():
-            forecasts[name] = _found(foreseen_by(task, partial(tell, name)))
+            forecasts[name] = _forecast_or_raise(foreseen_by(task, partial(tell, name)))
         return list(forecasts.values())
     for name, task in tasks.items():
         spread.start(name, foreseen_by, task)
@@ -142,7 +142,7 @@ def foresee(
             elif isinstance(event, GivenUp):
                 raise RetryLater(f"the twin of {event.key}: {event.reason}", _WITHOUT)
             elif isinstance(event, Ended):
-                forecasts[event.key] = _found(event.result)
+                forecasts[event.key] = _forecast_or_raise(event.result)
     except WorkersGone as gone:
         # nothing is kept of what was done
         raise RetryLater(str(gone), _WITHOUT) from gone
@@ -185,18 +185,18 @@ def foreseen_by(task: _Task, tell: Tell) -> Union[Foreseen, _Fault]:
     except InputError as fault:
         return _Fault(f"the twin of {task.target.name}", fault.found, fault.expected)
     try:
-        return _judged(task.target, question, *runs)
+        return _forecast_of_runs(task.target, question, *runs)
     except InputError as fault:
         return _Fault(fault.place, fault.found, fault.expected)
 
 
-def _found(answer: Union[Foreseen, _Fault]) -> Foreseen:
+def _forecast_or_raise(answer: Union[Foreseen, _Fault]) -> Foreseen:
     if isinstance(answer, _Fault):
         raise InputError(answer.place, answer.found, answer.expected)
     return answer
 
 
-def _asked(target: ForecastCluster) -> Question:
+def _forecast_question(target: ForecastCluster) -> Question:
     """Raises InputError where no objective is about what the twin simulates."""
     question = question_of(target.described, target.slo)
     objectives = [objective for objective in target.slo.objectives if _kind(objective.metric) in question.work]
@@ -215,18 +215,20 @@ def _both(target: ForecastCluster, question: Question) -> Tuple[Settings, Settin
     """What is in force, and the profile over what stays beside it."""
     before = next(iter(profiles_of(question).values()))
     model = question.model
-    named = target.settings.get(PROFILE)
+    profile = target.settings.get(PROFILE)
     own = {name: value for name, value in target.settings.items() if name != PROFILE}
     if MCLOCK_NINE[0] in own:
         own = from_release_units(own, model.release, model.osd.hardware)
-    if named in model.release.profiles:
-        return before, {**question.kept, **own, PROFILE: str(named)}
+    if profile in model.release.profiles:
+        return before, {**question.kept, **own, PROFILE: str(profile)}
     scheduler = {name: value for name, value in before.items() if name == PROFILE or name in MCLOCK_NINE}
     return before, {**({} if MCLOCK_NINE[0] in own else scheduler), **question.kept, **own}
 
 
-def _judged(target: ForecastCluster, question: Question, before: Sequence[Means], after: Sequence[Means]) -> Foreseen:
-    slo, notes = _told(target, question, [*before, *after])
+def _forecast_of_runs(
+    target: ForecastCluster, question: Question, before: Sequence[Means], after: Sequence[Means]
+) -> Foreseen:
+    slo, notes = _objectives_in_runs(target, question, [*before, *after])
     scale, off = _scale(target, before, [objective.metric for objective in slo.objectives])
     label = question.profile_in_force or IN_FORCE
     one, other = (
@@ -242,7 +244,7 @@ def _judged(target: ForecastCluster, question: Question, before: Sequence[Means]
     return Foreseen(target.name, slo, one, other, refusal(slo, one, other, baseline), tuple(notes), baseline)
 
 
-def _told(target: ForecastCluster, question: Question, runs: Sequence[Means]) -> Tuple[Slo, List[str]]:
+def _objectives_in_runs(target: ForecastCluster, question: Question, runs: Sequence[Means]) -> Tuple[Slo, List[str]]:
     """Objectives that the runs say something about, and a note of each other one. Raises InputError where all are."""
     objectives = [o for o in question.slo.objectives if any(o.metric in run for run in runs)]
     notes = [f"not predicted: {o.text}" for o in target.slo.objectives if o not in question.slo.objectives]
@@ -314,12 +316,14 @@ def _scale(
             continue
         scale[name] = measured / mean
         off = max(scale[name], 1 / scale[name])
-        said = f"{name} of {amount(name, mean)[0]} where {amount(name, measured)[0]} was measured"
+        contrast = f"{name} of {amount(name, mean)[0]} where {amount(name, measured)[0]} was measured"
         # rates of background work are low in windows of which it fills only a part
         if off > ELSEWHERE and _kind(name) == "client":
-            raise InputError(f"the twin of {target.name}", said, "a fit (`ceph-tuner twin fit`) as its `calibration:`")
+            raise InputError(
+                f"the twin of {target.name}", contrast, "a fit (`ceph-tuner twin fit`) as its `calibration:`"
+            )
         if off > FAR:
-            notes.append(f"its twin by itself says {said}, and is scaled to it; a fit does better")
+            notes.append(f"its twin by itself says {contrast}, and is scaled to it; a fit does better")
     return scale, notes
 
 
@@ -327,7 +331,7 @@ def _scaled(run: Means, scale: Mapping[str, float]) -> Means:
     return {name: value * scale.get(name, 1.0) for name, value in run.items()}
 
 
-def _seen(verdict: Verdict) -> Dict[str, Any]:
+def _verdict_fields(verdict: Verdict) -> Dict[str, Any]:
     return {"value": verdict.seen, "met": verdict.met}
 
 

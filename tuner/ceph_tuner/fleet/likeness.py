@@ -27,7 +27,7 @@ def here_and_now(
     """
     places = running(target, cluster.config.places())
     hardware = hardware_on(cluster.commander, cluster.config, target)
-    slo, means = slo or _slo(cluster), _seen(cluster)
+    slo, means = slo or _slo(cluster), _newest_means(cluster)
     if not means and model is not None:
         means = described_load(model.clients)
     return Here(cluster.release, hardware, len(places), frozenset() if slo is None else slo.work), means
@@ -35,12 +35,12 @@ def here_and_now(
 
 def with_evidence(profile: Profile, cluster: Cluster, slo: Optional[Slo] = None) -> Profile:
     """Add what is wanted (what the cluster keeps, if not given) and what its newest window measured, if known."""
-    slo, means = slo or _slo(cluster), _seen(cluster)
+    slo, means = slo or _slo(cluster), _newest_means(cluster)
     slos = () if slo is None else (slo.to_dict(),)
     return replace(profile, slos=slos, evidence=({"measured": means},) if means else ())
 
 
-def _seen(cluster: Cluster) -> Dict[str, float]:
+def _newest_means(cluster: Cluster) -> Dict[str, float]:
     window = History(cluster.store).newest(cluster.clock.now())
     return {} if window is None else window.means
 

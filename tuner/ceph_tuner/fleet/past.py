@@ -186,10 +186,10 @@ def open_server(name: str, server: PrometheusServer, timeout: float = 30.0) -> P
 
 def read_past(server: Prometheus, selector: Mapping[str, str], metrics: Sequence[str], span: Span) -> PastMetrics:
     """The past of the one cluster that these labels choose. Raises InputError where they choose none, or several."""
-    return _Reader(server, selector, span).past(metrics)
+    return _SeriesReader(server, selector, span).past(metrics)
 
 
-class _Reader:
+class _SeriesReader:
     def __init__(self, server: Prometheus, selector: Mapping[str, str], span: Span) -> None:
         self._server, self._span = server, span
         self._warnings: Dict[str, None] = {}
@@ -257,7 +257,7 @@ class _Reader:
 
     def _times(self, source: str, at_s: float) -> Dict[str, str]:
         """How long values and rates are of, by how often its samples show it to be scraped."""
-        presence = self._filled(PRESENCES[source], {})
+        presence = self._expression(PRESENCES[source], {})
         if source == COUNTERS:
             # one of thousands of OSDs will do
             for series in self._server.query(f"topk(1, {presence})", at_s).series:
@@ -283,9 +283,9 @@ class _Reader:
         return Course(metric, way.source, self._span, tuple(points)) if points else None
 
     def _points(self, text: str, times: Mapping[str, str]) -> List[Point]:
-        answer = self._server.query_range(self._filled(text, times), self._span)
+        answer = self._server.query_range(self._expression(text, times), self._span)
         self._warnings.update(dict.fromkeys(answer.warnings))
         return list(answer.series[0].points) if answer.series else []
 
-    def _filled(self, text: str, times: Mapping[str, str]) -> str:
+    def _expression(self, text: str, times: Mapping[str, str]) -> str:
         return Template(text).substitute(times, sel=self._chosen)

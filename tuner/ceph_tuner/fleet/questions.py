@@ -37,7 +37,7 @@ def question_for(member: Member, within_s: float, otherwise: Optional[Path] = No
         slo = slo_file.read(member.slo or str(otherwise)).slo
         return MemberQuestion(question_of(cluster_file.read(member.description), slo))
     with closing(open_member(member, within_s)) as cluster:
-        kept = None if isinstance(cluster.commander, Dashboard) or member.slo else stored_slo(cluster.store)
-        slo = slo_file.read(otherwise).slo if otherwise and not (member.slo or kept) else wanted(member, cluster)
+        own_slo = None if isinstance(cluster.commander, Dashboard) or member.slo else stored_slo(cluster.store)
+        slo = slo_file.read(otherwise).slo if otherwise and not (member.slo or own_slo) else wanted(member, cluster)
         description = described(member, cluster, slo, within_s=within_s)
         return MemberQuestion(question_of(description, slo), not member.description, description.notes)

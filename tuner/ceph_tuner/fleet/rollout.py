@@ -27,7 +27,7 @@ class Site(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the member."""
+        """The member's name in fleet.yaml."""
 
     def done(self) -> bool:
         """Whether an earlier run of this rollout kept its change here."""
@@ -89,7 +89,7 @@ def roll_out(
     `alarm` is told what is not as it was before (else `report`). Ctrl-C takes back what is not kept, and stops.
     """
     voice = _Voice(report, alarm or report)
-    kept: List[str] = []
+    finished: List[str] = []
     before: List[str] = []
     for index, wave in enumerate(waves):
         on_trial: List[Site] = []
@@ -111,8 +111,8 @@ def roll_out(
             if not breach:
                 while on_trial:
                     on_trial[0].keep()
-                    kept.append(on_trial.pop(0).name)
-                    report(f"{kept[-1]}: kept")
+                    finished.append(on_trial.pop(0).name)
+                    report(f"{finished[-1]}: kept")
                 continue
         except TunerError as error:
             breach = str(error)
@@ -122,9 +122,9 @@ def roll_out(
             _take_back(on_trial, clock, voice)
             raise
         struck, back, stuck = _take_back(on_trial, clock, voice)
-        touched = {*back, *stuck, *kept, *before}
+        touched = {*back, *stuck, *finished, *before}
         return RolloutOutcome(
-            tuple(kept),
+            tuple(finished),
             tuple(before),
             tuple(site.name for site in on_trial if site.name in back),
             tuple(f"{name}: {reason}" for name, reason in stuck.items()),
@@ -133,7 +133,7 @@ def roll_out(
             tuple(voice.remarks),
             interrupted or struck,
         )
-    return RolloutOutcome(tuple(kept), tuple(before), remarks=tuple(voice.remarks))
+    return RolloutOutcome(tuple(finished), tuple(before), remarks=tuple(voice.remarks))
 
 
 def breach_of(standing: Standing, blind: bool = False, watched: bool = False) -> str:
@@ -145,8 +145,8 @@ def breach_of(standing: Standing, blind: bool = False, watched: bool = False) ->
         # before what is missed: clients wait while placement groups go without it, whatever the settings
         return f"{standing.osds - standing.up} of its {standing.osds} OSDs are down"
     if standing.missing_hard:
-        missed = standing.objectives.missed_hard if standing.objectives is not None else ()
-        return f"a hard objective is missed ({', '.join(missed) or 'its plugin says so'})"
+        misses = standing.objectives.missed_hard if standing.objectives is not None else ()
+        return f"a hard objective is missed ({', '.join(misses) or 'its plugin says so'})"
     if standing.drift:
         return f"somebody changed it meanwhile ({standing.drift[0]})"
     if blind:

@@ -38,13 +38,13 @@ class Order:
 def ordered(tasks: Mapping[str, SearchTask]) -> Order:
     """Find who leads whom."""
     leader: Dict[str, Optional[str]] = {}
-    clusters = {name: _Known(task.question, name, task.seen) for name, task in tasks.items()}
+    clusters = {name: _DescribedMember(task.question, name, task.seen) for name, task in tasks.items()}
     ordered_tasks = {}
     for name, task in tasks.items():
         own = clusters[name]
         leads = [other for other, above in leader.items() if above is None]
         leader[name] = next((other for other in leads if own.like(clusters[other])), None)
-        in_force: List[_Known] = []
+        in_force: List[_DescribedMember] = []
         settings = [own.profile.settings]
         for there in clusters.values():
             if there.tuned and there.profile.settings not in settings and own.like(there):
@@ -59,18 +59,18 @@ def ordered(tasks: Mapping[str, SearchTask]) -> Order:
     return Order(ordered_tasks, leader)
 
 
-class _Known:
+class _DescribedMember:
     """What a description says of a cluster."""
 
     def __init__(self, question: Question, name: str, seen: bool) -> None:
         self.name, self.seen = name, seen
         self._question = question
         self._load = described_load(question.model.clients)
-        self.profile = profile_in_force(question, name, self._load)
+        self.profile = described_profile(question, name, self._load)
         self.tuned = question.profile_in_force is None
         """Whether it is worth telling others: built-in profiles are tried everywhere."""
 
-    def like(self, there: _Known) -> bool:
+    def like(self, there: _DescribedMember) -> bool:
         """Whether another cluster is like this one."""
         model, work, load = self._question.model, self._question.slo.work, self._load
         if self.seen or there.seen:
@@ -79,7 +79,7 @@ class _Known:
         return not unlike(there.profile, Here(model.release, model.osd.hardware, model.osds, work), load)
 
 
-def profile_in_force(question: Question, name: str, load: Mapping[str, float]) -> Profile:
+def described_profile(question: Question, name: str, load: Mapping[str, float]) -> Profile:
     """What is in force there, with what tells whether another cluster is like it."""
     model = question.model
     nine = {knob: value for knob, value in question.before.items() if knob in MCLOCK_NINE}

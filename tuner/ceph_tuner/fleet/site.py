@@ -25,16 +25,16 @@ class MemberSite:
         opening: Callable[[], Cluster],
         label: str,
         target: str,
-        wanted: Callable[[Cluster], Settings],
+        settings_for: Callable[[Cluster], Settings],
         kept: Callable[[Cluster], None] = lambda cluster: None,
         forecast: Callable[[Cluster], Mapping[str, Any]] = lambda cluster: {},
     ) -> None:
-        """`opening` connects, on first use; `wanted` gives the settings there, or raises why it must not have them.
+        """`opening` connects, on first use; `settings_for` gives the settings there, or raises why not.
 
         `kept` is told just before they become permanent; `forecast` is what the cluster's twin says of them.
         """
         self.name, self._opening = member.name, opening
-        self._member, self._label, self._target, self._wanted = member, label, target, wanted
+        self._member, self._label, self._target, self._wanted = member, label, target, settings_for
         self._kept, self._forecast = kept, forecast
         self._held = ExitStack()
         self._applier: Optional[Applier] = None
@@ -70,9 +70,9 @@ class MemberSite:
             self._applier = self._cluster.applier(self._held.enter_context(self._cluster.lock()))
             undone = self._applier.recover()
             plan = self._applier.plan(self._target, self._wanted(self._cluster))
-            said = self._forecast(self._cluster)
+            forecast = self._forecast(self._cluster)
             self._begun = True
-            self._entry = self._applier.apply(plan, self._label, trial=True, forecast=said)
+            self._entry = self._applier.apply(plan, self._label, trial=True, forecast=forecast)
             return undone
         except BaseException:
             self._release()

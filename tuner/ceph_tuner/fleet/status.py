@@ -159,11 +159,11 @@ def _objectives(cluster: Cluster, notes: List[str], slo: Optional[Slo], since: f
     if window is None:
         notes.append(f"no window of the last {RECENT_S / 60:g} min: is the plugin running? (`ceph-tuner mgr status`)")
     verdicts = judge.verdicts_at_work(means)
-    missed = [verdict.objective for verdict in verdicts if verdict.met is False]
+    misses = [verdict.objective for verdict in verdicts if verdict.met is False]
     return Objectives(
         met=tuple(verdict.objective.text for verdict in verdicts if verdict.met),
-        missed=tuple(objective.text for objective in missed),
-        missed_hard=tuple(objective.text for objective in missed if objective.hard),
+        missed=tuple(objective.text for objective in misses),
+        missed_hard=tuple(objective.text for objective in misses if objective.hard),
         unseen=tuple(each.objective.text for each in verdicts if each.met is None and not each.idle),
         idle=tuple(each.objective.text for each in verdicts if each.idle),
     )

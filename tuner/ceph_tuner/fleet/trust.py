@@ -40,7 +40,7 @@ class Signer:
 
 @dataclass(frozen=True)
 class Trust:
-    """The policy."""
+    """Whose profiles this fleet takes, as fleet.yaml says under `trust`."""
 
     signers: Tuple[Signer, ...]
     revoked: FrozenSet[str] = frozenset()
@@ -90,8 +90,8 @@ def check_newest(store: Store, portable: Portable, older: bool = False) -> None:
 def remember(store: Store, portable: Portable) -> None:
     """Keep when what the cluster just got was exported."""
     if portable.signed_by:
-        stored = {"exported": portable.origin["exported"], "digest": portable.digest}
-        store.set(_key(portable), json.dumps(stored, sort_keys=True))
+        document = {"exported": portable.origin["exported"], "digest": portable.digest}
+        store.set(_key(portable), json.dumps(document, sort_keys=True))
 
 
 def exported(portable: Portable) -> datetime:
@@ -103,12 +103,12 @@ def exported(portable: Portable) -> datetime:
         raise InputError("origin.exported", repr(text[:40]), "a time such as 2026-11-21T19:00:00Z") from None
 
 
-def _newest(stored: Optional[str]) -> Optional[datetime]:
+def _newest(text: Optional[str]) -> Optional[datetime]:
     """None for what is none: anybody may write there, and it must not stop every profile for ever."""
-    if stored is None:
+    if text is None:
         return None
     try:
-        return datetime.strptime(str(read_json(stored, PREFIX)["exported"]), _EXPORTED)
+        return datetime.strptime(str(read_json(text, PREFIX)["exported"]), _EXPORTED)
     except MISREAD:
         return None
 

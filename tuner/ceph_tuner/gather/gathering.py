@@ -16,7 +16,7 @@ from ceph_tuner.core.bounded import MISREAD
 from ceph_tuner.core.ceph.commands import STORE_PREFIX, CommandConfig, CommandStore, osd_versions
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused, TunerError
 from ceph_tuner.core.measure.metrics import CLASS, Scope
-from ceph_tuner.core.measure.reading import spread
+from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.scopes import NO_CLASS
 from ceph_tuner.describe.osds import OsdsSeen
 from ceph_tuner.describe.pools import pools_seen

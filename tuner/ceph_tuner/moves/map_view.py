@@ -7,7 +7,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.errors import InputError, RetryLater
-from ceph_tuner.core.measure.reading import UNHEARD, data_chunks, pool_of
+from ceph_tuner.core.measure.pg_documents import UNHEARD, data_chunks
+from ceph_tuner.core.measure.reading import pool_of
 from ceph_tuner.moves import CrushRule, MapView, MoveOsd, MovePg, MovePool, Pairs
 
 

@@ -7,12 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ceph_tuner.optimise.contract import (
+    BestSettings,
     Constraint,
     Measured,
     Options,
     Prior,
     Proposal,
-    Recommendation,
     SearchVerdict,
     Settings,
     Space,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ceph_tuner.optimise.space import MixedSpace
 
 __all__ = [
+    "BestSettings",
     "Constraint",
     "Explanation",
     "Measured",
@@ -32,7 +33,6 @@ __all__ = [
     "Options",
     "Prior",
     "Proposal",
-    "Recommendation",
     "SafeOptimiser",
     "SearchVerdict",
     "Settings",

@@ -42,7 +42,7 @@ class Region:
         return moved
 
 
-def candidates(region: Region, tried: Array, generator: np.random.Generator) -> Array:
+def candidates(region: Region, trials: Array, generator: np.random.Generator) -> Array:
     """Give points of the box, shape (n, size): some anywhere, most with a few values moved off the centre.
 
     The values that matter are few and unknown; a point that moves in all of them is far from all that was measured.
@@ -56,7 +56,7 @@ def candidates(region: Region, tried: Array, generator: np.random.Generator) -> 
     # some of the way as well as all of it: what is safe is mostly near the centre
     reach = generator.random((CANDIDATES, 1))
     scattered = region.centre + np.where(moved, reach * (anywhere - region.centre), 0.0)
-    ends = tried[generator.integers(len(tried), size=(CANDIDATES // 4, 2))]
+    ends = trials[generator.integers(len(trials), size=(CANDIDATES // 4, 2))]
     weights = generator.normal(0.0, 1.0, (CANDIDATES // 4, 2, 1))
     weights[::2, 1] = 0.0
     lines = region.centre + np.sum(weights * (ends - region.centre), axis=1)
@@ -64,9 +64,9 @@ def candidates(region: Region, tried: Array, generator: np.random.Generator) -> 
     for sides in region.categories:
         # each keeps its category, or takes any one
         values = np.eye(len(sides)) if len(sides) > 1 else np.array([[0.0], [1.0]])
-        drawn = values[generator.integers(len(values), size=len(points))]
-        kept = generator.random((len(points), 1)) < _KEEPS_CATEGORY
-        points[:, list(sides)] = np.where(kept, region.centre[list(sides)], drawn)
+        categories = values[generator.integers(len(values), size=len(points))]
+        same_category = generator.random((len(points), 1)) < _KEEPS_CATEGORY
+        points[:, list(sides)] = np.where(same_category, region.centre[list(sides)], categories)
     return points
 
 

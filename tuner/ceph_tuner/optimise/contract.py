@@ -124,7 +124,7 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class Recommendation:
+class BestSettings:
     """The best settings that were tried, by the models and not by luck."""
 
     settings: Settings

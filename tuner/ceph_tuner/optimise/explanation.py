@@ -7,13 +7,13 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ceph_tuner.optimise import explaining, feasibility
+from ceph_tuner.optimise import feasibility, posterior_summary
 from ceph_tuner.optimise.candidates import Region
 from ceph_tuner.optimise.contract import Constraint, Settings, Space
-from ceph_tuner.optimise.explaining import Dependence, Importance, TrialProgress
 from ceph_tuner.optimise.feasibility import Limiting, Nearest, Reach
 from ceph_tuner.optimise.history import ToldTrial
 from ceph_tuner.optimise.model import Model
+from ceph_tuner.optimise.posterior_summary import Dependence, Importance, TrialProgress
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,15 @@ class Explanation:
         `names` has one name for each side of the cube; sides of the same name count as one setting.
         """
         region = None if around is None else Region.around(np.array(self.space.encode(around)), half)
-        return explaining.importance(self.model, self.space, self.metrics, names, self._generator(), region)
+        return posterior_summary.importance(self.model, self.space, self.metrics, names, self._generator(), region)
 
     def partial_dependence(self, metric: str, name: str, values: Optional[Sequence[Any]] = None) -> Dependence:
         """Follow a metric over one setting's values (None: some of all), averaged over the other settings."""
-        return explaining.partial_dependence(self.model, self.space, metric, name, self._generator(), values)
+        return posterior_summary.partial_dependence(self.model, self.space, metric, name, self._generator(), values)
 
     def convergence(self) -> List[TrialProgress]:
         """Follow the search, trial by trial."""
-        return explaining.convergence(self.model, self.objective, self.trials)
+        return posterior_summary.convergence(self.model, self.objective, self.trials)
 
     def reach(self) -> Reach:
         """Say how likely it is that all constraints can be met."""

@@ -95,19 +95,19 @@ def reach(model: Model, space: Space, generator: np.random.Generator) -> Reach:
     That no single point is likely to meet them does not say so: among many of little hope each, one may. So whole
     functions are drawn from what is known, and it is counted in how many some point meets everything.
     """
-    pool = _Pool(model, space, generator)
+    pool = _PointPool(model, space, generator)
     point, log_probability = pool.climb(ModelView.log_feasible)
     settings, probability = space.decode(list(point)), math.exp(log_probability)
     view = model.at(np.vstack([point, pool.best(ModelView.log_feasible, _LIKELY)]))
     most = min(1.0, float(np.sum(np.exp(view.log_feasible()))))
     if most - probability < _CLEAR:
         return Reach(settings, probability, most)
-    met = generator.random((_DRAWS, len(view.points))) < np.exp(model.log_no_failure(view.points))
+    feasible = generator.random((_DRAWS, len(view.points))) < np.exp(model.log_no_failure(view.points))
     # bounds of one metric are about the same functions
-    drawn = {name: view.draws(name, _DRAWS, generator) for name in sorted({bounds.name for bounds in model.bounds})}
+    draws = {name: view.draws(name, _DRAWS, generator) for name in sorted({bounds.name for bounds in model.bounds})}
     for bounds in model.bounds:
-        met &= bounds.sign * (drawn[bounds.name] - bounds.goal) <= 0
-    return Reach(settings, probability, max(probability, float(np.mean(met.any(axis=1)))))
+        feasible &= bounds.sign * (draws[bounds.name] - bounds.goal) <= 0
+    return Reach(settings, probability, max(probability, float(np.mean(feasible.any(axis=1)))))
 
 
 def limiting(
@@ -123,7 +123,7 @@ def limiting(
     """
     if not constraints or len(constraints) != len(model.bounds):
         raise ValueError(f"constraints (={len(constraints)}) must be the model's {len(model.bounds)}, and at least 1")
-    pool = _Pool(model, space, generator)
+    pool = _PointPool(model, space, generator)
     everything = range(len(constraints))
     attained: Dict[FrozenSet[int], float] = {}
 
@@ -144,11 +144,15 @@ def limiting(
             for rows in itertools.combinations(everything, size):
                 part = frozenset(rows)
                 # what can be met together can be met in part, and what conflicts does so in company
-                met = any(part <= whole and value >= attainable for whole, value in attained.items())
-                if not met and not any(conflict <= part for conflict in conflicts) and chance(part) < attainable:
+                attainable_in_company = any(part <= whole and value >= attainable for whole, value in attained.items())
+                if (
+                    not attainable_in_company
+                    and not any(conflict <= part for conflict in conflicts)
+                    and chance(part) < attainable
+                ):
                     conflicts.append(part)
-    named = tuple(frozenset(constraints[row] for row in conflict) for conflict in conflicts)
-    return Limiting(together, alone, without, named)
+    named_conflicts = tuple(frozenset(constraints[row] for row in conflict) for conflict in conflicts)
+    return Limiting(together, alone, without, named_conflicts)
 
 
 def nearest_feasible(
@@ -164,7 +168,7 @@ def nearest_feasible(
     """
     if not 0 < probability < 1:
         raise ValueError(f"probability (={probability}) must be above 0 and below 1")
-    pool = _Pool(model, space, generator)
+    pool = _PointPool(model, space, generator)
 
     def score(view: ModelView) -> Array:
         price = _price(model, view, constraints, probability)[0]
@@ -184,7 +188,7 @@ def nearest_feasible(
     return Nearest(tuple(relaxed), space.decode(list(point)), math.exp(log_met), sum(entry.share for entry in relaxed))
 
 
-class _Pool:
+class _PointPool:
     """Points of the cube that were looked at so far, whatever for: one search begins where another ended."""
 
     def __init__(self, model: Model, space: Space, generator: np.random.Generator) -> None:
@@ -195,8 +199,8 @@ class _Pool:
     def climb(self, score: Score) -> Tuple[Array, float]:
         """Give the best point, moved to where its settings are, and its score."""
         model, generator = self._model, self._generator
-        tried = score(model.at_trials)
-        whole, centre = self._whole, model.points[int(np.argmax(tried))]
+        scores = score(model.at_trials)
+        whole, centre = self._whole, model.points[int(np.argmax(scores))]
         region = Region(whole.low, whole.high, centre, getattr(self._space, "categories", ()))
         points = np.vstack([self.best(score, _SCATTERED), candidates(region, model.points, generator)])
         for number in range(_ROUNDS):

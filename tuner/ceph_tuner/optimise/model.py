@@ -88,7 +88,7 @@ class Model:
         self.surrogates: Dict[str, Surrogate] = {}
         self._inflation: Dict[str, float] = {}
         for name in metrics:
-            rows, means, errors = self._seen(name)
+            rows, means, errors = self._measurements(name)
             columns = [np.asarray(table[name]) for table in beforehand if name in table]
             spread = float(np.mean([column[len(trials) :].std() for column in columns])) if columns else 0.0
             own = [constraint.bound for constraint in constraints if constraint.name == name]
@@ -140,8 +140,8 @@ class Model:
         inputs = self._inputs(points, [table[name] for table in beforehand if name in table])
         surrogate = self.surrogates[name]
         away = surrogate.departures(inputs, count, generator)
-        drawn: Array = surrogate.predict(inputs)[0] + self._inflation[name] * away
-        return drawn
+        values: Array = surrogate.predict(inputs)[0] + self._inflation[name] * away
+        return values
 
     def is_log(self, name: str) -> bool:
         """Whether a metric's unit in its model is the logarithm."""
@@ -184,7 +184,7 @@ class Model:
         slack = math.log1p(tolerance) if logs else tolerance * self.surrogates[constraint.name].scale
         return Bounds(constraint.name, sign, goal, now + sign * slack)
 
-    def _seen(self, name: str) -> Tuple[List[int], Array, Array]:
+    def _measurements(self, name: str) -> Tuple[List[int], Array, Array]:
         """Give the rows of the trials that saw a metric, its means and their errors."""
         rows_of_metric = []
         for row, trial in enumerate(self._trials):

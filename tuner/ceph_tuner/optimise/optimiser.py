@@ -21,12 +21,12 @@ from threadpoolctl import threadpool_limits
 
 from ceph_tuner.optimise.contract import (
     Array,
+    BestSettings,
     Constraint,
     Measured,
     Options,
     Prior,
     Proposal,
-    Recommendation,
     SearchVerdict,
     Settings,
     Space,
@@ -80,7 +80,7 @@ class SafeOptimiser:
 
     @property
     def trials(self) -> Tuple[ToldTrial, ...]:
-        """What was told."""
+        """All trials that `tell` was given, in their order."""
         return tuple(self._trials)
 
     def tell(
@@ -143,7 +143,7 @@ class SafeOptimiser:
             )
         return SearchVerdict("searching", step.why)
 
-    def best(self) -> Recommendation:
+    def best(self) -> BestSettings:
         """Give the best settings that were tried: by the models' upper bounds, among those that are surely feasible.
 
         Raises ValueError where nothing was told.
@@ -163,7 +163,7 @@ class SafeOptimiser:
                 row = row if gain > math.hypot(float(deviation[start]), float(deviation[row])) else start
                 break
         names = list(model.surrogates)
-        return Recommendation(
+        return BestSettings(
             dict(self._trials[row].settings),
             {name: float(model.plain(name, view.metric(name)[0])[row]) for name in names},
             {name: float(view.metric(name)[1][row]) for name in names},

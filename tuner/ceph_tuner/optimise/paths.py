@@ -28,10 +28,12 @@ def departures(regressor: Any, inputs: Array, count: int, generator: np.random.G
     """Give how far drawn functions are from the posterior mean, shape (count, n), in the regressor's unit."""
     kernel: PlaneAndCurve = regressor.kernel_
     inputs_told = regressor.X_train_
-    drawn = _before(kernel, np.vstack([inputs_told, inputs]), count, generator)
+    prior_draws = _before(kernel, np.vstack([inputs_told, inputs]), count, generator)
     noise = np.sqrt(kernel.variances[NOISE] + np.broadcast_to(regressor.alpha, len(inputs_told)))
-    values = drawn[: len(inputs_told)] + noise[:, None] * generator.standard_normal((len(inputs_told), count))
-    away: Array = (drawn[len(inputs_told) :] - kernel(inputs, inputs_told) @ cho_solve((regressor.L_, True), values)).T
+    values = prior_draws[: len(inputs_told)] + noise[:, None] * generator.standard_normal((len(inputs_told), count))
+    away: Array = (
+        prior_draws[len(inputs_told) :] - kernel(inputs, inputs_told) @ cho_solve((regressor.L_, True), values)
+    ).T
     return away
 
 

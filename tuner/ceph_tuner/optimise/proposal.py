@@ -62,8 +62,8 @@ class _Worth:
         """Order what was tried: larger is better."""
         if self.incumbent is None:
             return view.log_feasible()
-        met = view.log_feasible() >= math.log(FEASIBLE)
-        return np.where(met, -view.metric(self.objective)[0], -np.inf)
+        feasible = view.log_feasible() >= math.log(FEASIBLE)
+        return np.where(feasible, -view.metric(self.objective)[0], -np.inf)
 
 
 class _Lesson:
@@ -91,29 +91,29 @@ def next_step(
     view, generator = model.at_trials, np.random.default_rng(entropy)
     met = (view.log_feasible() >= math.log(FEASIBLE)) & ~model.failed
     worth = _Worth(objective, float(np.min(view.metric(objective)[0][met])) if met.any() else None)
-    tried = np.where(model.failed, -np.inf, worth.of_trials(view))
-    centre = model.points[int(np.argmax(tried))]
+    worths = np.where(model.failed, -np.inf, worth.of_trials(view))
+    centre = model.points[int(np.argmax(worths))]
     first, largest = options.first_step, min(options.step_limit, _LARGEST)
     if model.has_priors:
         # a prior knows what is far away, and how far it may be trusted is in the deviations
         first = largest = options.step_limit
-    half = half_side(_successes(tried), first, largest)
-    taken = risk(violated, 1 - options.safe_probability)
+    half = half_side(_successes(worths), first, largest)
+    accepted_risk = risk(violated, 1 - options.safe_probability)
     within = {label: u for label, u in suggestions.items() if np.max(np.abs(u - centre)) <= options.step_limit}
     categories = getattr(space, "categories", ())
     point = None
     for shrink in range(_SHRINKS):
         region = Region.around(centre, half * 0.5**shrink, categories)
-        point = _best_safe(space, model, region, worth, (taken, options), list(within.values()), generator)
+        point = _best_safe(space, model, region, worth, (accepted_risk, options), list(within.values()), generator)
         if point is not None:
             break
     gain = _gain(model, worth, point) if met.any() else 0.0
     why = "most gain that is expected" if met.any() else "most likely to meet every constraint"
     # at the edge of what is safe nothing is learnt any more, and what was learnt there may have been noise
-    stuck = _failures(tried) % 2 == 1 or len(tried) <= _LESSONS * space.size
+    stuck = _failures(worths) % 2 == 1 or len(worths) <= _LESSONS * space.size
     if met.any() and not model.has_priors and stuck and gain < model.surrogates[objective].error:
         region = _around_safest(model, centre, max(half, first), options.step_limit, categories)
-        lesson = _best_safe(space, model, region, _Lesson(), (taken, options), [], generator)
+        lesson = _best_safe(space, model, region, _Lesson(), (accepted_risk, options), [], generator)
         if lesson is not None:
             point, why = lesson, "most to be learnt"
     for label, suggested in within.items():
@@ -140,20 +140,20 @@ def _best_safe(
     model: Model,
     region: Region,
     worth: Union[_Worth, _Lesson],
-    taken: Tuple[float, Options],
+    accepted_risk: Tuple[float, Options],
     suggestions: Sequence[Array],
     generator: np.random.Generator,
 ) -> Optional[Array]:
     points = np.vstack([candidates(region, model.points, generator), *suggestions])
     for number in range(_ROUNDS):
-        points = refined(region, points, _score(model.at(points), worth, taken), number, generator)
-    order = np.argsort(-_score(model.at(points), worth, taken), kind="stable")[:_ROUNDED]
-    settled = rounded(space, points[order])
-    view = model.at(settled)
-    apart = np.min(np.max(np.abs(settled[:, None, :] - model.points[None, :, :]), axis=2), axis=1)
-    score = np.where(view.allowed(*taken) & (apart > _SAME), worth.of(view), -np.inf)
+        points = refined(region, points, _score(model.at(points), worth, accepted_risk), number, generator)
+    order = np.argsort(-_score(model.at(points), worth, accepted_risk), kind="stable")[:_ROUNDED]
+    rounded_points = rounded(space, points[order])
+    view = model.at(rounded_points)
+    apart = np.min(np.max(np.abs(rounded_points[:, None, :] - model.points[None, :, :]), axis=2), axis=1)
+    score = np.where(view.allowed(*accepted_risk) & (apart > _SAME), worth.of(view), -np.inf)
     best = int(np.argmax(score))
-    return settled[best] if np.isfinite(score[best]) else None
+    return rounded_points[best] if np.isfinite(score[best]) else None
 
 
 def _around_safest(
@@ -173,18 +173,18 @@ def _gain(model: Model, worth: _Worth, point: Optional[Array]) -> float:
     return 0.0 if point is None else float(np.exp(worth.of(model.at(point[None, :]))[0]))
 
 
-def _failures(tried: Array) -> int:
+def _failures(worths: Array) -> int:
     """How many trials it is since one was better than all before it."""
-    return len(tried) - 1 - int(np.argmax(tried))
+    return len(worths) - 1 - int(np.argmax(worths))
 
 
-def _score(view: ModelView, worth: Union[_Worth, _Lesson], taken: Tuple[float, Options]) -> Array:
+def _score(view: ModelView, worth: Union[_Worth, _Lesson], accepted_risk: Tuple[float, Options]) -> Array:
     """Order points: what is not safe by how nearly it is, below all that is."""
     nearly = view.log_safe() + view.log_no_worse()
-    return np.where(view.allowed(*taken), worth.of(view), -1e9 + np.maximum(nearly, -1e6))
+    return np.where(view.allowed(*accepted_risk), worth.of(view), -1e9 + np.maximum(nearly, -1e6))
 
 
-def _successes(tried: Array) -> List[bool]:
+def _successes(worths: Array) -> List[bool]:
     """Whether each trial after the first was better than all before it."""
-    best = np.maximum.accumulate(tried)
+    best = np.maximum.accumulate(worths)
     return [bool(now > before) for before, now in zip(best[:-1], best[1:])]

@@ -167,9 +167,9 @@ def _centres(size: int, priors: int, scale: float) -> Tuple[Array, Array]:
     variances[NOISE] = _NOISE**2
     # what priors predict comes in the metric's unit
     variances[VARIANCES:] = (_TRUST / scale) ** 2
-    named = ["constant", "slope", "curve", "noise", *["trust"] * priors]
+    names = ["constant", "slope", "curve", "noise", *["trust"] * priors]
     centres = np.concatenate([np.full(size, math.log(_LENGTH * math.sqrt(size))), np.log(variances)])
-    widths = np.array([_WIDTHS["length"]] * size + [_WIDTHS[name] for name in named])
+    widths = np.array([_WIDTHS["length"]] * size + [_WIDTHS[name] for name in names])
     return centres, widths
 
 

@@ -20,7 +20,7 @@ from ceph_tuner.core.measure.sample import Window
 
 if TYPE_CHECKING:
     # they bring scipy and scikit-learn, and most pages of the program use no more than the words of this package
-    from ceph_tuner.optimise.explaining import Dependence, Importance, TrialProgress
+    from ceph_tuner.optimise.posterior_summary import Dependence, Importance, TrialProgress
     from ceph_tuner.recommend.accounts import Account
     from ceph_tuner.search.explanation import InTheWay
 
@@ -65,7 +65,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Learnt:
-    """What a search has learnt (`search/explaining.py`)."""
+    """What a search has learnt (`search/explanation.py`)."""
 
     matters: Tuple[Importance, ...] = ()
     around: bool = False

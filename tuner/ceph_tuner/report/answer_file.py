@@ -222,7 +222,7 @@ TUNING: Dict[str, Any] = _object(
 )
 
 
-class _Answer(YamlDocument):
+class _AnswerDocument(YamlDocument):
     """A document of one line or of thousands, so that lines say nothing."""
 
     def place(self, *keys: object) -> str:
@@ -232,7 +232,7 @@ class _Answer(YamlDocument):
 def parse_learnt(data: Any, name: str) -> YamlDocument:
     """Check an answer's `explanation` and `capacity` alone, as a cluster keeps them. Raises InputError."""
     plain = json.dumps({key: data.get(key) for key in ("explanation", "capacity")})
-    document = _Answer(name, printable_document(read_json(plain, name)))
+    document = _AnswerDocument(name, printable_document(read_json(plain, name)))
     schema.check(document, _object({name: _COMMON[name] for name in ("explanation", "capacity")}))
     return document
 
@@ -246,7 +246,7 @@ def parse(content: bytes, name: str) -> YamlDocument:
     """Read and check an answer's bytes."""
     if not content.strip():
         raise InputError(name, "nothing", EXPECTED)
-    document = _Answer(name, printable_document(read_json(content, name, DOCUMENT)))
+    document = _AnswerDocument(name, printable_document(read_json(content, name, DOCUMENT)))
     kind = document.data if isinstance(document.data, dict) else {}
     if "recommended" not in kind and "trials" not in kind:
         raise InputError(name, "JSON of another kind", EXPECTED)

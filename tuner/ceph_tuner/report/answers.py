@@ -13,12 +13,12 @@ from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings, release_named
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.files.yaml_document import YamlDocument
-from ceph_tuner.optimise.explaining import Dependence, Importance, Influence, TrialProgress
+from ceph_tuner.optimise.posterior_summary import Dependence, Importance, Influence, TrialProgress
 from ceph_tuner.recommend import COVERAGE
 from ceph_tuner.recommend.accounts import Account
 from ceph_tuner.report import RECOMMENDATION, TUNING, Findings, Learnt, MetricEstimate, Option, answer_file, unknown
 from ceph_tuner.report.commands import all_rewritten, rewritten
-from ceph_tuner.report.measured import custom, headline, measured_options
+from ceph_tuner.report.trial_options import custom, headline, measured_options
 from ceph_tuner.search.explanation import InTheWay, KeepableBound
 from ceph_tuner.twin.knobs_in_force import completed
 
@@ -71,7 +71,7 @@ def _recommended(document: YamlDocument) -> Findings:
         options,
         f"where {COVERAGE:.0%} of clusters like the description fall, by runs with other PG placements",
         better=choice["better"],
-        tried=tuple(_known(entry["means"]) for entry in data.get("tried", [])),
+        tried=tuple(_named_metrics(entry["means"]) for entry in data.get("tried", [])),
         before={**before, **data.get("in_force", {}).get("settings", {})},
         after=after if choice["better"] else {},
         capacity=_capacity(data),
@@ -92,16 +92,16 @@ def _tuned(document: YamlDocument) -> Findings:
     release = release_named(data["release"], document.place("release")) if "release" in data else None
     choice, trials = data["winner"], tuple(Trial.from_dict(entry) for entry in data["trials"])
     options, noise = measured_options(trials, choice["winner"])
-    missed = [entry["objective"] for entry in choice.get("verdicts", []) if entry.get("hard") and not entry.get("met")]
+    misses = [entry["objective"] for entry in choice.get("verdicts", []) if entry.get("hard") and not entry.get("met")]
     withdrawn = data.get("withdrawn", "")
-    words = headline(choice["winner"], choice["better"], choice["reason"], missed)
+    words = headline(choice["winner"], choice["better"], choice["reason"], misses)
     return Findings(
         TUNING,
         data["cluster"],
         words + (f" Taken back again: {withdrawn}." if withdrawn else ""),
         slo,
         release,
-        _known(data["baseline"]),
+        _named_metrics(data["baseline"]),
         options,
         noise,
         better=choice["better"],
@@ -124,13 +124,13 @@ def _tuned(document: YamlDocument) -> Findings:
 def _predicted(entry: Mapping[str, Any]) -> Dict[str, MetricEstimate]:
     intervals = entry.get("intervals", {})
     estimates = {}
-    for name, mean in _known(entry["means"]).items():
+    for name, mean in _named_metrics(entry["means"]).items():
         ends = intervals.get(name)
         estimates[name] = MetricEstimate(mean, None if ends is None else (max(0.0, min(ends)), max(ends)))
     return estimates
 
 
-def _known(means: Mapping[str, float]) -> Dict[str, float]:
+def _named_metrics(means: Mapping[str, float]) -> Dict[str, float]:
     """Without what this version has no name for."""
     return {name: float(value) for name, value in means.items() if name in METRICS}
 
@@ -223,8 +223,8 @@ def _in_the_way(explanation: Optional[Mapping[str, Any]], slo: Slo) -> Optional[
         tuple(tuple(by_text[text] for text in conflict) for conflict in explanation["conflicts"]),
         tuple((by_text[text], float(probability)) for text, probability in explanation["without"].items()),
         tuple(
-            KeepableBound(by_text[kept["objective"]], float(kept["bound"]), float(kept["share"]))
-            for kept in explanation["nearest"]
+            KeepableBound(by_text[bound["objective"]], float(bound["bound"]), float(bound["share"]))
+            for bound in explanation["nearest"]
         ),
         dict(explanation["settings"]),
         float(explanation["probability"]),
@@ -254,9 +254,9 @@ def _steps(
 
 
 def _elsewhere(data: Mapping[str, Any]) -> List[str]:
-    said = {True: "is used", False: "is not used"}
+    verdict = {True: "is used", False: "is not used"}
     return [
-        f"Profile {entry['profile']} of another cluster {said[entry['suggested']]}: {entry['reason']}"
+        f"Profile {entry['profile']} of another cluster {verdict[entry['suggested']]}: {entry['reason']}"
         for entry in data.get("elsewhere", [])
     ]
 

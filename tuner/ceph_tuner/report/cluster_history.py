@@ -24,7 +24,7 @@ from ceph_tuner.core.measure.timeline import timeline
 from ceph_tuner.core.printable import printable
 from ceph_tuner.report import HISTORY, TUNING, Findings, Mark, unknown
 from ceph_tuner.report.answers import kept_learnt
-from ceph_tuner.report.measured import custom, headline, measured_options
+from ceph_tuner.report.trial_options import custom, headline, measured_options
 from ceph_tuner.report.words import amount, spoken
 from ceph_tuner.tune.past import PastRun, learnt_of, past_runs
 from ceph_tuner.twin.knobs_in_force import completed
@@ -68,42 +68,44 @@ def remembered(
     )
 
 
-def with_history(findings: Findings, kept: Findings) -> Findings:
+def with_history(findings: Findings, history: Findings) -> Findings:
     """Put what a cluster remembers of its past beside an answer."""
     return replace(
         findings,
-        windows=kept.windows,
-        hours=kept.hours,
-        marks=kept.marks,
-        forecasts=kept.forecasts,
+        windows=history.windows,
+        hours=history.hours,
+        marks=history.marks,
+        forecasts=history.forecasts,
         # an answer that was written says so, and the cluster knows by which commands, if nobody changed more since
-        commands=kept.commands if findings.written and _bring(kept.commands, findings.after) else findings.commands,
-        unknown=(*findings.unknown, *unknown.of_history(kept.windows, kept.hours)),
+        commands=history.commands
+        if findings.written and _bring(history.commands, findings.after)
+        else findings.commands,
+        unknown=(*findings.unknown, *unknown.of_history(history.windows, history.hours)),
     )
 
 
 def _bring(commands: Sequence[str], settings: Settings) -> bool:
-    given = {words[-2]: words[-1] for words in map(shlex.split, commands) if len(words) > 2}
-    return all(name in given and same_value(given[name], str(value)) for name, value in settings.items())
+    values = {words[-2]: words[-1] for words in map(shlex.split, commands) if len(words) > 2}
+    return all(name in values and same_value(values[name], str(value)) for name, value in settings.items())
 
 
 def _of_run(name: str, run: PastRun, release: Release) -> Findings:
     """Of the last run, chosen among its trials as it was."""
     slo = parse_slo(run.heading.slo)
-    counted = [trial for trial in run.trials if trial.run.kind != "check"]
-    first = next((trial for trial in counted if trial.run.kind == "baseline"), None)
+    measurements = [trial for trial in run.trials if trial.run.kind != "check"]
+    first = next((trial for trial in measurements if trial.run.kind == "baseline"), None)
     if first is None:
         return Findings(HISTORY, name, "The last tuning run ended before anything was measured.", slo, release)
-    choice = choice_among(Judge(slo, first.means), counted, run.heading.in_force)
+    choice = choice_among(Judge(slo, first.means), measurements, run.heading.in_force)
     if choice is None:
         return Findings(HISTORY, name, "The last tuning run could not measure what was in force.", slo, release)
     options, meaning = measured_options(run.trials, choice.winner.label)
     settings = next((trial.run.settings for trial in run.trials if trial.run.label == choice.winner.label), {})
-    missed = [entry.objective.text for entry in choice.verdicts if entry.objective.hard and not entry.met]
+    misses = [entry.objective.text for entry in choice.verdicts if entry.objective.hard and not entry.met]
     return Findings(
         TUNING,
         name,
-        "Last tuning run. " + headline(choice.winner.label, choice.better, choice.reason, missed),
+        "Last tuning run. " + headline(choice.winner.label, choice.better, choice.reason, misses),
         slo,
         release,
         first.means,
@@ -123,11 +125,11 @@ def _of_run(name: str, run: PastRun, release: Release) -> Findings:
 def _with_learnt(findings: Findings, record: Optional[Mapping[str, Any]]) -> Findings:
     if findings.kind != TUNING or findings.slo is None:
         return findings
-    kept = kept_learnt(record, findings.slo)
-    if kept is None:
+    stored_lesson = kept_learnt(record, findings.slo)
+    if stored_lesson is None:
         words = "The cluster keeps nothing of what the search had learnt: the run was broken off, or is an older one."
         return replace(findings, unknown=(*findings.unknown, words))
-    learnt, capacity = kept
+    learnt, capacity = stored_lesson
     return replace(findings, learnt=learnt, capacity=capacity)
 
 
@@ -140,8 +142,8 @@ def _of_objectives(name: str, store: Store, release: Release, now: float) -> Fin
     if newest is None:
         words = f"No tuning run is remembered, and no window of the last {RECENT_S / 60:.0f} min is kept."
         return Findings(HISTORY, name, words, judge.slo, release)
-    kept = all_met(judge.verdicts_at_work(newest.means))
-    words = "keeps all objectives" if kept else "does not keep all objectives"
+    keeps_all = all_met(judge.verdicts_at_work(newest.means))
+    words = "keeps all objectives" if keeps_all else "does not keep all objectives"
     return Findings(HISTORY, name, f"No tuning run is remembered. The last minute {words}.", judge.slo, release)
 
 
@@ -153,10 +155,10 @@ def _what(record: Record, proposed: Mapping[str, Any]) -> str:
     """What was done, of a write with what it wrote where."""
     if record.what != audit.APPLY:
         return record.what
-    given = [f"{spoken(name)} {value}" for name, value in proposed.items()]
-    more = [f"{len(given) - MOST_SETTINGS} more"] if len(given) > MOST_SETTINGS else []
+    values = [f"{spoken(name)} {value}" for name, value in proposed.items()]
+    more = [f"{len(values) - MOST_SETTINGS} more"] if len(values) > MOST_SETTINGS else []
     where = ", ".join(map(str, record.detail.get("targets", ())))
-    return f"{record.what}: {', '.join([*given[:MOST_SETTINGS], *more])}" + (f" for {where}" if where else "")
+    return f"{record.what}: {', '.join([*values[:MOST_SETTINGS], *more])}" + (f" for {where}" if where else "")
 
 
 def _marks(store: Store, entries: Sequence[Entry], trials: Sequence[Trial], since: float) -> Tuple[Mark, ...]:
@@ -178,15 +180,15 @@ def _marks(store: Store, entries: Sequence[Entry], trials: Sequence[Trial], sinc
     times = [mark.at for mark in marks]
     spans = [(trial.at, trial.at + trial.seconds) for trial in trials]
     for entry in entries:
-        tried = entry.trial or (entry.state == UNDONE and any(start <= entry.at <= end for start, end in spans))
-        if not tried and all(abs(entry.at - at) > _SAME_S for at in times):
+        of_trial = entry.trial or (entry.state == UNDONE and any(start <= entry.at <= end for start, end in spans))
+        if not of_trial and all(abs(entry.at - at) > _SAME_S for at in times):
             words = f"{len(entry.steps)} write{'s' * (len(entry.steps) != 1)} for {entry.target}"
             marks.append(Mark(entry.at, words, entry.why, entry.who, f"{entry.state}. {entry.note}".rstrip(". ")))
     marks += [
         Mark(entry.at, f"{entry.kind} {entry.scope}".rstrip(), _evidence(entry.evidence), "", entry.name)
         for entry in timeline(History(store))[-MOST_TURNS:]
     ]
-    kept = sorted((mark for mark in marks if mark.at >= since), key=lambda mark: mark.at)[-MOST_MARKS:]
+    newest = sorted((mark for mark in marks if mark.at >= since), key=lambda mark: mark.at)[-MOST_MARKS:]
     return tuple(
-        Mark(mark.at, *(printable(text) for text in (mark.what, mark.why, mark.who, mark.outcome))) for mark in kept
+        Mark(mark.at, *(printable(text) for text in (mark.what, mark.why, mark.who, mark.outcome))) for mark in newest
     )

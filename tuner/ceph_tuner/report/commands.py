@@ -84,8 +84,8 @@ def _restart(words: Sequence[str]) -> Optional[str]:
 
 
 def _rollback(words: Sequence[str]) -> Optional[str]:
-    named = len(words) == 2 and words[0] == "--cluster" and _NAME.fullmatch(words[1])
-    return shlex.join(["ceph-tuner", "rollback", *words]) if named else None
+    names_cluster = len(words) == 2 and words[0] == "--cluster" and _NAME.fullmatch(words[1])
+    return shlex.join(["ceph-tuner", "rollback", *words]) if names_cluster else None
 
 
 _Form = Callable[[Sequence[str]], Optional[str]]

@@ -15,7 +15,7 @@ from ceph_tuner.core.knobs.releases import Value
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.moments import utc_minute
 from ceph_tuner.core.printable import printable
-from ceph_tuner.optimise.explaining import Dependence
+from ceph_tuner.optimise.posterior_summary import Dependence
 from ceph_tuner.report import Findings, Option, plots, plots_in_time, plots_of_forecasts, plots_of_search
 from ceph_tuner.report.words import amount, in_the_way, percent_change, quantity, shown, spoken
 from ceph_tuner.search.explanation import NOTABLE, notable
@@ -110,12 +110,12 @@ def _settings(findings: Findings) -> List[Dict[str, str]]:
 
 
 def _value(name: str, value: Optional[Value]) -> str:
-    known = KNOBS.get(name)
+    entry = KNOBS.get(name)
     if value is None:
         return "not known"
-    if known is None or isinstance(value, str):
+    if entry is None or isinstance(value, str):
         return str(value)
-    return "no limit" if name.endswith("_lim") and value == 0 else shown(known, value)
+    return "no limit" if name.endswith("_lim") and value == 0 else shown(entry, value)
 
 
 def _worths(findings: Findings) -> List[Dict[str, Any]]:
@@ -142,11 +142,11 @@ def _in_time(findings: Findings) -> List[Dict[str, Any]]:
     metrics = plots_in_time.metrics_in_time(findings)
     parts = []
     for part in plots_in_time.stretches(findings):
-        drawn = [
+        charts = [
             {size: plots_in_time.in_time(findings, part, metric, size) for size in plots_in_time.SIZES}
             for metric in metrics
         ]
-        figures = [{size: _svg(text) for size, text in sizes.items() if text} for sizes in drawn]
+        figures = [{size: _svg(text) for size, text in sizes.items() if text} for sizes in charts]
         parts.append({"title": part.title, "figures": [sizes for sizes in figures if sizes]})
     return parts
 
@@ -192,11 +192,11 @@ def _curves(findings: Findings) -> Dict[str, Any]:
     def weight(curve: Dependence) -> float:
         return -totals.get((curve.metric, curve.name), 0.0)
 
-    drawn = sorted(findings.learnt.curves, key=weight)[:MOST_CURVES]
+    curves = sorted(findings.learnt.curves, key=weight)[:MOST_CURVES]
     order = [entry.metric for entry in findings.learnt.matters]
-    drawn.sort(key=lambda curve: (order.index(curve.metric) if curve.metric in order else len(order), weight(curve)))
+    curves.sort(key=lambda curve: (order.index(curve.metric) if curve.metric in order else len(order), weight(curve)))
     return {
-        "left_out": len(findings.learnt.curves) - len(drawn),
+        "left_out": len(findings.learnt.curves) - len(curves),
         "least": NOTABLE,
         "plots": [
             {
@@ -207,7 +207,7 @@ def _curves(findings: Findings) -> Dict[str, Any]:
                     for value, mean, low, high in zip(curve.values, curve.mean, curve.low, curve.high)
                 ],
             }
-            for number, curve in enumerate(drawn)
+            for number, curve in enumerate(curves)
         ],
     }
 

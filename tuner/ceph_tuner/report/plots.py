@@ -33,8 +33,8 @@ def objective(findings: Findings, place: int) -> str:
     aim, bound = verdict.objective, verdict.bound
     options = [option for option in compared(findings) if aim.metric in option.seen]
     with drawing():
-        drawn = figure(WIDTH, 74 + 23 * len(options))
-        axes = drawn.subplots()
+        chart = figure(WIDTH, 74 + 23 * len(options))
+        axes = chart.subplots()
         values = [option.seen[aim.metric].mean for option in options] + ([] if bound is None else [bound])
         ends = [end for option in options for end in option.seen[aim.metric].interval or ()]
         axis = Axis(axes, "x", aim.metric, [*values, *ends])
@@ -51,7 +51,7 @@ def objective(findings: Findings, place: int) -> str:
         axes.set_yticks(range(len(options)), [short(option.label) for option in options])
         axes.set_ylim(len(options) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")
-        return inline(drawn, f"objective{place}", f"{aim.metric} under {len(options)} settings, with the bound")
+        return inline(chart, f"objective{place}", f"{aim.metric} under {len(options)} settings, with the bound")
 
 
 def trade_off(findings: Findings, one: str, other: str) -> str:
@@ -59,8 +59,8 @@ def trade_off(findings: Findings, one: str, other: str) -> str:
     points = [option for option in findings.options if one in option.seen and other in option.seen]
     cloud = [means for means in findings.tried if one in means and other in means]
     with drawing():
-        drawn = figure(WIDTH, 330)
-        axes = drawn.subplots()
+        chart = figure(WIDTH, 330)
+        axes = chart.subplots()
         bounds = bounds_of(findings)
         x_values = [means[one] for means in cloud] + [point.seen[one].mean for point in points]
         y_values = [means[other] for means in cloud] + [point.seen[other].mean for point in points]
@@ -74,10 +74,10 @@ def trade_off(findings: Findings, one: str, other: str) -> str:
         # between two of them nothing was tried: there the better of them in the other metric is known to be possible
         style = "steps-post" if METRICS[one].lower_is_better else "steps-pre"
         axes.plot(*line, color=MUTED, linewidth=1.2, drawstyle=style, label="front")
-        named = compared(findings)
+        with_label = compared(findings)
         for point in points:
             colour, marker = look(point, points, findings.better)
-            label = short(point.label) if point in named else None
+            label = short(point.label) if point in with_label else None
             marks = [x.scaled([point.seen[one].mean]), y.scaled([point.seen[other].mean])]
             axes.plot(*marks, linestyle="", marker=marker, color=colour, markersize=_size(marker), label=label)
         for name, axis, vertical in ((one, x, True), (other, y, False)):
@@ -85,15 +85,15 @@ def trade_off(findings: Findings, one: str, other: str) -> str:
                 draw_bound(axes, axis, *bounds[name], vertical)
         axes.set_xlabel(f"{one} ({x.unit})" if x.unit else one)
         axes.set_ylabel(f"{other} ({y.unit})" if y.unit else other)
-        drawn.legend(loc="outside lower center", ncols=2, columnspacing=1.0, handletextpad=0.3)
-        return inline(drawn, f"trade-off-{one}-{other}".replace(".", "-"), f"{other} against {one} of all settings")
+        chart.legend(loc="outside lower center", ncols=2, columnspacing=1.0, handletextpad=0.3)
+        return inline(chart, f"trade-off-{one}-{other}".replace(".", "-"), f"{other} against {one} of all settings")
 
 
 def capacity(classes: Sequence[Account]) -> str:
     """Draw what each class of an OSD may have, needs, is owed and gets."""
     with drawing():
-        drawn = figure(WIDTH, 104 + 34 * len(classes))
-        axes = drawn.subplots()
+        chart = figure(WIDTH, 104 + 34 * len(classes))
+        axes = chart.subplots()
         widest = 100 * max(1.0, *(share for entry in classes for share in (entry.owed, entry.got, entry.needed)))
         for row, entry in enumerate(classes):
             limit = widest * 1.05 if entry.limit is None else 100 * entry.limit
@@ -116,8 +116,8 @@ def capacity(classes: Sequence[Account]) -> str:
         axes.set_xlim(0, widest * 1.05)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
         axes.grid(visible=False, axis="y")
-        drawn.legend(loc="outside lower center", ncols=3, columnspacing=1.0, handletextpad=0.4, markerscale=0.8)
-        return inline(drawn, "capacity", "shares of an OSD's capacity, class by class")
+        chart.legend(loc="outside lower center", ncols=3, columnspacing=1.0, handletextpad=0.4, markerscale=0.8)
+        return inline(chart, "capacity", "shares of an OSD's capacity, class by class")
 
 
 def compared(findings: Findings) -> List[Option]:
@@ -128,13 +128,13 @@ def compared(findings: Findings) -> List[Option]:
 def pareto(points: Sequence[Tuple[float, float]], less_x: bool, less_y: bool) -> List[Tuple[float, float]]:
     """Give the points that no other one is better than in both, along the first coordinate."""
     signs = (1 if less_x else -1, 1 if less_y else -1)
-    kept: List[Tuple[float, float]] = []
+    front: List[Tuple[float, float]] = []
     least = math.inf
     for x, y in sorted(set(points), key=lambda point: (signs[0] * point[0], signs[1] * point[1])):
         if signs[1] * y < least:
-            kept.append((x, y))
+            front.append((x, y))
             least = signs[1] * y
-    return sorted(kept)
+    return sorted(front)
 
 
 def class_name(name: str) -> str:

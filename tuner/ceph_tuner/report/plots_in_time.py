@@ -86,8 +86,8 @@ def in_time(findings: Findings, part: Stretch, metric: str, size: str) -> Option
     if metric in bounds:
         values.append(bounds[metric][0])
     with drawing():
-        drawn = figure(*SIZES[size])
-        axes = drawn.subplots()
+        chart = figure(*SIZES[size])
+        axes = chart.subplots()
         axis = Axis(axes, "y", metric, values)
         margin = 0.02 * (part.end - part.start)
         axes.set_xlim(when(part.start - margin), when(part.end + margin))
@@ -102,7 +102,7 @@ def in_time(findings: Findings, part: Stretch, metric: str, size: str) -> Option
         axes.xaxis.set_major_formatter(_DATES.ConciseDateFormatter(locator))
         axes.set_title(f"{metric} ({axis.unit})" if axis.unit else metric, loc="left", pad=16 if findings.marks else 6)
         name = f"{size}-{part.name}-{metric}".replace(".", "-")
-        return inline(drawn, name, f"{METRICS[metric].meaning} over time: {part.title.lower()}")
+        return inline(chart, name, f"{METRICS[metric].meaning} over time: {part.title.lower()}")
 
 
 def ticks(size: str) -> Any:
@@ -140,8 +140,8 @@ def _curve(axes: Axes, axis: Axis, points: Sequence[Tuple[float, float, float, f
 def _trial(axes: Axes, axis: Axis, trial: Trial, metric: str) -> None:
     """Draw a trial from its beginning to its end, with the deviation inside of it."""
     start, end, measure = when(trial.at), when(trial.at + trial.seconds), trial.measures[metric]
-    named = trial.run.label == IN_FORCE, set(trial.run.settings) == {PROFILE}, trial.run.kind == "check"
-    colour = next((own for own, so in zip((ORANGE, BLUE, GREEN), named) if so), INK)
+    kinds = trial.run.label == IN_FORCE, set(trial.run.settings) == {PROFILE}, trial.run.kind == "check"
+    colour = next((own for own, so in zip((ORANGE, BLUE, GREEN), kinds) if so), INK)
     (mean,) = axis.scaled([measure.mean])
     (reach,) = axis.scaled([measure.deviation])
     style = ":" if trial.failed is not None else "-"

@@ -18,18 +18,18 @@ _LEAST, _FAR = 1e-3, 50.0
 
 def by_metric(pairs: Sequence[ForecastPair]) -> Dict[str, List[ForecastPair]]:
     """Metric -> its pairs, oldest first."""
-    found: Dict[str, List[ForecastPair]] = {}
+    pairs_of: Dict[str, List[ForecastPair]] = {}
     for pair in pairs:
-        found.setdefault(pair.metric, []).append(pair)
-    return found
+        pairs_of.setdefault(pair.metric, []).append(pair)
+    return pairs_of
 
 
 def coverage(metric: str, pairs: Sequence[ForecastPair]) -> str:
     """Draw each interval and its measurement as ratios to the prediction; crosses lie outside."""
     shown = [pair for pair in pairs if pair.interval.value > 0][-MOST:]
     with drawing():
-        drawn = figure(WIDTH, 190)
-        axes = drawn.subplots()
+        chart = figure(WIDTH, 190)
+        axes = chart.subplots()
         axes.set_yscale("log")
         for number, pair in enumerate(shown, 1):
             low, high, measured = (
@@ -46,4 +46,4 @@ def coverage(metric: str, pairs: Sequence[ForecastPair]) -> str:
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_xlabel("write")
         axes.set_ylabel("over the prediction")
-        return inline(drawn, f"forecast-{metric}".replace(".", "-"), f"{metric}: predicted and measured")
+        return inline(chart, f"forecast-{metric}".replace(".", "-"), f"{metric}: predicted and measured")

@@ -8,7 +8,7 @@ from typing import Any, List, Sequence, Tuple
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
-from ceph_tuner.optimise.explaining import Dependence, Importance, TrialProgress
+from ceph_tuner.optimise.posterior_summary import Dependence, Importance, TrialProgress
 from ceph_tuner.report.axes import WIDE_RANGE, WIDTH, Axis, short
 from ceph_tuner.report.svg import BLUE, GREEN, INK, MUTED, drawing, figure, inline
 from ceph_tuner.report.words import shown, spoken
@@ -22,8 +22,8 @@ def importance(entry: Importance) -> str:
     """Draw which knobs a metric depends on, each share with its interval."""
     knobs = notable(entry)[:8]
     with drawing():
-        drawn = figure(WIDTH, 52 + 22 * len(knobs))
-        axes = drawn.subplots()
+        chart = figure(WIDTH, 52 + 22 * len(knobs))
+        axes = chart.subplots()
         totals = [100 * knob.total for knob in knobs]
         lows = [100 * max(0.0, knob.total - knob.total_interval[0]) for knob in knobs]
         highs = [100 * max(0.0, knob.total_interval[1] - knob.total) for knob in knobs]
@@ -33,15 +33,15 @@ def importance(entry: Importance) -> str:
         axes.set_xlim(0, 105)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
         axes.grid(visible=False, axis="y")
-        return inline(drawn, f"matters-{entry.metric}".replace(".", "-"), f"shares of knobs in {entry.metric}")
+        return inline(chart, f"matters-{entry.metric}".replace(".", "-"), f"shares of knobs in {entry.metric}")
 
 
 def dependence(curve: Dependence, number: int) -> str:
     """Draw a metric over a knob's values, averaged over the other knobs."""
     places, ticks, labels = knob_axis(curve)
     with drawing():
-        drawn = figure(WIDTH, 170)
-        axes = drawn.subplots()
+        chart = figure(WIDTH, 170)
+        axes = chart.subplots()
         axis = Axis(axes, "y", curve.metric, [*curve.low, *curve.high])
         order = sorted(range(len(places)), key=places.__getitem__)
         at = [places[one] for one in order]
@@ -51,14 +51,14 @@ def dependence(curve: Dependence, number: int) -> str:
         axes.set_xticks(ticks, labels)
         axes.set_xlabel(short(spoken(curve.name), 46))
         axes.set_ylabel(f"{curve.metric} ({axis.unit})" if axis.unit else curve.metric)
-        return inline(drawn, f"curve{number}", f"{curve.metric} over {spoken(curve.name)}")
+        return inline(chart, f"curve{number}", f"{curve.metric} over {spoken(curve.name)}")
 
 
 def progress(entries: Sequence[TrialProgress]) -> str:
     """Draw how the search went: the loss of each trial as it is seen now, and the least so far."""
     with drawing():
-        drawn = figure(WIDTH, 214)
-        axes = drawn.subplots()
+        chart = figure(WIDTH, 214)
+        axes = chart.subplots()
         numbers = [entry.number for entry in entries]
         axes.vlines(numbers, [entry.low for entry in entries], [entry.high for entry in entries], color=BLUE, alpha=0.4)
         # what misses a hard objective may well have less to wish for: it must not look like the best
@@ -70,11 +70,11 @@ def progress(entries: Sequence[TrialProgress]) -> str:
         best = [(entry.number, entry.best) for entry in entries if entry.best is not None]
         if best:
             axes.step(*zip(*best), where="post", color=GREEN, label="least so far")
-        drawn.legend(loc="outside lower center", ncols=3, columnspacing=1.0, handletextpad=0.3)
+        chart.legend(loc="outside lower center", ncols=3, columnspacing=1.0, handletextpad=0.3)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
         axes.set_xlabel("settings told to the search")
         axes.set_ylabel("loss")
-        return inline(drawn, "progress", "the loss of each trial, and the least so far")
+        return inline(chart, "progress", "the loss of each trial, and the least so far")
 
 
 def knob_axis(curve: Dependence) -> Tuple[List[float], List[float], List[str]]:
@@ -108,11 +108,11 @@ def knob_axis(curve: Dependence) -> Tuple[List[float], List[float], List[str]]:
 
 def _spread(values: Sequence[float], spots: Sequence[float], most: int = 5) -> List[float]:
     """Some of the values, so far apart that their names do not touch."""
-    kept: List[int] = []
+    places: List[int] = []
     for place, spot in enumerate(spots[: len(values)]):
-        if not kept or spot - spots[kept[-1]] >= (spots[-1] - spots[0]) / most:
-            kept.append(place)
-    return [values[place] for place in kept]
+        if not places or spot - spots[places[-1]] >= (spots[-1] - spots[0]) / most:
+            places.append(place)
+    return [values[place] for place in places]
 
 
 def _plain(value: float, numbers: Sequence[Any]) -> Any:

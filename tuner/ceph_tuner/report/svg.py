@@ -76,13 +76,13 @@ def drawing() -> Any:
     return mpl.rc_context(STYLE)
 
 
-def inline(drawn: Figure, name: str, label: str) -> str:
+def inline(chart: Figure, name: str, label: str) -> str:
     """Write a figure as an `<svg>` element; `name` keeps its parts' names apart from those of other plots."""
     stream = io.StringIO()
     with warnings.catch_warnings():
         # letters that matplotlib's font lacks are the browser's to draw
         warnings.filterwarnings("ignore", message=".*missing from font.*", category=UserWarning)
-        canvas: Any = FigureCanvasSVG(drawn)
+        canvas: Any = FigureCanvasSVG(chart)
         canvas.print_svg(stream, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     # what matplotlib has written just now, not what somebody gave
     root = ElementTree.fromstring(stream.getvalue())  # noqa: S314
@@ -115,8 +115,8 @@ def _rename(element: ElementTree.Element, name: str) -> None:
             del element.attrib[key]
             element.set("href", f"#{name}-{value[1:]}")
         elif key in ("style", "clip-path", "fill", "stroke"):
-            text = _REFERENCE.sub(lambda found: f"url(#{name}-{found.group(1)})", value)
-            element.set(key, _COLOUR.sub(lambda found: f"var({_VARIABLES[found.group(0)]})", _own_font(text)))
+            text = _REFERENCE.sub(lambda match: f"url(#{name}-{match.group(1)})", value)
+            element.set(key, _COLOUR.sub(lambda match: f"var({_VARIABLES[match.group(0)]})", _own_font(text)))
         elif key in ("d", "x", "y", "transform", "points"):
             element.set(key, _DIGITS.sub(r"\1", " ".join(value.split())))
 
@@ -124,11 +124,11 @@ def _rename(element: ElementTree.Element, name: str) -> None:
 def _own_font(style: str) -> str:
     """Leave the font to the page, and keep its size."""
     parts: List[str] = [part.strip() for part in style.split(";")]
-    kept = []
+    declarations = []
     for part in parts:
         size = re.match(r"font: (?:\w+ )*?([0-9.]+px)", part)
         if size:
-            kept.append(f"font-size: {size.group(1)}")
+            declarations.append(f"font-size: {size.group(1)}")
         elif part and not part.startswith("font-family"):
-            kept.append(part)
-    return "; ".join(kept)
+            declarations.append(part)
+    return "; ".join(declarations)

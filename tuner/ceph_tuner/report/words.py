@@ -98,12 +98,12 @@ def in_the_way(reason: InTheWay, written: Written) -> List[str]:
         lines.append(f"Without {objective.text} the others are kept with {probability:.0%}.")
     if reason.conflicts and reason.probability >= SURE - 0.01:
         instead = ", ".join(
-            f"{kept.objective.metric} {kept.objective.comparison} {written(kept.objective.metric, kept.bound)} "
-            f"({kept.share:.0%} less strict)"
-            for kept in reason.nearest
-            if kept.share > 0
+            f"{bound.objective.metric} {bound.objective.comparison} {written(bound.objective.metric, bound.bound)} "
+            f"({bound.share:.0%} less strict)"
+            for bound in reason.nearest
+            if bound.share > 0
         )
-        rest = [kept.text for kept in reason.nearest if not kept.share > 0]
+        rest = [bound.text for bound in reason.nearest if not bound.share > 0]
         beside = f", beside {' and '.join(rest)}" if rest else ""
         lines.append(f"Nearest that is kept with {SURE:.0%}: {instead}{beside}.")
     return lines

@@ -10,17 +10,16 @@ from ceph_tuner.cluster.sampler import deep_scrub_interval
 from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.errors import RetryLater
-from ceph_tuner.core.measure.reading import (
+from ceph_tuner.core.measure.osd_selection import spread
+from ceph_tuner.core.measure.pg_documents import (
     UNHEARD,
-    PgDetail,
     data_chunks,
     deep_scrub_intervals,
     late_pgs,
     pg_details,
-    pool_of,
-    spread,
     stamp_s,
 )
+from ceph_tuner.core.measure.reading import PgDetail, pool_of
 from ceph_tuner.scrub_plan import ScrubPg, ScrubRules, ScrubView
 
 OSDS_ASKED = 64

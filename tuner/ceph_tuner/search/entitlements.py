@@ -21,11 +21,11 @@ def entitlements(parts: Mapping[str, Tuple[Any, Any, Any]], demands: Mapping[str
         for column in (*zip(*parts.values()), [demands[name] for name in parts])
     )
     caps = np.minimum(np.where(lim > 0, lim, np.inf), demand)
-    given: Array = np.minimum(res, caps)
-    given = given / np.maximum(given.sum(axis=0), 1.0)
+    shares: Array = np.minimum(res, caps)
+    shares = shares / np.maximum(shares.sum(axis=0), 1.0)
     # each round all is given away, or one more class has enough
     for _ in parts:
-        weights = np.where(given < caps - 1e-12, wgt, 0.0)
-        left = np.maximum(1.0 - given.sum(axis=0), 0.0)
-        given = np.minimum(caps, given + left * weights / np.maximum(weights.sum(axis=0), 1e-9))
-    return dict(zip(parts, given))
+        weights = np.where(shares < caps - 1e-12, wgt, 0.0)
+        left = np.maximum(1.0 - shares.sum(axis=0), 0.0)
+        shares = np.minimum(caps, shares + left * weights / np.maximum(weights.sum(axis=0), 1e-9))
+    return dict(zip(parts, shares))

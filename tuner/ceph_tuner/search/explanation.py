@@ -7,8 +7,8 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ceph_tuner.core.goals.slo import Bound, Objective, Slo
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.optimise.explaining import Dependence, Importance, Influence, TrialProgress
 from ceph_tuner.optimise.explanation import Explanation
+from ceph_tuner.optimise.posterior_summary import Dependence, Importance, Influence, TrialProgress
 from ceph_tuner.search.knob_search import KnobSearch
 
 LEAST_TRIALS = 4
@@ -59,7 +59,7 @@ class InTheWay:
 
 @dataclass(frozen=True)
 class Explained:
-    """All of it."""
+    """What a search has learnt of the knobs: what matters, what is in the way, how it went, curves."""
 
     around: Optional[Settings]
     """The knobs' importance is that around these settings; None: everywhere."""
@@ -104,12 +104,12 @@ def explained(
     importance = explanation.importance(list(search.knobs), around)
     matters = tuple(importance[name] for name in dict.fromkeys(metrics) if name in importance)
     in_the_way = _in_the_way(explanation, slo) if missed and explanation.constraints else None
-    drawn = [
+    dependence_curves = [
         explanation.partial_dependence(entry.metric, influence.name)
         for entry in (matters if curves else ())
         for influence in notable(entry)
     ]
-    return Explained(around, matters, in_the_way, tuple(explanation.convergence()), tuple(drawn))
+    return Explained(around, matters, in_the_way, tuple(explanation.convergence()), tuple(dependence_curves))
 
 
 def notable(importance: Importance) -> List[Influence]:
@@ -145,8 +145,8 @@ def _plain_in_the_way(entry: InTheWay) -> Dict[str, Any]:
         "conflicts": [[objective.text for objective in conflict] for conflict in entry.conflicts],
         "without": {objective.text: probability for objective, probability in entry.without},
         "nearest": [
-            {"objective": kept.objective.text, "instead": kept.text, "bound": kept.bound, "share": kept.share}
-            for kept in entry.nearest
+            {"objective": bound.objective.text, "instead": bound.text, "bound": bound.bound, "share": bound.share}
+            for bound in entry.nearest
         ],
         "settings": dict(entry.settings),
         "probability": entry.probability,

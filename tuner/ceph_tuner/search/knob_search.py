@@ -67,8 +67,8 @@ class KnobSearch:
         if self._search is None:
             return [SettingsProposal(dict(self._in_force), "what is in force")][:count]
         if self._opening:
-            given, self._opening = self._opening[:count], self._opening[count:]
-            return given
+            proposals, self._opening = self._opening[:count], self._opening[count:]
+            return proposals
         return [
             SettingsProposal(
                 proposal.settings, proposal.why, {n: e for n, e in proposal.expected.items() if n != PREFERENCE}

@@ -24,7 +24,7 @@ Told = Tuple[Settings, Result]
 
 
 @dataclass(frozen=True)
-class Request:
+class SearchRequest:
     """What is asked for."""
 
     release: Release
@@ -44,7 +44,7 @@ class Request:
     explain: bool
 
 
-def parse_request(data: object) -> Request:
+def parse_request(data: object) -> SearchRequest:
     """Check a request. Raises InputError that names the place."""
     document = _mapping(data, "request")
     if document.get("version") != VERSION:
@@ -53,12 +53,12 @@ def parse_request(data: object) -> Request:
     knobs = document.get("knobs")
     if knobs is not None and not (isinstance(knobs, list) and all(isinstance(name, str) for name in knobs)):
         raise InputError("request.knobs", repr(knobs), "a list of names, or null")
-    return Request(
+    return SearchRequest(
         release,
         parse_slo(document.get("slo"), place=_placer("request.slo")),
-        _in_force(document.get("in_force"), release),
+        _settings_in_force(document.get("in_force"), release),
         _values(document["baseline"], "request.baseline") if document.get("baseline") is not None else None,
-        _told(document.get("told", []), release),
+        _told_trials(document.get("told", []), release),
         knobs,
         _whole(document, "shards", 1, 1, SHARDS_MAX),
         _whole(document, "seed", 0, 0, 2**63 - 1),
@@ -74,8 +74,8 @@ def _elsewhere(data: object) -> Optional[Tuple[List[Profile], Hardware, int]]:
     """Profiles of other clusters, and the hardware here. One that another version wrote is left out."""
     if data is None:
         return None
-    given = _mapping(data, "request.elsewhere")
-    offered, about, osds = given.get("profiles"), given.get("hardware"), given.get("osds")
+    section = _mapping(data, "request.elsewhere")
+    offered, about, osds = section.get("profiles"), section.get("hardware"), section.get("osds")
     if not isinstance(offered, list):
         raise InputError("request.elsewhere.profiles", repr(offered)[:60], "a list")
     if isinstance(osds, bool) or not isinstance(osds, int) or osds < 1:
@@ -91,7 +91,7 @@ def _elsewhere(data: object) -> Optional[Tuple[List[Profile], Hardware, int]]:
     return profiles, hardware, osds
 
 
-def _in_force(data: object, release: Release) -> Settings:
+def _settings_in_force(data: object, release: Release) -> Settings:
     settings = _settings(data, "request.in_force")
     profile = settings.get(PROFILE)
     if isinstance(profile, str) and profile in release.profiles:
@@ -102,7 +102,7 @@ def _in_force(data: object, release: Release) -> Settings:
     return settings
 
 
-def _told(data: object, release: Release) -> List[Told]:
+def _told_trials(data: object, release: Release) -> List[Told]:
     if not isinstance(data, list):
         raise InputError("request.told", repr(data)[:60], "a list")
     results = []

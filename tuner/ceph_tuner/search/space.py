@@ -133,15 +133,15 @@ class KnobSpace:
             left: Array = np.full(len(points), self._free_stick(self.origin), dtype=float)
             for service_class in CLASSES:
                 res, wgt, lim = _names(service_class)
-                taken = np.full(len(points), float(_hundredths(self.origin[res])))
+                shares = np.full(len(points), float(_hundredths(self.origin[res])))
                 if res in u:
-                    taken = np.rint(u[res] * self._cap(service_class, left, self.origin))
-                    left = left - taken
-                    columns[res] = taken / STEPS
+                    shares = np.rint(u[res] * self._cap(service_class, left, self.origin))
+                    left = left - shares
+                    columns[res] = shares / STEPS
                 if wgt in u:
                     columns[wgt] = _weight().decode(u[wgt])
                 if lim in u:
-                    columns[lim] = _decode_limit(u[lim], taken)
+                    columns[lim] = _decode_limit(u[lim], shares)
         columns.update({name: self.counts[name].decode(u[name]) for name in self.free if name in self.counts})
         return columns
 

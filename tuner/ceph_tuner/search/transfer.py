@@ -57,7 +57,7 @@ class Judged:
 
     @property
     def text(self) -> str:
-        """One line."""
+        """Whether the profile is suggested, and why, in one line."""
         return f"{self.profile.name} is {'refused' if self.settings is None else 'suggested'}: {self.reason}"
 
     def to_dict(self) -> Dict[str, Any]:
@@ -147,11 +147,11 @@ class _Corrected:
         """Of what was seen, what the base does not say: logarithms of factors, for metrics that it knows at all."""
         if self._base is None:
             return dict(effect.logs)
-        said = self._base.predict(np.array([effect.before, effect.after]))
+        predictions = self._base.predict(np.array([effect.before, effect.after]))
         return {
-            name: log - math.log(said[name][1] / said[name][0])
+            name: log - math.log(predictions[name][1] / predictions[name][0])
             for name, log in effect.logs.items()
-            if name in said and min(said[name]) > 0
+            if name in predictions and min(predictions[name]) > 0
         }
 
 
@@ -179,21 +179,21 @@ def _effects(entry: Judged, space: KnobSpace, release: Release) -> List[_Effect]
 
 
 def _settings_here(profile: Profile, here: Here) -> Settings:
-    written = dict(translate(profile, here.release, here.hardware).settings)
-    named = here.release.profiles.get(str(written.pop(PROFILE, "")))
-    return dict(named) if named is not None else from_release_units(written, here.release, here.hardware)
+    settings = dict(translate(profile, here.release, here.hardware).settings)
+    built_in = here.release.profiles.get(str(settings.pop(PROFILE, "")))
+    return dict(built_in) if built_in is not None else from_release_units(settings, here.release, here.hardware)
 
 
 def _unlike_hardware(profile: Profile, here: Here) -> str:
-    made, own = profile.hardware, here.hardware
-    if made is None or profile.osds is None:
+    origin, own = profile.hardware, here.hardware
+    if origin is None or profile.osds is None:
         return "it does not say on which hardware it was found"
-    if made.device_class != own.device_class:
-        return f"found on {made.device_class}, here is {own.device_class}"
+    if origin.device_class != own.device_class:
+        return f"found on {origin.device_class}, here is {own.device_class}"
     for there, now, unit in (
-        (made.capacity_iops, own.capacity_iops, "IOPS"),
-        (made.bandwidth_bytes_s / 1e6, own.bandwidth_bytes_s / 1e6, "MB/s"),
-        (made.shards, own.shards, "shards"),
+        (origin.capacity_iops, own.capacity_iops, "IOPS"),
+        (origin.bandwidth_bytes_s / 1e6, own.bandwidth_bytes_s / 1e6, "MB/s"),
+        (origin.shards, own.shards, "shards"),
     ):
         if _apart(there, now) > FACTOR:
             return f"an OSD had {there:.0f} {unit} there, and {now:.0f} here"
@@ -211,8 +211,8 @@ def _unlike_work(profile: Profile, here: Here) -> str:
 
 
 def _unlike_load(profile: Profile, here: Here, baseline: Mapping[str, float]) -> str:
-    made, osds = profile.hardware, profile.osds
-    there = None if made is None or osds is None else load_of(_seen(profile), made.capacity_iops * osds)
+    origin, osds = profile.hardware, profile.osds
+    there = None if origin is None or osds is None else load_of(_evidence_means(profile), origin.capacity_iops * osds)
     now = load_of(baseline, here.hardware.capacity_iops * here.osds)
     if now is None:
         return "" if "client" not in here.work else "what clients do here was not seen"
@@ -229,7 +229,7 @@ def _unlike_load(profile: Profile, here: Here, baseline: Mapping[str, float]) ->
 
 @dataclass(frozen=True)
 class ClientDemand:
-    """What clients do."""
+    """What clients ask of the OSDs, so that two clusters' loads can be compared."""
 
     busy: float
     """Operations, as a share of all OSDs' capacity; copies are not counted."""
@@ -247,7 +247,7 @@ def load_of(means: Mapping[str, Any], capacity_iops: float) -> Optional[ClientDe
     return ClientDemand(rate / capacity_iops, moved / rate, min(1.0, read / rate))
 
 
-def _seen(profile: Profile) -> Mapping[str, Any]:
+def _evidence_means(profile: Profile) -> Mapping[str, Any]:
     """What was measured with the profile in force, or simulated."""
     for evidence in profile.evidence:
         for key in ("measured", "load"):

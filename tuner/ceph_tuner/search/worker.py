@@ -55,7 +55,7 @@ from ceph_tuner.core.goals.ranking import candidate
 from ceph_tuner.core.measure.sample import measured_once
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.optimiser import Failed
-from ceph_tuner.search.request import VERSION, Request, Told, parse_request
+from ceph_tuner.search.request import VERSION, SearchRequest, Told, parse_request
 from ceph_tuner.search.space import KnobSpace, space_for
 
 TOLD_MAX = 200
@@ -70,13 +70,13 @@ def answer(data: object) -> Dict[str, Any]:
     return {
         "version": VERSION,
         "ok": True,
-        **_searched(space, request, best),
+        **_search_answer(space, request, best),
         "best": best,
         "searched": list(space.free),
     }
 
 
-def _searched(space: KnobSpace, request: Request, best: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
+def _search_answer(space: KnobSpace, request: SearchRequest, best: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
     """Give proposals, the search's verdict, and what it has learnt."""
     # numpy and scikit-optimize come with it: a request that is wrong is answered without
     from ceph_tuner.optimise.contract import Options
@@ -106,8 +106,8 @@ def _searched(space: KnobSpace, request: Request, best: Optional[Mapping[str, An
         for proposal in search.ask_many(request.ask)
     ]
     verdict = search.verdict()
-    missed = best is None or any(entry["hard"] and not entry["met"] for entry in best["verdicts"])
-    learnt = explained(search, slo, missed) if request.explain else None
+    misses = best is None or any(entry["hard"] and not entry["met"] for entry in best["verdicts"])
+    learnt = explained(search, slo, misses) if request.explain else None
     return {
         "proposals": proposals,
         "verdict": {"state": verdict.state, "reason": verdict.reason},

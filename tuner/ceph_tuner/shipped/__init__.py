@@ -16,12 +16,12 @@ _KINDS = ("cluster-", "slo-")
 _CHECKOUT = Path(ceph_tuner.__file__).resolve().parent.parent.parent
 
 
-def shipped(checkout: str, installed: str, named: str) -> Path:
+def shipped(checkout: str, installed: str, file: str) -> Path:
     """The folder that has a file of that name. InputError where this program came without it."""
     places = (_CHECKOUT / checkout, *(prefix / "share" / "ceph-tuner" / installed for prefix in _prefixes()))
-    folder = next((place for place in places if (place / named).is_file()), None)
+    folder = next((place for place in places if (place / file).is_file()), None)
     if folder is None:
-        raise InputError(named, f"not in {' or '.join(map(str, places))}", "a whole installation of ceph-tuner")
+        raise InputError(file, f"not in {' or '.join(map(str, places))}", "a whole installation of ceph-tuner")
     return folder
 
 

@@ -88,11 +88,11 @@ def put_in_place(modules: Path, files: Dict[str, str]) -> None:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _prune(directory: Path, kept: Set[Path]) -> None:
+def _prune(directory: Path, files: Set[Path]) -> None:
     """Remove every other file below it, and the directories that this empties."""
     for path in sorted(directory.rglob("*"), reverse=True):  # what is inside of a directory before it
         if path.is_symlink() or not path.is_dir():
-            if path not in kept:
+            if path not in files:
                 path.unlink(missing_ok=True)
         elif not any(path.iterdir()):
             path.rmdir()

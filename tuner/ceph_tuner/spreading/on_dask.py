@@ -25,7 +25,7 @@ from distributed.scheduler import KilledWorker
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.spreading import Began, Call, CallMessage, Ended, Event, Given, GivenUp, Lost, WorkersGone, plain
-from ceph_tuner.spreading.carrying import EDITION, Refused, WorkerCondition, carried_out, condition
+from ceph_tuner.spreading.worker_call import EDITION, Refused, WorkerCondition, carried_out, condition
 
 CONNECT_S = 10.0
 NO_WORKERS_S = 120.0
@@ -47,7 +47,7 @@ class _Strange:
 
 
 @dataclass
-class _Work:
+class _DaskWork:
     key: str
     call: Any
     given: Any
@@ -81,10 +81,10 @@ class OnDask:
         self._address, self._no_workers_s = address, no_workers_s
         self._name = f"ceph-tuner-{uuid.uuid4().hex[:12]}"
         self._happened: queue.SimpleQueue[Tuple[str, Any]] = queue.SimpleQueue()
-        self._waiting: Deque[_Work] = deque()
-        self._suspects: Deque[_Work] = deque()
+        self._waiting: Deque[_DaskWork] = deque()
+        self._suspects: Deque[_DaskWork] = deque()
         self._lost_at = 0.0
-        self._under_way: Dict[str, _Work] = {}
+        self._under_way: Dict[str, _DaskWork] = {}
         self._alike: Set[str] = set()
         """Addresses of workers that have this ceph-tuner."""
         self._strange: Dict[str, str] = {}
@@ -130,7 +130,7 @@ class OnDask:
 
     def start(self, key: str, call: Call[Given], given: Given) -> None:
         """Begin a call as soon as there is a place."""
-        self._waiting.append(_Work(key, call, given))
+        self._waiting.append(_DaskWork(key, call, given))
 
     def events(self) -> Iterator[Event]:
         """What happens, until every call that was started has ended or is given up. Raises WorkersGone."""
@@ -151,7 +151,7 @@ class OnDask:
             work = self._under_way.get(content["name"])
             # a call may still tell something after it was taken from there
             if work is not None:
-                yield from self._told(work, content) if kind == "told" else self._done(content["name"], work)
+                yield from self._on_message(work, content) if kind == "told" else self._on_end(content["name"], work)
 
     def _withdrawn(self) -> Iterator[Event]:
         """Take back what waits for workers that are gone."""
@@ -172,13 +172,13 @@ class OnDask:
             room = min(room, sum(good.values()) - sum(1 for work in self._under_way.values() if work.workers))
         for _ in range(room):
             self._hand_over(self._waiting.popleft(), list(good))
-        settled = not self._under_way and time.monotonic() > self._lost_at + _SETTLE_S
-        if self._suspects and settled and (good or not self._strange):
+        is_settled = not self._under_way and time.monotonic() > self._lost_at + _SETTLE_S
+        if self._suspects and is_settled and (good or not self._strange):
             work = self._suspects.popleft()
             work.alone = True
             self._hand_over(work, list(good))
 
-    def _hand_over(self, work: _Work, workers: Sequence[str]) -> None:
+    def _hand_over(self, work: _DaskWork, workers: Sequence[str]) -> None:
         name = f"{self._name}-{work.key}-{uuid.uuid4().hex[:8]}"
         arguments = (work.call, work.given, name, self._name, EDITION)
         work.workers, work.where = workers, ""
@@ -186,7 +186,7 @@ class OnDask:
         self._under_way[name] = work
         work.future.add_done_callback(lambda _: self._happened.put(("done", {"name": name})))
 
-    def _told(self, work: _Work, content: Mapping[str, Any]) -> Iterator[Event]:
+    def _on_message(self, work: _DaskWork, content: Mapping[str, Any]) -> Iterator[Event]:
         if "began" not in content:
             yield CallMessage(work.key, content["message"])
             return
@@ -195,7 +195,7 @@ class OnDask:
         work.where = content["began"]
         yield Began(work.key, work.where)
 
-    def _done(self, name: str, work: _Work) -> Iterator[Event]:
+    def _on_end(self, name: str, work: _DaskWork) -> Iterator[Event]:
         try:
             text = work.future.result(timeout=None if work.future.status == "finished" else CONNECT_S)
             # another edition may answer so
@@ -219,7 +219,7 @@ class OnDask:
         else:
             yield GivenUp(work.key, result.reason) if isinstance(result, Refused) else Ended(work.key, result)
 
-    def _given_to(self, strange: _Strange, work: _Work) -> Iterator[Event]:
+    def _given_to(self, strange: _Strange, work: _DaskWork) -> Iterator[Event]:
         self._waiting.append(work)
         self._strange.setdefault(strange.address, strange.what)
         if strange.address not in self._named:
@@ -288,7 +288,7 @@ def _note(workers: Sequence[str], what: str) -> List[str]:
 
 
 def _carried_out(call: Call[Given], given: Given, name: str, topic: str, edition: str) -> str:
-    """In the worker."""
+    """What a worker runs: the call, in its edition of ceph-tuner; messages go to the topic."""
     worker: Any = get_worker()
     if edition != EDITION:
         # it came after the others were asked

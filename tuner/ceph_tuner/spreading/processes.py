@@ -14,7 +14,7 @@ from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequenc
 
 from ceph_tuner.core.ceph.uninterrupted import uninterrupted
 from ceph_tuner.spreading import ATTEMPTS, Began, Call, CallMessage, Ended, Event, Given, GivenUp, Lost
-from ceph_tuner.spreading.carrying import Refused, carried_out, condition
+from ceph_tuner.spreading.worker_call import Refused, carried_out, condition
 from ceph_tuner.twin.workers import begin_as_worker, cores, process_context
 
 _TELLS, _ANSWERS = "tells", "answers"
@@ -23,7 +23,7 @@ _PATIENCE_S = 5.0
 
 
 @dataclass
-class _Work:
+class _ProcessWork:
     key: str
     call: Any
     given: Any
@@ -35,7 +35,7 @@ class _Work:
 class _Worker:
     process: BaseProcess
     pipe: Connection
-    work: Optional[_Work] = None
+    work: Optional[_ProcessWork] = None
 
 
 class Processes:
@@ -56,7 +56,7 @@ class Processes:
         self._prepare: Optional[Callable[[], None]] = prepare
         self._context = process_context(preload)
         self._workers: List[_Worker] = []
-        self._waiting: Deque[_Work] = deque()
+        self._waiting: Deque[_ProcessWork] = deque()
 
     @property
     def place(self) -> str:
@@ -86,7 +86,7 @@ class Processes:
 
     def start(self, key: str, call: Call[Given], given: Given) -> None:
         """Begin a call as soon as there is a place."""
-        self._waiting.append(_Work(key, call, given))
+        self._waiting.append(_ProcessWork(key, call, given))
 
     def events(self) -> Iterator[Event]:
         """What happens, until every call that was started has ended or is given up."""
@@ -97,7 +97,7 @@ class Processes:
                 try:
                     worker.pipe.send((work.call, work.given))
                 except OSError:
-                    yield self._lost(worker)
+                    yield self._loss_of(worker)
                     break
                 except Exception as error:  # what cannot be sent concerns this call alone
                     worker.work = None
@@ -106,7 +106,7 @@ class Processes:
                 yield Began(work.key, f"process {worker.process.pid}")
             busy: Dict[Any, _Worker] = {worker.pipe: worker for worker in self._workers if worker.work}
             for pipe in connection.wait(list(busy)) if busy else ():
-                yield self._heard(busy[pipe])
+                yield self._event_of(busy[pipe])
 
     def _free(self) -> Iterator[_Worker]:
         """Workers for those that wait."""
@@ -133,13 +133,13 @@ class Processes:
                 self._workers.append(worker)
             yield worker
 
-    def _heard(self, worker: _Worker) -> Event:
+    def _event_of(self, worker: _Worker) -> Event:
         work = worker.work
         assert work is not None  # noqa: S101 - only those that have some are listened to
         try:
             kind, content = worker.pipe.recv()
         except (EOFError, OSError):
-            return self._lost(worker)
+            return self._loss_of(worker)
         except Exception as error:  # an answer that cannot be read concerns this call alone
             kind, content = _ANSWERS, Refused(f"answered what cannot be read ({type(error).__name__}: {error})")
         if kind == _TELLS:
@@ -147,7 +147,7 @@ class Processes:
         worker.work = None
         return GivenUp(work.key, content.reason) if isinstance(content, Refused) else Ended(work.key, content)
 
-    def _lost(self, worker: _Worker) -> Event:
+    def _loss_of(self, worker: _Worker) -> Event:
         work = worker.work
         assert work is not None  # noqa: S101
         work.lost.append(self._dismiss(worker))
@@ -177,18 +177,18 @@ def _ended(worker: _Worker) -> str:
 
 
 def _work(pipe: Connection, niceness: int) -> None:
-    """A worker's life."""
+    """What a process runs: calls from the pipe, one after the other, until the pipe is closed."""
     begin_as_worker(niceness)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
-            call, given = pipe.recv()
+            call, argument = pipe.recv()
         except EOFError:
             return
         except Exception as error:  # a call that is not known here
             answer: Any = Refused(f"{type(error).__name__}: {error}")
         else:
-            answer = carried_out(call, given, lambda message: pipe.send((_TELLS, message)))
+            answer = carried_out(call, argument, lambda message: pipe.send((_TELLS, message)))
         try:
             pipe.send((_ANSWERS, answer))
         except OSError:

@@ -35,7 +35,7 @@ class MeasuredWork(Protocol):
         """End the work. Stopping what does not run is no error."""
 
 
-class Lookout(Protocol):
+class TrialLookout(Protocol):
     """Looks after the cluster while a trial runs."""
 
     def look(self) -> Optional[Sight]:

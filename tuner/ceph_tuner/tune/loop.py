@@ -53,7 +53,7 @@ def tune(
 
 
 class _Tuning:
-    """One tuning run."""
+    """A run under way: its trials so far, the search that proposes, and the past that it goes on from."""
 
     def __init__(
         self,
@@ -146,13 +146,13 @@ class _Tuning:
             self._measuring.measured_before(before, number, total)
             trial = before
         else:
-            said = self._foretell(self._written_out(run.settings), self._measuring.clock.now())
-            trial = self._measured(replace(run, forecast=said), number, total, keep)
+            forecast = self._foretell(self._written_out(run.settings), self._measuring.clock.now())
+            trial = self._measurement(replace(run, forecast=forecast), number, total, keep)
             self._record(trial)
         self._trials.append(trial)
         return trial
 
-    def _measured(self, run: Run, number: int, total: int, keep: bool) -> Trial:
+    def _measurement(self, run: Run, number: int, total: int, keep: bool) -> Trial:
         """Measure, a second time where the load did not come up: that says nothing about the settings."""
         finalists = self._task.budget.finalists
         to_beat = standing(self._judge, self._trials, finalists) if run.kind == "trial" else None

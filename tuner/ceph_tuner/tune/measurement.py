@@ -13,7 +13,7 @@ from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.measure.sample import Measure, measured_once
-from ceph_tuner.tune import Interruptible, Lookout, MeasuredWork, TuneListener, Writer
+from ceph_tuner.tune import Interruptible, MeasuredWork, TrialLookout, TuneListener, Writer
 from ceph_tuner.tune.early_stop import STRETCH_S, Hopeless
 
 OBSERVE_S, LOOK_S = 1.0, 3.0
@@ -55,7 +55,7 @@ class Measuring:
         self,
         slo: Slo,
         work: MeasuredWork,
-        lookout: Lookout,
+        lookout: TrialLookout,
         writer: Writer,
         clock: Clock,
         report: TuneListener,
@@ -199,7 +199,7 @@ class Measuring:
 
     @property
     def clock(self) -> Clock:
-        """The cluster's time."""
+        """The cluster's clock, by which windows begin and end: a twin's runs by itself."""
         return self._clock
 
     def measured_before(self, trial: Trial, number: int, total: int) -> None:

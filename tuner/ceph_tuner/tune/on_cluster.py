@@ -13,7 +13,7 @@ from ceph_tuner.core.goals.guard import Sight
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import Release, Settings, nine
-from ceph_tuner.core.measure.reading import slow_ops
+from ceph_tuner.core.measure.osd_documents import slow_ops
 from ceph_tuner.core.profiles.translation import to_release_units
 
 _ANY: Settings = {PROFILE: "custom", **nine((0.4, 2, 0), (0.3, 1, 0), (0.1, 1, 0))}
@@ -50,7 +50,7 @@ class JournalledWriter:
 
 
 class ClusterLookout:
-    """`tune.Lookout` by one `status` command."""
+    """`tune.TrialLookout` by one `status` command."""
 
     def __init__(self, commander: Commander, clock: Clock) -> None:
         self._commander, self._clock = commander, clock

@@ -47,7 +47,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class PastRun:
-    """An earlier run."""
+    """A run as the cluster's history keeps it: what it was for, and its trials in their order."""
 
     began: float
     heading: Heading

@@ -70,7 +70,7 @@ class TuningSearch:
         return {name: scales for name, scales in self._search.safe_optimiser.trust().items() if name != PREFERENCE}
 
     def explained(self, missed: bool, curves: bool = False) -> Optional[Explained]:
-        """Say what was learnt (`search/explaining.py`), around the best: far from it little was tried."""
+        """Say what was learnt (`search/explanation.py`), around the best: far from it little was tried."""
         if self._search.told == 0:
             return None
         return explained(self._search, self._slo, missed, self.best(), curves)

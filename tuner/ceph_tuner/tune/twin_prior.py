@@ -57,7 +57,7 @@ class TwinPrior:
         self,
         model: ClusterModel,
         space: KnobSpace,
-        kept: Settings,
+        beside: Settings,
         metrics: Sequence[str],
         seed: int,
         designs: int = 192,
@@ -65,14 +65,14 @@ class TwinPrior:
     ) -> None:
         """Simulate the design: the settings in force, built-in profiles, informed designs, and a Latin hypercube.
 
-        `kept` is what stays beside a point's settings. Metrics of work that the model lacks are left out. `runs` says
+        `beside` is what stays beside a point's settings. Metrics of work that the model lacks are left out. `runs` says
         on how many cores; None: on this one. An interrupt is passed on.
         """
         if designs < 1:
             raise ValueError(f"designs(={designs}) must be 1 or more")
         kinds = {name.split(".")[0] for name in metrics_of(model)}
         self.metrics = tuple(name for name in metrics if name.split(".")[0] in kinds and name not in _NOT_SEEN)
-        self._model, self._space, self._kept, self._seed = model, space, dict(kept), seed
+        self._model, self._space, self._kept, self._seed = model, space, dict(beside), seed
         shortest = SHORTEST_SCRUB_S if model.scrub else SHORTEST_S
         self._effort = SearchEffort(seed=seed, events=EVENTS, shortest_s=shortest, longest_s=LONGEST_S)
         self._seconds = run_length_s(model, {**self._kept, **space.decode(space.encode({}))}, self._effort)
@@ -127,12 +127,12 @@ def _design(model: ClusterModel, space: KnobSpace, count: int, seed: int, kinds:
     origin = np.asarray(space.encode({}))
     meant = [space.encode(nine) for nine in model.release.profiles.values()]
     meant += [space.encode(proposal.settings) for proposal in informed_designs(space, kinds)]
-    named = np.unique(np.vstack([origin, *meant]), axis=0)
-    local = round(LOCAL_SHARE * max(0, count - len(named)))
+    anchors = np.unique(np.vstack([origin, *meant]), axis=0)
+    local = round(LOCAL_SHARE * max(0, count - len(anchors)))
     random = np.random.default_rng(seed)
     around = np.clip(origin + LOCAL_REACH * random.standard_normal((local, space.size)), 0.0, 1.0)
-    cube = qmc.LatinHypercube(space.size, seed=random).random(max(0, count - len(named) - local))
-    return np.vstack([named, around, cube])
+    cube = qmc.LatinHypercube(space.size, seed=random).random(max(0, count - len(anchors) - local))
+    return np.vstack([anchors, around, cube])
 
 
 def _features(knobs: Mapping[str, Array]) -> Array:

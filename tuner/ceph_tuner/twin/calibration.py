@@ -75,7 +75,7 @@ class Lines:
     places: int
 
     def at(self, x: Array) -> Array:
-        """Outputs there."""
+        """Outputs at parameters `x`, by the line through this point."""
         return np.asarray(self.z + self.slopes @ (x - self.x))
 
 
@@ -132,10 +132,10 @@ class Fitting:
         seed: int = 1,
     ) -> None:
         """Take windows and the models of their scenarios; parameters that are `known` keep the models' values."""
-        used = {entry.scenario: models[entry.scenario] for entry in observations}
-        self.outputs = Outputs(observations, used)
-        free = fittable(list(used.values()), known) if parameters is None else tuple(parameters)
-        self.prior = ParameterPrior(free, list(used.values()))
+        models_used = {entry.scenario: models[entry.scenario] for entry in observations}
+        self.outputs = Outputs(observations, models_used)
+        free = fittable(list(models_used.values()), known) if parameters is None else tuple(parameters)
+        self.prior = ParameterPrior(free, list(models_used.values()))
         self._runner, self._effort, self._report = runner, effort or FitEffort(), report
         self._random = np.random.default_rng(seed)
         self._delta = np.asarray([FIRST_DELTA.get(name, LATENCY_DELTA) for name in self.outputs.metrics])
@@ -169,7 +169,7 @@ class Fitting:
         predicted = self._mean(best)
         information = self._information(lines, np.ones(len(self.outputs), dtype=bool))
         covariance = np.linalg.inv(information + np.eye(len(best)))
-        held, discrepancy = self._held_out(best, lines, predicted)
+        held_out, discrepancy = self._held_out(best, lines, predicted)
         self._report("done", 1.0)
         return Calibration(
             self.prior,
@@ -178,7 +178,7 @@ class Fitting:
             information,
             self.outputs,
             predicted,
-            held,
+            held_out,
             discrepancy,
             lines,
             self._runner.runs,
@@ -276,7 +276,7 @@ class Fitting:
         """Outputs and residuals of each setting in turn where the fit did without it; the fit's if there is one."""
         labels = np.asarray([self.outputs.observations[n].same[1] for n, _ in self.outputs.names])
         everything = list(dict.fromkeys(labels))
-        held, variance = np.array(predicted), np.square(lines.scatter)
+        predictions, variance = np.array(predicted), np.square(lines.scatter)
         if len(everything) > 1:
             for number, label in enumerate(everything):
                 self._report(f"holding out setting {number + 1} of {len(everything)}", 0.9)
@@ -286,6 +286,6 @@ class Fitting:
                 count = 3 * self._effort.checks
                 places = self._random.multivariate_normal(place, covariance, size=count, method="eigh")
                 rows = self._rows([self.prior.inside(p) for p in places], range(301, 301 + count))
-                held[~without] = np.median(rows, axis=0)[~without]
+                predictions[~without] = np.median(rows, axis=0)[~without]
                 variance[~without] = rows.var(axis=0, ddof=1)[~without]
-        return held, Discrepancy.of(self.outputs, predicted, held, variance, len(everything))
+        return predictions, Discrepancy.of(self.outputs, predicted, predictions, variance, len(everything))

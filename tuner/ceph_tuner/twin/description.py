@@ -50,19 +50,19 @@ def from_dict(document: Mapping[str, Any], place: Place = dotted) -> ClusterMode
     release = release_named(str(values.pop("release", "tentacle")), place("release"))
     version = values.pop("version", None)
     osd = dict(_mapping(values.pop("osd", {}), place, "osd"))
-    device = _made(Device, osd.pop("device", {}), place, "osd", "device")
-    values["osd"] = _made(OsdModel, {**osd, "device": device}, place, "osd")
+    device = _part(Device, osd.pop("device", {}), place, "osd", "device")
+    values["osd"] = _part(OsdModel, {**osd, "device": device}, place, "osd")
     for key, kind in WORK.items():
         rows = values.pop(key, [])
         if not isinstance(rows, (list, tuple)):
             raise InputError(place(key), _word(rows), "a list")
-        values[key] = tuple(_made(kind, row, place, key, number) for number, row in enumerate(rows))
+        values[key] = tuple(_part(kind, row, place, key, number) for number, row in enumerate(rows))
     values["release"] = release
     values["version"] = None if version is None else parse_version(str(version), place("version"))
-    return _made(ClusterModel, values, place)
+    return _part(ClusterModel, values, place)
 
 
-def _made(kind: Type[T], data: Any, place: Place, *keys: object) -> T:
+def _part(kind: Type[T], data: Any, place: Place, *keys: object) -> T:
     values = _mapping(data, place, *keys)
     keys_of_kind = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for key in values:

@@ -26,7 +26,7 @@ GUESS_OF_RATES, GUESS_OF_LATENCIES = 0.08, 0.20
 
 @dataclass(frozen=True)
 class Unexplained:
-    """One metric's residuals."""
+    """How far a metric's windows are from the fitted model, beyond their own scatter."""
 
     windows: int
     chi_square: float
@@ -59,13 +59,13 @@ class Discrepancy:
     """Settings that were held out in turn; 1: none was."""
 
     @classmethod
-    def of(cls, outputs: Outputs, predicted: Array, held: Array, variance: Array, settings: int) -> Discrepancy:
+    def of(cls, outputs: Outputs, predicted: Array, held_out: Array, variance: Array, settings: int) -> Discrepancy:
         """Out of outputs predicted by the fit (z), predicted with their setting held out, and the latter's variance."""
         unexplained = {}
         error = outputs.z - predicted
         relative = relative_errors(outputs, predicted)
         for name, places in by_metric(outputs).items():
-            apart = outputs.z[places] - held[places]
+            apart = outputs.z[places] - held_out[places]
             guess = GUESS_OF_RATES if name in RATES else GUESS_OF_LATENCIES
             # what the spread of predictions covers already is not the discrepancy's to cover again
             worst = int(places[np.argmax(relative[places])])
@@ -98,7 +98,7 @@ class Discrepancy:
         return sentences
 
     def to_dict(self) -> Dict[str, Any]:
-        """Plain numbers."""
+        """The form that a fit file keeps."""
         return {
             "chi_square": self.chi_square,
             "settings": self.settings,

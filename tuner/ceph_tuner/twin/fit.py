@@ -73,14 +73,14 @@ class Fit:
     @classmethod
     def of(cls, calibration: Calibration, models: Mapping[str, ClusterModel], **kept: Any) -> Fit:
         """Take a calibration. `models` may hold more scenarios than were measured."""
-        prior, judged = calibration.prior, identify(calibration)
+        prior, identifiability = calibration.prior, identify(calibration)
         spread = np.asarray([parameter.spread for parameter in prior.parameters])
         deviation = np.sqrt(np.diag(calibration.covariance)) * spread
         centre, low, high = (prior.values(x) for x in (0.0 * calibration.x, prior.low, prior.high))
         parameters = tuple(
             FittedParameter(
                 p.name, p.unit, p.meaning, calibration.values[p.name], float(deviation[n]), centre[p.name], p.spread,
-                _verdict(p.name, judged), low[p.name], high[p.name],
+                _verdict(p.name, identifiability), low[p.name], high[p.name],
             )
             for n, p in enumerate(prior.parameters)
         )  # fmt: skip
@@ -91,7 +91,7 @@ class Fit:
             parameters,
             covariance,
             calibration.discrepancy,
-            tuple(judged.sentences()),
+            tuple(identifiability.sentences()),
             evidence=evidence,
             **kept,
         )
@@ -189,17 +189,19 @@ def _in_parts(place: Place, scenario: str) -> Place:
     return where
 
 
-def _verdict(name: str, judged: Identifiability) -> str:
-    if name in judged.determined:
+def _verdict(name: str, identifiability: Identifiability) -> str:
+    if name in identifiability.determined:
         return DETERMINED
-    if name in judged.silent:
+    if name in identifiability.silent:
         return SILENT
-    return VAGUE if name in judged.vague else TOGETHER
+    return VAGUE if name in identifiability.vague else TOGETHER
 
 
 def _evidence(calibration: Calibration) -> List[Dict[str, Any]]:
     outputs = calibration.outputs
-    measured, predicted, held = (outputs.values(z) for z in (outputs.z, calibration.predicted, calibration.held_out))
+    measured, predicted, held_out = (
+        outputs.values(z) for z in (outputs.z, calibration.predicted, calibration.held_out)
+    )
     entries: List[Dict[str, Any]] = []
     for n, window in enumerate(outputs.observations):
         places = [place for place, (owner, _) in enumerate(outputs.names) if owner == n]
@@ -210,7 +212,7 @@ def _evidence(calibration: Calibration) -> List[Dict[str, Any]]:
                 "settings": dict(window.settings),
                 "measured": {outputs.names[place][1]: float(measured[place]) for place in places},
                 "predicted": {outputs.names[place][1]: float(predicted[place]) for place in places},
-                "held_out": {outputs.names[place][1]: float(held[place]) for place in places},
+                "held_out": {outputs.names[place][1]: float(held_out[place]) for place in places},
             }
         )
     return entries

@@ -42,10 +42,10 @@ class Forecast:
     """Whether the fit has seen nothing of this metric, so that its error is a guess."""
 
     def to_dict(self) -> Dict[str, Any]:
-        """Plain numbers."""
-        kept = dict(vars(self))
-        del kept["metric"]
-        return kept
+        """The form for programs, below the metric's name."""
+        fields = dict(vars(self))
+        del fields["metric"]
+        return fields
 
 
 def forecast(
@@ -92,8 +92,8 @@ def forecast_record(
     settle: float = 5.0,
 ) -> ForecastRecord:
     """What the twin says of settings, as it is kept with a write. `at`: seconds since the epoch."""
-    said = forecast(model, settings, fit.draws(DRAWS), fit.discrepancy, runner, seconds, settle)
-    metrics = {entry.metric: ForecastInterval(entry.value, entry.low, entry.high) for entry in said}
+    forecast_now = forecast(model, settings, fit.draws(DRAWS), fit.discrepancy, runner, seconds, settle)
+    metrics = {entry.metric: ForecastInterval(entry.value, entry.low, entry.high) for entry in forecast_now}
     return ForecastRecord(at, name, LEVEL, metrics)
 
 

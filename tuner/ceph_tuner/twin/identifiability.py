@@ -37,7 +37,7 @@ class Identifiability:
     """The windows say something, and not enough."""
 
     def sentences(self) -> List[str]:
-        """For people."""
+        """What the windows cannot tell of the parameters, a sentence for each kind."""
         sentences = [f"the windows cannot tell apart: {', '.join(group)}" for group in self.together]
         if self.silent:
             sentences.append(f"the windows say nothing about: {', '.join(self.silent)} (the described values stay)")

@@ -18,7 +18,7 @@ from ceph_tuner.twin.kernel import records
 from ceph_tuner.twin.kernel.events import schedule
 from ceph_tuner.twin.kernel.layout import as_objects, new, write_back
 from ceph_tuner.twin.kernel.loop import LEASE_S
-from ceph_tuner.twin.kernel.state import ELEMENTS, SINGLE, Progress, State, new_table
+from ceph_tuner.twin.kernel.state import ELEMENTS, SINGLE, SimulationProgress, SimulationState, new_table
 from ceph_tuner.twin.knobs_in_force import (
     WPQ_PRIORITIES,
     WPQ_REPLICA_PRIORITY,
@@ -53,7 +53,7 @@ _TRIMS = 16
 
 
 class KernelTables:
-    """What the kernel reads and writes, by the names of `State`.
+    """What the kernel reads and writes, by the names of `SimulationState`.
 
     What settings decide is still missing: each OSD's limits (`write_limits`), and its queues' classes (`write_rates`).
     """
@@ -100,8 +100,8 @@ class KernelTables:
         items, operations = items + reserve, operations + reserve
         # one event may bring about as much as this at once
         if max(flying, tasks) >= records.SCRATCH:
-            given = f"{flying} client operations at a time and {tasks} PGs with background work"
-            raise InputError("twin", given, f"fewer than {records.SCRATCH} of each, or simulated_osds")
+            load = f"{flying} client operations at a time and {tasks} PGs with background work"
+            raise InputError("twin", load, f"fewer than {records.SCRATCH} of each, or simulated_osds")
         room = 1 << int(items + 1).bit_length()
         turns = 1 << int(flying + 1).bit_length()
         threads = shards * model.osd.threads_per_shard
@@ -271,9 +271,9 @@ class KernelTables:
     def _schedule(self, events: Sequence[Tuple[float, int, int]]) -> None:
         """Put events into the heap, one after the other."""
         table = self.tables["events"][: len(events)]
-        heap, progress = as_objects(records.Event, table), new(Progress)
+        heap, progress = as_objects(records.Event, table), new(SimulationProgress)
         own: Dict[str, Any] = {"events": heap, "progress": progress}
-        state = State._make(own.get(name) for name in State._fields)
+        state = SimulationState._make(own.get(name) for name in SimulationState._fields)
         for time, kind, index in events:
             schedule(state, float(time), kind, index)
         write_back(records.Event, heap, table)

@@ -43,10 +43,10 @@ def past_of(
         if together is not None:
             settings = _whole({}, in_force, release)
             observations.append(Observation(scenario, IN_FORCE, settings, together.measures, together.seconds, 30.0))
-    kept = [observation for observation in observations if observation.metrics]
-    if len(kept) < len(observations):
-        skipped.append(f"{len(observations) - len(kept)} windows without any metric that the twin predicts")
-    return kept, skipped
+    with_metrics = [observation for observation in observations if observation.metrics]
+    if len(with_metrics) < len(observations):
+        skipped.append(f"{len(observations) - len(with_metrics)} windows without any metric that the twin predicts")
+    return with_metrics, skipped
 
 
 def _whole(own: Settings, in_force: Settings, release: Release) -> Settings:

@@ -50,7 +50,7 @@ BASELINES: Dict[str, Baseline] = {
 
 @dataclass(frozen=True)
 class Figure:
-    """One published number."""
+    """A published number: table, case, metric and value; `derived` where it follows from others."""
 
     table: str
     case: str

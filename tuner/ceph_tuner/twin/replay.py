@@ -23,7 +23,7 @@ class Mismatch(NamedTuple):
     found: Dict[str, Any]
 
 
-class Replay(NamedTuple):
+class TraceReplay(NamedTuple):
     """What came of one trace file."""
 
     path: str
@@ -61,7 +61,7 @@ def _answer(queue: DmClockQueue, now: float) -> Dict[str, Any]:
     return {"none": True}
 
 
-def _expected(event: Dict[str, Any]) -> Dict[str, Any]:
+def _expected_pull(event: Dict[str, Any]) -> Dict[str, Any]:
     if "none" in event:
         return {"none": True}
     return {name: event[name] for name in ("id", "class", "phase", "future") if name in event}
@@ -71,7 +71,7 @@ def _parameters(entry: Dict[str, Any]) -> Tuple[int, float, float, float]:
     return int(entry["class"]), float(entry["reservation"]), float(entry["weight"]), float(entry["limit"])
 
 
-def replay(path: Path) -> Replay:
+def replay(path: Path) -> TraceReplay:
     """Feed one trace to a fresh queue. Raises InputError for a file that is no trace, with the line."""
     queue = DmClockQueue()
     events = pulls = 0
@@ -92,7 +92,7 @@ def replay(path: Path) -> Replay:
                 queue.add(float(event["t"]), int(event["id"]), int(event["class"]), float(event["cost"]))
             elif kind == "pull":
                 pulls += 1
-                expected, answer = _expected(event), _answer(queue, float(event["t"]))
+                expected, answer = _expected_pull(event), _answer(queue, float(event["t"]))
                 if answer != expected:
                     mismatches.append(Mismatch(number, expected, answer))
             else:
@@ -102,4 +102,4 @@ def replay(path: Path) -> Replay:
         events += 1
     if pulls == 0:
         raise InputError(str(path), "no pull in it", "a trace of the queue, one JSON event a line")
-    return Replay(str(path), events, pulls, mismatches)
+    return TraceReplay(str(path), events, pulls, mismatches)

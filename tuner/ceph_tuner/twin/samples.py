@@ -16,7 +16,7 @@ from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.sample import READ, WRITE, Sample, finish_s, percentiles
 from ceph_tuner.twin.kernel.records import PER_OCTAVE, STREAM_BUCKETS
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.simulation import ClientCounts, Counters, Simulation
+from ceph_tuner.twin.simulation import ClientCounts, SimulatedCounters, Simulation
 
 _KINDS = (READ, WRITE)
 _RUNS_OUT = {
@@ -35,7 +35,7 @@ _QUEUES = ("queue.client", "queue.background_recovery", "queue.background_best_e
 class CounterSnapshot(NamedTuple):
     """A simulation's counters at one moment."""
 
-    counters: Counters
+    counters: SimulatedCounters
     clients: List[ClientCounts]
 
 
@@ -44,7 +44,7 @@ def look(simulation: Simulation) -> CounterSnapshot:
     return CounterSnapshot(simulation.counters(), simulation.clients())
 
 
-def ran_out(before: Counters, after: Counters) -> List[str]:
+def ran_out(before: SimulatedCounters, after: SimulatedCounters) -> List[str]:
     """Name the work of which something was left before, and nothing is any more."""
     return [kind for kind, left in _RUNS_OUT.items() if getattr(before, left) > 0 and getattr(after, left) == 0]
 
@@ -66,9 +66,9 @@ def looks_while_it_lasts(simulation: Simulation, settle: float, seconds: float, 
             # what came last is none of the work's alone
             looks = looks[:-1] if len(looks) > 2 else looks
             break
-    counted = looks[before:] if len(looks) > before + fine // parts else looks
-    every = max(1, (len(counted) - 1) // parts)
-    return counted[::every]
+    later_looks = looks[before:] if len(looks) > before + fine // parts else looks
+    every = max(1, (len(later_looks) - 1) // parts)
+    return later_looks[::every]
 
 
 def sample_between(before: CounterSnapshot, after: CounterSnapshot, model: ClusterModel, at: float) -> Sample:
@@ -119,7 +119,7 @@ def _clients(before: CounterSnapshot, after: CounterSnapshot, model: ClusterMode
 
 
 def _background(
-    before: Counters, after: Counters, model: ClusterModel, seconds: float, share: float
+    before: SimulatedCounters, after: SimulatedCounters, model: ClusterModel, seconds: float, share: float
 ) -> Dict[str, float]:
     def rate(name: str) -> float:
         return float((getattr(after, name) - getattr(before, name)).sum()) / seconds
@@ -140,11 +140,11 @@ def _background(
         values["scrub.objects_s"], values["scrub.bytes_s"] = rate("scrub_objects"), rate("scrub_bytes")
         if values["scrub.bytes_s"] > 0:
             pools = {work.pool: model.pool(work.pool) for work in model.scrub}
-            stored = sum(
+            pool_bytes = sum(
                 work.objects * work.object_bytes * pools[work.pool].size / (pools[work.pool].k or 1)
                 for work in model.scrub
             )
-            values["scrub.interval_s"] = finish_s(stored, values["scrub.bytes_s"])
+            values["scrub.interval_s"] = finish_s(pool_bytes, values["scrub.bytes_s"])
     if model.snaptrim:
         values["snaptrim.objects_s"] = rate("trimmed")
         values["snaptrim.drain_s"] = finish_s(after.clones_left / share, values["snaptrim.objects_s"])

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Counters:
+class SimulatedCounters:
     """What a cluster counted since its start, by OSD unless said otherwise."""
 
     at: float
@@ -124,7 +124,7 @@ class Simulation:
         return dict(self._settings[osd])
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Simulate `seconds` more. Raises ValueError below 0."""
         if not seconds >= 0:
             raise ValueError(f"seconds(={seconds}) must be 0 or more")
         until = self._clock + seconds
@@ -148,7 +148,7 @@ class Simulation:
             self._layout.write_limits(osd, self._settings[osd])
             self._layout.write_rates(osd, class_rates(self._settings[osd], self.model))
 
-    def counters(self) -> Counters:
+    def counters(self) -> SimulatedCounters:
         """Everything that the OSDs counted."""
         osds, tasks = self._tables["osds"], self._of_tasks()
         table = osds["counters"].copy()
@@ -158,7 +158,7 @@ class Simulation:
         }
         scrubs = tasks["state"][tasks["kind"] == records.SCRUB]
         reads, writes = records.READING, records.WRITING
-        return Counters(
+        return SimulatedCounters(
             at=self.now,
             read_ops=table["operations"][:, reads],
             write_ops=table["operations"][:, writes],

@@ -56,7 +56,7 @@ class Comparison:
 
     @property
     def error(self) -> float:
-        """Relative."""
+        """How far the twin is off, relative to the published value."""
         return self.predicted / self.figure.value - 1.0
 
 
@@ -164,18 +164,18 @@ def _drained(case: Case, seed: int) -> Values:
     simulation = Simulation(case.model, case.settings, seed)
     simulation.advance(1.0)
     before = simulation.clients()[0]
-    passed, trim_s, recovery_s = 0.0, math.inf, math.inf
-    while passed < LONGEST_S and max(trim_s, recovery_s) == math.inf:
+    time_s, trim_s, recovery_s = 0.0, math.inf, math.inf
+    while time_s < LONGEST_S and max(trim_s, recovery_s) == math.inf:
         simulation.advance(STEP_S)
-        passed += STEP_S
+        time_s += STEP_S
         left = simulation.counters()
         if left.clones_left == 0 and trim_s == math.inf:
-            trim_s = passed
+            trim_s = time_s
         if left.misplaced_left == 0 and recovery_s == math.inf:
-            recovery_s = passed
+            recovery_s = time_s
     after = simulation.clients()[0]
     operations, seconds = after.operations - before.operations, after.seconds - before.seconds
-    values = _averaged(case, passed * case.scale, operations / passed, seconds / operations * 1000)
+    values = _averaged(case, time_s * case.scale, operations / time_s, seconds / operations * 1000)
     if case.model.snaptrim and trim_s < math.inf:
         values[p.TRIM_S] = trim_s * case.scale
         values[p.TRIM_RATE] = case.model.snaptrim[0].clones / trim_s

@@ -25,7 +25,7 @@ from ceph_tuner.core.knobs.releases import Settings, Value, format_version
 from ceph_tuner.core.knobs.settings import format_settings
 from ceph_tuner.core.profiles.translation import to_release_units
 from ceph_tuner.twin.model import MCLOCK, ClusterModel
-from ceph_tuner.twin.simulation import Counters, Simulation
+from ceph_tuner.twin.simulation import SimulatedCounters, Simulation
 from ceph_tuner.twin_cluster.counters import added, histogram_dump, perf_dump
 from ceph_tuner.twin_cluster.maps import TwinMap, facts_of, places_of
 from ceph_tuner.twin_cluster.monitors import TwinMonitors, refusal
@@ -53,7 +53,7 @@ class TwinCommander:
         self.release, self.version = model.release, model.version or model.release.newest
         self._epoch, self._begun = epoch, 0.0
         self._simulation = simulation
-        self._before: Optional[Counters] = None
+        self._before: Optional[SimulatedCounters] = None
         self._using: Dict[int, Settings] = {}
         # the plugin sends its commands from a thread of its own
         self._one_at_a_time = threading.RLock()
@@ -101,7 +101,7 @@ class TwinCommander:
 
     @property
     def simulation(self) -> Simulation:
-        """What runs underneath."""
+        """The twin's model under way, which commands read and change."""
         return self._simulation
 
     def now(self) -> float:
@@ -137,7 +137,7 @@ class TwinCommander:
             self._map.begin(simulation)
             self._use()
 
-    def counters(self) -> Counters:
+    def counters(self) -> SimulatedCounters:
         """What the OSDs counted since the twin's beginning."""
         return added(self._before, self._simulation.counters())
 
@@ -252,12 +252,12 @@ def twin_cluster(
 
     Reservations and limits are fractions, whatever the release takes.
     """
-    given: Settings = dict(settings or {})
-    if any(name in given for name in MCLOCK_NINE):
-        given[PROFILE] = "custom"
-    texts = format_settings(to_release_units(given, model.release, model.osd.hardware), model.release)
+    own: Settings = dict(settings or {})
+    if any(name in own for name in MCLOCK_NINE):
+        own[PROFILE] = "custom"
+    texts = format_settings(to_release_units(own, model.release, model.osd.hardware), model.release)
     commander = TwinCommander(
-        Simulation(model, given, seed), {("osd", name): text for name, text in texts.items()}, lag_s=lag_s
+        Simulation(model, own, seed), {("osd", name): text for name, text in texts.items()}, lag_s=lag_s
     )
     return TwinCluster(
         "twin",

@@ -12,10 +12,10 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 from ceph_tuner.core.knobs.releases import Version
-from ceph_tuner.core.measure.reading import QUEUE_CLASSES
+from ceph_tuner.core.measure.osd_documents import QUEUE_CLASSES
 from ceph_tuner.core.measure.sample import READ, WRITE
 from ceph_tuner.twin.model import Pool
-from ceph_tuner.twin.simulation import Counters
+from ceph_tuner.twin.simulation import SimulatedCounters
 
 SCRUB_COUNTERS_SINCE: Version = (20, 2, 0)
 """Older OSDs count no scrubs."""
@@ -32,7 +32,7 @@ _HISTOGRAMS = {
 }
 
 
-def added(before: Optional[Counters], since: Counters) -> Counters:
+def added(before: Optional[SimulatedCounters], since: SimulatedCounters) -> SimulatedCounters:
     """Counters that go on from those of an earlier simulation of the same OSDs."""
     if before is None:
         return since
@@ -41,7 +41,7 @@ def added(before: Optional[Counters], since: Counters) -> Counters:
 
 
 def perf_dump(
-    counters: Counters, place: int, shards: int, version: Version, mclock: bool, scrubbed: Optional[Pool]
+    counters: SimulatedCounters, place: int, shards: int, version: Version, mclock: bool, scrubbed: Optional[Pool]
 ) -> Dict[str, Any]:
     """Sections `osd` and `mclock-shard-queue-N` of the OSD at that place of the arrays.
 
@@ -70,11 +70,11 @@ def perf_dump(
     }
     if version >= SCRUB_COUNTERS_SINCE:
         for kind in ("replicated", "ec"):
-            counted = scrubbed is not None and (kind == "ec") == bool(scrubbed.k)
-            copies = scrubbed.size if scrubbed is not None and counted else 0
+            is_counted = scrubbed is not None and (kind == "ec") == bool(scrubbed.k)
+            copies = scrubbed.size if scrubbed is not None and is_counted else 0
             # the simulation counts objects where it counts them once, at their primary
             section[f"scrub_{kind}_stats_cnt"] = copies * int(counters.scrub_objects[place])
-            section[f"scrub_{kind}_read_bytes"] = int(counters.scrub_bytes[place]) if counted else 0
+            section[f"scrub_{kind}_read_bytes"] = int(counters.scrub_bytes[place]) if is_counted else 0
     document: Dict[str, Any] = {"osd": section}
     if mclock:
         for shard in range(shards):
@@ -82,7 +82,7 @@ def perf_dump(
     return document
 
 
-def histogram_dump(counters: Counters, place: int) -> Dict[str, Any]:
+def histogram_dump(counters: SimulatedCounters, place: int) -> Dict[str, Any]:
     """Latency by request size, in Ceph's two dimensions. An operation's size is the mean one of its OSD."""
     histograms = {}
     for name, kind in _HISTOGRAMS.items():
@@ -132,7 +132,7 @@ def _time(count: int, seconds: float) -> Dict[str, Any]:
     return {"avgcount": count, "sum": seconds, "avgtime": seconds / count if count else 0.0}
 
 
-def _queue(counters: Counters, place: int, shard: int, shards: int) -> Dict[str, int]:
+def _queue(counters: SimulatedCounters, place: int, shard: int, shards: int) -> Dict[str, int]:
     """One shard's lengths. The simulation counts an OSD's; they are shared out evenly."""
     lengths = {}
     for name, waiting in zip(QUEUE_CLASSES, counters.waiting[place]):

@@ -119,11 +119,11 @@ class TwinMap:
         self.pgs.follow(simulation, now)
         counters = simulation.counters()
         for osd in range(simulation.osds):
-            answered, waiting = float(counters.read_ops[osd] + counters.write_ops[osd]), int(counters.waiting[osd][0])
-            before, since = self._answered.get(osd, (answered, now))
-            if answered > before or not waiting:
+            answers, waiting = float(counters.read_ops[osd] + counters.write_ops[osd]), int(counters.waiting[osd][0])
+            before, since = self._answered.get(osd, (answers, now))
+            if answers > before or not waiting:
                 since = now
-            self._answered[osd] = answered, since
+            self._answered[osd] = answers, since
             # clients that wait, and nobody was served for so long: these are slow, whatever else is
             self._stuck[osd] = waiting if now - since >= SLOW_S else 0
 
@@ -288,8 +288,8 @@ class TwinMap:
         self.pgs.request_scrub(self._simulation, pgid)
         return ""
 
-    def _begin_pgs(self, made: List[TwinPool]) -> None:
-        self.pgs.begin(self._simulation, made, self._now())
+    def _begin_pgs(self, new_pools: List[TwinPool]) -> None:
+        self.pgs.begin(self._simulation, new_pools, self._now())
         self._name_pools()
 
     def _name_pools(self) -> None:

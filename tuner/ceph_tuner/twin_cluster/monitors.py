@@ -75,12 +75,12 @@ class TwinMonitors:
 
     def deliver(self) -> bool:
         """Let the OSDs take over what is due. Returns whether something was."""
-        for done in range(_ROUNDS):
+        for round_number in range(_ROUNDS):
             changed: Set[str] = set()
             while self._waiting and self._waiting[0][0] <= self._now() + _INSTANT_S:
                 changed.add(self._waiting.popleft()[1])
             if not changed:
-                return done > 0
+                return round_number > 0
             keys: Set[Key] = set()
             for osd in self._osds:
                 values = self._decided(osd.place, changed)

@@ -40,7 +40,7 @@ class TwinPool:
 
     @property
     def ids(self) -> List[str]:
-        """Of its PGs."""
+        """Ids of the pool's PGs: `pool.hash`, the hash in hexadecimal."""
         return [f"{self.number}.{seed:x}" for seed in range(self.pgs)]
 
     def row(self) -> Dict[str, Any]:
@@ -103,12 +103,12 @@ class PlacementGroups:
     """By PG, as the last work on it said: they stay when the work ends."""
     _object_bytes: Dict[str, int] = field(default_factory=dict)
 
-    def begin(self, simulation: Simulation, made: List[TwinPool], now: float) -> None:
+    def begin(self, simulation: Simulation, new_pools: List[TwinPool], now: float) -> None:
         """Take over the pools of a simulation, beside those that were made by command.
 
         Scrubs that are not known ended in the week before, spread evenly.
         """
-        self.pools = [*pools_of(simulation.model), *made]
+        self.pools = [*pools_of(simulation.model), *new_pools]
         self._object_bytes.update({pool.name: pool.object_bytes for pool in self.pools if pool.object_bytes})
         objects: Dict[str, int] = {}
         for kind in ("scrub", *_STATES):
@@ -145,7 +145,7 @@ class PlacementGroups:
 
     def _count_unseen(self, simulation: Simulation, works: Mapping[str, PgWork], now: float) -> None:
         """Scrubs that began and ended between two looks: their OSD counted them, and the longest ago come first."""
-        deep, counted = _deep(simulation.model), simulation.counters().scrub_objects
+        deep, objects = _deep(simulation.model), simulation.counters().scrub_objects
         primaries: Dict[int, List[str]] = {}
         for pool in self.pools:
             if any(work.pool == pool.name for work in simulation.model.scrub):
@@ -158,7 +158,7 @@ class PlacementGroups:
             largest = int(simulation.settings_of(osd).get(chunk, 100))
             # objects of chunks under way are counted already and not yet shown by their PG
             flying = sum(min(work.left, largest) for work in own.values() if work.running)
-            owed = float(counted[osd]) - flying - sum(self._scrubs[pgid].total for pgid in own)
+            owed = float(objects[osd]) - flying - sum(self._scrubs[pgid].total for pgid in own)
             for pgid in sorted(own, key=lambda pgid: self._scrubs[pgid].ended):
                 if not own[pgid].running and owed >= own[pgid].objects:
                     self._scrubs[pgid].end(own[pgid].objects, now, deep)
@@ -167,8 +167,8 @@ class PlacementGroups:
 
     def deep_scrubbed(self, pgid: str, at: float) -> None:
         """Let the last scrub of a PG, a deep one, have ended then (seconds since the epoch)."""
-        known = self._scrubs[pgid]
-        known.ended = known.deep_ended = stamp(at)
+        scrub = self._scrubs[pgid]
+        scrub.ended = scrub.deep_ended = stamp(at)
 
     def request_scrub(self, simulation: Simulation, pgid: str) -> bool:
         """Ask for a PG's scrub; false where it has none to come. Of PGs that share a simulated one, any does."""

@@ -23,8 +23,9 @@ from ceph_tuner.core.ceph.commands import CommandConfig, parsed, shaped
 from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
+from ceph_tuner.core.measure.osd_selection import spread
+from ceph_tuner.core.measure.pg_documents import late_pgs
 from ceph_tuner.core.measure.queue_dump import QueuedClass, queued, served
-from ceph_tuner.core.measure.reading import late_pgs, spread
 from ceph_tuner.core.profiles.in_force import kind_of
 from ceph_tuner.doctor.finding import named
 from ceph_tuner.why.answers import (

@@ -188,9 +188,9 @@ def _sources(text: str) -> Dict[str, Dict[str, str]]:
     with shaped("config diff"):
         for name, levels in parsed(text, "config diff").get("diff", {}).items():
             if isinstance(levels, dict):
-                kept = {source: _text(levels[source]) for source in SOURCES if source in levels}
-                if kept:
-                    by_name[str(name)] = kept
+                texts = {source: _text(levels[source]) for source in SOURCES if source in levels}
+                if texts:
+                    by_name[str(name)] = texts
     return by_name
 
 

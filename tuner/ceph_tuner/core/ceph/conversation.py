@@ -67,15 +67,15 @@ class Conversation:
             return True
         return not self._left
 
-    def _hear(self, descriptor: int, heard: bytearray) -> bool:
+    def _hear(self, descriptor: int, buffer: bytearray) -> bool:
         try:
             part = os.read(descriptor, 1 << 16)
         except BlockingIOError:
             return False
-        heard += part
-        if heard is self.errors:
+        buffer += part
+        if buffer is self.errors:
             # the last words are the ones that say why
-            del heard[: max(0, len(heard) - LAST_WORDS)]
+            del buffer[: max(0, len(buffer) - LAST_WORDS)]
         return not part
 
 

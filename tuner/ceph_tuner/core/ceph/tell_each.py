@@ -45,8 +45,8 @@ def by_threads(tell: Callable[[str], str], daemons: Iterable[str], at_once: int)
                 waiting[threads.submit(outcome, partial(tell, daemon))] = daemon
             if not waiting:
                 return
-            for done in wait(waiting, return_when=FIRST_COMPLETED).done:
-                yield waiting.pop(done), done.result()
+            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                yield waiting.pop(future), future.result()
 
 
 def outcome(call: Callable[[], T]) -> Union[T, CommandFailed, ClusterTimeout]:

@@ -67,10 +67,10 @@ def knob(name: str, place: str = "knob") -> Knob:
     raise InputError(place, repr(name), hint)
 
 
-def unmet_needs(entry: Knob, release: Release, given: Mapping[str, Value]) -> Dict[str, Value]:
+def unmet_needs(entry: Knob, release: Release, settings: Mapping[str, Value]) -> Dict[str, Value]:
     """Return the knobs that must be set first for this one to work, with the values that they need."""
     needs = entry.effective(release).needs
-    return {name: value for name, value in needs if given.get(name, KNOBS[name].default(release)) != value}
+    return {name: value for name, value in needs if settings.get(name, KNOBS[name].default(release)) != value}
 
 
 def working(release: Release) -> List[Knob]:
@@ -78,10 +78,10 @@ def working(release: Release) -> List[Knob]:
     return [entry for entry in KNOBS.values() if entry.effective(release).works]
 
 
-def searchable(release: Release, given: Optional[Mapping[str, Value]] = None) -> List[Knob]:
+def searchable(release: Release, settings: Optional[Mapping[str, Value]] = None) -> List[Knob]:
     """Knobs that the search may move on a live cluster: they act at once, and the release honours them.
 
-    `given` are settings that hold anyway: with `osd_mclock_override_recovery_settings` true among them,
+    `settings` hold anyway: with `osd_mclock_override_recovery_settings` true among them,
     the knobs that need it are searchable as well.
     """
     return [
@@ -90,7 +90,7 @@ def searchable(release: Release, given: Optional[Mapping[str, Value]] = None) ->
         if entry.searched
         and entry.change == "live"
         and entry.scope == "osd"
-        and not unmet_needs(entry, release, given or {})
+        and not unmet_needs(entry, release, settings or {})
     ]
 
 

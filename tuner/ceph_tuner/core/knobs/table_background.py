@@ -338,11 +338,11 @@ def _sleep(name: str, default: float, instead: Tuple[str, ...]) -> Knob:
         0,
         60,
         always(default, KnobEffect(False, "forced to 0 under mClock, whatever the profile", instead)),
-        under_wpq=_paused(name),
+        under_wpq=_sleep_under_wpq(name),
     )
 
 
-def _paused(name: str) -> str:
+def _sleep_under_wpq(name: str) -> str:
     """Say what a sleep does under wpq: the one without a device goes before those with one, unless it is 0."""
     for device, where in _DEVICES.items():
         if name.endswith(device):

@@ -70,8 +70,8 @@ class Meter:
             # once the stamps have caught up, all that was done meanwhile would count as done in a moment
             if report.at < at:
                 self._start(daemon, report)
-            held = self._rises.get(daemon)
-            return held if held and abs(now - held.at) <= self._hold_s else None
+            last_rise = self._rises.get(daemon)
+            return last_rise if last_rise and abs(now - last_rise.at) <= self._hold_s else None
         self._start(daemon, report)
         if kept is None or born != report.born or report.at - at > self._longest_s + turn_s:
             return None
@@ -107,7 +107,7 @@ class WorkRates:
 
     @classmethod
     def of(cls, rises: Sequence[Rise]) -> WorkRates:
-        """Add up rises."""
+        """Add up the rises of several daemons, each over its own stretch of time."""
         rates: Dict[str, float] = {}
         for rise in rises:
             for name, value in rise.values.items():
@@ -119,7 +119,7 @@ class WorkRates:
         return WorkRates(self.daemons, {name: factor * rate for name, rate in self.rates.items()})
 
 
-class Turns:
+class WorkInTurns:
     """Adds up the work of daemons that are looked at in turns: each part's last work, held until its next turn."""
 
     def __init__(self) -> None:

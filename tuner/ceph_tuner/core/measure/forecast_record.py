@@ -76,8 +76,8 @@ class ForecastRecord:
                 for name, values in dict(document["metrics"]).items()
                 if name in METRICS
             }
-            known = {"at", "model", "level", "metrics"}
-            unknown = {str(name): value for name, value in document.items() if name not in known}
+            keys = {"at", "model", "level", "metrics"}
+            unknown = {str(name): value for name, value in document.items() if name not in keys}
             if unknown.get("version") == VERSION:
                 del unknown["version"]
             if not metrics or len(metrics) > MOST_METRICS:

@@ -61,16 +61,16 @@ class Histogram:
     def slowest(self, share: float) -> Histogram:
         """Its slowest operations, this share of them all: no part of it that is as large has higher percentiles."""
         left = round(min(max(share, 0.0), 1.0) * self.total)
-        kept = []
+        counts = []
         for count in reversed(self.counts):
-            kept.append(min(count, left))
-            left -= kept[-1]
-        return Histogram(self.upper_ms, tuple(reversed(kept)))
+            counts.append(min(count, left))
+            left -= counts[-1]
+        return Histogram(self.upper_ms, tuple(reversed(counts)))
 
     def to_dict(self) -> Dict[str, Any]:
         """Plain numbers; buckets above the highest used one are cut off."""
-        used = max((place for place, count in enumerate(self.counts) if count), default=-1) + 1
-        return {"upper_ms": list(self.upper_ms), "counts": list(self.counts[:used])}
+        length = max((place for place, count in enumerate(self.counts) if count), default=-1) + 1
+        return {"upper_ms": list(self.upper_ms), "counts": list(self.counts[:length])}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Histogram:

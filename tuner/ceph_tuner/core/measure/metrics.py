@@ -29,7 +29,7 @@ class Scope(NamedTuple):
 
     @property
     def words(self) -> str:
-        """For people."""
+        """As in `the OSDs of class ssd`, `the pool rbd`."""
         return f"{'the OSDs of class' if self.kind == CLASS else 'the pool'} {self.name}"
 
 

@@ -135,7 +135,7 @@ class Window:
 
     @property
     def seconds(self) -> float:
-        """Length."""
+        """From the first sample's beginning to the last one's end."""
         return self.end - self.start
 
     def of(self, scope: Scope, pools: Collection[str] = ()) -> Window:
@@ -320,5 +320,5 @@ def _scrub_time(samples: Sequence[Sample], measures: Dict[str, Measure], scope: 
     interval, rate = (scoped(f"scrub.{each}", scope) for each in ("interval_s", "bytes_s"))
     scrubbing = [sample.values for sample in samples if {interval, rate} <= set(sample.values)]
     if scrubbing and measures[rate].mean > 0:
-        stored = scrubbing[-1][interval] * scrubbing[-1][rate]
-        measures[interval] = replace(measures[interval], mean=finish_s(stored, measures[rate].mean))
+        pool_bytes = scrubbing[-1][interval] * scrubbing[-1][rate]
+        measures[interval] = replace(measures[interval], mean=finish_s(pool_bytes, measures[rate].mean))

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Collection, Dict, List, Mapping, Optional, Set, Tuple
 
-from ceph_tuner.core.measure.counters import EpisodeProgress, Episodes, Meter, Rise, Trend, Turns, WorkRates
+from ceph_tuner.core.measure.counters import EpisodeProgress, Episodes, Meter, Rise, Trend, WorkInTurns, WorkRates
 from ceph_tuner.core.measure.histogram import Histogram, pooled
 from ceph_tuner.core.measure.metrics import METRICS
-from ceph_tuner.core.measure.reading import PLAIN_COUNTERS, QUEUE_CLASSES, SCRUB_COUNTERS, SCRUB_READS, Reading
+from ceph_tuner.core.measure.osd_documents import PLAIN_COUNTERS, QUEUE_CLASSES, SCRUB_COUNTERS, SCRUB_READS
+from ceph_tuner.core.measure.reading import Reading
 from ceph_tuner.core.measure.sample import READ, WRITE, Sample, drain_s, finish_s, percentiles
 
 
@@ -34,7 +35,7 @@ class Sampling:
         self._per_osd = per_osd
         self.coverage = Coverage()
         self._last_at: Optional[float] = None
-        self._meter, self._turns = Meter(), Turns()
+        self._meter, self._turns = Meter(), WorkInTurns()
         self._up: Optional[Collection[int]] = None
         self._histograms: Dict[Tuple[int, str], Tuple[int, Histogram]] = {}
         self._pgs = Episodes()
@@ -49,8 +50,8 @@ class Sampling:
         before, self._last_at = self._last_at, reading.at
         notes = list(reading.notes)
         work = self._work(reading, notes)
-        latency, counted = self._latency(reading)
-        self.coverage = Coverage(work.daemons if work else 0, counted)
+        latency, daemons = self._latency(reading)
+        self.coverage = Coverage(work.daemons if work else 0, daemons)
         scrub_rates = self._scrub_rates(reading)
         self.scrubs_since = self._scrubs_since(reading)
         self._degraded.add(reading.at, reading.totals.get("num_objects_degraded"))
@@ -104,7 +105,7 @@ class Sampling:
     def _latency(self, reading: Reading) -> Tuple[Dict[str, Histogram], int]:
         """Operations per bucket since the last reading over the OSDs whose histograms are read, and their number."""
         rises: Dict[str, List[Histogram]] = {READ: [], WRITE: []}
-        counted: Set[int] = set()
+        osds: Set[int] = set()
         current: Dict[Tuple[int, str], Tuple[int, Histogram]] = {}
         for osd, kinds in reading.latency.items():
             born = reading.osds[osd].born if osd in reading.osds else 0
@@ -114,10 +115,10 @@ class Sampling:
                 rise = histogram.since(before[1]) if before and before[0] == born else None
                 if rise is not None:
                     rises[kind].append(rise)
-                    counted.add(osd)
+                    osds.add(osd)
         self._histograms = current
         together = {kind: pooled(histograms) for kind, histograms in rises.items()}
-        return {kind: histogram for kind, histogram in together.items() if histogram is not None}, len(counted)
+        return {kind: histogram for kind, histogram in together.items() if histogram is not None}, len(osds)
 
     def _scrub_rates(self, reading: Reading) -> Dict[str, float]:
         """Objects scrubbed per second, by PG."""

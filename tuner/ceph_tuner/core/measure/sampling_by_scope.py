@@ -144,12 +144,12 @@ class _PoolSampling:
         return Sample(reading.at, background.seconds, values, latency)
 
     def _clients(self) -> Dict[str, float]:
-        values = _measured({name: trend.rising() for name, trend in self._rates.items()})
+        values = _present({name: trend.rising() for name, trend in self._rates.items()})
         for kind in ("iops", "bytes_s"):
             both = [f"client.{direction}_{kind}" for direction in (READ, WRITE)]
             if all(name in values for name in both):
                 values[f"client.{kind}"] = sum(values[name] for name in both)
-        done = _measured({name: trend.rising() for name, trend in self._served.items()})
+        done = _present({name: trend.rising() for name, trend in self._served.items()})
         if done:
             for metric, kinds in (("mean_ms", (READ, WRITE)), ("read_mean_ms", (READ,)), ("write_mean_ms", (WRITE,))):
                 operations = sum(done[f"{kind}s"] for kind in kinds)
@@ -171,5 +171,5 @@ def _new_part(scope: Scope) -> Union[Sampling, _PoolSampling]:
     return Sampling() if scope.kind == CLASS else _PoolSampling()
 
 
-def _measured(rates: Mapping[str, Optional[float]]) -> Dict[str, float]:
+def _present(rates: Mapping[str, Optional[float]]) -> Dict[str, float]:
     return {name: rate for name, rate in rates.items() if rate is not None}

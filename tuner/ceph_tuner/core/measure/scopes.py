@@ -70,14 +70,16 @@ class Layout:
         """
         members = self.members(scope)
         lines = [str(line.get("message", "")) for line in check.get("detail", ())]
-        named = [match for line in lines for match in _NAMED.finditer(line)]
+        mentions = [match for line in lines for match in _NAMED.finditer(line)]
         count = check.get("summary", {}).get("count", len(lines))
-        if members is None or not named or count > len(lines):
+        if members is None or not mentions or count > len(lines):
             return True
         numbers = {name: place.number for name, place in self.pools.items()}
         # a PG is `pool.hash`
-        pools = {int(match["pg"]) if match["pg"] else numbers.get(match["pool"]) for match in named if not match["osd"]}
-        osds = {int(match["osd"]) for match in named if match["osd"]}
+        pools = {
+            int(match["pg"]) if match["pg"] else numbers.get(match["pool"]) for match in mentions if not match["osd"]
+        }
+        osds = {int(match["osd"]) for match in mentions if match["osd"]}
         return not pools.isdisjoint({*members.pools, None}) or not osds.isdisjoint(members.osds)
 
     def class_of(self, scope: Scope) -> Tuple[str, ...]:
@@ -108,9 +110,9 @@ def crush_map(crush: Mapping[str, Any]) -> CrushMap:
         if osd in real:
             classes.setdefault(name, set()).add(osd)
     below = {int(row["id"]): [int(item["id"]) for item in row.get("items", ())] for row in crush["buckets"]}
-    named = {str(row["name"]): int(row["id"]) for row in crush["buckets"]}
+    bucket_ids = {str(row["name"]): int(row["id"]) for row in crush["buckets"]}
     osds_of_rule = {
-        int(rule["rule_id"]): _osds_of(rule, class_of, below, named) & real for rule in crush.get("rules", ())
+        int(rule["rule_id"]): _osds_of(rule, class_of, below, bucket_ids) & real for rule in crush.get("rules", ())
     }
     return CrushMap(
         {name: frozenset(osds) for name, osds in sorted(classes.items())},
@@ -139,11 +141,11 @@ def _classes_of(osds: Iterable[int], class_of: Mapping[int, str]) -> Tuple[str, 
 
 
 def _osds_of(
-    rule: Mapping[str, Any], class_of: Mapping[int, str], below: Mapping[int, List[int]], named: Mapping[str, int]
+    rule: Mapping[str, Any], class_of: Mapping[int, str], below: Mapping[int, List[int]], bucket_ids: Mapping[str, int]
 ) -> Set[int]:
     osds: Set[int] = set()
     for root, device_class in takes_of(rule):
-        waiting = [named[root]] if root in named else []
+        waiting = [bucket_ids[root]] if root in bucket_ids else []
         while waiting:
             item = waiting.pop()
             waiting += below.get(item, ())

@@ -17,7 +17,7 @@ from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE, Knob, u
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import BUILT_IN_PROFILES, Release, Settings, Version, parse_version
 from ceph_tuner.core.knobs.settings import settings_in_force
-from ceph_tuner.core.measure.reading import spread
+from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import from_release_units
 
@@ -72,8 +72,8 @@ def in_force(
             raise options
         device_class, kind = where[osd].device_class, kinds[osd]
         own = profile_in_force(name, options, release, version, device_class, kind, osds=len(places))
-        stated = settings_in_force(options)[PROFILE]
-        built_in = str(stated) if stated in release.profiles else None
+        profile = settings_in_force(options)[PROFILE]
+        built_in = str(profile) if profile in release.profiles else None
         if first is None:
             hardware = hardware_of(options, device_class, f"osd.{osd}", kind)
             first = osd, InForce(own.profile, own.notes, built_in, hardware, len(places))
@@ -103,8 +103,8 @@ def kinds_of(commander: Commander, places: Iterable[Place]) -> Dict[int, str]:
         rows = read_json(commander.mon("osd metadata", {}), "osd metadata", ANSWER)
     except (CommandFailed, PermissionRefused, ValueError):
         rows = []
-    said = {int(row["id"]): row for row in rows}
-    return {place.osd: kind_of(said.get(place.osd, {}), place.device_class) for place in places}
+    row_of = {int(row["id"]): row for row in rows}
+    return {place.osd: kind_of(row_of.get(place.osd, {}), place.device_class) for place in places}
 
 
 def hardware_of(options: Mapping[str, str], device_class: str = "ssd", place: str = "osd", kind: str = "") -> Hardware:
@@ -165,7 +165,7 @@ def profile_in_force(
         nine = dict(release.profiles[str(profile)])
     else:
         nine = from_release_units({key: in_force[key] for key in MCLOCK_NINE if key in in_force}, release, hardware)
-    made = Profile.make(
+    result = Profile.make(
         str(profile) if built_in else name,
         release,
         {**nine, **others},
@@ -174,7 +174,7 @@ def profile_in_force(
         hardware=hardware,
         **origin,
     )
-    return ProfileInForce(made, tuple(notes))
+    return ProfileInForce(result, tuple(notes))
 
 
 def _kind(device_class: str) -> str:

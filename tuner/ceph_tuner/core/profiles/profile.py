@@ -185,10 +185,10 @@ def _settings(data: object, release: Release, place: Place) -> Settings:
     def inside(*keys: object) -> str:
         return place("settings", *keys)
 
-    given = _mapping(data, place, ("settings",))
-    if not given:
+    section = _mapping(data, place, ("settings",))
+    if not section:
         raise InputError(inside(), "no settings", "at least one knob with its value")
-    for name in given:
+    for name in section:
         entry = knob(name, inside(name))
         if name == PROFILE:
             raise InputError(inside(name), name, "the nine mClock values, or built_in: true and the profile's name")
@@ -196,7 +196,7 @@ def _settings(data: object, release: Release, place: Place) -> Settings:
             raise InputError(inside(name), f"{name}, a fact of the device", "it under hardware")
         if entry.scope in ("pool", "mgr"):
             raise InputError(inside(name), f"{name}, which belongs to {_OWNERS[entry.scope]}", "knobs of OSDs")
-    return check_portable(given, release, inside)
+    return check_portable(section, release, inside)
 
 
 def _check_built_in(name: str, settings: Settings, release: Release, place: Place) -> None:
@@ -215,20 +215,20 @@ def _check_built_in(name: str, settings: Settings, release: Release, place: Plac
 def _hardware(data: object, place: Place) -> Tuple[Optional[Hardware], Optional[int]]:
     if data is None:
         return None, None
-    given = _mapping(data, place, ("hardware",))
-    for key in given:
+    section = _mapping(data, place, ("hardware",))
+    for key in section:
         if key not in _HARDWARE_KEYS:
             raise InputError(place("hardware", key), f"unknown key {key!r}", f"one of {', '.join(_HARDWARE_KEYS)}")
     for key in ("capacity_iops", "bandwidth_bytes_s", "shards"):
-        if key not in given:
+        if key not in section:
             raise InputError(place("hardware"), f"no key {key!r}", f"{key} as well")
-    capacity = _number(given["capacity_iops"], place("hardware", "capacity_iops"), 1, 1e7)
-    bandwidth = _number(given["bandwidth_bytes_s"], place("hardware", "bandwidth_bytes_s"), 1, 1e12)
-    shards = _whole(given["shards"], place("hardware", "shards"), 1, 1024)
-    device_class = given.get("device_class", "ssd")
+    capacity = _number(section["capacity_iops"], place("hardware", "capacity_iops"), 1, 1e7)
+    bandwidth = _number(section["bandwidth_bytes_s"], place("hardware", "bandwidth_bytes_s"), 1, 1e12)
+    shards = _whole(section["shards"], place("hardware", "shards"), 1, 1024)
+    device_class = section.get("device_class", "ssd")
     if not isinstance(device_class, str) or not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", device_class):
         raise InputError(place("hardware", "device_class"), repr(device_class), "a device class such as ssd, hdd, nvme")
-    osds = None if given.get("osds") is None else _whole(given["osds"], place("hardware", "osds"), 1, 1_000_000)
+    osds = None if section.get("osds") is None else _whole(section["osds"], place("hardware", "osds"), 1, 1_000_000)
     return Hardware(capacity, bandwidth, shards, device_class), osds
 
 

@@ -98,11 +98,11 @@ def _to_release(settings: Settings, profile: Profile, release: Release, notes: L
     notes.append(f"made for {profile.release.title}, translated to {release.title}")
     settings = _without_early_limits(settings, release, notes)
     settings = _scrub_cost(settings, profile, release, notes)
-    kept: Settings = {}
+    translation: Settings = {}
     for name, value in settings.items():
         effect = KNOBS[name].effective(release)
         if effect.works:
-            kept[name] = value
+            translation[name] = value
         elif value == KNOBS[name].default(profile.release):
             notes.append(f"{name} left out: {effect.because}; it had its default there")
         else:
@@ -111,10 +111,10 @@ def _to_release(settings: Settings, profile: Profile, release: Release, notes: L
                 f"{KNOBS[name].format(value)}, which does nothing on {release.title} ({effect.because})",
                 f"{' or '.join(effect.instead)} instead" if effect.instead else "a profile without it",
             )
-    _event_cost(kept, profile, release)
-    notes.extend(_about_classes(kept, profile.release, release))
-    notes.extend(_about_defaults(kept, profile, release))
-    return kept
+    _event_cost(translation, profile, release)
+    notes.extend(_about_classes(translation, profile.release, release))
+    notes.extend(_about_defaults(translation, profile, release))
+    return translation
 
 
 def _without_early_limits(settings: Settings, release: Release, notes: List[str]) -> Settings:
@@ -145,11 +145,11 @@ def _scrub_cost(settings: Settings, profile: Profile, release: Release, notes: L
     factor = default / float(value)
     reservation, weight, limit = shares(settings)["background_best_effort"]
     scaled_limit = limit * factor
-    changed = {key: kept for key, kept in settings.items() if key != name}
-    changed[f"{_BEST_EFFORT}_res"] = KNOBS[f"{_BEST_EFFORT}_res"].normal(min(1.0, reservation * factor))
-    changed[f"{_BEST_EFFORT}_wgt"] = min(1000, max(1, round(weight * factor)))
-    changed[f"{_BEST_EFFORT}_lim"] = KNOBS[f"{_BEST_EFFORT}_lim"].normal(0.0 if scaled_limit > 1 else scaled_limit)
-    if reservation_sum(changed) > 1 + 1e-6:
+    scaled = {key: other for key, other in settings.items() if key != name}
+    scaled[f"{_BEST_EFFORT}_res"] = KNOBS[f"{_BEST_EFFORT}_res"].normal(min(1.0, reservation * factor))
+    scaled[f"{_BEST_EFFORT}_wgt"] = min(1000, max(1, round(weight * factor)))
+    scaled[f"{_BEST_EFFORT}_lim"] = KNOBS[f"{_BEST_EFFORT}_lim"].normal(0.0 if scaled_limit > 1 else scaled_limit)
+    if reservation_sum(scaled) > 1 + 1e-6:
         raise InputError(
             f"{profile.name} settings.{name}",
             f"{value}, which {release.title} ignores; best effort would need {factor:g} times its reservation",
@@ -159,7 +159,7 @@ def _scrub_cost(settings: Settings, profile: Profile, release: Release, notes: L
         f"{name} {value} became {factor:g} times the reservation, weight and limit of best effort "
         f"({effect.because}); snaptrim and PG deletion get them too"
     )
-    return changed
+    return scaled
 
 
 def _event_cost(settings: Settings, profile: Profile, release: Release) -> None:
@@ -216,17 +216,17 @@ def _about_defaults(settings: Settings, profile: Profile, release: Release) -> L
 
 
 def _about_hardware(profile: Profile, hardware: Optional[Hardware]) -> List[str]:
-    made = profile.hardware
-    if made is None or hardware is None:
+    origin = profile.hardware
+    if origin is None or hardware is None:
         return []
     notes = []
-    if made.device_class != hardware.device_class:
-        notes.append(f"measured on {made.device_class}, written to {hardware.device_class}: measure again")
-    ratio = hardware.capacity_iops / made.capacity_iops
+    if origin.device_class != hardware.device_class:
+        notes.append(f"measured on {origin.device_class}, written to {hardware.device_class}: measure again")
+    ratio = hardware.capacity_iops / origin.capacity_iops
     if not 0.5 <= ratio <= 2:
         notes.append(
-            f"measured with {made.capacity_iops:g} IOPS an OSD, here {hardware.capacity_iops:g}: fractions carry over, "
-            "the measured effects do not"
+            f"measured with {origin.capacity_iops:g} IOPS an OSD, here {hardware.capacity_iops:g}: fractions carry "
+            "over, the measured effects do not"
         )
     return notes
 

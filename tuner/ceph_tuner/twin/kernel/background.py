@@ -40,10 +40,10 @@ from ceph_tuner.twin.kernel.recovery import (
 )
 from ceph_tuner.twin.kernel.scrub import copy_scrubbed, scrub_goes_on, stride_read
 from ceph_tuner.twin.kernel.snaptrim import clone_trimmed, start_trims, trim_clone, wait_for_snaps
-from ceph_tuner.twin.kernel.state import State
+from ceph_tuner.twin.kernel.state import SimulationState
 
 
-def begin_task(state: State, number: int) -> None:
+def begin_task(state: SimulationState, number: int) -> None:
     """A PG's work begins. A scrub waits for its OSD to think of it."""
     task = state.tasks[number]
     osd = state.slots[task.pg * state.parameters.width].osd
@@ -56,7 +56,7 @@ def begin_task(state: State, number: int) -> None:
         start_deletions(state, osd)
 
 
-def background_item_ends(state: State, i: int, osd: int, now: float) -> int:
+def background_item_ends(state: SimulationState, i: int, osd: int, now: float) -> int:
     """A thread is through with an item of background work: FREE, SUBMITS, GOES_ON or WAITS."""
     item, own = state.items[i], state.osds[osd]
     role, number = item.role, item.owner
@@ -97,7 +97,7 @@ def background_item_ends(state: State, i: int, osd: int, now: float) -> int:
     return after
 
 
-def background_durable(state: State, i: int, now: float) -> None:
+def background_durable(state: SimulationState, i: int, now: float) -> None:
     """A recovered copy, or a batch of deletions, is durable."""
     item = state.items[i]
     if item.role == PUSH:
@@ -106,7 +106,7 @@ def background_durable(state: State, i: int, now: float) -> None:
         batch_deleted(state, i, item.owner)
 
 
-def background_operation_done(state: State, op: int, now: float) -> None:
+def background_operation_done(state: SimulationState, op: int, now: float) -> None:
     """Clones are trimmed on every replica; an erasure-coded object is read; its stripe is ready to be written."""
     operation, parameters = state.operations[op], state.parameters
     phase, owner = operation.phase, operation.owner

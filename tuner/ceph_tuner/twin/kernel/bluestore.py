@@ -5,10 +5,10 @@ from __future__ import annotations
 from ceph_tuner.twin.kernel.drive import transfer
 from ceph_tuner.twin.kernel.events import schedule, spread
 from ceph_tuner.twin.kernel.records import COMMIT_BEGINS, Osd
-from ceph_tuner.twin.kernel.state import State
+from ceph_tuner.twin.kernel.state import SimulationState
 
 
-def admit(state: State, i: int, osd: int, now: float) -> None:
+def admit(state: SimulationState, i: int, osd: int, now: float) -> None:
     """A transaction enters BlueStore: its data go to the drive, then it waits for the commit thread."""
     item, own = state.items[i], state.osds[osd]
     own.throttle_bytes += item.throttle_bytes
@@ -24,7 +24,7 @@ def admit(state: State, i: int, osd: int, now: float) -> None:
     _await_commit(state, i, osd, done)
 
 
-def _await_commit(state: State, i: int, osd: int, done: float) -> None:
+def _await_commit(state: SimulationState, i: int, osd: int, done: float) -> None:
     """A transaction whose data are written at that time joins those that wait for the commit thread, by time."""
     items, own = state.items, state.osds[osd]
     item = items[i]
@@ -48,7 +48,7 @@ def _await_commit(state: State, i: int, osd: int, done: float) -> None:
         before.next_item = i
 
 
-def blocked(state: State, own: Osd, cost: float) -> bool:
+def blocked(state: SimulationState, own: Osd, cost: float) -> bool:
     """Whether BlueStore's throttle keeps a transaction out (Throttle::_should_wait)."""
     most, current = state.parameters.throttle_bytes, own.throttle_bytes
     if most == 0.0:
@@ -58,7 +58,7 @@ def blocked(state: State, own: Osd, cost: float) -> bool:
     return current > most
 
 
-def submit(state: State, i: int, osd: int, now: float) -> bool:
+def submit(state: SimulationState, i: int, osd: int, now: float) -> bool:
     """A thread hands a transaction to BlueStore; False where the thread must wait with it."""
     item, own = state.items[i], state.osds[osd]
     item.throttle_bytes = item.size_bytes + (item.ios + 1.0) * state.parameters.throttle_bytes_per_io

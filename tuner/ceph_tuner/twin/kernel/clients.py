@@ -30,10 +30,10 @@ from ceph_tuner.twin.kernel.records import (
     WRITING,
     Stream,
 )
-from ceph_tuner.twin.kernel.state import State
+from ceph_tuner.twin.kernel.state import SimulationState
 
 
-def issue(state: State, number: int, now: float) -> None:
+def issue(state: SimulationState, number: int, now: float) -> None:
     """A client's operation reaches the primary of its PG."""
     stream = state.streams[number]
     pg = stream.first_pg + int(uniform(state) * stream.pgs)
@@ -69,7 +69,7 @@ def bucket(latency: float) -> int:
     return place if place < STREAM_BUCKETS else STREAM_BUCKETS - 1
 
 
-def operation_done(state: State, op: int, now: float) -> None:
+def operation_done(state: SimulationState, op: int, now: float) -> None:
     """An operation is answered: count it, and let the client go on."""
     operation = state.operations[op]
     number = operation.owner
@@ -99,7 +99,7 @@ def operation_done(state: State, op: int, now: float) -> None:
     go_on(state, number, now + 2.0 * state.parameters.network_s + stream.latency_s)
 
 
-def _drained(state: State, stream: Stream, number: int, now: float) -> None:
+def _drained(state: SimulationState, stream: Stream, number: int, now: float) -> None:
     """One operation less is under way: a client that waited for a place, or for the last of them, goes on."""
     stream.under_way -= 1
     heard = now + 2.0 * state.parameters.network_s + stream.latency_s
@@ -112,7 +112,7 @@ def _drained(state: State, stream: Stream, number: int, now: float) -> None:
         schedule(state, heard + stream.pause_s, CLIENT_ARRIVES, number)
 
 
-def _catch_up(state: State, stream: Stream, number: int, now: float) -> None:
+def _catch_up(state: SimulationState, stream: Stream, number: int, now: float) -> None:
     """After its pause a client issues all that has come due meanwhile, and then waits until nothing is under way."""
     due = stream.due_s
     while True:
@@ -129,7 +129,7 @@ def _catch_up(state: State, stream: Stream, number: int, now: float) -> None:
     stream.due_s = due
 
 
-def arrive(state: State, number: int, now: float) -> None:
+def arrive(state: SimulationState, number: int, now: float) -> None:
     """Open loop: an operation is due; it waits at the client where its queue depth is used up."""
     stream = state.streams[number]
     if stream.mode == DRAINS:

@@ -7,11 +7,11 @@ from ceph_tuner.twin.kernel.drive import transfer
 from ceph_tuner.twin.kernel.events import mark_dirty, release, schedule, spread
 from ceph_tuner.twin.kernel.records import COMMIT_BEGINS, COMMIT_ENDS, TRIM, TRIM_LOCAL, TRIM_REPLICA
 from ceph_tuner.twin.kernel.snaptrim import trim_clone
-from ceph_tuner.twin.kernel.state import State
+from ceph_tuner.twin.kernel.state import SimulationState
 from ceph_tuner.twin.kernel.threads import start, thread_free
 
 
-def commit_begins(state: State, osd: int, now: float) -> None:
+def commit_begins(state: SimulationState, osd: int, now: float) -> None:
     """The commit thread takes every transaction whose data are written; the throttle lets others in already."""
     own, items, parameters = state.osds[osd], state.items, state.parameters
     first = i = own.written_head
@@ -49,7 +49,7 @@ def commit_begins(state: State, osd: int, now: float) -> None:
         trims_go_on(state, osd, now)
 
 
-def trims_go_on(state: State, osd: int, now: float) -> None:
+def trims_go_on(state: SimulationState, osd: int, now: float) -> None:
     """The table of snapshots is free: the next thread that waits for it."""
     own = state.osds[osd]
     while own.snaps_writing == 0 and own.snaps_head >= 0:
@@ -72,7 +72,7 @@ def trims_go_on(state: State, osd: int, now: float) -> None:
             thread_free(state, shard, i, now)
 
 
-def commit_ends(state: State, osd: int, now: float) -> None:
+def commit_ends(state: SimulationState, osd: int, now: float) -> None:
     """Transactions are durable: their shards' first threads hear of it."""
     own, items = state.osds[osd], state.items
     i = own.committing_head

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ceph_tuner.twin.kernel.events import cost_of, enter, new_item, release
 from ceph_tuner.twin.kernel.records import DELETE, DELETION, FINISHED, RUNNING, WAITING
-from ceph_tuner.twin.kernel.state import State
+from ceph_tuner.twin.kernel.state import SimulationState
 
 BATCH = 30
 """Objects."""
 
 
-def start_deletions(state: State, osd: int) -> None:
+def start_deletions(state: SimulationState, osd: int) -> None:
     """Start the PGs that wait at their primary."""
     own = state.osds[osd]
     for place in range(own.task_begin[DELETION], own.task_end[DELETION]):
@@ -25,7 +25,7 @@ def start_deletions(state: State, osd: int) -> None:
         _delete_some(state, number)
 
 
-def _delete_some(state: State, number: int) -> None:
+def _delete_some(state: SimulationState, number: int) -> None:
     task, parameters = state.tasks[number], state.parameters
     count = task.left if task.left < BATCH else BATCH
     task.pending = count
@@ -37,7 +37,7 @@ def _delete_some(state: State, number: int) -> None:
     enter(state, new_item(state, DELETE, task.lane, slot, number, cost, size, ios))
 
 
-def batch_deleted(state: State, i: int, number: int) -> None:
+def batch_deleted(state: SimulationState, i: int, number: int) -> None:
     """A batch is durable."""
     task = state.tasks[number]
     osd = state.slots[task.pg * state.parameters.width].osd

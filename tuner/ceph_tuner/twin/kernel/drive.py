@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ceph_tuner.twin.kernel.events import spread
 from ceph_tuner.twin.kernel.records import Budget, Prices
-from ceph_tuner.twin.kernel.state import State
+from ceph_tuner.twin.kernel.state import SimulationState
 
 
 def transfer(budget: Budget, prices: Prices, now: float, ios: float, size: float) -> float:
@@ -70,7 +70,7 @@ def in_slices(budget: Budget, prices: Prices, now: float, ios: float, size: floa
     return at
 
 
-def read(state: State, osd: int, now: float, size: float) -> float:
+def read(state: SimulationState, osd: int, now: float, size: float) -> float:
     """When a read that starts now has its data."""
     own = state.osds[osd]
     prices = own.prices[1]
@@ -78,7 +78,7 @@ def read(state: State, osd: int, now: float, size: float) -> float:
     return done + spread(state, prices.latency_s)
 
 
-def requests(state: State, size: float) -> float:
+def requests(state: SimulationState, size: float) -> float:
     """I/Os that so many bytes take."""
     largest = state.parameters.request_bytes
     if size <= largest:

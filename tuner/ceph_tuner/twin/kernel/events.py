@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Sequence
 
 from ceph_tuner.twin.kernel.records import VARIATES, Due
-from ceph_tuner.twin.kernel.state import State
+from ceph_tuner.twin.kernel.state import SimulationState
 
 
-def schedule(state: State, time: float, kind: int, index: int) -> None:
+def schedule(state: SimulationState, time: float, kind: int, index: int) -> None:
     """Put an event into the heap."""
     events = state.events
     place = state.progress.heap_size
@@ -29,7 +29,7 @@ def schedule(state: State, time: float, kind: int, index: int) -> None:
     own.index = index
 
 
-def drop_first_event(state: State) -> None:
+def drop_first_event(state: SimulationState) -> None:
     """Take the first event out of the heap."""
     events = state.events
     size = state.progress.heap_size - 1
@@ -56,27 +56,34 @@ def drop_first_event(state: State) -> None:
     own.index = index
 
 
-def uniform(state: State) -> float:
+def uniform(state: SimulationState) -> float:
     """The next number of the table, uniform in [0, 1)."""
     place = state.progress.next_uniform
     state.progress.next_uniform = (place + 1) & (VARIATES - 1)
     return state.uniforms[place]
 
 
-def exponential(state: State) -> float:
+def exponential(state: SimulationState) -> float:
     """The next number of the table, exponential with mean 1."""
     place = state.progress.next_exponential
     state.progress.next_exponential = (place + 1) & (VARIATES - 1)
     return state.exponentials[place]
 
 
-def spread(state: State, mean: float) -> float:
+def spread(state: SimulationState, mean: float) -> float:
     """A latency of that mean, with its exponential share."""
     return mean * (1.0 + state.parameters.latency_spread * (exponential(state) - 1.0))
 
 
 def new_item(
-    state: State, role: int, lane: int, slot: int, owner: int, cost_bytes: float, size_bytes: float, ios: float
+    state: SimulationState,
+    role: int,
+    lane: int,
+    slot: int,
+    owner: int,
+    cost_bytes: float,
+    size_bytes: float,
+    ios: float,
 ) -> int:
     """A new item. `run` stops while there is still room for what one event may bring about."""
     i = state.progress.free_item
@@ -93,7 +100,7 @@ def new_item(
     return i
 
 
-def release(state: State, i: int) -> None:
+def release(state: SimulationState, i: int) -> None:
     """An item is done with."""
     state.items[i].next_item = state.progress.free_item
     state.progress.free_item = i
@@ -111,7 +118,7 @@ def _line_up(line: Sequence[Due], mask: int, head: int, tail: int, time: float, 
     own.number = number
 
 
-def send(state: State, i: int, time: float) -> None:
+def send(state: SimulationState, i: int, time: float) -> None:
     """An item is on its way to its OSD and arrives at that time."""
     progress = state.progress
     tail = progress.message_tail
@@ -119,7 +126,7 @@ def send(state: State, i: int, time: float) -> None:
     _line_up(state.messages, state.parameters.message_mask, progress.message_head, tail, time, i)
 
 
-def go_on(state: State, stream: int, time: float) -> None:
+def go_on(state: SimulationState, stream: int, time: float) -> None:
     """A client will have its next operation at the primary at that time."""
     progress = state.progress
     tail = progress.turn_tail
@@ -127,19 +134,19 @@ def go_on(state: State, stream: int, time: float) -> None:
     _line_up(state.turns, state.parameters.turn_mask, progress.turn_head, tail, time, stream)
 
 
-def enter(state: State, i: int) -> None:
+def enter(state: SimulationState, i: int) -> None:
     """An item enters its shard's queue now."""
     state.entering[state.progress.entering] = i
     state.progress.entering += 1
 
 
-def mark_dirty(state: State, shard: int) -> None:
+def mark_dirty(state: SimulationState, shard: int) -> None:
     """A shard has a thread to give away."""
     state.dirty[state.progress.dirty] = shard
     state.progress.dirty += 1
 
 
-def new_operation(state: State, owner: int, pg: int, phase: int, parts: int, now: float) -> int:
+def new_operation(state: SimulationState, owner: int, pg: int, phase: int, parts: int, now: float) -> int:
     """A new operation that waits for its parts."""
     op = state.progress.free_operation
     operation = state.operations[op]
@@ -152,13 +159,13 @@ def new_operation(state: State, owner: int, pg: int, phase: int, parts: int, now
     return op
 
 
-def release_operation(state: State, op: int) -> None:
+def release_operation(state: SimulationState, op: int) -> None:
     """An operation is done with."""
     state.operations[op].next_free = state.progress.free_operation
     state.progress.free_operation = op
 
 
-def part_done(state: State, op: int) -> None:
+def part_done(state: SimulationState, op: int) -> None:
     """One of the parts that an operation waits for is there."""
     operation = state.operations[op]
     operation.parts_pending -= 1
@@ -167,7 +174,7 @@ def part_done(state: State, op: int) -> None:
         state.progress.answered += 1
 
 
-def cost_of(state: State, size: float) -> float:
+def cost_of(state: SimulationState, size: float) -> float:
     """What an item of so many bytes costs its class."""
     least = state.parameters.least_cost_bytes
     return size if size > least else least

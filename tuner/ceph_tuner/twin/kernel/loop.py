@@ -25,14 +25,14 @@ from ceph_tuner.twin.kernel.records import (
 )
 from ceph_tuner.twin.kernel.recovery import recovery_place_free
 from ceph_tuner.twin.kernel.scrub import scrub_tick
-from ceph_tuner.twin.kernel.state import State
+from ceph_tuner.twin.kernel.state import SimulationState
 from ceph_tuner.twin.kernel.threads import dispatch, enqueue, moment_has_come, thread_ends
 
 LEASE_S = 8.0
 """How often a pool's PGs renew their leases (half the read lease interval): messages that wake every shard."""
 
 
-def rare_event(state: State, kind: int, index: int, now: float) -> None:
+def rare_event(state: SimulationState, kind: int, index: int, now: float) -> None:
     """Events that come once a second or less: scrub ticks, work that begins, queues that forget."""
     if kind == SCRUB_TICK:
         scrub_tick(state, index, now)
@@ -46,7 +46,7 @@ def rare_event(state: State, kind: int, index: int, now: float) -> None:
         recovery_place_free(state)
 
 
-def _renew_leases(state: State, now: float) -> None:
+def _renew_leases(state: SimulationState, now: float) -> None:
     """A pool's PGs, which became active together, tell their replicas that they live: small items, a burst of them.
 
     What they cost is nothing, but they wake threads where some wait for a class's moment, and so end a standstill:
@@ -61,7 +61,7 @@ def _renew_leases(state: State, now: float) -> None:
             mark_dirty(state, number)
 
 
-def _clean_queue(state: State, number: int, now: float) -> None:
+def _clean_queue(state: SimulationState, number: int, now: float) -> None:
     """Once a minute, as the library does: classes idle for 5 minutes, and forgotten after 10."""
     schedule(state, now + CLEAN_S, QUEUE_CLEANED, number)
     shard = state.shards[number]
@@ -73,7 +73,7 @@ def _clean_queue(state: State, number: int, now: float) -> None:
     clean(shard.queue, erase_tick, idle_tick)
 
 
-def _event(state: State, now: float) -> None:
+def _event(state: SimulationState, now: float) -> None:
     """What the first event of the heap brings about."""
     kind, index = state.events[0].kind, state.events[0].index
     drop_first_event(state)
@@ -91,7 +91,7 @@ def _event(state: State, now: float) -> None:
         rare_event(state, kind, index, now)
 
 
-def _follow(state: State, now: float) -> None:
+def _follow(state: SimulationState, now: float) -> None:
     """All that an event brings about at its own time."""
     progress = state.progress
     while progress.entering + progress.dirty + progress.answered > 0:
@@ -110,7 +110,7 @@ def _follow(state: State, now: float) -> None:
         progress.dirty = 0
 
 
-def run(state: State, until: float) -> None:
+def run(state: SimulationState, until: float) -> None:
     """Let time pass up to `until` (s); `full` is then 1 where the tables were too small to go on."""
     progress, parameters = state.progress, state.parameters
     messages, turns = state.messages, state.turns

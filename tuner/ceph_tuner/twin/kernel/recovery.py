@@ -21,10 +21,10 @@ from ceph_tuner.twin.kernel.records import (
     WAITING,
     Task,
 )
-from ceph_tuner.twin.kernel.state import State
+from ceph_tuner.twin.kernel.state import SimulationState
 
 
-def start_recoveries(state: State, kind: int, osd: int) -> None:
+def start_recoveries(state: SimulationState, kind: int, osd: int) -> None:
     """Start the PGs of that kind that wait at their primary, as far as its reservations and its replicas' go."""
     own = state.osds[osd]
     for place in range(own.task_begin[kind], own.task_end[kind]):
@@ -52,7 +52,7 @@ def _reserves(task: Task, place: int) -> bool:
     return task.kind == DEGRADED or place == task.target
 
 
-def _reserve(state: State, task: Task, change: int) -> None:
+def _reserve(state: SimulationState, task: Task, change: int) -> None:
     """Take the replicas' reservations (1), or give them back (-1)."""
     slot = task.pg * state.parameters.width
     for place in range(1, task.copies):
@@ -60,7 +60,7 @@ def _reserve(state: State, task: Task, change: int) -> None:
             state.osds[state.slots[slot + place].osd].remote_backfills += change
 
 
-def pump(state: State, number: int) -> None:
+def pump(state: SimulationState, number: int) -> None:
     """Begin with a PG's next object: one at a time (osd_recovery_max_single_start), osd_recovery_max_active per OSD."""
     task = state.tasks[number]
     slot = task.pg * state.parameters.width
@@ -73,7 +73,7 @@ def pump(state: State, number: int) -> None:
         enter(state, new_item(state, RECOVER, task.lane, slot, number, task.cost_bytes, size, 0.0))
 
 
-def recovery_item_ends(state: State, i: int, now: float) -> None:
+def recovery_item_ends(state: SimulationState, i: int, now: float) -> None:
     """The item that begins an object, or the answer to a part that others follow, is through: the next part."""
     item = state.items[i]
     number = item.owner
@@ -91,7 +91,7 @@ def recovery_item_ends(state: State, i: int, now: float) -> None:
         push(state, i, number, now)
 
 
-def pull(state: State, i: int, number: int, now: float) -> None:
+def pull(state: SimulationState, i: int, number: int, now: float) -> None:
     """The primary itself lacks the copy: it asks the first replica for the next part of the object."""
     item, task = state.items[i], state.tasks[number]
     item.role = PULL
@@ -102,7 +102,7 @@ def pull(state: State, i: int, number: int, now: float) -> None:
     send(state, i, now + state.parameters.network_s)
 
 
-def push(state: State, i: int, number: int, now: float) -> None:
+def push(state: SimulationState, i: int, number: int, now: float) -> None:
     """A part of the object is read: it goes to the OSD that lacks it."""
     item, task = state.items[i], state.tasks[number]
     item.role = PUSH
@@ -114,7 +114,7 @@ def push(state: State, i: int, number: int, now: float) -> None:
     send(state, i, now + state.parameters.network_s)
 
 
-def read_shards(state: State, op: int, count: int, lane: int, size: float, now: float) -> None:
+def read_shards(state: SimulationState, op: int, count: int, lane: int, size: float, now: float) -> None:
     """Ask other shards of an erasure-coded object for their parts."""
     slot = state.operations[op].pg * state.parameters.width
     # in the older queue they cost nothing
@@ -124,7 +124,7 @@ def read_shards(state: State, op: int, count: int, lane: int, size: float, now: 
         send(state, i, now + state.parameters.network_s)
 
 
-def shards_read(state: State, number: int, now: float) -> None:
+def shards_read(state: SimulationState, number: int, now: float) -> None:
     """All shards of an erasure-coded object are there: what was lost goes to the OSD that lacks it."""
     task = state.tasks[number]
     size = task.object_bytes / task.parts
@@ -132,13 +132,13 @@ def shards_read(state: State, number: int, now: float) -> None:
     push(state, new_item(state, PUSH, task.lane, slot, number, cost_of(state, size), size, 0.0), number, now)
 
 
-def push_arrived(state: State, i: int) -> None:
+def push_arrived(state: SimulationState, i: int) -> None:
     """A part is about to be written."""
     item = state.items[i]
     item.ios = requests(state, item.size_bytes)
 
 
-def part_durable(state: State, i: int, number: int, now: float) -> None:
+def part_durable(state: SimulationState, i: int, number: int, now: float) -> None:
     """A part is written: its OSD says so, or asks for the next one."""
     item, task = state.items[i], state.tasks[number]
     item.lane = task.lane
@@ -159,7 +159,7 @@ def part_durable(state: State, i: int, number: int, now: float) -> None:
     send(state, i, now + state.parameters.network_s)
 
 
-def recovered(state: State, number: int, now: float) -> None:
+def recovered(state: SimulationState, number: int, now: float) -> None:
     """An object has its copy; the next one can begin."""
     task = state.tasks[number]
     own = state.osds[state.slots[task.pg * state.parameters.width].osd]
@@ -185,7 +185,7 @@ def recovered(state: State, number: int, now: float) -> None:
                 pump(state, other)
 
 
-def recovery_place_free(state: State) -> None:
+def recovery_place_free(state: SimulationState) -> None:
     """Recovery and backfill share their places (osd_max_backfills)."""
     for kind in range(MISPLACED + 1):
         for osd in range(state.parameters.osds):

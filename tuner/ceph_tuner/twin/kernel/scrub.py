@@ -18,7 +18,7 @@ from ceph_tuner.twin.kernel.records import (
     Item,
     Task,
 )
-from ceph_tuner.twin.kernel.state import State
+from ceph_tuner.twin.kernel.state import SimulationState
 
 STEPS = 2
 """Small items of the scrubber before a chunk, and as many after it."""
@@ -26,14 +26,14 @@ TICK_S = 1.0
 """How often an OSD thinks of starting a scrub; it throws a coin first (osd_scrub_backoff_ratio)."""
 
 
-def scrub_tick(state: State, osd: int, now: float) -> None:
+def scrub_tick(state: SimulationState, osd: int, now: float) -> None:
     """An OSD thinks of starting a scrub."""
     schedule(state, now + TICK_S, SCRUB_TICK, osd)
     if uniform(state) >= state.parameters.scrub_backoff:
         start_scrub(state, osd)
 
 
-def start_scrub(state: State, osd: int) -> None:
+def start_scrub(state: SimulationState, osd: int) -> None:
     """Start the next PG that waits at its primary, where reservations allow."""
     own = state.osds[osd]
     first = own.task_begin[SCRUB]
@@ -52,7 +52,7 @@ def start_scrub(state: State, osd: int) -> None:
         return
 
 
-def _allowed(state: State, task: Task) -> bool:
+def _allowed(state: SimulationState, task: Task) -> bool:
     """Whether every OSD of a PG has a place for its scrub, and none recovers (osd_scrub_during_recovery)."""
     slot = task.pg * state.parameters.width
     for place in range(task.copies):
@@ -67,14 +67,14 @@ def _allowed(state: State, task: Task) -> bool:
     return True
 
 
-def _reserve(state: State, task: Task, change: int) -> None:
+def _reserve(state: SimulationState, task: Task, change: int) -> None:
     """Take the replicas' reservations (1), or give them back (-1)."""
     slot = task.pg * state.parameters.width
     for place in range(1, task.copies):
         state.osds[state.slots[slot + place].osd].remote_scrubs += change
 
 
-def _begin_chunk(state: State, number: int) -> None:
+def _begin_chunk(state: SimulationState, number: int) -> None:
     """The scrubber has chosen its next objects: an item that costs as much as they do, and does nothing yet."""
     task = state.tasks[number]
     slot = task.pg * state.parameters.width
@@ -85,17 +85,17 @@ def _begin_chunk(state: State, number: int) -> None:
     enter(state, new_item(state, SCRUB_STEP, task.lane, slot, number, _chunk_cost(state, task), 0.0, 0.0))
 
 
-def _chunk_cost(state: State, task: Task) -> float:
+def _chunk_cost(state: SimulationState, task: Task) -> float:
     if task.cost_is_fixed == 1:
         return task.cost_bytes
     return cost_of(state, state.parameters.scrub_event_bytes + task.chunk * task.cost_bytes)
 
 
-def _step_cost(state: State, task: Task) -> float:
+def _step_cost(state: SimulationState, task: Task) -> float:
     return task.cost_bytes if task.cost_is_fixed == 1 else cost_of(state, state.parameters.scrub_event_bytes)
 
 
-def scrub_goes_on(state: State, number: int, now: float) -> None:
+def scrub_goes_on(state: SimulationState, number: int, now: float) -> None:
     """A step of a scrub, or the last part of a chunk, is done: steps, then a chunk on every copy, then steps."""
     task = state.tasks[number]
     slot = task.pg * state.parameters.width
@@ -121,7 +121,7 @@ def scrub_goes_on(state: State, number: int, now: float) -> None:
             _finish(state, task)
 
 
-def _finish(state: State, task: Task) -> None:
+def _finish(state: SimulationState, task: Task) -> None:
     """A PG is scrubbed: its reservations go to others. An endless scrub begins anew when its turn comes."""
     task.state = FINISHED
     state.osds[state.slots[task.pg * state.parameters.width].osd].scrubs -= 1
@@ -131,7 +131,7 @@ def _finish(state: State, task: Task) -> None:
         task.left = task.total
 
 
-def _next_object(state: State, item: Item, size: float) -> None:
+def _next_object(state: SimulationState, item: Item, size: float) -> None:
     """Of a chunk's next object the strides to read (osd_deep_scrub_stride): their number and their length."""
     stride = state.parameters.scrub_stride_bytes
     strides = int((size + stride - 1.0) / stride) if size > 0.0 else 1
@@ -139,7 +139,7 @@ def _next_object(state: State, item: Item, size: float) -> None:
     item.size_bytes = size / strides
 
 
-def stride_read(state: State, i: int, osd: int, now: float) -> int:
+def stride_read(state: SimulationState, i: int, osd: int, now: float) -> int:
     """A stride of an object is read: an object's next stride is queued anew (FREE), the next object comes at once."""
     item = state.items[i]
     number = item.owner
@@ -167,7 +167,7 @@ def stride_read(state: State, i: int, osd: int, now: float) -> int:
     return FREE
 
 
-def copy_scrubbed(state: State, i: int, now: float) -> None:
+def copy_scrubbed(state: SimulationState, i: int, now: float) -> None:
     """The primary knows what a chunk's objects are on one of the OSDs."""
     number = state.items[i].owner
     task = state.tasks[number]

@@ -15,10 +15,10 @@ from ceph_tuner.twin.kernel.records import (
     TRIMMING,
     WAITING,
 )
-from ceph_tuner.twin.kernel.state import State
+from ceph_tuner.twin.kernel.state import SimulationState
 
 
-def start_trims(state: State, osd: int) -> None:
+def start_trims(state: SimulationState, osd: int) -> None:
     """Start the PGs that wait at their primary (osd_max_trimming_pgs)."""
     own = state.osds[osd]
     for place in range(own.task_begin[SNAPTRIM], own.task_end[SNAPTRIM]):
@@ -33,7 +33,7 @@ def start_trims(state: State, osd: int) -> None:
         _trim_some(state, number)
 
 
-def _trim_some(state: State, number: int) -> None:
+def _trim_some(state: SimulationState, number: int) -> None:
     """Queue a PG's next snaptrim item."""
     task = state.tasks[number]
     slot = task.pg * state.parameters.width
@@ -51,7 +51,7 @@ def _trim_some(state: State, number: int) -> None:
     enter(state, i)
 
 
-def wait_for_snaps(state: State, i: int, osd: int) -> None:
+def wait_for_snaps(state: SimulationState, i: int, osd: int) -> None:
     """A thread waits with an item until the transaction before it on the OSD's table of snapshots is picked up.
 
     Every trimmed clone reads and writes that one object (SnapMapper), and BlueStore lets nobody read the keys of an
@@ -66,7 +66,7 @@ def wait_for_snaps(state: State, i: int, osd: int) -> None:
     own.snaps_tail = i
 
 
-def trim_clone(state: State, i: int, osd: int, now: float) -> None:
+def trim_clone(state: SimulationState, i: int, osd: int, now: float) -> None:
     """Trim one clone of an item, on this OSD and on the replicas."""
     item, parameters = state.items[i], state.parameters
     number, slot = item.owner, item.slot
@@ -81,7 +81,7 @@ def trim_clone(state: State, i: int, osd: int, now: float) -> None:
     submit(state, new_item(state, TRIM_LOCAL, HIGH, slot, op, cost, size, ios), osd, now)
 
 
-def clone_trimmed(state: State, number: int) -> None:
+def clone_trimmed(state: SimulationState, number: int) -> None:
     """A clone is trimmed on every replica."""
     task = state.tasks[number]
     osd = state.slots[task.pg * state.parameters.width].osd

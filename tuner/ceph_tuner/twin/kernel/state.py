@@ -73,7 +73,7 @@ class Parameters(Record):
     """Of the lanes in the older queue."""
 
 
-class Progress(Record):
+class SimulationProgress(Record):
     """What changes, of the whole cluster."""
 
     now_s: float
@@ -96,11 +96,11 @@ class Progress(Record):
     """1 where the tables were too small to go on."""
 
 
-class State(NamedTuple):
+class SimulationState(NamedTuple):
     """A cluster: what every function of the kernel is given."""
 
     parameters: Parameters
-    progress: Progress
+    progress: SimulationProgress
     uniforms: Sequence[float]
     exponentials: Sequence[float]
     events: Sequence[Event]
@@ -127,7 +127,7 @@ SINGLE = frozenset({"parameters", "progress"})
 
 
 def _elements() -> Dict[str, Any]:
-    hints = get_type_hints(State)
+    hints = get_type_hints(SimulationState)
     return {name: hint if name in SINGLE else get_args(hint)[0] for name, hint in hints.items()}
 
 
@@ -140,21 +140,25 @@ def new_table(name: str, length: int = 1) -> Array:
     return np.zeros(length, dtype_of(ELEMENTS[name]))
 
 
-def over_arrays(tables: Mapping[str, Array]) -> State:
+def over_arrays(tables: Mapping[str, Array]) -> SimulationState:
     """For compiled functions: the tables themselves."""
-    return State._make(tables[name][0] if name in SINGLE else tables[name] for name in State._fields)
+    return SimulationState._make(
+        tables[name][0] if name in SINGLE else tables[name] for name in SimulationState._fields
+    )
 
 
-def over_objects(tables: Mapping[str, Array]) -> State:
+def over_objects(tables: Mapping[str, Array]) -> SimulationState:
     """For plain Python: records as objects with the same values; numbers are the tables' own, which are as quick."""
     values: Dict[str, Any] = {
         name: as_objects(element, tables[name]) if element not in (int, float) else tables[name].data
         for name, element in ELEMENTS.items()
     }
-    return State._make(values[name][0] if name in SINGLE else values[name] for name in State._fields)
+    return SimulationState._make(
+        values[name][0] if name in SINGLE else values[name] for name in SimulationState._fields
+    )
 
 
-def bring_back(state: State, tables: Mapping[str, Array]) -> None:
+def bring_back(state: SimulationState, tables: Mapping[str, Array]) -> None:
     """What plain Python changed in the objects, into the tables."""
     for name, element in ELEMENTS.items():
         if name != "parameters" and element not in (int, float):

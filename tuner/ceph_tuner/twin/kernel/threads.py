@@ -37,10 +37,10 @@ from ceph_tuner.twin.kernel.records import (
     Shard,
 )
 from ceph_tuner.twin.kernel.recovery import read_shards
-from ceph_tuner.twin.kernel.state import State
+from ceph_tuner.twin.kernel.state import SimulationState
 
 
-def start(state: State, i: int, now: float) -> None:
+def start(state: SimulationState, i: int, now: float) -> None:
     """A thread takes an item; it holds its PG's lock until it is through with it."""
     item, parameters = state.items[i], state.parameters
     slot = state.slots[item.slot]
@@ -67,7 +67,7 @@ def start(state: State, i: int, now: float) -> None:
     schedule(state, end, THREAD_ENDS, i)
 
 
-def choose_wpq(state: State, shard: Shard) -> int:
+def choose_wpq(state: SimulationState, shard: Shard) -> int:
     """The lane that Ceph's older queue serves, or -1: by priority, and rather the cheap (WeightedPriorityQueue.h)."""
     priorities = state.parameters.priorities
     total, filled, last = 0.0, 0, -1
@@ -92,7 +92,7 @@ def choose_wpq(state: State, shard: Shard) -> int:
             return chosen
 
 
-def enqueue(state: State, i: int, now: float) -> None:
+def enqueue(state: SimulationState, i: int, now: float) -> None:
     """An item joins its lane in its shard."""
     item = state.items[i]
     number, lane = state.slots[item.slot].shard, item.lane
@@ -134,7 +134,7 @@ def enqueue(state: State, i: int, now: float) -> None:
     shard.queued += 1
 
 
-def answer(state: State, first: int, now: float) -> None:
+def answer(state: SimulationState, first: int, now: float) -> None:
     """What follows a commit, for a list of transactions: primaries and replicas say so."""
     i = first
     while i >= 0:
@@ -153,7 +153,7 @@ def answer(state: State, first: int, now: float) -> None:
         i = following
 
 
-def thread_free(state: State, number: int, i: int, now: float) -> None:
+def thread_free(state: SimulationState, number: int, i: int, now: float) -> None:
     """A thread is through with its item and looks for the next one."""
     shard = state.shards[number]
     shard.idle_threads += 1
@@ -168,7 +168,7 @@ def thread_free(state: State, number: int, i: int, now: float) -> None:
     mark_dirty(state, number)
 
 
-def moment_has_come(state: State, number: int) -> None:
+def moment_has_come(state: SimulationState, number: int) -> None:
     """All threads of a shard that wait for a moment look at the queue."""
     shard = state.shards[number]
     shard.first_looks = 1
@@ -176,7 +176,7 @@ def moment_has_come(state: State, number: int) -> None:
     mark_dirty(state, number)
 
 
-def _wait_until(state: State, shard: Shard, number: int, when: float, now: float) -> None:
+def _wait_until(state: SimulationState, shard: Shard, number: int, when: float, now: float) -> None:
     """The threads that look wait for a moment."""
     planned = shard.wake_at_s
     if planned <= now or when < planned:
@@ -187,7 +187,7 @@ def _wait_until(state: State, shard: Shard, number: int, when: float, now: float
             schedule(state, when, QUEUE_WAKES, number)
 
 
-def dispatch(state: State, number: int, now: float) -> None:
+def dispatch(state: SimulationState, number: int, now: float) -> None:
     """The threads of a shard that look take what the queue gives them; the others sleep, or wait for a moment."""
     shard, items = state.shards[number], state.items
     counters = state.osds[shard.osd].counters
@@ -247,7 +247,7 @@ def dispatch(state: State, number: int, now: float) -> None:
             answer(state, _take_durable(state, shard, commit_woke and waits), now)
 
 
-def _take_durable(state: State, shard: Shard, only_first: bool) -> int:
+def _take_durable(state: SimulationState, shard: Shard, only_first: bool) -> int:
     """Take the list of durable transactions, or only the one that came first; -1 where there is none."""
     first = shard.durable_head
     shard.durable_head = -1
@@ -257,7 +257,7 @@ def _take_durable(state: State, shard: Shard, only_first: bool) -> int:
     return first
 
 
-def thread_ends(state: State, i: int, now: float) -> None:
+def thread_ends(state: SimulationState, i: int, now: float) -> None:
     """A thread is through with an item."""
     item, network_s = state.items[i], state.parameters.network_s
     role, slot, owner = item.role, item.slot, item.owner

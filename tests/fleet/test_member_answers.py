@@ -6,8 +6,8 @@ from typing import List
 import pytest
 
 from ceph_tuner.core.errors import ClusterNotFound, ClusterTimeout, PermissionRefused
-from ceph_tuner.fleet.asking import ask_all
 from ceph_tuner.fleet.contract import ByLab, Member
+from ceph_tuner.fleet.member_answers import ask_all
 
 
 def members(*names: str) -> List[Member]:

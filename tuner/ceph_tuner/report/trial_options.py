@@ -18,10 +18,10 @@ from ceph_tuner.report import MetricEstimate, Option
 def measured_options(trials: Sequence[Trial], winner: Optional[str]) -> Tuple[Tuple[Option, ...], str]:
     """Give what was measured, in force first, and what its intervals are. Raises ValueError without a baseline."""
     # the check was no part of the choice
-    counted = [trial for trial in trials if trial.run.kind != "check"]
-    kinds = {trial.run.label: trial.run.kind for trial in reversed(counted)}
-    candidates = sorted(candidates_of(counted), key=lambda entry: entry.label != IN_FORCE)
-    baseline = next((trial for trial in counted if trial.run.kind == "baseline"), None)
+    measurements = [trial for trial in trials if trial.run.kind != "check"]
+    kinds = {trial.run.label: trial.run.kind for trial in reversed(measurements)}
+    candidates = sorted(candidates_of(measurements), key=lambda entry: entry.label != IN_FORCE)
+    baseline = next((trial for trial in measurements if trial.run.kind == "baseline"), None)
     if baseline is None or not candidates or candidates[0].label != IN_FORCE:
         raise ValueError("no measurement of the settings in force among the trials")
     noise = window_noise(candidates)

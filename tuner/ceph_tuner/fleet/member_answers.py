@@ -64,9 +64,9 @@ def ask_all(
 
 def _answer(member: Member, ask: Callable[[Member], T]) -> MemberAnswer[T]:
     began = time.monotonic()
-    found, problem, kind = None, "", "ok"
+    content, problem, kind = None, "", "ok"
     try:
-        found = ask(member)
+        content = ask(member)
     except ClusterTimeout as error:
         problem, kind = str(error), "late"
     except PermissionRefused as error:
@@ -79,4 +79,4 @@ def _answer(member: Member, ask: Callable[[Member], T]) -> MemberAnswer[T]:
     except Exception as error:  # whatever a cluster answers must not end the others' row
         words = " ".join(str(error).split())[:120]
         problem, kind = f"answered what cannot be read ({type(error).__name__}: {words})", "nonsense"
-    return MemberAnswer(member, found, problem, kind, time.monotonic() - began)
+    return MemberAnswer(member, content, problem, kind, time.monotonic() - began)

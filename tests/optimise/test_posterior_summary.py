@@ -9,9 +9,9 @@ from skopt.space import Categorical, Integer, Real
 
 from ceph_tuner.optimise import Constraint, Measured, MixedSpace, Options, SafeOptimiser
 from ceph_tuner.optimise.candidates import Region
-from ceph_tuner.optimise.explaining import Importance, Influence, convergence, importance, partial_dependence
 from ceph_tuner.optimise.history import ToldTrial, measured
 from ceph_tuner.optimise.model import Model
+from ceph_tuner.optimise.posterior_summary import Importance, Influence, convergence, importance, partial_dependence
 
 pytestmark = pytest.mark.slow
 

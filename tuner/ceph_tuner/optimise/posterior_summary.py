@@ -113,10 +113,10 @@ def importance(
     by_metric = {}
     for metric in metrics:
         mean = view.metric(metric)[0].reshape(1, -1, _ROWS)
-        drawn = view.draws(metric, _DRAWS, generator).reshape(_DRAWS, -1, _ROWS)
+        draws = view.draws(metric, _DRAWS, generator).reshape(_DRAWS, -1, _ROWS)
         # each draw with rows of its own: the spread then holds the sample's chance as well
         rows = generator.integers(_ROWS, size=(_DRAWS, 1, _ROWS))
-        values = np.vstack([mean, np.take_along_axis(drawn, rows, axis=2)])
+        values = np.vstack([mean, np.take_along_axis(draws, rows, axis=2)])
         indices = np.clip(_sobol(values), 0.0, 1.0)
         low, high = _ends(indices[:, 1:], indices[:, 0])
         influences = [
@@ -192,21 +192,21 @@ def convergence(model: Model, objective: str, trials: Sequence[ToldTrial], least
     for number, (trial, (centre, low, high, feasible)) in enumerate(zip(trials, rows.tolist()), 1):
         if trial.failed is None and feasible >= least:
             best = centre if best is None else min(best, centre)
-        kept = bool(safe[number - 1])
-        progress.append(TrialProgress(number, centre, low, high, feasible, kept, trial.failed, trial.old, best))
+        is_safe = bool(safe[number - 1])
+        progress.append(TrialProgress(number, centre, low, high, feasible, is_safe, trial.failed, trial.old, best))
     return progress
 
 
-def _ends(drawn: Array, mean: Array) -> Tuple[Array, Array]:
+def _ends(draws: Array, mean: Array) -> Tuple[Array, Array]:
     """Give the ends that hold COVERAGE of the draws, the known value always among them."""
-    axis = drawn.ndim - 2
-    low, high = np.quantile(drawn, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2], axis=axis)
+    axis = draws.ndim - 2
+    low, high = np.quantile(draws, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2], axis=axis)
     return np.minimum(low, mean), np.maximum(high, mean)
 
 
-def _some(taken: Iterable[Any]) -> List[Any]:
+def _some(items: Iterable[Any]) -> List[Any]:
     """Give a few of the values, from the least to the largest where they have an order."""
-    distinct = list(dict.fromkeys(taken))
+    distinct = list(dict.fromkeys(items))
     if not all(isinstance(value, (int, float)) for value in distinct):
         return sorted(distinct, key=str)
     places = np.unique(np.linspace(0, len(distinct) - 1, _VALUES).round().astype(int))

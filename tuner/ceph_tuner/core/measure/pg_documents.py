@@ -1,0 +1,151 @@
+"""What Ceph's documents say of PGs and pools: progress, stamps, states, erasure codes.
+
+Every parser takes what is there and leaves out what is not.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
+
+from ceph_tuner.core.errors import RetryLater
+from ceph_tuner.core.measure.reading import PgDetail, PoolReading, ServedOperations, pool_of
+
+UNKNOWN = "unknown"
+"""State of a PG of which the active mgr has heard nothing."""
+
+UNHEARD = "the active mgr has not heard of the PGs yet"
+
+ERASURE = 3
+"""Type of an erasure-coded pool (`pg_pool_t::TYPE_ERASURE`)."""
+
+_STAMP = "%Y-%m-%dT%H:%M:%S"
+
+
+def data_chunks(osd_map: Mapping[str, Any]) -> Dict[int, int]:
+    """Erasure-coded pool -> its data chunks (k), out of `osd dump` or of the mgr's `osd_map`."""
+    profiles = osd_map.get("erasure_code_profiles", {})
+    return {
+        int(pool["pool"]): int(profiles.get(pool["erasure_code_profile"], {}).get("k", 1))
+        for pool in osd_map.get("pools", [])
+        if int(pool.get("type", 1)) == ERASURE
+    }
+
+
+def raw_bytes(pool_stats: Iterable[Mapping[str, Any]], chunks: Mapping[int, int]) -> float:
+    """What the OSDs hold of these pools, out of the rows of the mgr's `pool_stats`; `chunks` as of `data_chunks`."""
+    return math.fsum(_raw_bytes(pool["stat_sum"], chunks.get(int(pool["poolid"]), 1)) for pool in pool_stats)
+
+
+def _raw_bytes(sums: Mapping[str, Any], chunks: int) -> float:
+    # Ceph counts the bytes that clients see, and every shard as a copy
+    copies = sums["num_object_copies"] / sums["num_objects"] if sums["num_objects"] else 0.0
+    return float(sums["num_bytes"] * copies / chunks)
+
+
+def pool_readings(
+    sums: Mapping[int, Mapping[str, Any]],
+    chunks: Mapping[int, int],
+    states: Optional[Mapping[int, Mapping[str, int]]],
+    served: Mapping[int, ServedOperations],
+) -> Dict[int, PoolReading]:
+    """Each pool by its `stat_sum`; its queues and late PGs are for `with_progress`. `chunks` as of `data_chunks`."""
+    return {
+        number: PoolReading(
+            dict(own),
+            _raw_bytes(own, chunks.get(number, 1)),
+            chunks.get(number, 1) > 1,
+            None if states is None else states.get(number, {}),
+            served=served.get(number),
+        )
+        for number, own in sums.items()
+    }
+
+
+def with_progress(
+    pools: Mapping[int, PoolReading],
+    snaptrim_queues: Mapping[str, int],
+    deep_scrubbed: Mapping[str, str],
+    late: Callable[[Mapping[str, str]], float],
+) -> Dict[int, PoolReading]:
+    """Add what all PGs say of each pool: PG -> its queue, and the stamp of its last deep scrub.
+
+    `late` counts those of some PGs, by their stamps, that are past their date.
+    """
+    queues = dict.fromkeys(pools, 0)
+    stamps: Dict[int, Dict[str, str]] = {number: {} for number in pools}
+    for pgid, queue in snaptrim_queues.items():
+        number = pool_of(pgid)
+        if number in queues:
+            queues[number] += queue
+            stamps[number][pgid] = deep_scrubbed[pgid]
+    return {
+        number: replace(pool, snaptrim_queue=float(queues[number]), pgs_late=late(stamps[number]))
+        for number, pool in pools.items()
+    }
+
+
+def coded_recovered(sums: Iterable[Tuple[int, Mapping[str, Any]]], chunks: Mapping[int, int]) -> float:
+    """Bytes recovered so far of erasure-coded pools, out of (pool, `stat_sum`); `chunks` as of `data_chunks`.
+
+    Ceph counts the whole object once for all its shards (`ECCommon.cc`, num_bytes_recovered).
+    """
+    return float(sum(total.get("num_bytes_recovered", 0) for pool, total in sums if chunks.get(pool, 1) > 1))
+
+
+def pg_details(pg_stats: Iterable[Mapping[str, Any]], chunks: Mapping[int, int]) -> Dict[str, PgDetail]:
+    """PGs by id out of the rows of `pg ls` or of the mgr's `pg_stats`; `chunks` as of `data_chunks`."""
+    return {str(row["pgid"]): pg_detail(row, chunks) for row in pg_stats}
+
+
+def pg_detail(row: Mapping[str, Any], chunks: Mapping[int, int]) -> PgDetail:
+    """One PG out of its row of statistics."""
+    total = row["stat_sum"]
+    pool = pool_of(str(row["pgid"]))
+    return PgDetail(
+        scrubbed=int(row.get("objects_scrubbed", 0)),
+        trimmed=int(row.get("objects_trimmed", 0)),
+        objects=int(total["num_objects"]),
+        # the bytes are those that clients see; a shard has 1/k of them
+        raw_bytes=int(total["num_bytes"]) * len(row["acting"]) / chunks.get(pool, 1),
+        state=str(row["state"]),
+        snaptrim_queue=int(row.get("snaptrimq_len", 0)),
+        scrub_ended=str(row["last_scrub_stamp"]),
+        deep_scrubbed=str(row["last_deep_scrub_stamp"]),
+        scrub_lasted_s=float(row.get("last_scrub_duration", 0)),
+    )
+
+
+def deep_scrub_intervals(osd_map: Mapping[str, Any]) -> Dict[int, float]:
+    """Pool -> its own deep-scrub interval (s), which wins over the OSDs', where it has one (`PgScrubber`)."""
+    own = {
+        int(pool["pool"]): float(pool.get("options", {}).get("deep_scrub_interval", 0))
+        for pool in osd_map.get("pools", [])
+    }
+    return {pool: interval for pool, interval in own.items() if interval > 0}
+
+
+def late_pgs(deep_scrubbed: Mapping[str, str], now: float, interval_s: float, own: Mapping[int, float]) -> List[str]:
+    """PGs whose last deep scrub is longer ago than their pool's `own` interval, else than that of the OSDs.
+
+    `deep_scrubbed` has each PG's stamp of it, as Ceph writes it.
+    """
+    # Ceph writes stamps in UTC and in one form, so that they sort as text
+    deadlines = {every: time.strftime(_STAMP, time.gmtime(now - every)) for every in {interval_s, *own.values()}}
+    return [
+        pgid for pgid, stamp in deep_scrubbed.items() if stamp and stamp < deadlines[own.get(pool_of(pgid), interval_s)]
+    ]
+
+
+def stamp_s(stamp: str) -> float:
+    """Seconds since the epoch of a moment as Ceph writes it; 0 of one that never was."""
+    return datetime.strptime(stamp, f"{_STAMP}.%f%z").timestamp() if "T" in stamp else 0.0
+
+
+def check_heard(states: Mapping[str, int]) -> None:
+    """Raises RetryLater where all PGs are unknown: a mgr that just became the active one says 0 of them."""
+    if states and set(states) == {UNKNOWN}:
+        raise RetryLater(UNHEARD)
