@@ -22,7 +22,7 @@ import sys
 import time
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 from unittest import mock
 
 import runs_file
@@ -133,14 +133,14 @@ def table(lines: Sequence[Mapping[str, Any]]) -> str:
     days = sorted({line["date"] for line in lines})
     conditions = [
         f"{osds:,} OSDs of which {hang} hang and {down} go down {after:g} s after the first write, {answer:g} ms an "
-        f"answer, {effect:g} ms to take effect, {settings} settings; Python {python}; {machine}"
-        for osds, hang, down, after, answer, effect, settings, python, machine in dict.fromkeys(
-            tuple(line[name] for name in _CONDITIONS) for line in lines
-        )
+        f"answer, {effect:g} ms to take effect, {settings} settings"
+        for osds, hang, down, after, answer, effect, settings in _each(lines, _CLUSTER)
     ]
+    machines = [f"Python {python}; {machine}." for python, machine in _each(lines, _MACHINE)]
     return "\n".join(
         [
             f"{' to '.join(dict.fromkeys((days[0], days[-1])))}; {'; '.join(conditions)}.",
+            *machines,
             "",
             *rows,
             "",
@@ -157,9 +157,13 @@ def table(lines: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-_CONDITIONS = (
-    "osds", "hang", "down", "down_after_s", "answer_ms", "effect_ms", "settings", "python", "machine"
-)  # fmt: skip
+_CLUSTER = ("osds", "hang", "down", "down_after_s", "answer_ms", "effect_ms", "settings")
+_MACHINE = ("python", "machine")
+
+
+def _each(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> List[Tuple[Any, ...]]:
+    """The different values of these fields, as they came."""
+    return list(dict.fromkeys(tuple(line[name] for name in names) for line in lines))
 
 
 def _range(values: Sequence[int]) -> str:

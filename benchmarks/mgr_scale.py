@@ -47,6 +47,7 @@ from tuner.service import STATUS_WINDOW_S
 
 INTERVAL_S = 5.0
 BOUND_MS, BOUND_MB = 50.0, 150.0
+SIZES = ("OSDs", "PGs", "scopes with objectives")
 SCOPED = parse_slo(
     {
         "objectives": [
@@ -288,8 +289,11 @@ def together(lines: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
         sizes[measured["scopes with objectives"], measured["OSDs"]].append(measured)
     rows = []
     for _, runs in sorted(sizes.items()):
+        # sizes are the same in all of them, and stay whole numbers
         merged = {
-            name: (max if "max" in name or "(MB)" in name else statistics.median)(run[name] for run in runs)
+            name: (max if name in SIZES or "max" in name or "(MB)" in name else statistics.median)(
+                run[name] for run in runs
+            )
             for name in runs[0]
         }
         rows.append({**merged, "ticks": sum(run["ticks"] for run in runs), "runs": len(runs)})
