@@ -101,8 +101,8 @@ def test_reading_again_reaches_every_shard_under_a_built_in_profile(any_lab: Lab
 def test_after_every_way_to_a_built_in_profile_all_shards_have_its_values(any_lab: Lab, cluster: Cluster) -> None:
     applier = cluster.applier()
     initial = cluster.config.dump()
-    for restarted in (False, True):
-        applier.apply(applier.plan("osd", CUSTOM))
+    for settings, restarted in ((CUSTOM, False), (CUSTOM, True), ({PROFILE: "high_recovery_ops"}, False)):
+        applier.apply(applier.plan("osd", settings))
         if restarted:
             any_lab.stop_osd(any_lab.osds[0])
             any_lab.start_osd(any_lab.osds[0])
