@@ -36,7 +36,7 @@ def space(*work: str) -> KnobSpace:
 
 
 def prior(**changes: Any) -> TwinPrior:
-    arguments: Any = {"space": space("client", "recovery"), "kept": {}, "metrics": METRICS, "seed": 3, "designs": 48}
+    arguments: Any = {"space": space("client", "recovery"), "beside": {}, "metrics": METRICS, "seed": 3, "designs": 48}
     return TwinPrior(MODEL, **{**arguments, **changes})
 
 
