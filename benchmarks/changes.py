@@ -43,7 +43,9 @@ STEPS = {"plan_s": "plan", "change_s": "plan, write and check", "back_s": "take 
 
 def launcher(given: Mapping[str, Any]) -> Any:
     """Runs the connection's program with the stand-in installed before it."""
-    path = json.dumps([str(_HERE.parent), str(_HERE.parents[1] / "tuner"), *sys.path])
+    path = json.dumps(
+        [str(_HERE.parent), *(str(_HERE.parents[1] / folder) for folder in ("tuner", "tests")), *sys.path]
+    )
 
     def launch(command: Sequence[str]) -> List[str]:
         *flags, program, conf, timeout = command[1:]

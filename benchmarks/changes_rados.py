@@ -18,8 +18,8 @@ from typing import Any, Dict, List, Tuple
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import CommandFailed
 from ceph_tuner.core.knobs.releases import TENTACLE
-from ceph_tuner.twin_cluster.monitors import TwinMonitors
-from ceph_tuner.twin_cluster.osd import TwinOsd
+from twin_cluster.monitors import TwinMonitors
+from twin_cluster.osd import TwinOsd
 
 Answer = Tuple[int, bytes, str]
 OPTIONS = 1900

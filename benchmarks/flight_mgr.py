@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 # Ceph's framework, or a stand-in for it, must be there before the plugin is imported
 sys.path.insert(0, str(Path(__file__).parents[1] / "mgr_module"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "mgr"))
 from flight_world import WRITES, World
 from mgr_stand_in import CommandResult
@@ -27,7 +28,6 @@ from ceph_tuner.core.changes.guardian import take_back
 from ceph_tuner.core.changes.lock import Holder, Lock
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.releases import release_of
-from ceph_tuner.twin_cluster.mgr import CommandAnswer, TwinMgr
 from tuner import compat, health
 from tuner.changes import Changes
 from tuner.collect import Collector
@@ -37,6 +37,7 @@ from tuner.modes import Modes
 from tuner.sampler import Sampler
 from tuner.service import Service
 from tuner.worker import WorkerError
+from twin_cluster.mgr import CommandAnswer, TwinMgr
 
 HOST = "flight"
 KILLED = -999

@@ -30,9 +30,9 @@ from ceph_tuner.twin.model import (
     SnaptrimWork,
 )
 from ceph_tuner.twin.simulation import Simulation
-from ceph_tuner.twin_cluster.cluster import TwinCluster, twin_cluster
-from ceph_tuner.twin_cluster.monitors import refusal
-from ceph_tuner.twin_cluster.osd import TwinOsd
+from twin_cluster.cluster import TwinCluster, twin_cluster
+from twin_cluster.monitors import refusal
+from twin_cluster.osd import TwinOsd
 
 OSDS, HOSTS = 8, 4
 PHASE_S = 1200.0

@@ -14,7 +14,7 @@ from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
 from ceph_tuner.core.errors import CommandFailed
 from ceph_tuner.twin.model import Pool
-from ceph_tuner.twin_cluster.cluster import TwinCluster
+from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 MIB = 1 << 20

@@ -7,7 +7,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 from ceph_tuner.core.knobs.releases import Value
 from ceph_tuner.scrub_plan import MEASURED, RateRange, ScrubPg, ScrubRules, ScrubView
 from ceph_tuner.twin.model import MIB, Pool, ScrubWork
-from ceph_tuner.twin_cluster.cluster import TwinCluster
+from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 NOW, DAY = 1_795_219_200.0, 86_400.0

@@ -132,7 +132,7 @@ def test_only_regular_files_of_bounded_size_are_read(tmp_path: Path) -> None:
 
 
 # a child that reads what its own parent writes; the lab's, of its own programs; the twin's, of what it wrote itself
-OWN_TEXT = {"core/bounded.py", "cluster/session_child.py", "twin_cluster/mgr.py"}
+OWN_TEXT = {"core/bounded.py", "cluster/session_child.py"}
 
 
 def test_nothing_else_reads_json_or_whole_files() -> None:

@@ -11,7 +11,7 @@ from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
 from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.knobs.releases import TENTACLE, Value
 from ceph_tuner.twin.model import KIB, MIB, ClientStream, ClusterModel, Device, OsdModel, Pool
-from ceph_tuner.twin_cluster.cluster import TwinCluster, twin_cluster
+from twin_cluster.cluster import TwinCluster, twin_cluster
 
 OSD = OsdModel(
     Device(iops=1075.0, bandwidth_bytes_s=60.0 * MIB, slice_s=0.1, shared=False),

@@ -9,8 +9,8 @@ from typing import Callable, List, Tuple
 import pytest
 
 from ceph_tuner.recommend import SearchEffort
-from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner_cli import cluster_option, render
+from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 Run = Callable[..., Tuple[int, str, str]]

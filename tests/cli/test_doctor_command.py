@@ -7,8 +7,8 @@ from typing import Any, Callable, List, Mapping, Tuple
 import pytest
 from ruamel.yaml import YAML
 
-from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner_cli import cluster_option, doctor, render
+from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 Program = Callable[..., Tuple[int, str, str]]

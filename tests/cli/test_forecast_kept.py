@@ -11,9 +11,9 @@ import pytest
 
 from ceph_tuner.core.changes.forecast_pairs import kept_pairs
 from ceph_tuner.core.measure.history import History
-from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner_cli import cluster_option, render
 from ceph_tuner_cli.tune_prior import RULES, Believed
+from twin_cluster.cluster import TwinCluster
 from twins import small_model, small_twin
 
 Run = Callable[..., Tuple[int, str, str]]

@@ -14,9 +14,9 @@ from ceph_tuner.fleet import past
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.past import Course, PastMetrics
 from ceph_tuner.twin.model import Pool
-from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner_cli import cluster_option, render, scrub
 from overdue import DAY, HOUR, MB, overdue_twin
+from twin_cluster.cluster import TwinCluster
 
 Program = Callable[..., Tuple[int, str, str]]
 

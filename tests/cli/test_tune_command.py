@@ -15,9 +15,9 @@ from ceph_tuner.core.measure.history import History
 from ceph_tuner.tune.past import learnt_of
 from ceph_tuner.tune.twin_prior import TwinPrior
 from ceph_tuner.twin.model import MIB, ScrubWork
-from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner_cli import tune, tune_prior
 from ceph_tuner_cli.tune_page import TuneProgress
+from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 pytestmark = pytest.mark.slow

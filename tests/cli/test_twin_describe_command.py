@@ -9,8 +9,8 @@ import pytest
 from ceph_tuner.core.goals.stored_slo import SLO_KEY
 from ceph_tuner.files import cluster_file
 from ceph_tuner.twin.model import MIB, ScrubWork
-from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner_cli import twin_describe
+from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 Run = Callable[..., Tuple[int, str, str]]

@@ -20,9 +20,9 @@ from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.pg_documents import UNHEARD
 from ceph_tuner.core.measure.sample import NEVER_S, Sample
 from ceph_tuner.core.moments import utc
-from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner_cli import watch
 from ceph_tuner_cli.watch_page import Moment, page
+from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 Program = Callable[..., Tuple[int, str, str]]

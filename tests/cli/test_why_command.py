@@ -6,9 +6,9 @@ from typing import Any, Callable, List, Mapping, Tuple
 
 import pytest
 
-from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner_cli import gather, render
 from ceph_tuner_cli import why as why_command
+from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 Program = Callable[..., Tuple[int, str, str]]

@@ -13,7 +13,7 @@ from ceph_tuner.core.changes.lock import PREFIX, Holder, Lock, generation_of
 from ceph_tuner.core.changes.lock_owner import may_live
 from ceph_tuner.core.errors import Locked
 from ceph_tuner.core.knobs.releases import TENTACLE
-from ceph_tuner.twin_cluster.cluster import TwinClock, TwinCluster
+from twin_cluster.cluster import TwinClock, TwinCluster
 from twins import small_twin
 
 MGR = Holder("the mgr", "its host", "7:1234")

@@ -10,7 +10,7 @@ import pytest
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler, observe
 from ceph_tuner.core.errors import ClusterTimeout, InputError, RetryLater
 from ceph_tuner.core.measure.metrics import CLASS, POOL, Scope
-from ceph_tuner.twin_cluster.cluster import TwinCluster
+from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 RECORDED = Path(__file__).parent.parent / "data" / "plugin"

@@ -26,7 +26,7 @@ from ceph_tuner.twin.model import (
     SnaptrimWork,
 )
 from ceph_tuner.twin.simulation import Simulation
-from ceph_tuner.twin_cluster.cluster import TwinCluster, TwinCommander, twin_cluster
+from twin_cluster.cluster import TwinCluster, TwinCommander, twin_cluster
 from twins import OSD, small_model, small_twin
 
 

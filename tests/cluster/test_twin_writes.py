@@ -21,9 +21,9 @@ from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import REEF, TENTACLE, Release, Settings, Value, nine
 from ceph_tuner.twin.model import MIB, ClientStream, Pool, ScrubWork
 from ceph_tuner.twin.simulation import Simulation
-from ceph_tuner.twin_cluster.cluster import TwinClock, TwinCluster, TwinCommander, twin_cluster
 from monitors import Table
 from test_applier_laws import databases, some_settings
+from twin_cluster.cluster import TwinClock, TwinCluster, TwinCommander, twin_cluster
 from twins import CLIENT, small_model, small_twin
 
 CUSTOM: Dict[str, Value] = nine((0.3, 3, 0.8), (0.2, 1, 0.5), (0.05, 1, 0.4))

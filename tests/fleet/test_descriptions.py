@@ -12,7 +12,7 @@ from ceph_tuner.core.goals.stored_slo import SLO_KEY
 from ceph_tuner.fleet.contract import ByLab, Member, PrometheusServer
 from ceph_tuner.fleet.descriptions import described, wanted
 from ceph_tuner.twin.model import MIB, ScrubWork
-from ceph_tuner.twin_cluster.cluster import TwinCluster
+from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

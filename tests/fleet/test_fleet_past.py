@@ -19,9 +19,9 @@ from ceph_tuner.fleet.descriptions import described
 from ceph_tuner.fleet.past import HOUR_S, Course, PastMetrics, load_of, read_past
 from ceph_tuner.fleet.past_series import COUNTERS, PLUGIN, POOLS, SOURCES, expressions
 from ceph_tuner.twin.described_cluster import DescribedCluster
-from ceph_tuner.twin_cluster.cluster import TwinCluster
 from known_past import AWAY, BUSY, DOWN, END, HOURS, RESTART, SILENCE, START, STEP_S, iops, served_past
 from prometheus_server import PrometheusServer, free_port
+from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 pytestmark = pytest.mark.cluster

@@ -14,7 +14,7 @@ from ceph_tuner.fleet import questions
 from ceph_tuner.fleet.contract import ByLab, Member
 from ceph_tuner.fleet.questions import MemberQuestion, question_for
 from ceph_tuner.twin.model import MIB, ScrubWork
-from ceph_tuner.twin_cluster.cluster import TwinCluster
+from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -18,8 +18,6 @@ from ceph_tuner.core.ceph.ports import Clock, Store
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.lock_owner import may_live, this_process
 from ceph_tuner.core.errors import TunerError
-from ceph_tuner.twin_cluster.cluster import TwinCluster
-from ceph_tuner.twin_cluster.mgr import TwinMgr
 from tuner import compat
 from tuner.collect import Collector
 from tuner.commander import MgrCommander
@@ -28,6 +26,8 @@ from tuner.modes import Modes
 from tuner.options import DEFAULTS
 from tuner.sampler import Sampler
 from tuner.service import Service
+from twin_cluster.cluster import TwinCluster
+from twin_cluster.mgr import TwinMgr
 from twins import small_twin
 
 QUICK: Dict[str, Any] = {

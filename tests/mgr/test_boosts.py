@@ -20,9 +20,9 @@ from ceph_tuner.core.errors import ClusterTimeout, InputError, Locked, RetryLate
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.twin.model import RecoveryWork
-from ceph_tuner.twin_cluster.cluster import TwinCluster
 from tuner import render_automatic, turns
 from tuner.exposition import exposition
+from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 LIMITED: Dict[str, Any] = {PROFILE: "custom", **nine((0.6, 2, 0), (0.1, 1, 0.2), (0.05, 1, 0.2))}

@@ -18,8 +18,6 @@ from ceph_tuner.core.knobs.releases import REEF, TENTACLE, Release
 from ceph_tuner.core.measure.sample import window_of
 from ceph_tuner.core.measure.sampling import Sampling
 from ceph_tuner.twin.model import MIB, Pool, RecoveryWork, ScrubWork
-from ceph_tuner.twin_cluster.cluster import TwinCluster
-from ceph_tuner.twin_cluster.mgr import TwinMgr
 from tuner import compat, render_recommendation
 from tuner.collect import Collector, TickLimits
 from tuner.commander import MgrCommander
@@ -28,6 +26,8 @@ from tuner.options import DEFAULTS
 from tuner.proto import Mgr
 from tuner.sampler import Sampler
 from tuner.service import Service
+from twin_cluster.cluster import TwinCluster
+from twin_cluster.mgr import TwinMgr
 from twins import OSD, small_twin
 
 WORK = {"recovery": (RecoveryWork("other", 20_000, MIB),)}

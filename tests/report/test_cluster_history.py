@@ -22,7 +22,7 @@ from ceph_tuner.report.answers import findings_of
 from ceph_tuner.report.cluster_history import remembered, with_history
 from ceph_tuner.report.page import page
 from ceph_tuner.tune.past import keep_learnt
-from ceph_tuner.twin_cluster.cluster import TwinCluster
+from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 SLO: Dict[str, Any] = {"name": "wanted", "objectives": OBJECTIVES}

@@ -21,9 +21,9 @@ from ceph_tuner.scrub_plan.cluster_view import read_view
 from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, TIME_UP, Drain, DrainOutcome, DrainProgress, DrainTask
 from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
 from ceph_tuner.twin.model import MIB, ClientStream, RecoveryWork
-from ceph_tuner.twin_cluster.cluster import TwinCluster
-from ceph_tuner.twin_cluster.pgs import stamp
 from overdue import DAY, HOUR, MB, overdue_twin, rate
+from twin_cluster.cluster import TwinCluster
+from twin_cluster.pgs import stamp
 from twins import DISK, answering
 
 LATE = {f"1.{number:x}": 20.0 - number for number in range(12)}

@@ -30,8 +30,8 @@ from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
 from ceph_tuner.tune.search import TuningSearch
 from ceph_tuner.tune.twin_prior import TwinPrior
 from ceph_tuner.twin.model import KIB, MIB, ClientStream, ClusterModel, Device, OsdModel, Pool, RecoveryWork, ScrubWork
-from ceph_tuner.twin_cluster.cluster import TwinCluster, twin_cluster
 from ceph_tuner_cli.tune_profile import tuned_profile
+from twin_cluster.cluster import TwinCluster, twin_cluster
 
 pytestmark = pytest.mark.slow
 

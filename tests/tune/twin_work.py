@@ -10,7 +10,7 @@ from ceph_tuner.core.measure.sample import Measure, Sample, window_within
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.samples import CounterSnapshot, look, ran_out, sample_between
 from ceph_tuner.twin.simulation import Simulation
-from ceph_tuner.twin_cluster.cluster import TwinCluster
+from twin_cluster.cluster import TwinCluster
 
 LIVE_S = 5.0
 """What `observe` tells is the mean of so many seconds."""

@@ -8,9 +8,9 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple
 import pytest
 
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
-from ceph_tuner.twin_cluster.cluster import TwinCluster
 from ceph_tuner.why import WhyFacts, examine, gather
 from ceph_tuner.why.cluster_facts import OSDS_MOST
+from twin_cluster.cluster import TwinCluster
 from twins import answering, small_twin
 
 Tell = Callable[[str, str, str], str]

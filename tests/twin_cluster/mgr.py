@@ -12,8 +12,8 @@ from typing import Any, Dict, List, Mapping, Optional, Protocol, Sequence
 
 from ceph_tuner.core.errors import CommandFailed
 from ceph_tuner.core.knobs.catalogue import KNOBS
-from ceph_tuner.twin_cluster.cluster import TwinCommander
-from ceph_tuner.twin_cluster.options import known, stock, typed
+from twin_cluster.cluster import TwinCommander
+from twin_cluster.options import known, stock, typed
 
 STATS_PERIOD_S = 5.0
 

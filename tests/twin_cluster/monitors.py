@@ -15,8 +15,8 @@ from ceph_tuner.core.changes.config_database import Database
 from ceph_tuner.core.errors import CommandFailed
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import Release, Version
-from ceph_tuner.twin_cluster.options import kept, known, stock
-from ceph_tuner.twin_cluster.osd import Key, TwinOsd
+from twin_cluster.options import kept, known, stock
+from twin_cluster.osd import Key, TwinOsd
 
 VALUE_MAX = 65536
 """Bytes of a value in the key-value store."""

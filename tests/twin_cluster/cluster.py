@@ -26,11 +26,11 @@ from ceph_tuner.core.knobs.settings import format_settings
 from ceph_tuner.core.profiles.translation import to_release_units
 from ceph_tuner.twin.model import MCLOCK, ClusterModel
 from ceph_tuner.twin.simulation import SimulatedCounters, Simulation
-from ceph_tuner.twin_cluster.counters import added, histogram_dump, perf_dump
-from ceph_tuner.twin_cluster.maps import TwinMap, facts_of, places_of
-from ceph_tuner.twin_cluster.monitors import TwinMonitors, refusal
-from ceph_tuner.twin_cluster.options import typed
-from ceph_tuner.twin_cluster.osd import Key, TwinOsd
+from twin_cluster.counters import added, histogram_dump, perf_dump
+from twin_cluster.maps import TwinMap, facts_of, places_of
+from twin_cluster.monitors import TwinMonitors, refusal
+from twin_cluster.options import typed
+from twin_cluster.osd import Key, TwinOsd
 
 EPOCH = 1_767_225_600.0
 """The twin's time begins in 2026."""
@@ -241,7 +241,7 @@ class TwinCluster(Cluster):
     @property
     def twin(self) -> TwinCommander:
         """The commander, with what only a twin can do."""
-        assert isinstance(self.commander, TwinCommander)  # noqa: S101 - made so below
+        assert isinstance(self.commander, TwinCommander)
         return self.commander
 
 

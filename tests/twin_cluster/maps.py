@@ -14,10 +14,10 @@ from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import Release, Value, Version
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.simulation import Simulation
-from ceph_tuner.twin_cluster.monitors import refusal
-from ceph_tuner.twin_cluster.options import QUEUE, kept, known, stock
-from ceph_tuner.twin_cluster.osd import Key, TwinOsd
-from ceph_tuner.twin_cluster.pgs import PlacementGroups, TwinPool
+from twin_cluster.monitors import refusal
+from twin_cluster.options import QUEUE, kept, known, stock
+from twin_cluster.osd import Key, TwinOsd
+from twin_cluster.pgs import PlacementGroups, TwinPool
 
 FSID = str(uuid.uuid5(uuid.NAMESPACE_DNS, "twin.ceph-tuner"))
 

@@ -18,7 +18,7 @@ from ceph_tuner.core.knobs.releases import Release, Settings, Version
 from ceph_tuner.core.knobs.settings import format_settings
 from ceph_tuner.core.profiles.in_force import hardware_of
 from ceph_tuner.core.profiles.translation import from_release_units, to_release_units
-from ceph_tuner.twin_cluster.options import NEEDS_OVERRIDE, OVERRIDE, QUEUE, stock, typed
+from twin_cluster.options import NEEDS_OVERRIDE, OVERRIDE, QUEUE, stock, typed
 
 Key = Tuple[str, str]
 """Section with its mask, and option."""
