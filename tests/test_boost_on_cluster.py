@@ -64,8 +64,9 @@ class BoostLab:
 
     def is_clean(self) -> bool:
         """Whether the OSD that came back has its data again: without it nothing is degraded when it goes."""
-        states = json.loads(self.lab.run(["ceph", "status", "--format", "json"]))["pgmap"]["pgs_by_state"]
-        return all(row["state_name"].startswith("active+clean") for row in states)
+        # of an OSD without PGs there is no list
+        rows = self.lab.json(["ceph", "pg", "ls-by-osd", str(AWAY)]).get("pg_stats", [])
+        return bool(rows) and all(row["state"].startswith("active+clean") for row in rows)
 
     @contextmanager
     def losing_an_osd(self) -> Iterator[None]:
