@@ -279,7 +279,7 @@ def test_killed_with_a_wave_on_trial_the_same_command_goes_on_and_then_passes_ov
 def test_an_objective_that_it_makes_missed_takes_its_wave_back_and_the_same_command_goes_on_later(
     fleet: Fleet, before: List[str]
 ) -> None:
-    code, out, err = fleet.run(*fleet.apply(fleet.starving, watch=12))
+    code, out, err = fleet.run(*fleet.apply(fleet.starving, watch=40))
     assert code == 4, err
     outcome = json.loads(out)
     assert (outcome["kept"], outcome["taken_back"]) == ([TENTACLE], [REEF])
