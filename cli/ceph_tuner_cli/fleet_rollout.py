@@ -46,7 +46,12 @@ def apply(
     labels: List[str] = LabelOption,
     canary: Optional[str] = typer.Option(None, "--canary", help="The cluster that goes first; else the file's first."),
     wave: int = typer.Option(5, "--wave", min=1, help="Clusters that go at a time after it."),
-    watch: float = typer.Option(600.0, "--watch", min=0.0, help="Seconds that each wave is watched before it is kept."),
+    watch: float = typer.Option(
+        600.0,
+        "--watch",
+        min=0.0,
+        help="Seconds that each wave is watched before it is kept. Below 120 the judged minute began before the change.",
+    ),
     blind: bool = typer.Option(False, "--blind", help="Also where no objective is set or seen to watch it by."),
     target: str = TargetOption,
     within: float = WithinOption,
