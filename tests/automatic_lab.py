@@ -217,7 +217,7 @@ class AutomaticLab:
     def fail_over(self, gone: Dict[str, Any]) -> None:
         """Have the next mgr become active after one died, and the dead one come back as a standby."""
         name = gone["active_name"]
-        self.until(lambda: self.lab.daemon_pid(f"mgr.{name}") is None, 10)
+        self.until(lambda: self.lab.daemon_pid(f"mgr.{name}") is None, 30)
         if gone["standbys"]:
             # the monitors would notice by themselves, after half a minute
             self.mon("mgr fail", who=name)

@@ -131,7 +131,7 @@ def test_wherever_the_mgr_dies_in_a_trial_the_next_one_leaves_all_as_before_or_a
         if death.at < names.index("journal kept"):
             assert not kept, death
         value = knob_of(after)[0].value
-        automatic.until(lambda value=value: set(automatic.shown()) == {value}, 10)  # type: ignore[misc]
+        automatic.until(lambda value=value: set(automatic.shown()) == {value}, WITHIN_S)  # type: ignore[misc]
         assert_whole(automatic, trail)
         outcome = "as planned" if kept else "as before"
         print(f"{death.at} {death.name}{', in flight' if death.in_flight else ''}: {outcome}")  # noqa: T201
@@ -143,8 +143,8 @@ def test_a_disabled_module_leaves_nothing_on_the_cluster(automatic: AutomaticLab
     assert automatic.config() != before
     automatic.disable()
     automatic.until(lambda: automatic.config() == before, WITHIN_S)
-    automatic.until(lambda: automatic.cluster.store.keys(LOCK) == [], 5)
-    automatic.until(lambda: automatic.processes("changes.guardian") == [], 10)
+    automatic.until(lambda: automatic.cluster.store.keys(LOCK) == [], WITHIN_S)
+    automatic.until(lambda: automatic.processes("changes.guardian") == [], WITHIN_S)
     automatic.enable()
     automatic.until(automatic.settled, WITHIN_S)
     assert automatic.config() == before
@@ -157,10 +157,10 @@ def test_a_guardian_that_was_killed_gets_a_successor_and_the_trial_goes_on(autom
     assert resident_kb(first) < 40_000
     kept = automatic.state().kept
     os.kill(first, signal.SIGKILL)
-    automatic.until(lambda: automatic.processes("changes.guardian") not in ([], [first]), 10)
+    automatic.until(lambda: automatic.processes("changes.guardian") not in ([], [first]), WITHIN_S)
     automatic.until(automatic.settled, 60)
     assert automatic.state().kept not in (kept, None)
-    automatic.until(lambda: automatic.processes("changes.guardian") == [], 10)
+    automatic.until(lambda: automatic.processes("changes.guardian") == [], WITHIN_S)
 
 
 def test_switched_off_in_a_trial_it_takes_the_trial_back(automatic: AutomaticLab) -> None:
@@ -173,7 +173,7 @@ def test_switched_off_in_a_trial_it_takes_the_trial_back(automatic: AutomaticLab
     assert ours
     automatic.mon("tuner auto off")
     automatic.until(lambda: automatic.config() == before, WITHIN_S)
-    automatic.until(automatic.settled, 10)
+    automatic.until(automatic.settled, WITHIN_S)
     assert automatic.state().mode == OFF
     automatic.mon("tuner auto on")
 
@@ -183,10 +183,10 @@ def test_a_worker_that_is_killed_costs_a_message_and_nothing_else(automatic: Aut
     automatic.worker_hangs.touch()
     try:
         automatic.begin(ASKING)
-        automatic.until(lambda: automatic.processes("/lab/worker") != [], 10)
+        automatic.until(lambda: automatic.processes("/lab/worker") != [], WITHIN_S)
         for pid in automatic.processes("/lab/worker"):
             os.kill(pid, signal.SIGKILL)
-        automatic.until(lambda: automatic.state().phase == OBSERVING, 10)
+        automatic.until(lambda: automatic.state().phase == OBSERVING, WITHIN_S)
     finally:
         automatic.worker_hangs.unlink()
     assert automatic.records()[-1].what == "refused"
@@ -202,7 +202,7 @@ def test_an_osd_that_dies_ends_the_trial(automatic: AutomaticLab) -> None:
     automatic.kill(f"osd.{osd}")
     try:
         automatic.until(lambda: automatic.config() == before, 2 * WITHIN_S)
-        automatic.until(automatic.settled, 10)
+        automatic.until(automatic.settled, WITHIN_S)
         assert_whole(automatic, trail)
     finally:
         automatic.lab.start_osd(osd)
