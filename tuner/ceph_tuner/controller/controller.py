@@ -12,7 +12,7 @@ from ceph_tuner.controller.boosts import Boosts
 from ceph_tuner.controller.convergence import Convergence
 from ceph_tuner.controller.kinds import ALL, Kind
 from ceph_tuner.controller.leadership import Leadership, controllers_lock
-from ceph_tuner.controller.lease import Lease
+from ceph_tuner.controller.lease import CALL_S, Lease
 from ceph_tuner.controller.modes import Modes
 from ceph_tuner.controller.part import Changed
 from ceph_tuner.controller.resource import Report, Resource
@@ -72,7 +72,7 @@ class Controller:
         self.vitals = Vitals(clock.monotonic)
         self._wake = threading.Event()
         settings = self.settings
-        self.lease = Lease(self._api("lease"), settings.namespace, settings.lease, settings.identity, clock)
+        self.lease = Lease(self._api("lease", CALL_S), settings.namespace, settings.lease, settings.identity, clock)
         self._resources = Resources(self._api("resources"), settings.namespace, clock.now)
 
     def run(self) -> None:
@@ -185,5 +185,5 @@ class Controller:
         self.vitals.answered = self.vitals.monotonic()
         self._wake.set()
 
-    def _api(self, name: str) -> KubernetesApi:
-        return KubernetesApi(f"{self.settings.namespace} ({name})", self.access, self.clock)
+    def _api(self, name: str, timeout: float = 30.0) -> KubernetesApi:
+        return KubernetesApi(f"{self.settings.namespace} ({name})", self.access, self.clock, timeout)

@@ -21,6 +21,8 @@ LEASE_S = 15
 USABLE_S = 10.0
 """How long after a renewal was begun its holder acts."""
 RETRY_S = 2.0
+CALL_S = 3.0
+"""What each of the two calls of a renewal may take: with one that fails there is time for another renewal."""
 
 
 class Lease:
