@@ -103,13 +103,13 @@ class Automatic:
     def health(self) -> Dict[str, List[str]]:
         """Health checks of the state, and of what happened in the last day."""
         state, look = self.driver.state, self.driver.newest_look
-        missed = zip(look.missed, look.metrics_missed) if look else ()
-        hard = [text for text, metric in missed if look and metric in look.hard_metrics]
-        found = {**health.of_state(state, hard), **health.of_trail(self.logbook.recent, self._now())}
+        misses = zip(look.missed, look.metrics_missed) if look else ()
+        hard = [text for text, metric in misses if look and metric in look.hard_metrics]
+        checks = {**health.of_state(state, hard), **health.of_trail(self.logbook.recent, self._now())}
         problems = [problem for problem in (self.driver.problem, self._options.problem) if problem]
         if problems and state.mode != OFF:
-            found["TUNER_STOPPED"] = [*found.get("TUNER_STOPPED", []), *problems]
-        return found
+            checks["TUNER_STOPPED"] = [*checks.get("TUNER_STOPPED", []), *problems]
+        return checks
 
     @property
     def canary(self) -> Tuple[int, ...]:
