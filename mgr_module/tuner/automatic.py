@@ -41,12 +41,12 @@ class Automatic:
         mgr: Any,
         service: Service,
         aim: Aim,
-        running: Callable[[], Mapping[int, int]],
+        osds_up: Callable[[], Mapping[int, int]],
         executors: Dict[str, TrialExecutor[Any]],
         clock: Optional[Clock] = None,
         new_lock: NewLock = own_lock,
     ) -> None:
-        """`mgr` is the module; `running` is as for `Lookout`; without a clock, the machine's.
+        """`mgr` is the module; `osds_up` is as for `Lookout`; without a clock, the machine's.
 
         `executors` has those of the cluster's modes by device class; this one's is added.
         """
@@ -57,7 +57,7 @@ class Automatic:
         self._announcer = Announcer(mgr, mgr.log)
         self._guardian = Guardian(partial(access, mgr), aim.who)
         self.logbook = Logbook(self.trail, self._announcer, service.history, aim.who, aim.device_class, mgr.log)
-        self.lookout = Lookout(mgr, service, aim, running, executors, clock.now)
+        self.lookout = Lookout(mgr, service, aim, osds_up, executors, clock.now)
         inbox = Inbox()
         executor = executors[aim.device_class] = Executor(
             service.store,

@@ -48,16 +48,16 @@ class Lookout:
         mgr: Mgr,
         service: Service,
         aim: Aim,
-        running: Callable[[], Mapping[int, int]],
+        osds_up: Callable[[], Mapping[int, int]],
         executors: Mapping[str, TrialExecutor[Any]],
         now: Callable[[], float],
     ) -> None:
-        """`running` gives the OSDs that are up with the map since which each is.
+        """`osds_up` gives the OSDs that are up with the map since which each is.
 
         `executors` has those of all modes by device class, this one's too: a cluster has one trial at a time.
         """
         self._mgr, self._service, self._aim = mgr, service, aim
-        self._running, self._executors, self._now = running, executors, now
+        self._running, self._executors, self._now = osds_up, executors, now
         self._windows = PhaseWindows(aim)
         self._begun = 0.0
         self._calm = Calm()

@@ -47,17 +47,17 @@ class Modes:
         mgr: Any,
         service: Service,
         sampler: Sampler,
-        running: Callable[[], Mapping[int, int]],
+        osds_up: Callable[[], Mapping[int, int]],
         write_counts: Callable[[int], Tuple[float, ...]],
         option: Callable[[str], Any],
         clock: Optional[Clock] = None,
         new_lock: NewLock = own_lock,
     ) -> None:
-        """`mgr` is the module; `running` is as for `Lookout`; without a clock, the machine's.
+        """`mgr` is the module; `osds_up` is as for `Lookout`; without a clock, the machine's.
 
         `write_counts` gives an OSD's counter of client writes, with its stamp before it.
         """
-        self._mgr, self._service, self._sampler, self._running = mgr, service, sampler, running
+        self._mgr, self._service, self._sampler, self._running = mgr, service, sampler, osds_up
         self._option, self._clock, self._new_lock = option, clock, new_lock
         self._now: Callable[[], float] = time.time if clock is None else clock.now
         self._endpoint = Endpoint()

@@ -48,7 +48,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         self._checks: Dict[str, Any] = {}
         commander = MgrCommander(self, framework.CommandResult)
         self._collector = collector = Collector(self, commander, compat.counters(self), self._limits)
-        self._sampler = Sampler(collector, lambda: self._service.history(), ten_minutes_kept=self._keep_outcomes)
+        self._sampler = Sampler(collector, lambda: self._service.history(), after_ten_minutes=self._keep_outcomes)
         self._service = Service(
             commander,
             self._sampler,

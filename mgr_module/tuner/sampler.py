@@ -54,10 +54,10 @@ class Sampler:
         history: Callable[[], History],
         now: Callable[[], float] = time.time,
         steady: Optional[Callable[[], float]] = None,
-        ten_minutes_kept: Callable[[], None] = lambda: None,
+        after_ten_minutes: Callable[[], None] = lambda: None,
     ) -> None:
-        """`ten_minutes_kept` is called when another ten minutes are in the history."""
-        self._ten_minutes_kept = ten_minutes_kept
+        """`after_ten_minutes` is called when another ten minutes are in the history."""
+        self._after_ten_minutes = after_ten_minutes
         self._reader, self._history, self._now = reader, history, now
         self._steady = steady or (time.monotonic if now is time.time else now)
         self._ahead: Optional[float] = None
@@ -163,6 +163,6 @@ class Sampler:
             if window is not None:
                 self._history().add_window(window)
                 if sample.at // (10 * MINUTE) != full[0].at // (10 * MINUTE):
-                    self._ten_minutes_kept()
+                    self._after_ten_minutes()
         else:
             self._minute.append(sample)

@@ -35,8 +35,8 @@ def newest_sight_while_rebuilt(mgr: Mgr, aim: Aim, now: float, overdue_s: float)
     sample, sight = aim.latest(), newest_sight(mgr, aim, now, overdue_s)
     if sample is None or sight is None or "pgs.inactive" not in sight.values:
         return sight
-    peering = sum(count for state, count in sample.pg_states.items() if PEERING & set(state.split("+")))
-    return replace(sight, values={**sight.values, "pgs.inactive": max(0.0, sight.values["pgs.inactive"] - peering)})
+    peering_pgs = sum(count for state, count in sample.pg_states.items() if PEERING & set(state.split("+")))
+    return replace(sight, values={**sight.values, "pgs.inactive": max(0.0, sight.values["pgs.inactive"] - peering_pgs)})
 
 
 def _sight_of(mgr: Mgr, aim: Aim, sample: Sample) -> Sight:

@@ -109,7 +109,7 @@ def _answer(code: int, output: bytes, errors: bytes) -> Dict[str, Any]:
     try:
         answer = read_json(output, "the optimiser", LARGEST_ANSWER)
     except ValueError as exc:
-        raise WorkerError(f"the optimiser ended with {_ending(code)} and no answer: {_last_line(errors)}") from exc
+        raise WorkerError(f"the optimiser ended with {_exit_words(code)} and no answer: {_last_line(errors)}") from exc
     if not isinstance(answer, dict) or answer.get("version") != 1 or not isinstance(answer.get("ok"), bool):
         raise WorkerError(f"the optimiser answered nonsense: {json.dumps(answer)[:100]}")
     if not answer["ok"]:
@@ -160,7 +160,7 @@ def _fault(value: Any, shape: Any, place: str) -> str:
     return "" if sound else f"{place} is {str(value)[:60]!r}"
 
 
-def _ending(code: int) -> str:
+def _exit_words(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 

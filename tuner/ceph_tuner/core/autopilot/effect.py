@@ -126,7 +126,9 @@ def _log_ratios(metric: str, pairs: Sequence[Pair], during: bool) -> List[float]
     """Tried over control, in the order of time."""
     values = ((pair.tried.get(metric, 0.0), pair.control.get(metric, 0.0)) for pair in pairs if pair.during == during)
     # a difference of logarithms: the ratio itself may be too large or too small for a float
-    return [math.log(tried) - math.log(control) for tried, control in values if _positive(tried) and _positive(control)]
+    return [
+        math.log(canary) - math.log(control) for canary, control in values if _positive(canary) and _positive(control)
+    ]
 
 
 def _positive(value: float) -> bool:

@@ -285,8 +285,8 @@ class PhaseWindows:
         for verdict in (each for row in recent for each in row.verdicts if each.met is False):
             misses.setdefault(verdict.objective, []).append(verdict)
         exceptions = count // SPARED
-        lasting = [misses[each][-1] for each in newest if len(misses.get(each, ())) >= count - exceptions]
-        return lasting, all(len(misses.get(each, ())) <= exceptions for each in newest)
+        lasting_misses = [misses[each][-1] for each in newest if len(misses.get(each, ())) >= count - exceptions]
+        return lasting_misses, all(len(misses.get(each, ())) <= exceptions for each in newest)
 
 
 def _geometric_means(one: Values, other: Values) -> Dict[str, float]:

@@ -259,7 +259,7 @@ def _comparing(state: State, look: Look, policy: Policy) -> Decision:
     if look.wait:
         # what was compared meanwhile is no baseline
         return Decision(replace(state, since=look.at) if look.windows else state)
-    if look.pairs < policy.windows_before(_proposed(state).rollout.alternating):
+    if look.pairs < policy.windows_before(_proposal(state).rollout.alternating):
         if look.windows < policy.baseline_windows + policy.most_windows:
             return Decision(state)
         words = f"dropped: canary and control were seen together in {look.pairs} of {look.windows} windows only"
@@ -268,7 +268,7 @@ def _comparing(state: State, look: Look, policy: Policy) -> Decision:
 
 
 def _trying(state: State, look: Look, policy: Policy) -> Decision:
-    proposed = _proposed(state)
+    proposed = _proposal(state)
     if proposed.rollout.alternating:
         return _alternating(state, look, policy)
     judgement = _judge(state, look, policy, look.windows)
@@ -355,7 +355,7 @@ def _on_write(state: State, event: Wrote, policy: Policy) -> Decision:
     if not event.numbers and (state.last_stage or not state.changes):
         words = "the settings are in force already: there is nothing to try"
         return Decision(replace(_idle(state, event.at), tried=state.tried + 1), (Note("refused", words),))
-    alternating = _proposed(state).rollout.alternating
+    alternating = _proposal(state).rollout.alternating
     changes = event.numbers if state.last_stage else (*state.changes, *event.numbers)
     phase = HOLDING if state.last_stage and (state.passed or not alternating) else TRYING
     turns = state.turns + 1 if alternating else 0
@@ -398,7 +398,7 @@ def _on_keep(state: State, event: Kept, policy: Policy) -> Decision:
 
 def _write(state: State, at: float, words: str = "", turn: bool = False) -> Decision:
     """Write the state's stage."""
-    proposed = _proposed(state)
+    proposed = _proposal(state)
     stage = proposed.rollout.stages[state.stage]
     targets = (proposed.rollout.target,) if state.last_stage else stage.targets
     moves = state.moves if turn else (*state.moves, at)
@@ -484,19 +484,19 @@ def _detail(look: Look) -> Dict[str, Any]:
     return {"effects": [effect.to_dict() for effect in look.effects.values()]}
 
 
-def _proposed(state: State) -> Proposed:
+def _proposal(state: State) -> Proposed:
     if state.proposed is None:
         raise ValueError(f"phase {state.phase} needs a proposal")
     return state.proposed
 
 
-def _unmoved(state: State, look: Look, policy: Policy) -> Decision:
+def _stay(state: State, look: Look, policy: Policy) -> Decision:
     return Decision(state)
 
 
 _LOOKS: Dict[str, Callable[[State, Look, Policy], Decision]] = {
     OBSERVING: _observing,
-    ASKING: _unmoved,
+    ASKING: _stay,
     WAITING: _waiting,
     COMPARING: _comparing,
     WRITING: _interrupted,
