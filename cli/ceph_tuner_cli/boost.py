@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping
 
 import typer
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.boost.goals import SEPARATOR
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.errors import CommandFailed, InputError, RetryLater, Stopped

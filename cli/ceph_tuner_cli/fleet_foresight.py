@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 import typer
 from rich.text import Text
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import ClusterTimeout, InputError, Stopped, TunerError
 from ceph_tuner.core.goals.judge import Verdict
 from ceph_tuner.core.goals.stored_slo import stored_baseline

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 import typer
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.plan import ChangePlan
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.releases import Settings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence
 
 import typer
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.applier import Undone
 from ceph_tuner.core.errors import Stopped, TunerError

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Sequence
 
 import typer
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.lock import Claim, break_lock, claims
 from ceph_tuner.core.changes.lock_owner import may_live
 from ceph_tuner.core.moments import utc

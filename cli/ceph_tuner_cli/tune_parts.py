@@ -10,7 +10,7 @@ from typing import ContextManager, List, Optional, Sequence, Tuple
 from ceph_lab.cluster import lab_of
 from ceph_lab.recipes import options_for_window
 from ceph_lab.scenarios import scenario as make_scenario
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.goals.guard import GuardLimits

@@ -14,7 +14,7 @@ from typing import Iterator, List, Optional
 from ceph_lab.cluster import lab_of
 from ceph_lab.recipes import options_for_window
 from ceph_lab.twin_model import SCENARIOS, drives_under, lab_model
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import PROFILE

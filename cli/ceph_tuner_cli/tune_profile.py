@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.core.profiles.profile import Profile

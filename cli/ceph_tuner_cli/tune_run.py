@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import List, Mapping, Sequence
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.goals.trial import Trial
 from ceph_tuner.core.measure.history import History

@@ -7,7 +7,7 @@ from typing import FrozenSet, Optional
 
 import typer
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import PermissionRefused
 from ceph_tuner.core.goals.stored_slo import stored_slo
 from ceph_tuner.describe.live_cluster import SAMPLE_S, describe

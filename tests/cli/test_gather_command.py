@@ -9,7 +9,7 @@ from typing import Callable, Tuple
 import pytest
 import zstandard
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.describe.live_cluster import describe
 from ceph_tuner.gather import state_file

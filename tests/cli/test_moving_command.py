@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Tuple
 
 import pytest
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.lock import claims
 from ceph_tuner.core.errors import RetryLater
 from ceph_tuner.moves import mover, switches

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping
 
 import pytest
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, REEF, TENTACLE
 from ceph_tuner.core.measure.history import History

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.applier import Applier, Undone
 from ceph_tuner.core.changes.journal import Entry, Journal
 from ceph_tuner.core.changes.lock import Holder, Lock

@@ -8,7 +8,7 @@ from typing import Callable, Collection, Tuple
 
 import pytest
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.goals.stored_slo import SLO_KEY
 from ceph_tuner.describe.live_cluster import describe
 from ceph_tuner.doctor import examine

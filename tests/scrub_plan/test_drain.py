@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
 from ceph_tuner.core.changes.lock import break_lock
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, Locked, PermissionRefused, RetryLater

@@ -18,7 +18,7 @@ from ceph_lab.processes import MARK, ProcessId, command_line, host_environment, 
 from ceph_lab.state import UP, LabState, lab_names, read_state
 from ceph_lab.supervision import supervised, supervises
 from ceph_lab.throttle import host_throttle
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import ClusterNotFound, ClusterTimeout, CommandFailed, LabFailed, PermissionRefused
 
 _COMMANDS = """

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.changes.journal import UNDONE, Journal

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import AbstractSet, List, Mapping, Optional
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler, observe
 from ceph_tuner.core.errors import InputError, PermissionRefused
 from ceph_tuner.core.knobs.releases import parse_version

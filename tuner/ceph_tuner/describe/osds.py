@@ -10,7 +10,7 @@ from collections import Counter
 from functools import cached_property
 from typing import Dict, List, Mapping, Optional, Sequence
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place, running
 from ceph_tuner.core.changes.config_database import winner

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Tuple
 
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.lock_holder import holder_of, under_way
-from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.changes.journal import APPLIED, Entry, Journal
 from ceph_tuner.core.changes.shard_rereading import Key

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import List, Mapping, Sequence, Tuple
 
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.dashboard import Dashboard
-from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.autopilot.capacity import DEFAULTS, Stored
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import List, Sequence, Union
 
+from ceph_tuner.cluster.connection import Cluster, connect, open_cluster
 from ceph_tuner.cluster.dashboard import Dashboard
 from ceph_tuner.cluster.dashboard_api import DashboardApi
-from ceph_tuner.cluster.opening import Cluster, connect, open_cluster
 from ceph_tuner.core.ceph.commands import osd_versions
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import InputError, PermissionRefused

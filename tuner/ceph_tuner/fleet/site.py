@@ -6,7 +6,7 @@ from contextlib import ExitStack, suppress
 from functools import cached_property
 from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.applier import Applier, Undone
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry
 from ceph_tuner.core.errors import Locked, TunerError

@@ -6,8 +6,8 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.dashboard import NotByRest
-from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.autopilot.capacity import findings, summary
 from ceph_tuner.core.ceph.commands import osd_versions, parsed, shaped
 from ceph_tuner.core.ceph.ports import ConfigEntry

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Callable, Dict, List, Sequence, Set, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler
 from ceph_tuner.core.bounded import MISREAD
 from ceph_tuner.core.ceph.commands import STORE_PREFIX, CommandConfig, CommandStore, osd_versions

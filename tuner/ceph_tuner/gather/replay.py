@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.bounded import ANSWER, MISREAD, open_file, read_file
 from ceph_tuner.core.ceph.commands import STORE_PREFIX, parsed
 from ceph_tuner.core.errors import CommandFailed, InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Iterable, List, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.moves import MapView, MovePool

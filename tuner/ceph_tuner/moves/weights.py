@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.errors import CommandFailed
 from ceph_tuner.moves import Command, MapView

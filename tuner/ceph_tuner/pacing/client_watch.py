@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List, Mapping, Optional
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import CommandFailed, InputError, Locked, PermissionRefused, RetryLater
 from ceph_tuner.core.goals.guard import Guard, Sight
 from ceph_tuner.core.goals.judge import Judge

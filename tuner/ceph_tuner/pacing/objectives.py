@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge, beyond

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig, parsed, shaped
 from ceph_tuner.core.ceph.pods import Pod, rook_pod
 from ceph_tuner.core.ceph.ports import Clock, Commander

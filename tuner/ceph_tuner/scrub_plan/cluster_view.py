@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Dict, FrozenSet, List, Mapping, Sequence, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import deep_scrub_interval
 from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.ceph.ports import Commander

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timezone, tzinfo
 from typing import Any, Callable, Deque, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import deep_scrub_interval
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.errors import CommandFailed, Locked, RetryLater, TunerError
