@@ -15,10 +15,10 @@ from ceph_tuner.core.goals.judge import Verdict
 from ceph_tuner.core.goals.stored_slo import stored_baseline
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.profiles.translation import Translation
+from ceph_tuner.fleet.connection import open_member
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.descriptions import described, wanted
 from ceph_tuner.fleet.likeness import here_and_now
-from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.fleet.portable import Portable
 from ceph_tuner.fleet.trust import check_newest
 from ceph_tuner.recommend import COVERAGE, Prediction

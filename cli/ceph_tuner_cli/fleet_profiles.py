@@ -15,11 +15,11 @@ from ceph_tuner.core.changes.plan import ChangePlan
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.fleet import fleet_file, portable_file
+from ceph_tuner.fleet.connection import open_member
 from ceph_tuner.fleet.contract import Fleet, Member
 from ceph_tuner.fleet.descriptions import wanted
 from ceph_tuner.fleet.difference import Difference, differences, read_settings
 from ceph_tuner.fleet.likeness import with_evidence
-from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.fleet.portable import Portable, read_private_key, read_public_key, sealed
 from ceph_tuner.fleet.trust import remember
 from ceph_tuner_cli import profiles

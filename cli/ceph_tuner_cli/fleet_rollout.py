@@ -14,8 +14,8 @@ from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.applier import Undone
 from ceph_tuner.core.errors import Stopped, TunerError
 from ceph_tuner.fleet import fleet_file, portable_file
+from ceph_tuner.fleet.connection import open_member
 from ceph_tuner.fleet.contract import Member
-from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.fleet.rollout import RolloutOutcome, roll_out, waves_of
 from ceph_tuner.fleet.site import MemberSite
 from ceph_tuner.fleet.trust import remember

@@ -12,8 +12,8 @@ from ceph_tuner.core.changes.config_database import Database
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, parse_version
 from ceph_tuner.fleet.configuration import entries_of
+from ceph_tuner.fleet.connection import open_member
 from ceph_tuner.fleet.contract import Member
-from ceph_tuner.fleet.opening import open_member
 
 _LEFT_OUT = ("capacity", "sleeps")
 NAMES = tuple(name for name, entry in KNOBS.items() if entry.scope == "osd" and entry.work not in _LEFT_OUT)

@@ -21,8 +21,8 @@ from ceph_tuner.core.profiles.in_force import kinds_of
 from ceph_tuner.files import slo_file
 from ceph_tuner.fleet.changes import NewestChange, changes_of
 from ceph_tuner.fleet.configuration import entries_of, profile_words, stored_capacities
+from ceph_tuner.fleet.connection import open_member
 from ceph_tuner.fleet.contract import Member
-from ceph_tuner.fleet.opening import open_member
 
 
 @dataclass(frozen=True)
