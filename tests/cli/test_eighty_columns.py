@@ -33,7 +33,7 @@ from ceph_tuner.fleet.status import Standing, Status
 from ceph_tuner.recommend import IN_FORCE, Prediction
 from ceph_tuner.recommend.front import Front
 from ceph_tuner.recommend.knob_worth import KnobWorth
-from ceph_tuner.recommend.paired import PairedEffect
+from ceph_tuner.recommend.paired_effect import PairedEffect
 from ceph_tuner.recommend.queue_trial import QueueTrial
 from ceph_tuner.recommend.queues import QueueOrder
 from ceph_tuner.scrub_plan import HOURS, MEASURED, RateRange

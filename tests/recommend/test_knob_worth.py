@@ -14,7 +14,7 @@ from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort, knob_worth
 from ceph_tuner.recommend.answer import answer
 from ceph_tuner.recommend.knob_worth import NEAR, KnobWorth, moved_knobs_of, weighed, worth_nothing
-from ceph_tuner.recommend.paired import PairedEffect, paired_effects
+from ceph_tuner.recommend.paired_effect import PairedEffect, paired_effects
 from ceph_tuner.recommend.runs import Runs
 from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
 from ceph_tuner.twin.model import MIB, RecoveryWork

@@ -21,7 +21,7 @@ from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRe
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.core.profiles.translation import from_release_units
 from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction, Question, SearchEffort
-from ceph_tuner.recommend.paired import mean_and_reach
+from ceph_tuner.recommend.paired_effect import mean_and_reach
 from ceph_tuner.recommend.question import question_of
 from ceph_tuner.recommend.runs import Means, means_of, run_length_s
 from ceph_tuner.recommend.search import profiles_of

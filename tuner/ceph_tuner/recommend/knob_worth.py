@@ -20,7 +20,7 @@ from ceph_tuner.core.knobs.settings import check_settings, fitting_reservations,
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.profiles.translation import to_release_units
 from ceph_tuner.recommend import Prediction, Question, SearchListener
-from ceph_tuner.recommend.paired import PairedEffect, paired_effects
+from ceph_tuner.recommend.paired_effect import PairedEffect, paired_effects
 from ceph_tuner.recommend.runs import Runs, StartedRuns
 from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
 

@@ -15,7 +15,7 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import LEAST_GAIN, finalists
 from ceph_tuner.recommend import Prediction, SearchListener
-from ceph_tuner.recommend.paired import PairedEffect, mean_and_reach, paired_effects
+from ceph_tuner.recommend.paired_effect import PairedEffect, mean_and_reach, paired_effects
 from ceph_tuner.recommend.rebuild import MOVES_DATA, RESTART, RebuildChange, changes
 from ceph_tuner.recommend.rebuild_cost import Cost, cost_of
 from ceph_tuner.recommend.runs import Runs
