@@ -80,7 +80,7 @@ OPTIONS: List[Any] = list(typer.main.get_command(_carrier).params)
 def open_cluster(name: str) -> Cluster:
     """Open a cluster as the options say. Raises as `ceph_tuner.cluster.open_cluster`, InputError."""
     # --help and completion do not wait for it
-    from ceph_tuner.rook.managed import RookChoice, on_rook
+    from ceph_tuner.rook.management import RookChoice, on_rook
 
     return on_rook(_opened(name), RookChoice(_given.get("rook", "")))
 

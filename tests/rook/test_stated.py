@@ -10,7 +10,7 @@ import pytest
 
 from ceph_tuner.core.changes.custom_resource import CustomResource
 from ceph_tuner.core.errors import CommandFailed, InputError
-from ceph_tuner.rook.managed import RookChoice, UnclaimedConfig, on_rook, osd_pod
+from ceph_tuner.rook.management import RookChoice, UnclaimedConfig, on_rook, osd_pod
 from ceph_tuner.rook.stated import refuse_stated, stated
 from monitors import ManualClock
 from twins import answering, small_twin

@@ -13,7 +13,7 @@ from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import InputError, PermissionRefused
 from ceph_tuner.core.knobs.releases import parse_version, release_of
 from ceph_tuner.fleet.contract import ByCeph, ByDashboard, ByLab, ByPrefix, Member
-from ceph_tuner.rook.managed import on_rook
+from ceph_tuner.rook.management import on_rook
 
 
 def open_member(member: Member, timeout: float = 30.0) -> Cluster:

@@ -43,7 +43,7 @@ from ceph_tuner.files import schema, yaml_document
 from ceph_tuner.fleet.contract import Access, ByCeph, ByDashboard, ByLab, ByPrefix, Fleet, Member, PrometheusServer
 from ceph_tuner.fleet.secret import ORIGINS, Secret
 from ceph_tuner.fleet.trust import Signer, Trust
-from ceph_tuner.rook.managed import NONE, RookChoice
+from ceph_tuner.rook.management import NONE, RookChoice
 
 SCHEMA_VERSION = 1
 
