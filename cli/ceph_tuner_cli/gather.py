@@ -11,7 +11,7 @@ import typer
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.moments import utc
 from ceph_tuner.doctor.finding import size as size_of
-from ceph_tuner.files.writing import check_free
+from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.gather import state_file
 from ceph_tuner.gather.gathering import INTERVAL_S, OSDS
 from ceph_tuner.gather.gathering import gather as gathered

@@ -15,7 +15,7 @@ from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.slo import wanted_of
 from ceph_tuner.core.goals.trial import Budget
 from ceph_tuner.files import profile_file, slo_file
-from ceph_tuner.files.writing import check_free
+from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.optimise import Options
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, TargetOption, knobs_in_a_row

@@ -12,7 +12,7 @@ from ceph_tuner.core.errors import PermissionRefused
 from ceph_tuner.core.goals.stored_slo import stored_slo
 from ceph_tuner.describe.live_cluster import SAMPLE_S, describe
 from ceph_tuner.files import cluster_writing, slo_file
-from ceph_tuner.files.writing import check_free
+from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner_cli.cluster_option import AnyClusterOption, ForceOption, TargetOption
 from ceph_tuner_cli.from_option import FromOption, opened_or_read
 from ceph_tuner_cli.prefix_option import open_cluster

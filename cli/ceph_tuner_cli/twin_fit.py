@@ -19,7 +19,7 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import Settings, parse_version
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.files import fit_file
-from ceph_tuner.files.writing import check_free
+from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.twin.calibration import FitEffort, Fitting
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.fit import Fit

@@ -12,10 +12,10 @@ from typing import Any, Dict, List, Mapping, Union
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import format_version
+from ceph_tuner.files.atomic_write import write_text
 from ceph_tuner.files.cluster_file import SCHEMA_VERSION
 from ceph_tuner.files.profile_file import plain_to_text
 from ceph_tuner.files.quantities import UNITS, quantity
-from ceph_tuner.files.writing import write_text
 from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
 from ceph_tuner.twin.model import ClientStream, ClusterModel, Device, OsdModel, Pool
 
