@@ -10,7 +10,7 @@ from ceph_tuner.core.columns import WIDTH, glued, unglued
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.printable import printable
-from ceph_tuner.files import cluster_file, cluster_writing, slo_file
+from ceph_tuner.files import cluster_file, cluster_text, slo_file
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner_cli.render import Format, emit, warn
 
@@ -38,7 +38,7 @@ def check_files(cluster: Path, slo: Optional[Path], form: Format) -> int:
 
 def retold(described: DescribedCluster) -> str:
     """Tell a description back in sentences, with what it leaves to defaults."""
-    return " ".join(_sentences(described, cluster_writing.to_dict(described)))
+    return " ".join(_sentences(described, cluster_text.to_dict(described)))
 
 
 def _sentences(described: DescribedCluster, data: Mapping[str, Any]) -> Iterator[str]:

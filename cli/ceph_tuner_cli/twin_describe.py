@@ -11,7 +11,7 @@ from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import PermissionRefused
 from ceph_tuner.core.goals.stored_slo import stored_slo
 from ceph_tuner.describe.live_cluster import SAMPLE_S, describe
-from ceph_tuner.files import cluster_writing, slo_file
+from ceph_tuner.files import cluster_text, slo_file
 from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner_cli.cluster_option import AnyClusterOption, ForceOption, TargetOption
 from ceph_tuner_cli.from_option import FromOption, opened_or_read
@@ -47,11 +47,11 @@ def described(
     if output is None:
         # a description is a YAML file, for people as well
         if form is Format.json:
-            emit(cluster_writing.to_dict(description), form)
+            emit(cluster_text.to_dict(description), form)
         else:
-            show_lines(cluster_writing.to_text(description).splitlines())
+            show_lines(cluster_text.to_text(description).splitlines())
         return
-    cluster_writing.write(output, description, force)
+    cluster_text.write(output, description, force)
     say([f"note: {note}" for note in description.notes])
     document = {"saved": str(output), "cluster": description.name, "notes": list(description.notes)}
     emit(
