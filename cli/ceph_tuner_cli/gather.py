@@ -13,8 +13,8 @@ from ceph_tuner.core.moments import utc
 from ceph_tuner.doctor.finding import size as size_of
 from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.gather import state_file
-from ceph_tuner.gather.gathering import INTERVAL_S, OSDS
-from ceph_tuner.gather.gathering import gather as gathered
+from ceph_tuner.gather.read_commands import INTERVAL_S, OSDS
+from ceph_tuner.gather.read_commands import gather as gathered
 from ceph_tuner.gather.state import State, contents
 from ceph_tuner_cli.cluster_option import AnyClusterOption, ForceOption
 from ceph_tuner_cli.prefix_option import open_cluster

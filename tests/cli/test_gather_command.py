@@ -13,7 +13,7 @@ from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.describe.live_cluster import describe
 from ceph_tuner.gather import state_file
-from ceph_tuner.gather.gathering import gather as gathered
+from ceph_tuner.gather.read_commands import gather as gathered
 from ceph_tuner.twin.model import MIB, ScrubWork
 from ceph_tuner_cli import doctor, gather, render, twin_describe, watch
 from ceph_tuner_cli.recommend import _described

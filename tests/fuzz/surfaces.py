@@ -313,7 +313,7 @@ class Gathered:
     def __init__(self) -> None:
         from test_ceph_report import report
 
-        from ceph_tuner.gather.gathering import gather
+        from ceph_tuner.gather.read_commands import gather
         from whole_cluster import whole_cluster
 
         self.state, self.report = gather(whole_cluster()), json.dumps(report())

@@ -20,7 +20,7 @@ from ceph_tuner.describe.live_cluster import describe
 from ceph_tuner.doctor import examine
 from ceph_tuner.doctor import gather as gather_facts
 from ceph_tuner.gather import recording, state_file
-from ceph_tuner.gather.gathering import gather
+from ceph_tuner.gather.read_commands import gather
 from ceph_tuner.gather.replay import open_state
 from ceph_tuner.gather.state import State, contents
 from ceph_tuner.twin.model import MIB, ScrubWork
