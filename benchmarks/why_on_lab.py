@@ -27,7 +27,7 @@ from ceph_lab.cluster import Lab
 from ceph_lab.teardown import down
 from ceph_tuner.cluster import Cluster, open_cluster
 from ceph_tuner.core.errors import TunerError
-from ceph_tuner.gather.recording import Recorder
+from ceph_tuner.gather.recorder import Recorder
 from ceph_tuner.gather.state import FIRST_SAMPLE, State
 from ceph_tuner.gather.state_file import write
 from ceph_tuner.why import Cause, examine

@@ -22,7 +22,7 @@ from ceph_tuner.describe.osds import OsdsSeen
 from ceph_tuner.describe.pools import pools_seen
 from ceph_tuner.doctor import gather as gather_facts
 from ceph_tuner.gather.kept_fields import without_secrets
-from ceph_tuner.gather.recording import WITHIN_S, Recorder
+from ceph_tuner.gather.recorder import WITHIN_S, Recorder
 from ceph_tuner.gather.state import FIRST_SAMPLE, REFUSED, State
 from ceph_tuner.why.cluster_facts import Looking
 

@@ -18,7 +18,7 @@ from ceph_tuner.core.ceph.commands import STORE_PREFIX, parsed
 from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.knobs.releases import release_of
 from ceph_tuner.gather import ceph_report, state_file
-from ceph_tuner.gather.recording import raise_fault
+from ceph_tuner.gather.recorder import raise_fault
 from ceph_tuner.gather.state import FIRST_SAMPLE, Answer, Key, State, key_of, shown, store_key
 
 _NO_MORE_S = 1e9

@@ -23,7 +23,7 @@ from ceph_tuner import __version__
 from ceph_tuner.core.bounded import DOCUMENT, MISREAD, read_file, read_json
 from ceph_tuner.core.errors import InputError, Malformed
 from ceph_tuner.files.atomic_write import write_bytes
-from ceph_tuner.gather.recording import UNPACKED_MOST
+from ceph_tuner.gather.recorder import UNPACKED_MOST
 from ceph_tuner.gather.state import FAILED, LATE, REFUSED, Answer, Fault, State
 
 SCHEMA = 1
