@@ -21,7 +21,7 @@ from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner_cli.cluster_option import AnyClusterOption, at_work
 from ceph_tuner_cli.description import read_description
-from ceph_tuner_cli.ending import INTERRUPTED
+from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
 
 QUEUE = "osd_op_queue"

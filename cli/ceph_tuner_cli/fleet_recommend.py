@@ -20,10 +20,10 @@ from ceph_tuner.fleet.questions import question_for
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.spreading import Ended, GivenUp, Lost, Spread
 from ceph_tuner_cli.elsewhere import gathered
-from ceph_tuner_cli.ending import INTERRUPTED
 from ceph_tuner_cli.fleet import FleetOption, LabelOption, NamesArgument, WithinOption, asked
 from ceph_tuner_cli.fleet import app as app
 from ceph_tuner_cli.fleet_recommend_page import FleetProgress, Row, page
+from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.render import Format, FormatOption, emit, fail, say, warn
 from ceph_tuner_cli.spread_option import DaskOption, InsecureOption, ProcessesOption, check_spread, spread_over
 

@@ -21,11 +21,11 @@ from ceph_tuner.fleet.site import MemberSite
 from ceph_tuner.fleet.trust import remember
 from ceph_tuner_cli.apply import OlderOption
 from ceph_tuner_cli.cluster_option import TargetOption, code_of, say_undone, undone_documents
-from ceph_tuner_cli.ending import INTERRUPTED
 from ceph_tuner_cli.fleet import FleetOption, LabelOption, NamesArgument, WithinOption
 from ceph_tuner_cli.fleet_foresight import Fitter, UnpredictedOption, check_prediction, kept_forecast, predict, refuse
 from ceph_tuner_cli.fleet_profiles import FileArgument, TrustOption, UnlikeOption, provenance, vouched
 from ceph_tuner_cli.fleet_profiles import app as app
+from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
 from ceph_tuner_cli.spread_option import DaskOption, InsecureOption
 from ceph_tuner_cli.tables import Columns, columns

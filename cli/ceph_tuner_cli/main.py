@@ -13,7 +13,7 @@ from ceph_tuner import __version__
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.printable import printable
 from ceph_tuner_cli import prefix_option
-from ceph_tuner_cli.ending import INTERRUPTED, ending_in_order
+from ceph_tuner_cli.interruption import INTERRUPTED, orderly_end
 from ceph_tuner_cli.render import ReaderLeft, begin, errors, fail
 from ceph_tuner_cli.tree import DEBUG, group_of
 
@@ -82,7 +82,7 @@ def main() -> None:
     """Run the program. Exit codes: docs/exit-codes.md."""
     begin()
     prefix_option.begin()
-    with ending_in_order():
+    with orderly_end():
         code = _run()
     sys.exit(code)
 

@@ -13,7 +13,7 @@ from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.stored_slo import stored_baseline
 from ceph_tuner.core.hours import parse_hours
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work, show_commands
-from ceph_tuner_cli.ending import INTERRUPTED as CODE_INTERRUPTED
+from ceph_tuner_cli.interruption import INTERRUPTED as CODE_INTERRUPTED
 from ceph_tuner_cli.keep_option import KeepOption, SloOption, wanted_objectives
 from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working

@@ -18,8 +18,8 @@ from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ForceOption, knobs_in_a_row
 from ceph_tuner_cli.description import read_description
-from ceph_tuner_cli.ending import INTERRUPTED
 from ceph_tuner_cli.from_option import FromOption, TargetOfFileOption, read_state
+from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.recommend_check import check_files
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, warn
 

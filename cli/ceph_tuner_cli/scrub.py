@@ -100,7 +100,7 @@ def drain(
     """
     from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, Drain, DrainTask
     from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
-    from ceph_tuner_cli.ending import INTERRUPTED as CODE_INTERRUPTED
+    from ceph_tuner_cli.interruption import INTERRUPTED as CODE_INTERRUPTED
     from ceph_tuner_cli.scrub_page import DrainLine, drain_page, order_page
 
     where = _zone(zone)

@@ -22,7 +22,7 @@ from ceph_tuner.recommend import Prediction, SearchEffort
 from ceph_tuner.report.words import amount
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner_cli.description import read_description
-from ceph_tuner_cli.ending import INTERRUPTED
+from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn
 from ceph_tuner_cli.tables import Columns, columns
 
