@@ -164,7 +164,7 @@ def step(
 def list_moves(cluster: str = ClusterOption, form: Format = FormatOption) -> None:
     """Show the moves of a cluster: how each ended, what it has paused, and the commands of its way back."""
     from ceph_tuner.moves.record import MoveStore
-    from ceph_tuner_cli.moving_page import records_page
+    from ceph_tuner_cli.moves_page import records_page
 
     with at_work(cluster, "reading moves") as opened:
         store = MoveStore(opened.store)
@@ -237,7 +237,7 @@ def _moved(
     from ceph_tuner.moves.record import UNDER_WAY, MoveRecord, MoveStore
     from ceph_tuner.moves.switches import autoscaled, autoscaler_fights, balancer_on
     from ceph_tuner.moves.switches import balancer_fights as refusal
-    from ceph_tuner_cli.moving_page import outcome_page, plan_page
+    from ceph_tuner_cli.moves_page import outcome_page, plan_page
 
     open_hours = parse_hours(hours, "--hours")
     with working(f"{cluster}: connecting"):
@@ -299,7 +299,7 @@ def _carried_out(
     from ceph_tuner.moves.mover import Mover
     from ceph_tuner.moves.record import MoveStore
     from ceph_tuner.moves.switches import give_back, pause
-    from ceph_tuner_cli.moving_page import MoveLine
+    from ceph_tuner_cli.moves_page import MoveLine
 
     store = MoveStore(opened.store)
     pausing = record.changed(
@@ -345,6 +345,6 @@ def _text(command: Tuple[str, object]) -> str:
 
 
 def _size(count: float) -> str:
-    from ceph_tuner_cli.moving_page import size
+    from ceph_tuner_cli.moves_page import size
 
     return size(count)
