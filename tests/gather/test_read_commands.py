@@ -75,16 +75,16 @@ def test_only_commands_that_read_are_sent_and_nothing_is_written() -> None:
 
 def test_a_recorder_passes_on_nothing_but_what_is_kept() -> None:
     twin = small_twin()
-    recorder = recorder.Recorder(twin.commander, twin.clock)
+    commander = recorder.Recorder(twin.commander, twin.clock)
     for prefix, arguments in (("config set", {"who": "osd", "name": "osd_max_scrubs", "value": "2"}), ("auth ls", {})):
         with pytest.raises(CommandFailed, match="not among what is gathered"):
-            recorder.mon(prefix, arguments)
+            commander.mon(prefix, arguments)
     for key in ("mgr/dashboard/", "rgw_keystone_admin_password"):
         with pytest.raises(CommandFailed, match="not among what is gathered"):
-            recorder.mon("config get", {"who": "client.rgw", "key": key})
+            commander.mon("config get", {"who": "client.rgw", "key": key})
     with pytest.raises(CommandFailed, match="not among what is gathered"):
-        recorder.tell("osd.0", "config set", {})
-    assert recorder.answers == []
+        commander.tell("osd.0", "config set", {})
+    assert commander.answers == []
 
 
 def test_the_doctor_says_of_the_file_what_it_says_of_the_cluster(tmp_path: Path) -> None:
