@@ -28,7 +28,7 @@ from ceph_lab.teardown import down
 from ceph_tuner.cluster import Cluster, open_cluster
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.gather.recorder import Recorder
-from ceph_tuner.gather.state import FIRST_SAMPLE, State
+from ceph_tuner.gather.state import FIRST_SAMPLE, ClusterState
 from ceph_tuner.gather.state_file import write
 from ceph_tuner.why import Cause, examine
 from ceph_tuner.why.cluster_facts import Looking
@@ -50,7 +50,9 @@ def look(cluster: Cluster, keep: Optional[Path] = None) -> List[Cause]:
     if keep is not None:
         asked = tuple(osd.id for osd in facts.osds)
         keep.parent.mkdir(parents=True, exist_ok=True)
-        state = State(cluster.name, cluster.version, facts.at, tuple(recorder.answers), osds=len(asked), asked=asked)
+        state = ClusterState(
+            cluster.name, cluster.version, facts.at, tuple(recorder.answers), osds=len(asked), asked=asked
+        )
         write(keep, replace(state, notes=tuple(recorder.notes)), force=True)
     return examine(facts)
 

@@ -50,6 +50,7 @@ from ceph_tuner_cli import (
     lab_load_run,
     lock,
     mgr,
+    moves_page,
     queues_page,
     recommend_page,
     recommend_rebuild,
@@ -400,7 +401,7 @@ TABLES: Dict[str, Callable[[], RenderableType]] = {
     "scrub_page._obstacles": lambda: scrub_page._obstacles(scrubs()),
     "scrub_page._rates": lambda: scrub_page._rates(scrubs(), timezone.utc),
     "scrub_page._scrubs": lambda: scrub_page._scrubs(scrubs(), False),
-    "moves_page.records_page": lambda: moving_page.records_page([MOVE]),
+    "moves_page.records_page": lambda: moves_page.records_page([MOVE]),
     "cluster_option.step_table": lambda: step_table([Step(f"osd/host:{HOST}", MCLOCK_NINE[-1], None, "0.123456")]),
     "explain_page._matters": lambda: explain_page._matters([importance("client.write_p99_ms")], "over the space"),
     "explain_page._progress": lambda: explain_page._progress(SimpleNamespace(progress=[PROGRESS] * 3))[1],  # type: ignore[arg-type]

@@ -22,13 +22,13 @@ from ceph_tuner.doctor import gather as gather_facts
 from ceph_tuner.gather import recorder, state_file
 from ceph_tuner.gather.read_commands import gather
 from ceph_tuner.gather.replay import open_state
-from ceph_tuner.gather.state import State, contents
+from ceph_tuner.gather.state import ClusterState, contents
 from ceph_tuner.twin.model import MIB, ScrubWork
 from twins import small_twin
 from whole_cluster import ALL_SECRETS, SECRETS, WholeCluster, over, whole_cluster
 
 
-def replayed(state: State, folder: Path) -> Any:
+def replayed(state: ClusterState, folder: Path) -> Any:
     state_file.write(folder / "state.tar.zst", state)
     return open_state(folder / "state.tar.zst")
 

@@ -64,10 +64,10 @@ def gather(commander: Commander, release: Release, version: str, report: Optiona
 
     Raises TunerError where nobody tells which OSDs there are. Whatever else is refused or not answered is a note.
     """
-    return _Gathering(commander, report or (lambda what, done, total: None)).facts(release, version)
+    return _FactsReader(commander, report or (lambda what, done, total: None)).facts(release, version)
 
 
-class _Gathering:
+class _FactsReader:
     def __init__(self, commander: Commander, report: Report) -> None:
         self._commander, self._report = commander, report
         self._config = CommandConfig(commander)

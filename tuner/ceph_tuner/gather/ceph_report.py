@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ceph_tuner.core.bounded import ANSWER, MISREAD, read_json
 from ceph_tuner.core.errors import Malformed
-from ceph_tuner.gather.state import Answer, State
+from ceph_tuner.gather.state import Answer, ClusterState
 
 EXPECTED = "what `ceph report` printed"
 _STAMP = "%Y-%m-%dT%H:%M:%S.%f%z"
@@ -21,7 +21,7 @@ _WEIGHT_1 = 65536.0
 """A CRUSH weight of 1."""
 
 
-def state_of(content: bytes, place: str) -> State:
+def state_of(content: bytes, place: str) -> ClusterState:
     """The state of a report. Raises Malformed where it is none."""
     report = read_json(content, place, ANSWER)
     if not isinstance(report, dict) or not {"osdmap", "crushmap", "health"} <= set(report):
@@ -32,7 +32,7 @@ def state_of(content: bytes, place: str) -> State:
         raise Malformed(place, f"another shape ({fault!r})"[:160], EXPECTED) from None
 
 
-def _state(report: Mapping[str, Any], place: str) -> State:
+def _state(report: Mapping[str, Any], place: str) -> ClusterState:
     at = datetime.strptime(str(report["timestamp"]), _STAMP).timestamp()
     osd_map, crush = report["osdmap"], report["crushmap"]
     nodes = _tree(crush, osd_map["osds"])
@@ -62,7 +62,7 @@ def _state(report: Mapping[str, Any], place: str) -> State:
     answers = [Answer(("", key[0], key[1:]), 0, at, json.dumps(document)) for key, document in documents.items()]
     version = min(_versions(report)["osd"] or _versions(report)["mon"]).split()[2]
     running = sum(bool(osd["up"]) for osd in osd_map["osds"])
-    return State("report", version, at, tuple(answers), EXPECTED, running, (), (), place, "report")
+    return ClusterState("report", version, at, tuple(answers), EXPECTED, running, (), (), place, "report")
 
 
 def _versions(report: Mapping[str, Any]) -> Dict[str, Dict[str, int]]:

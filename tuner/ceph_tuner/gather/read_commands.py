@@ -23,7 +23,7 @@ from ceph_tuner.describe.pools import pools_seen
 from ceph_tuner.doctor import gather as gather_facts
 from ceph_tuner.gather.kept_fields import without_secrets
 from ceph_tuner.gather.recorder import WITHIN_S, Recorder
-from ceph_tuner.gather.state import FIRST_SAMPLE, REFUSED, State
+from ceph_tuner.gather.state import FIRST_SAMPLE, REFUSED, ClusterState
 from ceph_tuner.why.cluster_facts import Looking
 
 OSDS = 64
@@ -41,15 +41,15 @@ def gather(
     osds: int = OSDS,
     interval_s: float = INTERVAL_S,
     report: Report = lambda what, done, total: None,
-) -> State:
+) -> ClusterState:
     """Gather a cluster's state; `report` is told how far it is. Raises TunerError where nothing answers.
 
     What the cluster refuses, or does not answer in time, is kept as such, and told by `notes` of what is gathered.
     """
-    return _Gathering(cluster, osds, interval_s, report).state()
+    return _StateReader(cluster, osds, interval_s, report).state()
 
 
-class _Gathering:
+class _StateReader:
     def __init__(self, cluster: Cluster, osds: int, interval_s: float, report: Report) -> None:
         self._live, self._osds, self._interval_s, self._report = cluster, osds, interval_s, report
         self._recorder = Recorder(cluster.commander, cluster.clock)
@@ -60,7 +60,7 @@ class _Gathering:
             store=CommandStore(self._recorder),
         )
 
-    def state(self) -> State:
+    def state(self) -> ClusterState:
         """All of it."""
         live, recorder = self._live, self._recorder
         at = live.clock.now()
@@ -87,7 +87,7 @@ class _Gathering:
         }
         if len(said) < len(running):
             recorder.notes.append(f"{len(said)} of {len(running)} OSDs said what they have")
-        return State(
+        return ClusterState(
             live.name,
             live.version,
             at,

@@ -19,7 +19,7 @@ from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.knobs.releases import release_of
 from ceph_tuner.gather import ceph_report, state_file
 from ceph_tuner.gather.recorder import raise_fault
-from ceph_tuner.gather.state import FIRST_SAMPLE, Answer, Key, State, key_of, shown, store_key
+from ceph_tuner.gather.state import FIRST_SAMPLE, Answer, ClusterState, Key, key_of, shown, store_key
 
 _NO_MORE_S = 1e9
 
@@ -37,7 +37,7 @@ class NotGathered(CommandFailed):
 class Replay:
     """`ports.Commander` and `ports.Clock` of a state."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ClusterState) -> None:
         self.state = state
         self._answers = state.by_key()
         self._looks = sorted({answer.look for answer in state.answers} - set(range(FIRST_SAMPLE)))

@@ -49,7 +49,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class State:
+class ClusterState:
     """A cluster as it was when it was gathered."""
 
     cluster: str
@@ -89,7 +89,7 @@ class Content:
     daemons: Set[str] = field(default_factory=set)
 
 
-def contents(state: State) -> Dict[str, Content]:
+def contents(state: ClusterState) -> Dict[str, Content]:
     """Command -> what is in the file of it."""
     found: Dict[str, Content] = {}
     for answer in state.answers:
