@@ -122,7 +122,7 @@ def _switched(command: Any) -> Any:
 def group_of(table: Mapping[str, Tuple[str, str, str]]) -> type[TyperGroup]:
     """Give the class of a group whose commands are name -> (module, attribute, a line that says what it is for)."""
 
-    class Later(TyperGroup):
+    class LazyGroup(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
             self.params += SWITCHES
@@ -144,7 +144,7 @@ def group_of(table: Mapping[str, Tuple[str, str, str]]) -> type[TyperGroup]:
             name, command, rest = super().resolve_command(ctx, args)
             return name, command and self.commands[name], rest
 
-    return Later
+    return LazyGroup
 
 
 def _line(name: str, text: str) -> typer.Typer:

@@ -70,13 +70,13 @@ def from_text(text: str, name: str = "windows.json", release: Optional[Release] 
 
 def _read(data: Any, name: str, release: Optional[Release]) -> Windows:
     try:
-        return _Reader(data, name, release).windows()
+        return _WindowsReader(data, name, release).windows()
     except MISREAD as error:
         # parts of another kind than where they stand
         raise InputError(name, f"{type(error).__name__}: {error}"[:200], EXPECTED) from error
 
 
-class _Reader:
+class _WindowsReader:
     """Reads one document; every fault is told with its place."""
 
     def __init__(self, data: Any, name: str, release: Optional[Release]) -> None:

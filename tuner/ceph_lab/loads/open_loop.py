@@ -58,7 +58,7 @@ def arrivals(plan: Dict[str, Any]) -> Iterator[Arrival]:
         yield Arrival(at, read, block * plan["block_bytes"])
 
 
-class Recorder:
+class LatencyRecorder:
     """What was answered since the last print, in the order of the answers."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ def opened(conf: str, plan: Dict[str, Any]) -> Iterator[Any]:
 
 
 def issue(
-    image: Any, plan: Dict[str, Any], recorder: Recorder, free: threading.Semaphore, end: threading.Event
+    image: Any, plan: Dict[str, Any], recorder: LatencyRecorder, free: threading.Semaphore, end: threading.Event
 ) -> None:
     """Hand over each operation at its time, or as soon after as there is a free place; until `end`."""
     data, length = os.urandom(plan["block_bytes"]), plan["block_bytes"]
@@ -177,7 +177,7 @@ def show(document: Dict[str, Any]) -> None:
 
 def run(conf: str, plan: Dict[str, Any]) -> int:
     """Exit code: 1 where an operation failed or was never answered."""
-    end, recorder, free = threading.Event(), Recorder(), threading.Semaphore(plan["depth"])
+    end, recorder, free = threading.Event(), LatencyRecorder(), threading.Semaphore(plan["depth"])
 
     def print_now_and_then() -> None:
         while not end.wait(PRINT_S):

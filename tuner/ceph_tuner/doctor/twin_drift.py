@@ -21,7 +21,7 @@ NEWEST = 40
 """Pairs of a metric that count, the newest: what was wrong long ago may be mended."""
 
 
-class Drift(NamedTuple):
+class Undercoverage(NamedTuple):
     """A metric whose intervals hold too seldom."""
 
     coverage: Coverage
@@ -29,7 +29,7 @@ class Drift(NamedTuple):
     """With which so few, or fewer, would be held if the promise were true."""
 
 
-def drifted(pairs: Sequence[ForecastPair]) -> List[Drift]:
+def undercoverage(pairs: Sequence[ForecastPair]) -> List[Undercoverage]:
     """Metrics whose intervals held less often than promised, beyond chance: a one-sided exact binomial test of each.
 
     Of the newest model's pairs alone, as a twin that was fitted again is another one; with Bonferroni's correction.
@@ -44,7 +44,7 @@ def drifted(pairs: Sequence[ForecastPair]) -> List[Drift]:
     ]
     groups = coverage(newest)
     found = [
-        Drift(group, float(binomtest(group.inside, group.pairs, group.level, alternative="less").pvalue))
+        Undercoverage(group, float(binomtest(group.inside, group.pairs, group.level, alternative="less").pvalue))
         for group in groups
     ]
     return [drift for drift in found if drift.chance < (1.0 - SURE) / len(groups)]
@@ -53,7 +53,7 @@ def drifted(pairs: Sequence[ForecastPair]) -> List[Drift]:
 def twin_drift(facts: Facts) -> List[Finding]:
     """A twin whose kept predictions were wrong more often than their intervals allow."""
     of_twins = [pair for pair in facts.forecasts if pair.model != SEARCH_MODEL]
-    found = drifted(of_twins) if of_twins else []
+    found = undercoverage(of_twins) if of_twins else []
     if not found:
         return []
     worst = max(found, key=lambda drift: drift.coverage.level - drift.coverage.inside / drift.coverage.pairs)

@@ -125,7 +125,7 @@ def _from(document: yaml_document.YamlDocument, directory: Path) -> Fleet:
     # their names are the operator's, so they are no part of a schema whose every fault names known keys
     each = {**FLEET, "properties": {**FLEET["properties"], "clusters": _mapping(dict.fromkeys(clusters, _MEMBER))}}
     schema.check(document, each)
-    members = tuple(_Reader(document, directory, name).member() for name in clusters)
+    members = tuple(_MemberReader(document, directory, name).member() for name in clusters)
     return Fleet(members, document.name, _trust(document, directory) if "trust" in document.data else None)
 
 
@@ -175,7 +175,7 @@ def _refuse_written_passwords(document: yaml_document.YamlDocument) -> None:
                 )
 
 
-class _Reader:
+class _MemberReader:
     """Reads one cluster; every fault is told with its place."""
 
     def __init__(self, document: yaml_document.YamlDocument, directory: Path, name: str) -> None:

@@ -110,7 +110,7 @@ class MapView:
         return next((pool for pool in self.pools.values() if pool.name == name), None)
 
 
-class Arrival(Protocol):
+class ArrivalCheck(Protocol):
     """When a write has had its whole effect."""
 
     def arrived(self, view: MapView) -> bool:
@@ -140,7 +140,7 @@ class MapWrite:
     command: Command
     undo: Command
     moved_bytes: float
-    arrival: Arrival
+    arrival: ArrivalCheck
     follows: bool = False
     """Whether the write before it must not stay without it."""
 

@@ -75,7 +75,7 @@ def api_access(environment: Mapping[str, str], kubeconfig: str = "", context: st
     path = _path(environment, kubeconfig)
     if path is None:
         return _in_cluster(environment)
-    return _Reader(path, _Files()).access(context)
+    return _KubeconfigReader(path, _Files()).access(context)
 
 
 def _path(environment: Mapping[str, str], kubeconfig: str) -> Optional[Path]:
@@ -121,7 +121,7 @@ class _Files:
         return str(path)
 
 
-class _Reader:
+class _KubeconfigReader:
     """Reads a kubeconfig; every fault is told with its place."""
 
     def __init__(self, path: Path, files: _Files) -> None:
