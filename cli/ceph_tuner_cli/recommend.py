@@ -98,7 +98,7 @@ def recommend(
             processes,
             others,
             curves=explain or form is not Format.table,
-            stored=None if live_only else described.stored,
+            stored_bytes=None if live_only else described.stored,
             interruptible=interrupts,
         )
     plan = answer.plan

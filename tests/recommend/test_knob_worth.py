@@ -106,14 +106,14 @@ def test_several_steps_together_lose_no_more_than_one_may(monkeypatch: pytest.Mo
         def collect(self) -> Tuple[Dict[str, float], ...]:
             return tuple({**run, "client.p95_ms": lost * run["client.p95_ms"]} for run in before.winner.runs)
 
-    monkeypatch.setattr(knob_worth._Weighing, "_start", lambda self, settings, seeds: Made())
+    monkeypatch.setattr(knob_worth._KnobTrials, "_start", lambda self, settings, seeds: Made())
     with Runs(EFFORT, 8.0, processes=1) as runs:
-        weighing = knob_worth._Weighing(before, Heard(), runs)
+        weighing = knob_worth._KnobTrials(before, Heard(), runs)
         lost = 1.015
-        first, choice = weighing._confirmed(before.winner, ("osd_max_scrubs",))
+        first, choice = weighing._confirmation(before.winner, ("osd_max_scrubs",))
         assert choice is not None
         lost = 1.03
-        assert weighing._confirmed(first, ("osd_scrub_chunk_max",))[1] is None
+        assert weighing._confirmation(first, ("osd_scrub_chunk_max",))[1] is None
 
 
 def test_an_override_that_was_set_to_false_before_is_false_again() -> None:
