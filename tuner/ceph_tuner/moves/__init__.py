@@ -163,9 +163,9 @@ class MovePlan(Protocol):
         """The next step; none where nothing can be moved now."""
 
 
-def total_bytes(left: Mapping[str, float]) -> float:
+def total_bytes(bytes_by_key: Mapping[str, float]) -> float:
     """All that is left."""
-    return sum(left.values())
+    return sum(bytes_by_key.values())
 
 
 def names_of(items: Sequence[str], most: int = 8) -> str:
