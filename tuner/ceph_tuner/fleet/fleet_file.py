@@ -51,8 +51,8 @@ _TEXT = {"type": "string"}
 _ENTITY = re.compile(r"client\.[A-Za-z0-9_.:-]+\Z")
 
 
-def _mapping(properties: Dict[str, Any], *required: str) -> Dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+def _mapping(properties: Dict[str, Any], *required_keys: str) -> Dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required_keys), "additionalProperties": False}
 
 
 FLEET: Dict[str, Any] = {
@@ -165,9 +165,9 @@ def _refuse_written_passwords(document: yaml_document.YamlDocument) -> None:
                 raise InputError(
                     document.place("clusters", name, way), "a value that is not shown", "a mapping of keys to values"
                 )
-            kept = access.get(key, {}) if isinstance(access, dict) else {}
+            origin = access.get(key, {}) if isinstance(access, dict) else {}
             # {PASSWORD} is a mapping as well
-            if not isinstance(kept, dict) or not set(kept) <= set(ORIGINS):
+            if not isinstance(origin, dict) or not set(origin) <= set(ORIGINS):
                 raise InputError(
                     document.place("clusters", name, way, key),
                     f"a {key} in the file",
@@ -233,10 +233,10 @@ class _MemberReader:
     def _dashboard(self) -> ByDashboard:
         data = self._data["dashboard"]
         ca, verify = self._trust("dashboard")
-        given = [data["url"]] if isinstance(data["url"], str) else data["url"]
-        if not given:
+        addresses = [data["url"]] if isinstance(data["url"], str) else data["url"]
+        if not addresses:
             raise InputError(self._place("dashboard", "url"), "no address", "at least one")
-        urls = tuple(self._url("dashboard", text, verify) for text in given)
+        urls = tuple(self._url("dashboard", text, verify) for text in addresses)
         return ByDashboard(urls, data["username"], self._secret("dashboard", "password"), ca, verify)
 
     def _prometheus(self) -> PrometheusServer:
@@ -299,8 +299,8 @@ class _MemberReader:
         ((origin, name),) = data[key].items()
         if not name:
             raise InputError(self._place(*keys, origin), "nothing", "a name")
-        kept = self._path(name) if origin == "file" else name
-        return Secret(origin, kept, data.get("username", ""), self._place(*keys))
+        location = self._path(name) if origin == "file" else name
+        return Secret(origin, location, data.get("username", ""), self._place(*keys))
 
     def _path(self, text: str) -> str:
         """Paths are meant from the file's own directory on."""
