@@ -31,7 +31,7 @@ from ceph_tuner.gather.recorder import Recorder
 from ceph_tuner.gather.state import FIRST_SAMPLE, ClusterState
 from ceph_tuner.gather.state_file import write
 from ceph_tuner.why import Cause, examine
-from ceph_tuner.why.cluster_facts import Looking
+from ceph_tuner.why.cluster_facts import TwoLooks
 
 SECONDS = 10.0
 CASES = {**HEALTHY, **MADE}
@@ -40,7 +40,7 @@ CASES = {**HEALTHY, **MADE}
 def look(cluster: Cluster, keep: Optional[Path] = None) -> List[Cause]:
     """The causes that the command names; the answers are kept where asked for."""
     recorder = Recorder(cluster.commander, cluster.clock)
-    looking = Looking(recorder, cluster.clock)
+    looking = TwoLooks(recorder, cluster.clock)
     for number in range(2):
         recorder.begin(FIRST_SAMPLE + number)
         looking.look()

@@ -24,7 +24,7 @@ from ceph_tuner.doctor import gather as gather_facts
 from ceph_tuner.gather.kept_fields import without_secrets
 from ceph_tuner.gather.recorder import WITHIN_S, Recorder
 from ceph_tuner.gather.state import FIRST_SAMPLE, REFUSED, ClusterState
-from ceph_tuner.why.cluster_facts import Looking
+from ceph_tuner.why.cluster_facts import TwoLooks
 
 OSDS = 64
 """OSDs that say what their options are, evenly over their ids; beside them some of each device class."""
@@ -127,7 +127,7 @@ class _StateReader:
         """Two looks: samples of all OSDs where these are few, and what `why` asks of some."""
         clock = self._live.clock
         sampler = self._sampler() if len(running) <= OSDS_MAX else None
-        looking = Looking(self._recorder, clock, self._report)
+        looking = TwoLooks(self._recorder, clock, self._report)
         for number in range(SAMPLES):
             began = clock.monotonic()
             self._recorder.begin(FIRST_SAMPLE + number)
