@@ -92,11 +92,11 @@ def unpacked(content: bytes, place: str) -> ClusterState:
 
 def _members(content: bytes, place: str) -> Iterator[Tuple[str, bytes]]:
     """Name and content of each member, in order."""
-    unpacking = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
-    with unpacking.stream_reader(content, read_across_frames=False) as stream:
-        bounded = _Bounded(stream, place)
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
+    with decompressor.stream_reader(content, read_across_frames=False) as stream:
+        bounded_stream = _Bounded(stream, place)
         names: Set[str] = set()
-        with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|") as archive:
+        with tarfile.open(fileobj=cast("IO[bytes]", bounded_stream), mode="r|") as archive:
             for member in archive:
                 if len(names) >= MEMBERS_MOST:
                     raise Malformed(place, f"more than {MEMBERS_MOST} members", EXPECTED)
@@ -154,12 +154,14 @@ def _state(manifest: Mapping[str, Any], texts: Mapping[str, bytes], place: str) 
     if manifest["schema"] != SCHEMA:
         raise InputError(f"{place} schema", repr(manifest["schema"])[:40], f"{SCHEMA}: gather it by this version")
     rows = manifest["answers"]
-    named = [f"{_FOLDER}{row['file']}" for row in rows if row["file"] is not None]
-    missing = sorted(set(named) - set(texts))
-    if missing or len(set(named)) != len(named):
-        raise Malformed(place, f"no {missing[0][:80]}" if missing else "a member named twice", "a whole archive")
-    if len(texts) != len(named):
-        raise Malformed(place, f"{len(texts) - len(named)} members that its manifest does not name", EXPECTED)
+    file_names = [f"{_FOLDER}{row['file']}" for row in rows if row["file"] is not None]
+    absent_names = sorted(set(file_names) - set(texts))
+    if absent_names or len(set(file_names)) != len(file_names):
+        raise Malformed(
+            place, f"no {absent_names[0][:80]}" if absent_names else "a member named twice", "a whole archive"
+        )
+    if len(texts) != len(file_names):
+        raise Malformed(place, f"{len(texts) - len(file_names)} members that its manifest does not name", EXPECTED)
     return ClusterState(
         cluster=_text(manifest["cluster"]),
         version=_text(manifest["version"]),
