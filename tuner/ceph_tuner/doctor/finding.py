@@ -78,8 +78,8 @@ def named(osds: Iterable[int], most: int = 5) -> str:
 
 def some(lines: Iterable[str], most: int = 6) -> Tuple[str, ...]:
     """The first lines, and how many there are besides."""
-    kept = list(lines)
-    return (*kept[:most], *([f"and {len(kept) - most} more"] if len(kept) > most else []))
+    texts = list(lines)
+    return (*texts[:most], *([f"and {len(texts) - most} more"] if len(texts) > most else []))
 
 
 def size(nbytes: float) -> str:

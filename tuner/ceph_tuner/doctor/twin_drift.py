@@ -43,20 +43,20 @@ def undercoverage(pairs: Sequence[ForecastPair]) -> List[Undercoverage]:
         for pair in [pair for pair in own if pair.metric == metric][-NEWEST:]
     ]
     groups = coverage(newest)
-    found = [
+    candidates = [
         Undercoverage(group, float(binomtest(group.inside, group.pairs, group.level, alternative="less").pvalue))
         for group in groups
     ]
-    return [drift for drift in found if drift.chance < (1.0 - SURE) / len(groups)]
+    return [drift for drift in candidates if drift.chance < (1.0 - SURE) / len(groups)]
 
 
 def twin_drift(facts: Facts) -> List[Finding]:
     """A twin whose kept predictions were wrong more often than their intervals allow."""
     of_twins = [pair for pair in facts.forecasts if pair.model != SEARCH_MODEL]
-    found = undercoverage(of_twins) if of_twins else []
-    if not found:
+    entries = undercoverage(of_twins) if of_twins else []
+    if not entries:
         return []
-    worst = max(found, key=lambda drift: drift.coverage.level - drift.coverage.inside / drift.coverage.pairs)
+    worst = max(entries, key=lambda drift: drift.coverage.level - drift.coverage.inside / drift.coverage.pairs)
     short = worst.coverage.level - worst.coverage.inside / worst.coverage.pairs
     return [
         Finding(
@@ -66,7 +66,7 @@ def twin_drift(facts: Facts) -> List[Finding]:
             some(
                 f"{drift.coverage.metric}: {drift.coverage.inside} of {drift.coverage.pairs} measurements inside the "
                 f"interval that promises {drift.coverage.level:.0%} (by chance: {drift.chance:.1g})"
-                for drift in found
+                for drift in entries
             ),
             "recommendations, predictions and what `tune` believes beforehand rest on it",
             "Describe the cluster as it is now, fit the twin to its own windows, and give the fit as `calibration:`.",
