@@ -40,13 +40,13 @@ CASES = {**HEALTHY, **MADE}
 def look(cluster: Cluster, keep: Optional[Path] = None) -> List[Cause]:
     """The causes that the command names; the answers are kept where asked for."""
     recorder = Recorder(cluster.commander, cluster.clock)
-    looking = TwoLooks(recorder, cluster.clock)
+    looks = TwoLooks(recorder, cluster.clock)
     for number in range(2):
         recorder.begin(FIRST_SAMPLE + number)
-        looking.look()
+        looks.look()
         if number == 0:
-            looking.wait(SECONDS)
-    facts = looking.facts()
+            looks.wait(SECONDS)
+    facts = looks.facts()
     if keep is not None:
         asked = tuple(osd.id for osd in facts.osds)
         keep.parent.mkdir(parents=True, exist_ok=True)

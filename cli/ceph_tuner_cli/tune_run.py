@@ -13,7 +13,7 @@ from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.search.transfer import Elsewhere, Here
 from ceph_tuner.tune.interrupts import Interrupts
 from ceph_tuner.tune.loop import tune
-from ceph_tuner.tune.measurement import Measuring
+from ceph_tuner.tune.measurement import TrialRunner
 from ceph_tuner.tune.on_cluster import ClusterLookout, JournalledWriter
 from ceph_tuner.tune.outcome import TuneOutcome
 from ceph_tuner.tune.past import Heading, Lesson, lessons, past_runs, to_resume
@@ -92,7 +92,7 @@ def run_locked(opened: Cluster, request: TuneRequest) -> Ran:
             lookout = ClusterLookout(opened.commander, opened.clock)
             device_class = Target.parse(target).device_class
             with work_of(opened, scenario_slo, timing, device_class) as work, belief.foretelling(now) as foretell:
-                measuring = Measuring(
+                measuring = TrialRunner(
                     scenario_slo.slo, work, lookout, writer, opened.clock, progress, interrupts, timing, request.limits
                 )
                 outcome = tune(task, measuring, search, record, resumed.trials if resumed else (), learn, foretell)
