@@ -70,14 +70,14 @@ class LatencyRecorder:
         self.issued = 0
         self.late_s = 0.0
 
-    def answered(self, intended: float, read: bool, code: int) -> None:
+    def answered(self, due: float, read: bool, code: int) -> None:
         """An operation came back."""
         if code < 0 and self.failure is None:
             self.failure = code
         with self._lock:
             # stamped under the lock: a print holds everything that was answered before its time, and nothing else
             now = time.monotonic()
-            self._done.append((now, now - intended, read))
+            self._done.append((now, now - due, read))
 
     def late(self, seconds: float) -> None:
         """An operation was handed over so late, though there was a free place for it."""
@@ -137,26 +137,26 @@ def issue(
     """Hand over each operation at its time, or as soon after as there is a free place; until `end`."""
     data, length = os.urandom(plan["block_bytes"]), plan["block_bytes"]
 
-    def answer_to(intended: float, read: bool) -> Callable[..., None]:
+    def answer_to(due: float, read: bool) -> Callable[..., None]:
         def done(completion: Any, _: Any = None) -> None:
-            recorder.answered(intended, read, completion.get_return_value())
+            recorder.answered(due, read, completion.get_return_value())
             free.release()
 
         return done
 
     for arrival in arrivals(plan):
-        intended = recorder.began + arrival.at
-        delay = intended - time.monotonic()
+        due_at = recorder.began + arrival.at
+        delay = due_at - time.monotonic()
         if end.wait(delay) if delay > 0 else end.is_set():
             return
         if free.acquire(blocking=False):
-            recorder.late(time.monotonic() - intended)
+            recorder.late(time.monotonic() - due_at)
         else:
             recorder.waited += 1
             while not free.acquire(timeout=0.5):
                 if end.is_set():
                     return
-        done = answer_to(intended, arrival.read)
+        done = answer_to(due_at, arrival.read)
         if arrival.read:
             image.aio_read(arrival.offset, length, done)
         else:
@@ -204,9 +204,9 @@ def run(conf: str, plan: Dict[str, Any]) -> int:
         for thread in (print_now_and_then, listen):
             threading.Thread(target=thread, daemon=True).start()
         issue(image, plan, recorder, free, end)
-        answered = all_free(free, plan["depth"], UNANSWERED_S)
+        all_answered = all_free(free, plan["depth"], UNANSWERED_S)
         show(recorder.taken())
-        if not answered:
+        if not all_answered:
             # closing the image would wait for ever
             sys.stderr.write("operations were not answered within 10 s\n")
             sys.stderr.flush()
