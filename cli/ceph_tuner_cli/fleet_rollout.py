@@ -78,7 +78,7 @@ def apply(
     say([provenance(portable)])
     fitter = Fitter(portable, target, within, although_unlike, unpredicted, older)
     fittings = fitter.fit(members, lambda member, cluster: _site(member, fitter, lambda: cluster).done())
-    say([note for fitting in fittings.values() for note in fitting.notes])
+    say([note for entry in fittings.values() for note in entry.notes])
     foreseen = predict(list(fittings.values()), form is Format.table, dask, insecure)
     predictions = {name: forecast.to_dict() for name, forecast in foreseen.items()}
     plan = {"waves": [list(each) for each in waves], "predictions": predictions}
@@ -167,7 +167,7 @@ def _taken_back(document: Dict[str, Any]) -> str:
 def _site(
     member: Member,
     fitter: Fitter,
-    opening: Optional[Callable[[], Cluster]] = None,
+    connect: Optional[Callable[[], Cluster]] = None,
     decided: bool = False,
     foreseen: Optional[Foreseen] = None,
 ) -> MemberSite:
@@ -175,7 +175,7 @@ def _site(
     label = f"fleet {fitter.portable.profile.name} {fitter.portable.digest.split(':')[1][:12]}"
     return MemberSite(
         member,
-        opening or (lambda: open_member(member, fitter.within)),
+        connect or (lambda: open_member(member, fitter.within)),
         label,
         fitter.target,
         # a load that is another one hours later is no reason to take those of its wave back

@@ -48,9 +48,9 @@ def gather(
     if cluster is None or output is None:
         raise InputError("gather", f"no {'--cluster' if cluster is None else '--output'}", "both, or --show FILE")
     check_free(output, force)
-    with working(f"{cluster}: connecting") as tell, closing(open_cluster(cluster)) as opened:
+    with working(f"{cluster}: connecting") as tell, closing(open_cluster(cluster)) as connection:
         state = gathered(
-            opened,
+            connection,
             osds,
             interval,
             lambda what, done, total: tell(f"{cluster}: {what}", done, total if total > 1 else None),
@@ -63,8 +63,8 @@ def _tell(state: ClusterState, path: Path, size: int, form: Format) -> None:
     emit(_document(state, path, size), form, lambda: _table(state))
     say([f"note: {note}" for note in state.notes])
     if form is Format.table:
-        unpacked = sum(content.nbytes for content in contents(state).values())
-        say([f"{path}: {size_of(size)}, {size_of(unpacked)} unpacked; cluster {state.cluster} at {utc(state.at)}"])
+        nbytes = sum(content.nbytes for content in contents(state).values())
+        say([f"{path}: {size_of(size)}, {size_of(nbytes)} unpacked; cluster {state.cluster} at {utc(state.at)}"])
 
 
 def _document(state: ClusterState, path: Path, size: int) -> Dict[str, Any]:

@@ -99,9 +99,9 @@ def _run() -> int:
     except ReaderLeft:
         _write_nowhere()
         code = 0
-    except SystemExit as ended:
+    except SystemExit as end:
         # click and rich take a reader of a help text that leaves (head, less) for a failure
-        if not isinstance(ended.__context__, BrokenPipeError):
+        if not isinstance(end.__context__, BrokenPipeError):
             raise
         _write_nowhere()
         code = 0
@@ -116,7 +116,7 @@ def _run() -> int:
         else:
             if os.environ.get(DEBUG):
                 errors.print(printable(traceback.format_exc(), lines=True), markup=False, soft_wrap=True)
-            fail(_unexpected(error))
+            fail(_fault_words(error))
             code = UNEXPECTED
     return code if isinstance(code, int) else 0
 
@@ -133,7 +133,7 @@ def _usage(error: Any) -> str:
     return f"{command}: {message} (`{command} --help` says more)" if message else ""
 
 
-def _unexpected(error: Exception) -> str:
+def _fault_words(error: Exception) -> str:
     """One line of what nobody thought of: what is left behind, and how to find and tell the cause."""
     words = " ".join(f"{type(error).__name__}: {error}".split())
     return (

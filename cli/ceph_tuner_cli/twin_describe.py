@@ -14,7 +14,7 @@ from ceph_tuner.describe.live_cluster import SAMPLE_S, describe
 from ceph_tuner.files import cluster_text, slo_file
 from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner_cli.cluster_option import AnyClusterOption, ForceOption, TargetOption
-from ceph_tuner_cli.from_option import FromOption, opened_or_read
+from ceph_tuner_cli.from_option import FromOption, cluster_or_state
 from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
 
@@ -41,9 +41,9 @@ def described(
         check_free(output, force)
     with (
         working(f"looking at {cluster or state}"),
-        opened_or_read(cluster, state, lambda name: open_cluster(name)) as opened,
+        cluster_or_state(cluster, state, lambda name: open_cluster(name)) as connection,
     ):
-        description = describe(opened, target, _also(opened, slo), sample)
+        description = describe(connection, target, _also(connection, slo), sample)
     if output is None:
         # a description is a YAML file, for people as well
         if form is Format.json:
