@@ -53,7 +53,7 @@ def _tables(table: Optional[List[str]]) -> List[str]:
     unknown = [name for name in table or () if name.upper() not in TABLES]
     if unknown:
         raise InputError("--table", ", ".join(unknown), f"some of {', '.join(TABLES)}")
-    return [name for name in TABLES if not table or name in {given.upper() for given in table}]
+    return [name for name in TABLES if not table or name in {text.upper() for text in table}]
 
 
 def _run(tables: List[str], seeds: range, quick: bool, processes: Optional[int]) -> ValidationReport:

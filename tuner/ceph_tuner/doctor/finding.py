@@ -60,7 +60,7 @@ class Finding:
 def by_cost(findings: Iterable[Finding]) -> List[Finding]:
     """Order findings: by severity, then by share; what cannot be reckoned comes last of its kind."""
     ranks = list(SEVERITIES)
-    return sorted(findings, key=lambda found: (ranks.index(found.severity), -(found.share or 0.0), found.check))
+    return sorted(findings, key=lambda finding: (ranks.index(finding.severity), -(finding.share or 0.0), finding.check))
 
 
 def restarts(osds: Iterable[int]) -> Tuple[str, ...]:
