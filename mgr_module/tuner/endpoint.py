@@ -24,7 +24,7 @@ class Endpoint:
         """Why it does not listen, although it should."""
         self._document: ExportedState = {}
         self._server: Optional[BoundedHttpServer] = None
-        self._wanted: Optional[Tuple[str, int]] = None
+        self._address: Optional[Tuple[str, int]] = None
         self._changing = threading.Lock()
         self._closed = False
 
@@ -38,10 +38,10 @@ class Endpoint:
         A port that is in use is a note, and tried again with the next call.
         """
         with self._changing:
-            if self._closed or (self._server is not None and self._wanted == (address, port)):
+            if self._closed or (self._server is not None and self._address == (address, port)):
                 return
             self._stop()
-            self.note, self._wanted = "", (address, port)
+            self.note, self._address = "", (address, port)
             if port == 0:
                 return
             try:

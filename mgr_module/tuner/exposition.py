@@ -126,7 +126,7 @@ def _series(document: ExportedState) -> Iterator[Series]:
     for metric, (mean, *_) in ((document.get("window") or {}).get("measures") or {}).items():
         place = exported_at(metric)
         if place is not None:
-            yield (*place, _based(metric, mean))
+            yield (*place, _in_base_unit(metric, mean))
     for mode in document.get("modes") or []:
         own = Scope(CLASS, mode["device_class"]) if mode.get("device_class") else None
         for verdict in mode.get("slo") or []:
@@ -150,8 +150,8 @@ def _verdict(verdict: Mapping[str, Any], own: Optional[Scope]) -> Iterator[Serie
     # not its whole text: a bound that is moved is the same objective
     metric, scope = parted(str(verdict["objective"]).split()[0])
     of = (*labelled(metric=metric, kind="hard" if verdict["hard"] else "soft"), *scope_labels(scope or own))
-    yield "slo_bound", of, _based(metric, verdict["bound"])
-    yield "slo_seen", of, _based(metric, verdict["seen"])
+    yield "slo_bound", of, _in_base_unit(metric, verdict["bound"])
+    yield "slo_seen", of, _in_base_unit(metric, verdict["seen"])
     yield "slo_margin_ratio", of, verdict["margin"]
     yield "slo_met", of, verdict["met"]
 
@@ -159,11 +159,11 @@ def _verdict(verdict: Mapping[str, Any], own: Optional[Scope]) -> Iterator[Serie
 def _automatic(document: ModeDocument) -> Iterator[Series]:
     mode, phase = document.get("mode"), document.get("phase")
     if mode:
-        for known in MODES:
-            yield "mode", labelled(mode=known), known == mode
+        for value in MODES:
+            yield "mode", labelled(mode=value), value == mode
     if phase:
-        for known in PHASES:
-            yield "phase", labelled(phase=known), known == phase
+        for value in PHASES:
+            yield "phase", labelled(phase=value), value == phase
     yield "paused", (), document.get("paused")
     yield "stage", (), document.get("stage")
     yield "stages", (), document.get("stages")
@@ -186,5 +186,5 @@ def _effect(effect: Mapping[str, Any], own: Optional[Scope]) -> Iterator[Series]
     yield "effect_high_ratio", of, effect["high"]
 
 
-def _based(metric: str, value: Optional[float]) -> Optional[float]:
+def _in_base_unit(metric: str, value: Optional[float]) -> Optional[float]:
     return None if value is None else value * scale_of(metric)

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from plugin_on_twin import PluginCommander
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.controller.controller import Controller, Settings
 from ceph_tuner.controller.kinds import BOOST, MODE, SLO, Kind
 from ceph_tuner.rook.kubeconfig import api_access

@@ -11,7 +11,7 @@ import mgr_stand_in
 from automatic_on_twin import OnTwin
 from loaded_module import Loaded
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine

@@ -15,7 +15,7 @@ from at_api_server import LATENCY, NAMESPACE, Operator, running, until
 
 import documented
 from ceph_lab.cluster import Lab
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.session import Session
 from ceph_tuner.controller.kinds import BOOST, MODE, SLO
 from ceph_tuner.core.ceph.commands import osd_versions

@@ -10,7 +10,7 @@ import pytest
 from at_api_server import LATENCY, NAMESPACE, Operator, commander_of, running, slo_at, until
 from plugin_on_twin import plugin_cluster
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.controller.controller import Controller
 from ceph_tuner.controller.kinds import BOOST, SLO
 from ceph_tuner.controller.leadership import PREFIX

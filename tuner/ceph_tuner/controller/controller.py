@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Callable, Dict, List, Protocol, Sequence
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.controller.at_api_server import Resources, Watch
 from ceph_tuner.controller.boosts import Boosts
 from ceph_tuner.controller.convergence import Convergence

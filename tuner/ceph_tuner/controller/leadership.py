@@ -6,7 +6,7 @@ lock of its own beside the tuner's: the commands that are sent take that one the
 
 from __future__ import annotations
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.controller.lease import Lease
 from ceph_tuner.core.ceph.commands import STORE_PREFIX, CommandStore
 from ceph_tuner.core.changes.lock import Lock

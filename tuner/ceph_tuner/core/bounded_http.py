@@ -81,7 +81,7 @@ class BoundedHttpServer(ThreadingHTTPServer):
         try:
             super().process_request(request, client_address)
         except BaseException:
-            self._left(request)
+            self._release(request)
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -89,7 +89,7 @@ class BoundedHttpServer(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._left(request)
+            self._release(request)
 
     def service_actions(self) -> None:
         """End those that take too long."""
@@ -102,7 +102,7 @@ class BoundedHttpServer(ThreadingHTTPServer):
             with contextlib.suppress(OSError):
                 request.shutdown(socket.SHUT_RDWR)
 
-    def _left(self, request: Any) -> None:
+    def _release(self, request: Any) -> None:
         self._since.pop(request, None)
         self._free.release()
 

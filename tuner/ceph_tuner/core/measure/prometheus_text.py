@@ -34,7 +34,7 @@ def prometheus_text(families: Mapping[str, Family], series: Iterable[Series]) ->
     for name, family in families.items():
         if name in values:
             lines += [f"# HELP {name} {_help(family.help)}", f"# TYPE {name} {family.type}"]
-            lines += [f"{name}{_braced(labels)} {value!r}" for labels, value in values[name].items()]
+            lines += [f"{name}{_label_set(labels)} {value!r}" for labels, value in values[name].items()]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -42,9 +42,9 @@ def _help(text: str) -> str:
     return printable(text, lines=True).replace("\\", "\\\\").replace("\n", "\\n")
 
 
-def _braced(labels: Labels) -> str:
-    shown = ",".join(f'{name}="{_label(value)}"' for name, value in labels)
-    return f"{{{shown}}}" if shown else ""
+def _label_set(labels: Labels) -> str:
+    pairs = ",".join(f'{name}="{_label(value)}"' for name, value in labels)
+    return f"{{{pairs}}}" if pairs else ""
 
 
 def _label(value: str) -> str:
