@@ -15,7 +15,7 @@ from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, Malformed
 from ceph_tuner.rook.kubeconfig import ApiAccess, Credentials
 
-MERGE = "application/merge-patch+json"
+MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 LONGEST_EVENT = 4 << 20
 """Bytes of one event of a watch: etcd takes 1.5 MiB for an object."""
 _ANSWER = 1 << 24
@@ -60,8 +60,9 @@ class KubernetesApi:
         body: Optional[Mapping[str, Any]] = None,
         kind: str = "application/json",
         parameters: Optional[Mapping[str, str]] = None,
+        command: str = "",
     ) -> ApiAnswer:
-        """One call; once more with credentials read anew where they are refused.
+        """One call; once more with credentials read anew where they are refused. `command` names it in errors.
 
         Raises ClusterNotFound, ClusterTimeout, PermissionRefused where the server cannot be trusted, and CommandFailed
         for what is no object of Kubernetes. A refusal is an answer.
@@ -74,7 +75,7 @@ class KubernetesApi:
             response = self._transport.call(method, url, deadline, bearer(own.token), headers, body, parameters)
             if response.status != 401:
                 break
-        return ApiAnswer(response.status, self._document(response, f"{method} {path}"))
+        return ApiAnswer(response.status, self._document(response, command or f"{method} {path}"))
 
     def watch(self, path: str, parameters: Mapping[str, str], idle_s: float) -> Iterator[Dict[str, Any]]:
         """Give the events of a watch as they come, until the server ends it or says nothing for `idle_s`.
@@ -106,16 +107,19 @@ class KubernetesApi:
 
     def _document(self, response: Response, command: str) -> Dict[str, Any]:
         if response.redirects:
-            raise CommandFailed(command, -errno.EIO, f"{self.host} answered {response.status}, which leads elsewhere")
-        return self._object(response.content, f"{command} ({response.status})")
+            raise CommandFailed(command, -errno.EIO, self._no_object(response.status))
+        return self._object(response.content, command, response.status)
 
-    def _object(self, content: bytes, command: str) -> Dict[str, Any]:
+    def _object(self, content: bytes, command: str, status: int = 200) -> Dict[str, Any]:
         document: Any = None
         with suppress(Malformed):
             document = read_json(content, command, _ANSWER, items=SERVER_ITEMS_PER_MIB)
         if not isinstance(document, dict):
-            raise CommandFailed(command, -errno.EIO, f"{self.host} answered no object of Kubernetes")
+            raise CommandFailed(command, -errno.EIO, self._no_object(status))
         return document
+
+    def _no_object(self, status: int) -> str:
+        return f"{self.host} answered {status} with no object of Kubernetes"
 
 
 def _lines(answer: requests.Response, command: str) -> Iterator[bytes]:
