@@ -69,16 +69,16 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("--builder", choices=sorted(BUILDERS), help="by default the first that is installed")
     words = list(sys.argv[1:] if arguments is None else arguments)
     end = words.index("--") if "--" in words else len(words)
-    given, further = parser.parse_args(words[:end]), words[end + 1 :]
-    version = version_of(given.wheel)
-    check_sum(given.wheel)
-    builder = given.builder or next((name for name in BUILDERS if shutil.which(name)), None)
+    options, further = parser.parse_args(words[:end]), words[end + 1 :]
+    version = version_of(options.wheel)
+    check_sum(options.wheel)
+    builder = options.builder or next((name for name in BUILDERS if shutil.which(name)), None)
     if builder is None:
         raise SystemExit(f"none of {', '.join(BUILDERS)} is installed")
     with tempfile.TemporaryDirectory() as folder:
-        lay_out(given.wheel, Path(folder))
-        tag = given.tag or f"ceph-tuner:{version}"
-        return subprocess.call(command(builder, Path(folder), version, tag, given.base, further))
+        lay_out(options.wheel, Path(folder))
+        tag = options.tag or f"ceph-tuner:{version}"
+        return subprocess.call(command(builder, Path(folder), version, tag, options.base, further))
 
 
 if __name__ == "__main__":

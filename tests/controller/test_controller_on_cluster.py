@@ -65,7 +65,7 @@ def cluster(tentacle_lab: Lab) -> Iterator[Cluster]:
             tentacle_lab.host_path(keyring).unlink(missing_ok=True)
 
 
-def told(lab: Lab, *words: str) -> Any:
+def plugin_document(lab: Lab, *words: str) -> Any:
     return json.loads(lab.run(["ceph", "tuner", *words, "--format", "json"]))
 
 
@@ -77,10 +77,10 @@ def test_resources_come_to_the_cluster_and_go(
         operator.create(SLO, "main", {**LATENCY, "calendar": {"policies": [{"name": "night", "hours": "22:00-06:00",
             "objectives": ["client.p95_ms <= 200 ms"]}]}})  # fmt: skip
         operator.wait(SLO, "main", "Carried")
-        assert told(tentacle_lab, "slo", "ls")["calendar"]["policies"][0]["name"] == "night"
+        assert plugin_document(tentacle_lab, "slo", "ls")["calendar"]["policies"][0]["name"] == "night"
         operator.create(MODE, "main", {"mode": "dry-run", "policy": {"auto_window": 20, "auto_trials": 3}})
         operator.wait(MODE, "main", "Carried")
-        assert told(tentacle_lab, "auto", "explain")["mode"] == "dry-run"
+        assert plugin_document(tentacle_lab, "auto", "explain")["mode"] == "dry-run"
         shown = tentacle_lab.run(["ceph", "config", "get", "mgr", "mgr/tuner/auto_window"])
         assert float(shown) == 20
         # nothing recovers here
@@ -89,8 +89,8 @@ def test_resources_come_to_the_cluster_and_go(
         for kind, name in ((BOOST, "now"), (MODE, "main"), (SLO, "main")):
             operator.delete(kind, name)
             operator.wait_gone(kind, name)
-    assert told(tentacle_lab, "slo", "ls") is None
-    assert told(tentacle_lab, "auto", "explain")["mode"] == "off"
+    assert plugin_document(tentacle_lab, "slo", "ls") is None
+    assert plugin_document(tentacle_lab, "auto", "explain")["mode"] == "off"
     assert tentacle_lab.run(["ceph", "config", "dump"]) == before
 
 
@@ -128,7 +128,7 @@ def test_the_program_leads_answers_probes_and_ends_in_order(
     finally:
         program.kill()
         program.wait(30)
-    assert told(tentacle_lab, "slo", "ls") is None
+    assert plugin_document(tentacle_lab, "slo", "ls") is None
 
 
 def holder(kubernetes: KubernetesServer) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.controller.levels import Held, course, held_from, is_same, record_of
+from ceph_tuner.controller.levels import Hold, course, holds_from, is_same, record_of
 from ceph_tuner.controller.resource import UNREADABLE
 from ceph_tuner.core.errors import Malformed
 
@@ -31,18 +31,18 @@ class World:
                 raise Interrupted
             self.left -= 1
 
-    def follow(self, stated: Mapping[str, Any], generation: int) -> Mapping[str, Any]:
-        held = held_from(self.record)
-        now = {key: self.cluster.get(key) for key in {*held, *stated}}
-        way = course(held, stated, now, generation)
+    def follow(self, values: Mapping[str, Any], generation: int) -> Mapping[str, Any]:
+        holds = holds_from(self.record)
+        now = {key: self.cluster.get(key) for key in {*holds, *values}}
+        way = course(holds, values, now, generation)
         self.spend()
-        self.record = record_of(way.held)
+        self.record = record_of(way.holds)
         for step in way.steps:
-            assert step.held.before == way.held[step.key].before
+            assert step.hold.before == way.holds[step.key].before
             self.spend()
             self.cluster[step.key] = step.value
         self.spend()
-        self.record = record_of(way.held_after)
+        self.record = record_of(way.holds_after)
         return way.drift
 
 
@@ -54,7 +54,7 @@ def test_a_value_is_carried_once_and_taken_back() -> None:
     assert world.follow({"a": "2"}, 1) == {}
     assert world.record == before
     world.follow({}, 2)
-    assert (world.cluster, world.record) == ({"a": "1"}, {"held": {}})
+    assert (world.cluster, world.record) == ({"a": "1"}, {"holds": {}})
 
 
 def test_what_somebody_else_sets_is_left_until_the_resource_is_changed() -> None:
@@ -89,7 +89,7 @@ def test_a_key_that_is_no_longer_stated_is_taken_back_alone() -> None:
     world.follow({"a": "2", "b": "3"}, 1)
     world.follow({"b": "3"}, 2)
     assert world.cluster == {"a": "1", "b": "3"}
-    assert list(held_from(world.record)) == ["b"]
+    assert list(holds_from(world.record)) == ["b"]
 
 
 @given(
@@ -98,13 +98,13 @@ def test_a_key_that_is_no_longer_stated_is_taken_back_alone() -> None:
     st.lists(st.none() | st.integers(0, 4), max_size=10),
 )
 def test_wherever_it_is_interrupted_it_comes_to_the_same(
-    before: Dict[str, Any], stated: List[Dict[str, Any]], ends: List[Optional[int]]
+    before: Dict[str, Any], values: List[Dict[str, Any]], ends: List[Optional[int]]
 ) -> None:
     """The law of all of it: a restart converges, and what is taken back is what was there first."""
     world = World(before)
     # each change of the resource meets some processes that end in the middle, and the next change may come before any
     # came to its end; the last one, which takes all back, is followed until it does
-    turns = [(each, generation) for generation, each in enumerate(stated, 1) for _ in range(2)]
+    turns = [(each, generation) for generation, each in enumerate(values, 1) for _ in range(2)]
     for (each, generation), end in zip(turns, [*ends, *[None] * len(turns)]):
         world.left = end
         try:
@@ -115,7 +115,7 @@ def test_wherever_it_is_interrupted_it_comes_to_the_same(
     for end in [*ends[len(turns) :], None]:
         world.left = end
         try:
-            world.follow({}, len(stated) + 1)
+            world.follow({}, len(values) + 1)
         except Interrupted:
             continue
     # what is not there and what was never there are one
@@ -125,17 +125,19 @@ def test_wherever_it_is_interrupted_it_comes_to_the_same(
 
 @given(
     st.dictionaries(
-        st.text(), st.builds(Held, VALUES, VALUES, st.lists(VALUES).map(tuple), st.booleans(), st.integers())
+        st.text(), st.builds(Hold, VALUES, VALUES, st.lists(VALUES).map(tuple), st.booleans(), st.integers())
     )
 )
-def test_a_record_reads_back(held: Dict[str, Held]) -> None:
-    assert held_from(record_of(held)) == held
+def test_a_record_reads_back(holds: Dict[str, Hold]) -> None:
+    assert holds_from(record_of(holds)) == holds
 
 
-@pytest.mark.parametrize("record", [{"held": 1}, {"held": {"a": {"other": 1}}}, {"held": {"a": 1}}, {UNREADABLE: "x"}])
+@pytest.mark.parametrize(
+    "record", [{"holds": 1}, {"holds": {"a": {"other": 1}}}, {"holds": {"a": 1}}, {UNREADABLE: "x"}]
+)
 def test_a_record_that_is_none_is_refused(record: Any) -> None:
     with pytest.raises(Malformed):
-        held_from(record)
+        holds_from(record)
 
 
 def test_options_are_the_same_however_they_are_written() -> None:

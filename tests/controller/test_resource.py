@@ -4,9 +4,9 @@ from typing import Any, Dict
 
 import pytest
 
-from ceph_tuner.controller.boosts import arguments_of, begun_from
+from ceph_tuner.controller.boosts import arguments_of, run_from
 from ceph_tuner.controller.kinds import BOOST, RECORD, SLO, Kind
-from ceph_tuner.controller.resource import VALID, Report, Resource, Verdict, noted, status_of
+from ceph_tuner.controller.resource import VALID, Condition, Report, Resource, record_part, status_of
 from ceph_tuner.core.errors import InputError, Malformed
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:05:00Z"
@@ -22,13 +22,13 @@ def resource(spec: Any, kind: Kind = SLO, **metadata: Any) -> Resource:
 
 
 def test_a_condition_keeps_the_time_of_its_last_change() -> None:
-    first = status_of(resource({}), Report(VALID, Verdict(False, "Waiting", "not yet")), NOW)
+    first = status_of(resource({}), Report(VALID, Condition(False, "Waiting", "not yet")), NOW)
     assert first["observedGeneration"] == 3
     assert {each["lastTransitionTime"] for each in first["conditions"]} == {NOW}
     again = Resource.from_document(SLO, {**document({}), "status": first})
-    second = status_of(again, Report(VALID, Verdict(True, "Carried", "there")), LATER)
+    second = status_of(again, Report(VALID, Condition(True, "Carried", "there")), LATER)
     assert [each["lastTransitionTime"] for each in second["conditions"]] == [NOW, LATER]
-    third = status_of(again, Report(VALID, Verdict(False, "Waiting", "not yet")), LATER)
+    third = status_of(again, Report(VALID, Condition(False, "Waiting", "not yet")), LATER)
     assert third == first
 
 
@@ -42,14 +42,14 @@ def test_a_message_is_one_printable_line_of_bounded_length() -> None:
 @pytest.mark.parametrize("text", ["no json", "[]", '"x"', "[" * 90 + "]" * 90])
 def test_a_record_that_cannot_be_read_is_refused_where_it_is_needed(text: str) -> None:
     read = resource({}, annotations={RECORD: text})
-    for part in ("held", "boost"):
+    for part in ("holds", "boost"):
         with pytest.raises(Malformed, match="stays there"):
-            noted(read.record, part)
+            record_part(read.record, part)
 
 
 def test_without_a_record_nothing_is_noted() -> None:
-    assert dict(noted(resource({}).record, "held")) == {}
-    assert begun_from(resource({}).record) is None
+    assert dict(record_part(resource({}).record, "holds")) == {}
+    assert run_from(resource({}).record) is None
 
 
 def test_an_unknown_key_is_refused_by_its_place() -> None:

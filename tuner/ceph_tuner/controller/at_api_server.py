@@ -80,7 +80,7 @@ class Watch:
         self._api, self._kind, self._path, self._changed = api, kind, kind.path(namespace), changed
         self._version: Optional[str] = None
         """Up to which changes were told; None: not known, so anything may have changed."""
-        self._stated: Dict[str, Tuple[Any, ...]] = {}
+        self._specs: Dict[str, Tuple[Any, ...]] = {}
 
     def follow(self, seconds: int) -> None:
         """Watch for that long at most. Raises as `refuse`; the next call goes on where this one ended."""
@@ -88,7 +88,7 @@ class Watch:
             answer = self._api.call("GET", self._path, parameters={"limit": "1"})
             refuse(answer, f"GET {self._kind.plural}")
             self._version = _version_of(answer.document, self._path)
-            self._stated.clear()
+            self._specs.clear()
             self._changed()
         parameters = {
             "watch": "true",
@@ -112,14 +112,14 @@ class Watch:
         if kind == "BOOKMARK":
             return
         metadata = document["metadata"]
-        stated = (metadata.get("generation"), metadata.get("deletionTimestamp"), kind == "DELETED")
+        spec = (metadata.get("generation"), metadata.get("deletionTimestamp"), kind == "DELETED")
         uid = str(metadata.get("uid"))
-        if self._stated.get(uid) == stated:
+        if self._specs.get(uid) == spec:
             return
         if kind == "DELETED":
-            self._stated.pop(uid, None)
+            self._specs.pop(uid, None)
         else:
-            self._stated[uid] = stated
+            self._specs[uid] = spec
         self._changed()
 
 

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.controller.kinds import BOOST
 from ceph_tuner.controller.part import Changed, Fence, ResourceWriter
-from ceph_tuner.controller.resource import VALID, Report, Resource, Verdict, noted
+from ceph_tuner.controller.resource import VALID, Condition, Report, Resource, record_part
 from ceph_tuner.core.boost.events import AT_MOST_S, Request
 from ceph_tuner.core.boost.goals import MOST, SEPARATOR
 from ceph_tuner.core.boost.state import OFF
@@ -27,14 +27,14 @@ UNTIL = "clean"
 
 
 @dataclass(frozen=True)
-class Begun:
+class BoostRun:
     """What a resource noted of its boost."""
 
     generation: int
-    """Of the resource that it was asked for."""
-    last: float
+    """Of the resource that states it."""
+    last_start: float
     """When the boost before it began, as the module said then; 0 for none."""
-    begun: float = 0.0
+    start: float = 0.0
     """When it began itself; 0 where no answer has said it yet."""
     outcome: str = ""
     """How it ended; empty while it has not."""
@@ -47,13 +47,13 @@ class BoostAtCluster:
     """What the module says of its boost."""
 
     is_on: bool
-    begun: float
+    start: float
     request: Mapping[str, Any]
     words: str
     last: Mapping[str, Any]
 
     @property
-    def last_begun(self) -> float:
+    def last_start(self) -> float:
         """When the one before it began; 0 for none."""
         return float(self.last.get("begun") or 0.0)
 
@@ -76,7 +76,7 @@ class Boosts:
                 raise
             except TunerError as fault:
                 reason = "NotTakenBack" if resource.deleted else "ClusterUnavailable"
-                report = Report(VALID, Verdict(False, reason, fault.advised))
+                report = Report(VALID, Condition(False, reason, fault.advised))
             if report is not None:
                 self._fence.check_lease()
                 self._writer.report(resource, report)
@@ -84,7 +84,7 @@ class Boosts:
         return reports
 
     def _follow(self, resource: Resource) -> Report:
-        before = begun_from(resource.record)
+        before = run_from(resource.record)
         try:
             arguments = arguments_of(resource)
         except InputError as fault:
@@ -100,49 +100,49 @@ class Boosts:
         if before is None:
             if now.is_on:
                 words = f"Another boost is on: {now.words}."
-                return Report(VALID, Verdict(False, "Waiting", words))
+                return Report(VALID, Condition(False, "Waiting", words))
             return self._begin(resource, arguments, now)
         return self._go_on(resource, before, now, arguments)
 
-    def _go_on(self, resource: Resource, before: Begun, now: BoostAtCluster, arguments: Mapping[str, str]) -> Report:
+    def _go_on(self, resource: Resource, before: BoostRun, now: BoostAtCluster, arguments: Mapping[str, str]) -> Report:
         if self._is_on(before, now, resource):
-            if before.begun != now.begun:
-                self._note(resource, replace(before, begun=now.begun))
-            return Report(VALID, Verdict(False, "Running", f"The boost is on: {now.words}."))
-        is_over = bool(before.begun) or (
-            now.last_begun != before.last and now.last.get("kind") == resource.spec["kind"]
+            if before.start != now.start:
+                self._note(resource, replace(before, start=now.start))
+            return Report(VALID, Condition(False, "Running", f"The boost is on: {now.words}."))
+        is_over = bool(before.start) or (
+            now.last_start != before.last_start and now.last.get("kind") == resource.spec["kind"]
         )
         if is_over:
             return self._over(resource, before, now)
         if now.is_on:
-            return Report(VALID, Verdict(False, "Waiting", f"Another boost is on: {now.words}."))
+            return Report(VALID, Condition(False, "Waiting", f"Another boost is on: {now.words}."))
         return self._begin(resource, arguments, now)
 
     def _begin(self, resource: Resource, arguments: Mapping[str, str], now: BoostAtCluster) -> Report:
-        asked = Begun(resource.generation, now.last_begun)
-        resource = self._note(resource, asked)
+        run = BoostRun(resource.generation, now.last_start)
+        resource = self._note(resource, run)
         self._fence.check()
         try:
             plugin_answer(self._commander, f"tuner boost {resource.spec['kind']}", arguments)
         except RetryLater as fault:
-            return Report(VALID, Verdict(False, "Waiting", str(fault)))
+            return Report(VALID, Condition(False, "Waiting", str(fault)))
         except InputError as fault:
-            return Report(VALID, Verdict(False, "Refused", str(fault)))
-        return self._go_on_once(resource, asked)
+            return Report(VALID, Condition(False, "Refused", str(fault)))
+        return self._go_on_once(resource, run)
 
-    def _go_on_once(self, resource: Resource, asked: Begun) -> Report:
+    def _go_on_once(self, resource: Resource, run: BoostRun) -> Report:
         now = self._status()
-        if self._is_on(asked, now, resource):
-            self._note(resource, replace(asked, begun=now.begun))
-            return Report(VALID, Verdict(False, "Running", f"The boost is on: {now.words}."))
-        return self._over(resource, asked, now)
+        if self._is_on(run, now, resource):
+            self._note(resource, replace(run, start=now.start))
+            return Report(VALID, Condition(False, "Running", f"The boost is on: {now.words}."))
+        return self._over(resource, run, now)
 
-    def _over(self, resource: Resource, before: Begun, now: BoostAtCluster) -> Report:
-        is_last = now.last_begun == before.begun or (not before.begun and now.last_begun != before.last)
+    def _over(self, resource: Resource, before: BoostRun, now: BoostAtCluster) -> Report:
+        is_last = now.last_start == before.start or (not before.start and now.last_start != before.last_start)
         outcome = str(now.last.get("why") or "") if is_last else ""
         ended = replace(
             before,
-            begun=before.begun or now.last_begun,
+            start=before.start or now.last_start,
             outcome=outcome or "another boost began since then",
             is_clean=is_last and now.last.get("rule") == CLEAN,
         )
@@ -153,12 +153,12 @@ class Boosts:
         """End its boost, where it is on; None where nothing of it is left."""
         if not resource.is_held:
             return None
-        before = begun_from(resource.record)
+        before = run_from(resource.record)
         if before is not None and not before.outcome and self._is_on(before, self._status(), resource):
             self._cancel(resource)
             now = self._status()
             if self._is_on(before, now, resource):
-                return Report(VALID, Verdict(False, "NotTakenBack", f"The boost is being taken back: {now.words}."))
+                return Report(VALID, Condition(False, "NotTakenBack", f"The boost is being taken back: {now.words}."))
         self._fence.check_lease()
         self._writer.release(resource)
         return None
@@ -167,15 +167,15 @@ class Boosts:
         self._fence.check()
         plugin_answer(self._commander, "tuner boost cancel", {"why": f"{resource} was changed or deleted"})
 
-    def _is_on(self, before: Begun, now: BoostAtCluster, resource: Resource) -> bool:
+    def _is_on(self, before: BoostRun, now: BoostAtCluster, resource: Resource) -> bool:
         """Whether the boost that is on is the one that was noted."""
         if not now.is_on:
             return False
         # no answer said when it began: it is the one that came after the note, if it is of this kind
-        return now.begun == before.begun if before.begun else now.request.get("kind") == resource.spec.get("kind")
+        return now.start == before.start if before.start else now.request.get("kind") == resource.spec.get("kind")
 
-    def _note(self, resource: Resource, begun: Begun) -> Resource:
-        record = {"boost": asdict(begun)}
+    def _note(self, resource: Resource, run: BoostRun) -> Resource:
+        record = {"boost": asdict(run)}
         if record == resource.record and resource.is_held:
             return resource
         self._fence.check_lease()
@@ -193,11 +193,11 @@ class Boosts:
             )
 
 
-def begun_from(record: Mapping[str, Any]) -> Optional[Begun]:
-    """Read a resource's record; None where it has begun nothing. Raises Malformed for what is none."""
-    part = noted(record, "boost")
+def run_from(record: Mapping[str, Any]) -> Optional[BoostRun]:
+    """Read a resource's record; None where it began none. Raises Malformed for what is none."""
+    part = record_part(record, "boost")
     try:
-        return Begun(**part) if part else None
+        return BoostRun(**part) if part else None
     except TypeError as fault:
         raise Malformed("the resource's record", str(fault)[:100], "what the controller wrote") from None
 
@@ -226,6 +226,6 @@ def _words(answer: Mapping[str, Any]) -> str:
     return f"{request['kind']} since {utc(float(answer['begun']))}, {answer['phase']}{problem}"
 
 
-def _ended(begun: Begun) -> Report:
-    words = f"The boost is over: {begun.outcome}."
-    return Report(VALID, Verdict(begun.is_clean, "Complete" if begun.is_clean else "Ended", words))
+def _ended(run: BoostRun) -> Report:
+    words = f"The boost is over: {run.outcome}."
+    return Report(VALID, Condition(run.is_clean, "Complete" if run.is_clean else "Ended", words))

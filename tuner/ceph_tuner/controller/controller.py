@@ -21,7 +21,7 @@ from ceph_tuner.controller.vitals import Vitals
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.lock import Lock
-from ceph_tuner.core.errors import Locked, TunerError
+from ceph_tuner.core.errors import Locked, Stopped, TunerError
 from ceph_tuner.rook.kubeconfig import ApiAccess
 from ceph_tuner.rook.kubernetes_api import KubernetesApi
 
@@ -77,19 +77,21 @@ class Controller:
 
     def run(self) -> None:
         """Lead or stand by, until told to stop. What the resources state stays at the cluster then."""
-        threads = [threading.Thread(target=self.lease.run, args=(self.stop,), name="lease")]
-        threads += [threading.Thread(target=self._watch, args=(kind,), name=kind.plural, daemon=True) for kind in ALL]
-        for thread in threads:
+        renewal = threading.Thread(target=self.lease.run, args=(self.stop,), name="lease", daemon=True)
+        watches = [threading.Thread(target=self._watch, args=(kind,), name=kind.plural, daemon=True) for kind in ALL]
+        for thread in (renewal, *watches):
             thread.start()
         try:
-            self._main()
+            self._main(renewal)
         finally:
             self.stop.set()
             # it gives the lease up; watches end with the process
-            threads[0].join(self.settings.resync_s)
+            renewal.join(4 * CALL_S)
 
-    def _main(self) -> None:
+    def _main(self, renewal: threading.Thread) -> None:
         while not self.stop.is_set():
+            if not renewal.is_alive():
+                raise Stopped("the thread that renews the lease has ended", "see what the controller printed before")
             self._move()
             if not self.lease.is_held:
                 self.stop.wait(_STANDBY_S)
@@ -142,9 +144,9 @@ class Controller:
         reports: Dict[str, List[Report]] = {}
         for turn in turns:
             resources = self._resources.all(turn.kind)
-            self.vitals.answered = self.vitals.monotonic()
+            self.vitals.last_answer = self.vitals.monotonic()
             reports[turn.kind.name] = list(turn.turn(resources).values())
-        self.vitals.reported(reports)
+        self.vitals.count_reports(reports)
         self.vitals.passes += 1
         self.vitals.last_pass, self.vitals.problem = self.clock.now(), ""
 
@@ -153,14 +155,14 @@ class Controller:
         end = self.vitals.monotonic() + seconds
         while not self._wake.is_set() and not self.stop.is_set() and self.lease.is_held:
             self._move()
-            left = end - self.vitals.moved
+            left = end - self.vitals.last_move
             if left <= 0:
                 return
             self._wake.wait(min(left, _STANDBY_S))
 
     def _move(self) -> None:
-        self.vitals.moved = self.vitals.monotonic()
-        self.vitals.answered = max(self.vitals.answered, self.lease.answered)
+        self.vitals.last_move = self.vitals.monotonic()
+        self.vitals.last_answer = max(self.vitals.last_answer, self.lease.last_answer)
 
     def _fail(self, fault: TunerError) -> None:
         self.vitals.pass_failures += 1
@@ -175,14 +177,14 @@ class Controller:
             try:
                 watch.follow(WATCH_S)
             except TunerError:
-                self.vitals.watch_failed(kind.name)
+                self.vitals.count_watch_failure(kind.name)
                 # one that worked for a while begins anew without a long wait
                 wait_s = FIRST_WAIT_S if self.vitals.monotonic() - begun > LONGEST_WAIT_S else wait_s
                 self.stop.wait(wait_s)
                 wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
     def _changed(self) -> None:
-        self.vitals.answered = self.vitals.monotonic()
+        self.vitals.last_answer = self.vitals.monotonic()
         self._wake.set()
 
     def _api(self, name: str, timeout: float = 30.0) -> KubernetesApi:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.controller.levels import Held, Value, course, held_from, is_same, record_of
+from ceph_tuner.controller.levels import Hold, Value, course, holds_from, is_same, record_of
 from ceph_tuner.controller.part import Changed, Fence, Part, ResourceWriter
-from ceph_tuner.controller.resource import VALID, Report, Resource, Verdict
+from ceph_tuner.controller.resource import VALID, Condition, Report, Resource
 from ceph_tuner.core.errors import EffectNotSeen, InputError, Locked, TunerError
 
 
@@ -44,7 +44,7 @@ class Convergence:
         for resource in sorted(rivals, key=lambda each: (not each.is_held, each.age)):
             try:
                 others = [each for each in all_ if each.uid != resource.uid]
-                stated = self._part.stated(resource, others)
+                values = self._part.values(resource, others)
             except InputError as fault:
                 beside = "What it stated before stays at the cluster." if resource.is_held else ""
                 reports[resource.uid] = Report.refused("Invalid", str(fault), beside)
@@ -54,7 +54,7 @@ class Convergence:
             except (Locked, Changed):
                 raise
             except TunerError as fault:
-                reports[resource.uid] = Report(VALID, Verdict(False, "ClusterUnavailable", fault.advised))
+                reports[resource.uid] = Report(VALID, Condition(False, "ClusterUnavailable", fault.advised))
                 holder = holder or resource
                 continue
             if holder is not None:
@@ -62,28 +62,28 @@ class Convergence:
                 reports[resource.uid] = Report.refused("AnotherResource", words)
             elif is_left:
                 words = "A resource that is being deleted is not taken back yet."
-                reports[resource.uid] = Report(VALID, Verdict(False, "Waiting", words))
+                reports[resource.uid] = Report(VALID, Condition(False, "Waiting", words))
                 holder = resource
             else:
                 holder = resource
-                reports[resource.uid] = self._carry(resource, stated)
+                reports[resource.uid] = self._carry(resource, values)
         return reports
 
-    def _carry(self, resource: Resource, stated: Mapping[str, Value]) -> Report:
+    def _carry(self, resource: Resource, values: Mapping[str, Value]) -> Report:
         try:
-            _, drift = self._follow(resource, stated)
+            _, drift = self._follow(resource, values)
         except (Locked, Changed):
             raise
         except InputError as fault:
-            return Report(VALID, Verdict(False, "Refused", str(fault)))
+            return Report(VALID, Condition(False, "Refused", str(fault)))
         except TunerError as fault:
-            return Report(VALID, Verdict(False, "ClusterUnavailable", fault.advised))
+            return Report(VALID, Condition(False, "ClusterUnavailable", fault.advised))
         if drift:
             there = ", ".join(self._part.words(key, value) for key, value in drift.items())
             words = f"Somebody else has set {there}. It is left alone. Change the resource's spec to replace it."
-            return Report(VALID, Verdict(False, "Drift", words))
-        there = ", ".join(self._part.words(key, value) for key, value in stated.items()) or "nothing"
-        return Report(VALID, Verdict(True, "Carried", f"The cluster has {there}."))
+            return Report(VALID, Condition(False, "Drift", words))
+        there = ", ".join(self._part.words(key, value) for key, value in values.items()) or "nothing"
+        return Report(VALID, Condition(True, "Carried", f"The cluster has {there}."))
 
     def _end(self, resource: Resource) -> Optional[Report]:
         """Take back what it stated; None where it is gone."""
@@ -95,24 +95,24 @@ class Convergence:
         except (Locked, Changed):
             raise
         except TunerError as fault:
-            return Report(VALID, Verdict(False, "NotTakenBack", fault.advised))
+            return Report(VALID, Condition(False, "NotTakenBack", fault.advised))
 
-    def _follow(self, resource: Resource, stated: Mapping[str, Value]) -> Tuple[Resource, Mapping[str, Value]]:
+    def _follow(self, resource: Resource, values: Mapping[str, Value]) -> Tuple[Resource, Mapping[str, Value]]:
         """Do what is to be done; give the resource as it is then, and what somebody else has set."""
-        held = held_from(resource.record)
-        now = self._part.at_cluster([*held, *(key for key in stated if key not in held)])
-        way = course(held, stated, now, resource.generation)
-        resource = self._noted(resource, way.held)
+        holds = holds_from(resource.record)
+        now = self._part.at_cluster([*holds, *(key for key in values if key not in holds)])
+        way = course(holds, values, now, resource.generation)
+        resource = self._note(resource, way.holds)
         for step in way.steps:
             self._fence.check()
             self._part.write(step.key, step.value)
         self._check([(step.key, step.value) for step in way.steps])
-        return self._noted(resource, way.held_after), way.drift
+        return self._note(resource, way.holds_after), way.drift
 
-    def _noted(self, resource: Resource, held: Mapping[str, Held]) -> Resource:
+    def _note(self, resource: Resource, holds: Mapping[str, Hold]) -> Resource:
         """The inverse of each write is at the API server before the write."""
-        record = record_of(held)
-        if record == resource.record or (not held and not resource.is_held):
+        record = record_of(holds)
+        if record == resource.record or (not holds and not resource.is_held):
             return resource
         self._fence.check_lease()
         return self._writer.note(resource, record)

@@ -135,28 +135,28 @@ class Kind:
         }
 
     def _columns(self) -> List[Dict[str, str]]:
-        shown = [*self.columns, *((name, f'.status.conditions[?(@.type=="{name}")].status') for name in CONDITIONS)]
-        shown += [("Reason", '.status.conditions[?(@.type=="Ready")].reason')]
-        rows = [{"name": name, "type": "string", "jsonPath": path} for name, path in shown]
+        columns = [*self.columns, *((name, f'.status.conditions[?(@.type=="{name}")].status') for name in CONDITIONS)]
+        columns += [("Reason", '.status.conditions[?(@.type=="Ready")].reason')]
+        rows = [{"name": name, "type": "string", "jsonPath": path} for name, path in columns]
         return [*rows, {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]
 
 
 def structural(schema: Mapping[str, Any], root: bool = False) -> Dict[str, Any]:
     """Give a JSON schema in the form that the API server takes: structural, with unknown keys let through."""
-    made = {name: schema[name] for name in ("type", "enum", "required", "minimum", "maximum") if name in schema}
+    structure = {name: schema[name] for name in ("type", "enum", "required", "minimum", "maximum") if name in schema}
     title = schema.get("description", "" if root else schema.get("title", ""))
     if title:
-        made["description"] = title
+        structure["description"] = title
     if schema.get("type") == "object":
-        made["x-kubernetes-preserve-unknown-fields"] = True
+        structure["x-kubernetes-preserve-unknown-fields"] = True
         if "properties" in schema:
-            made["properties"] = {name: structural(part) for name, part in schema["properties"].items()}
+            structure["properties"] = {name: structural(part) for name, part in schema["properties"].items()}
     elif schema.get("type") == "array":
         # an item's own form is checked by the core, as that of a file
-        made["items"] = structural(schema.get("items", {}))
+        structure["items"] = structural(schema.get("items", {}))
     elif "type" not in schema:
-        made["x-kubernetes-preserve-unknown-fields"] = True
-    return made
+        structure["x-kubernetes-preserve-unknown-fields"] = True
+    return structure
 
 
 CONDITIONS = ("Accepted", "Ready")

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ceph_tuner.controller.at_api_server import refuse
+from ceph_tuner.core.ceph.commands import shaped
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.rook.kubernetes_api import KubernetesApi
@@ -33,9 +34,9 @@ class Lease:
         self._api, self._name, self._identity, self._clock = api, name, identity, clock
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._until = float("-inf")
-        self._seen: Tuple[str, float] = ("", 0.0)
+        self._foreign: Tuple[str, float] = ("", 0.0)
         """Version of the lease of another holder, and since when it is so."""
-        self.answered = float("-inf")
+        self.last_answer = float("-inf")
         """When the API server answered last, by the monotonic clock."""
         self.holder = ""
         """Who had it when it was looked at last."""
@@ -49,18 +50,19 @@ class Lease:
         """Take the lease, or renew it. Raises TunerError where the API server does not answer."""
         begun = self._clock.monotonic()
         answer = self._api.call("GET", f"{self._folder}/{self._name}")
-        self.answered = self._clock.monotonic()
+        self.last_answer = self._clock.monotonic()
         if answer.status == 404:
             self._written(begun, "POST", self._folder, self._document({}, 0))
             return
         refuse(answer, f"GET lease {self._name}")
-        spec = answer.document.get("spec") or {}
-        self.holder = str(spec.get("holderIdentity") or "")
+        with shaped(f"GET lease {self._name}"):
+            spec = dict(answer.document.get("spec") or {})
+            self.holder = str(spec.get("holderIdentity") or "")
+            transitions = int(spec.get("leaseTransitions") or 0)
         if self.holder not in ("", self._identity) and not self._is_over(answer.document, spec):
             self._until = float("-inf")
             return
-        changes = int(spec.get("leaseTransitions") or 0) + (self.holder != self._identity)
-        body = self._document(answer.document, changes)
+        body = self._document(answer.document, transitions + (self.holder != self._identity))
         self._written(begun, "PUT", f"{self._folder}/{self._name}", body)
 
     def release(self) -> None:
@@ -69,7 +71,8 @@ class Lease:
         if not was_held:
             return
         answer = self._api.call("GET", f"{self._folder}/{self._name}")
-        spec = answer.document.get("spec") or {}
+        with shaped(f"GET lease {self._name}"):
+            spec = dict(answer.document.get("spec") or {})
         if answer.status == 200 and spec.get("holderIdentity") == self._identity:
             body = {**answer.document, "spec": {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}}
             self._api.call("PUT", f"{self._folder}/{self._name}", body)
@@ -94,14 +97,14 @@ class Lease:
 
     def _is_over(self, document: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
         version = str((document.get("metadata") or {}).get("resourceVersion"))
-        if self._seen[0] != version:
-            self._seen = (version, self._clock.monotonic())
+        if self._foreign[0] != version:
+            self._foreign = (version, self._clock.monotonic())
         seconds = spec.get("leaseDurationSeconds")
         # never shorter than ours: a holder of this version acts as long as that
         length = max(seconds, LEASE_S) if isinstance(seconds, int) and seconds > 1 else LEASE_S
-        return self._clock.monotonic() - self._seen[1] > length
+        return self._clock.monotonic() - self._foreign[1] > length
 
-    def _document(self, before: Mapping[str, Any], changes: int) -> Dict[str, Any]:
+    def _document(self, before: Mapping[str, Any], transitions: int) -> Dict[str, Any]:
         spec: Mapping[str, Any] = before.get("spec") or {}
         now = _micro_time(self._clock.now())
         acquired: Optional[str] = spec.get("acquireTime") if spec.get("holderIdentity") == self._identity else None
@@ -115,7 +118,7 @@ class Lease:
                 "leaseDurationSeconds": LEASE_S,
                 "acquireTime": acquired or now,
                 "renewTime": now,
-                "leaseTransitions": changes,
+                "leaseTransitions": transitions,
             },
         }
 

@@ -1,7 +1,7 @@
 """How what a resource states comes to the cluster, stays there, and is taken back: by values and records. No I/O.
 
 A value at the cluster has a key, such as the SLO, or the mode of a device class. Before one is written, the resource
-notes what was there (`Held`). Who comes later, after a restart or another leader, sees from that note and the cluster
+notes what was there (`Hold`). Who comes later, after a restart or another leader, sees from that note and the cluster
 alone what is still to do. A value that somebody else has set is left alone: it is drift, until the resource's `spec` is
 changed.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.controller.resource import noted
+from ceph_tuner.controller.resource import record_part
 from ceph_tuner.core.errors import Malformed
 from ceph_tuner.core.knobs.settings import same
 
@@ -23,7 +23,7 @@ Value = Any
 
 
 @dataclass(frozen=True)
-class Held:
+class Hold:
     """What a resource has at the cluster under one key."""
 
     before: Value
@@ -31,8 +31,8 @@ class Held:
     value: Value
     """What it states."""
     earlier: Tuple[Value, ...] = ()
-    """What it stated before that and may have at the cluster, as long as `written` is false."""
-    written: bool = False
+    """What it stated before that and may have at the cluster, as long as `is_confirmed` is false."""
+    is_confirmed: bool = False
     """Whether the cluster was seen to have `value`."""
     generation: int = 0
     """Of the resource that stated `value`."""
@@ -40,38 +40,38 @@ class Held:
     @property
     def own(self) -> Tuple[Value, ...]:
         """Values that stand at the cluster by us, and nobody else."""
-        return (self.value,) if self.written else (self.before, *self.earlier, self.value)
+        return (self.value,) if self.is_confirmed else (self.before, *self.earlier, self.value)
 
-    def restated(self, value: Value, generation: int) -> Held:
+    def with_value(self, value: Value, generation: int) -> Hold:
         """The same with another value, of which nothing is written yet."""
-        earlier = (self.value,) if self.written else (*self.earlier, self.value)
-        return replace(self, value=value, earlier=earlier[-_MOST_EARLIER:], written=False, generation=generation)
+        earlier = (self.value,) if self.is_confirmed else (*self.earlier, self.value)
+        return replace(self, value=value, earlier=earlier[-_MOST_EARLIER:], is_confirmed=False, generation=generation)
 
     @property
-    def seen(self) -> Held:
+    def after_write(self) -> Hold:
         """The same once the cluster has the value."""
-        return replace(self, written=True, earlier=())
+        return replace(self, is_confirmed=True, earlier=())
 
 
-def held_from(record: Mapping[str, Any]) -> Dict[str, Held]:
+def holds_from(record: Mapping[str, Any]) -> Dict[str, Hold]:
     """Read a resource's record. Raises Malformed for what is none."""
     try:
-        return {str(key): _held(**part) for key, part in noted(record, "held").items()}
+        return {str(key): _hold(**part) for key, part in record_part(record, "holds").items()}
     except Malformed:
         raise
     except (TypeError, ValueError) as fault:
         raise Malformed("the resource's record", str(fault)[:100], "what the controller wrote") from None
 
 
-def _held(earlier: Any = (), **rest: Any) -> Held:
+def _hold(earlier: Any = (), **rest: Any) -> Hold:
     if not isinstance(earlier, (list, tuple)):
         raise TypeError(f"earlier is {earlier!r:.60}")
-    return Held(earlier=tuple(earlier), **rest)
+    return Hold(earlier=tuple(earlier), **rest)
 
 
-def record_of(held: Mapping[str, Held]) -> Dict[str, Any]:
-    """Inverse of `held_from`."""
-    return {"held": {key: {**asdict(part), "earlier": list(part.earlier)} for key, part in sorted(held.items())}}
+def record_of(holds: Mapping[str, Hold]) -> Dict[str, Any]:
+    """Inverse of `holds_from`."""
+    return {"holds": {key: {**asdict(part), "earlier": list(part.earlier)} for key, part in sorted(holds.items())}}
 
 
 def is_same(one: Value, other: Value) -> bool:
@@ -81,12 +81,12 @@ def is_same(one: Value, other: Value) -> bool:
 
 @dataclass(frozen=True)
 class Step:
-    """One write: the record says `held` before it, and `after` once the cluster shows the value."""
+    """One write: the record says `hold` before it, and `after` once the cluster shows the value."""
 
     key: str
     value: Value
-    held: Held
-    after: Optional[Held]
+    hold: Hold
+    after: Optional[Hold]
     """None where the key is taken back."""
 
 
@@ -94,18 +94,18 @@ class Step:
 class Course:
     """What is to be done."""
 
-    held: Mapping[str, Held]
+    holds: Mapping[str, Hold]
     """The record before the first write."""
     steps: Tuple[Step, ...]
     drift: Mapping[str, Value]
     """Key -> what somebody else has set there."""
-    released: Tuple[str, ...] = ()
+    obsolete: Tuple[str, ...] = ()
     """Keys whose record goes, as there is nothing of ours."""
 
     @property
-    def held_after(self) -> Dict[str, Held]:
+    def holds_after(self) -> Dict[str, Hold]:
         """The record when all is done."""
-        after = {key: part for key, part in self.held.items() if key not in self.released}
+        after = {key: part for key, part in self.holds.items() if key not in self.obsolete}
         for step in self.steps:
             if step.after is None:
                 after.pop(step.key, None)
@@ -114,26 +114,26 @@ class Course:
         return after
 
 
-def course(held: Mapping[str, Held], stated: Mapping[str, Value], now: Mapping[str, Value], generation: int) -> Course:
-    """What brings the cluster from `now` to what is `stated`; nothing stated takes all back.
+def course(holds: Mapping[str, Hold], values: Mapping[str, Value], now: Mapping[str, Value], generation: int) -> Course:
+    """What brings the cluster from `now` to these `values`; none takes all back.
 
-    `now` has every key of `held` and of `stated`.
+    `now` has every key of `holds` and of `values`.
     """
-    record, steps, drift, released = dict(held), list[Step](), dict[str, Value](), list[str]()
+    record, steps, drift, obsolete = dict(holds), list[Step](), dict[str, Value](), list[str]()
     # what is taken back goes first: another key may be refused as long as it is there
-    for key in sorted(held.keys() - stated.keys()):
-        part = held[key]
+    for key in sorted(holds.keys() - values.keys()):
+        part = holds[key]
         if any(is_same(now[key], own) for own in part.own) and not is_same(now[key], part.before):
             steps.append(Step(key, part.before, part, None))
         else:
-            released.append(key)
-    for key, value in stated.items():
-        _state(record, steps, drift, key, value, now[key], generation)
-    return Course(record, tuple(steps), drift, tuple(released))
+            obsolete.append(key)
+    for key, value in values.items():
+        _add_value(record, steps, drift, key, value, now[key], generation)
+    return Course(record, tuple(steps), drift, tuple(obsolete))
 
 
-def _state(
-    record: Dict[str, Held],
+def _add_value(
+    record: Dict[str, Hold],
     steps: List[Step],
     drift: Dict[str, Value],
     key: str,
@@ -143,19 +143,19 @@ def _state(
 ) -> None:
     part = record.get(key)
     if part is None:
-        part = Held(now, value, generation=generation)
+        part = Hold(now, value, generation=generation)
     elif not is_same(part.value, value):
-        part = part.restated(value, generation)
+        part = part.with_value(value, generation)
         if not any(is_same(now, own) for own in part.own):
             # somebody set another one; the resource was changed after that, so this is its turn
-            part = Held(now, value, generation=generation)
+            part = Hold(now, value, generation=generation)
     elif generation != part.generation and not any(is_same(now, own) for own in part.own):
-        part = Held(now, value, generation=generation)
+        part = Hold(now, value, generation=generation)
     if is_same(now, value):
-        record[key] = replace(part.seen, generation=generation)
+        record[key] = replace(part.after_write, generation=generation)
         return
     record[key] = part
     if any(is_same(now, own) for own in part.own):
-        steps.append(Step(key, value, part, part.seen))
+        steps.append(Step(key, value, part, part.after_write))
     else:
         drift[key] = now

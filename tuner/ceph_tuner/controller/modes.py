@@ -30,7 +30,7 @@ class Modes:
         """The device class: those of different classes do not state the same."""
         return str(resource.spec.get("deviceClass") or "")
 
-    def stated(self, resource: Resource, others: Sequence[Resource]) -> Dict[str, Value]:
+    def values(self, resource: Resource, others: Sequence[Resource]) -> Dict[str, Value]:
         """Raises InputError, and as `plugin_answer` does: without a class it depends on which classes there are."""
         spec = resource.document.data
         policy = dict(spec.get("policy") or {})
@@ -41,9 +41,9 @@ class Modes:
         names = {option_name(item): item.name for item in options()}
         # refuses what makes no sense together
         Policy(**{names[name]: value for name, value in policy.items()})
-        wanted = {f"{_MODE}{name}": spec["mode"] for name in self._classes(resource, others)}
+        modes = {f"{_MODE}{name}": spec["mode"] for name in self._classes(resource, others)}
         # the mode is switched on under its policy, and not before
-        return {**{f"{_OPTION}{name}": _text(value) for name, value in policy.items()}, **wanted}
+        return {**{f"{_OPTION}{name}": _text(value) for name, value in policy.items()}, **modes}
 
     def _classes(self, resource: Resource, others: Sequence[Resource]) -> List[str]:
         named = self.scope(resource)

@@ -18,7 +18,7 @@ class Part(Protocol):
     def scope(self, resource: Resource) -> str:
         """Of the resources with the same scope one is carried to the cluster."""
 
-    def stated(self, resource: Resource, others: Sequence[Resource]) -> Dict[str, Value]:
+    def values(self, resource: Resource, others: Sequence[Resource]) -> Dict[str, Value]:
         """What a resource states, in the order of the writes; `others` are those of its kind. Raises InputError."""
 
     def at_cluster(self, keys: Collection[str]) -> Dict[str, Value]:

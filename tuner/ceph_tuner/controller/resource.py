@@ -97,7 +97,7 @@ def _record(text: str) -> Mapping[str, Any]:
     return record if isinstance(record, dict) else {UNREADABLE: "no mapping"}
 
 
-def noted(record: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+def record_part(record: Mapping[str, Any], part: str) -> Mapping[str, Any]:
     """A part of a record; empty where nothing was noted. Raises Malformed for what is no record."""
     content = record.get(part, {})
     if UNREADABLE in record or not isinstance(content, dict):
@@ -108,10 +108,10 @@ def noted(record: Mapping[str, Any], part: str) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Condition:
     """What is said of one condition."""
 
-    holds: bool
+    is_true: bool
     reason: str
     message: str
 
@@ -120,16 +120,16 @@ class Verdict:
 class Report:
     """What is said of a resource."""
 
-    accepted: Verdict
-    ready: Verdict
+    accepted: Condition
+    ready: Condition
 
     @classmethod
     def refused(cls, reason: str, message: str, beside: str = "") -> Report:
         """It is not carried to the cluster."""
-        return cls(Verdict(False, reason, message), Verdict(False, "NotAccepted", beside or message))
+        return cls(Condition(False, reason, message), Condition(False, "NotAccepted", beside or message))
 
 
-VALID = Verdict(True, "Valid", "The resource is valid.")
+VALID = Condition(True, "Valid", "The resource is valid.")
 
 
 def status_of(resource: Resource, report: Report, now: str) -> Dict[str, Any]:
@@ -138,8 +138,8 @@ def status_of(resource: Resource, report: Report, now: str) -> Dict[str, Any]:
         str(each.get("type")): each for each in resource.status.get("conditions") or [] if isinstance(each, Mapping)
     }
     conditions = []
-    for name, verdict in (("Accepted", report.accepted), ("Ready", report.ready)):
-        state, earlier = "True" if verdict.holds else "False", before.get(name, {})
+    for name, condition in (("Accepted", report.accepted), ("Ready", report.ready)):
+        state, earlier = "True" if condition.is_true else "False", before.get(name, {})
         since = earlier.get("lastTransitionTime") if earlier.get("status") == state else None
         conditions.append(
             {
@@ -147,8 +147,8 @@ def status_of(resource: Resource, report: Report, now: str) -> Dict[str, Any]:
                 "status": state,
                 "observedGeneration": resource.generation,
                 "lastTransitionTime": since or now,
-                "reason": verdict.reason,
-                "message": one_line(verdict.message, LONGEST_MESSAGE),
+                "reason": condition.reason,
+                "message": one_line(condition.message, LONGEST_MESSAGE),
             }
         )
     return {"observedGeneration": resource.generation, "conditions": conditions}

@@ -29,7 +29,7 @@ class Slos:
         """A cluster has one SLO, so all that state one state the same."""
         return ""
 
-    def stated(self, resource: Resource, others: Sequence[Resource]) -> Dict[str, Value]:
+    def values(self, resource: Resource, others: Sequence[Resource]) -> Dict[str, Value]:
         """Raises InputError."""
         file = slo_file.from_checked(resource.document, resource.name, self._clock.now())
         return {KEY: (file.calendar or SloCalendar(file.slo)).to_dict()}

@@ -42,9 +42,9 @@ class Vitals:
     terms: int = 0
     last_pass: float = 0.0
     """Seconds since the epoch; 0 for never."""
-    moved: float = field(init=False)
+    last_move: float = field(init=False)
     """When the main loop moved last, by the monotonic clock."""
-    answered: float = float("-inf")
+    last_answer: float = float("-inf")
     """When the API server answered last."""
     problem: str = ""
     """Why the last pass ended with an error."""
@@ -53,18 +53,18 @@ class Vitals:
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.moved = self.monotonic()
+        self.last_move = self.monotonic()
 
-    def reported(self, reports: Mapping[str, Sequence[Report]]) -> None:
+    def count_reports(self, reports: Mapping[str, Sequence[Report]]) -> None:
         """Show what a pass has said, kind by kind."""
         counts: Dict[Tuple[str, bool, str], int] = {}
-        for kind, said in reports.items():
-            for report in said:
-                key = (kind, report.ready.holds, report.ready.reason)
+        for kind, of_kind in reports.items():
+            for report in of_kind:
+                key = (kind, report.ready.is_true, report.ready.reason)
                 counts[key] = counts.get(key, 0) + 1
         self._reports = counts
 
-    def watch_failed(self, kind: str) -> None:
+    def count_watch_failure(self, kind: str) -> None:
         """Count a watch that broke off."""
         with self._counting:
             self._watch_failures[kind] = self._watch_failures.get(kind, 0) + 1
@@ -73,9 +73,9 @@ class Vitals:
         """What is answered at `/healthz`, `/readyz` and `/metrics`."""
         now = self.monotonic()
         if path == "/healthz":
-            return _probe([f"no move for {ALIVE_S:g} s"] if now - self.moved > ALIVE_S else [])
+            return _probe([f"no move for {ALIVE_S:g} s"] if now - self.last_move > ALIVE_S else [])
         if path == "/readyz":
-            silent = now - self.answered > READY_S
+            silent = now - self.last_answer > READY_S
             return _probe([f"the API server has not answered for {READY_S:g} s"] if silent else [])
         if path == "/metrics":
             return Page(200, CONTENT_TYPE, prometheus_text(FAMILIES, self._series()))
