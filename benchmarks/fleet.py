@@ -35,7 +35,7 @@ from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.spreading import Began, CallMessage, Ended, GivenUp, Lost, Spread
 from ceph_tuner.spreading.on_dask import OnDask
 from ceph_tuner.spreading.processes import Processes
-from ceph_tuner.twin.workers import warm
+from ceph_tuner.twin.simulation_pool import warm
 
 EFFORT = SearchEffort(trials=4, batch=4, seeds=1, finalists=1, fresh=2, events=2e5, shortest_s=1.0)
 """Far less than `fleet recommend` takes by default (32 trials on 4 seeds, a million events a run), so that spreading

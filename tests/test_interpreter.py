@@ -50,10 +50,10 @@ except NoLibradosError as error:
 except TunerError:
     pass
 """,
-    "tuner/ceph_tuner/twin/workers.py": """
-from ceph_tuner.twin.workers import Workers
-with Workers(2) as workers:
-    assert list(workers.map(abs, [-1, -2, -3])) == [1, 2, 3]
+    "tuner/ceph_tuner/processes/worker_process.py": """
+from ceph_tuner.processes.process_pool import ProcessPool
+with ProcessPool(2) as pool:
+    assert list(pool.map(abs, [-1, -2, -3])) == [1, 2, 3]
 """,
     "tuner/ceph_tuner/spreading/processes.py": """
 from ceph_tuner.spreading import Ended

@@ -39,7 +39,7 @@ def spread_over(processes: Optional[int], dask: Optional[str], module: ModuleTyp
     if dask is None:
         # with numba, which who only asks for help does not wait for
         from ceph_tuner.spreading.processes import Processes
-        from ceph_tuner.twin.workers import warm
+        from ceph_tuner.twin.simulation_pool import warm
 
         return Processes(processes, prepare=warm, preload=[module.__name__])
     from ceph_tuner.spreading.on_dask import OnDask  # brings Dask, which nothing else needs

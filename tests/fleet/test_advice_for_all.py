@@ -22,7 +22,7 @@ from ceph_tuner.recommend.question import question_of
 from ceph_tuner.spreading import Began, CallMessage, Ended, GivenUp, Lost, Spread
 from ceph_tuner.spreading.on_dask import OnDask
 from ceph_tuner.spreading.processes import Processes
-from ceph_tuner.twin.workers import warm
+from ceph_tuner.twin.simulation_pool import warm
 from monitors import ManualClock
 
 pytestmark = pytest.mark.slow

@@ -21,7 +21,7 @@ from ceph_tuner.recommend import Prediction
 from ceph_tuner.spreading.processes import Processes
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.model import MIB, RecoveryWork, ScrubWork
-from ceph_tuner.twin.workers import warm
+from ceph_tuner.twin.simulation_pool import warm
 from twins import OSD, small_model
 
 pytestmark = pytest.mark.slow

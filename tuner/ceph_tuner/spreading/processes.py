@@ -13,9 +13,9 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequence
 
 from ceph_tuner.core.ceph.uninterrupted import uninterrupted
+from ceph_tuner.processes.worker_process import begin_as_worker, cores, process_context
 from ceph_tuner.spreading import ATTEMPTS, Began, Call, CallMessage, Ended, Event, Given, GivenUp, Lost
 from ceph_tuner.spreading.worker_call import Refused, carried_out, condition
-from ceph_tuner.twin.workers import begin_as_worker, cores, process_context
 
 _TELLS, _ANSWERS = "tells", "answers"
 _PATIENCE_S = 5.0

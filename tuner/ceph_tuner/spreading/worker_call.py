@@ -20,7 +20,7 @@ _ALONE = threading.Lock()
 """Calls take turns within a process: its linear algebra has one number of threads for all of them."""
 
 
-_PARTS = ("core", "optimise", "recommend", "search", "spreading", "twin")
+_PARTS = ("core", "optimise", "processes", "recommend", "search", "spreading", "twin")
 """Beside the library's root."""
 
 

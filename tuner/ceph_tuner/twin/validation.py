@@ -17,7 +17,7 @@ from ceph_tuner.twin.model import OsdModel
 from ceph_tuner.twin.prediction import PredictionRun, mean_of, predict, predict_all
 from ceph_tuner.twin.published_models import NODES, Case, cases, node
 from ceph_tuner.twin.simulation import Simulation
-from ceph_tuner.twin.workers import Workers
+from ceph_tuner.twin.simulation_pool import simulation_pool
 
 TARGET_ERROR = 0.15
 """Median absolute error that the comparison may have."""
@@ -155,8 +155,8 @@ def measure(run: PlacementRun) -> Values:
 
 def measure_all(runs: Sequence[PlacementRun], processes: Optional[int] = None) -> Iterator[Values]:
     """The values of independent runs, in their order, spread over the cores (None: all of them)."""
-    with Workers(processes) as workers:
-        yield from workers.map(measure, runs)
+    with simulation_pool(processes) as pool:
+        yield from pool.map(measure, runs)
 
 
 def _drained(case: Case, seed: int) -> Values:
