@@ -50,7 +50,7 @@ from ceph_tuner.fleet import fleet_file, portable_file, status
 from ceph_tuner.fleet.portable import sealed
 from ceph_tuner.report import answer_file, answers
 from ceph_tuner.report.page import page
-from ceph_tuner.spreading import plain
+from ceph_tuner.workers import plain
 from ceph_tuner_cli import main as program
 from fake_dashboard import PAGES
 from monitors import ManualClock
@@ -299,7 +299,7 @@ class Json:
         for _ in range(self.EACH):
             with suppress(TunerError):
                 windows_file.from_text(change.text(self.windows))
-            # nothing is trusted there but that it makes values: `OnDask` takes whatever is raised for no answer
+            # nothing is trusted there but that it makes values: `DaskWorkers` takes whatever is raised for no answer
             with suppress(TunerError, ValueError, TypeError, KeyError, AttributeError):
                 plain.from_text(change.text(self.result))
         return 2 * self.EACH
