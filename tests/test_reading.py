@@ -90,7 +90,9 @@ def test_a_pool_s_own_deep_scrub_interval_wins_over_that_of_the_osds() -> None:
     own = deep_scrub_intervals({"pools": pools})
     assert own == {1: 3 * day}
     assert pool_intervals({"pools": pools}, "scrub_max_interval") == {}
-    assert pool_intervals({"pools": [{"pool": 4, "options": {"scrub_max_interval": 2}}]}, "scrub_max_interval") == {4: 2}
+    assert pool_intervals({"pools": [{"pool": 4, "options": {"scrub_max_interval": 2}}]}, "scrub_max_interval") == {
+        4: 2
+    }
     assert late_pgs(stamps, now, 60 * day, own) == ["1.0"]
     assert late_pgs(stamps, now, day, {1: 60 * day}) == ["2.0"]
 

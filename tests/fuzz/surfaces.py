@@ -31,9 +31,9 @@ from ceph_tuner.cluster.dashboard_api import DashboardApi
 from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.cluster.prometheus import Prometheus, Span
 from ceph_tuner.cluster.transport import Response
-from ceph_tuner.core.autopilot.audit_log import Record
+from ceph_tuner.core.autopilot.audit_log import AuditRecord
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import State
+from ceph_tuner.core.autopilot.state import AutopilotState
 from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.ceph.commands import osd_versions
 from ceph_tuner.core.ceph.system_clock import SystemClock
@@ -257,7 +257,7 @@ class Texts:
 
     def __init__(self) -> None:
         entry = Entry(7, "applied", 1.0, 2.0, "x", "y", "tentacle", "osd", (), ())
-        record = Record(1, 1.0, "x", "taken-back", "harm", {"rule": "slo"})
+        record = AuditRecord(1, 1.0, "x", "taken-back", "harm", {"rule": "slo"})
         self.readers: Sequence[Any] = (
             ("client.p95_ms <= 1.2 * baseline", parse_objective),
             ("recovery.bytes_s >= 10 MB/s", parse_objective),
@@ -447,7 +447,7 @@ class Worker:
         before = self.module.aboard.service.config.dump()
         self.module._jobs.__init__()  # type: ignore[misc]
         _check_command(self.module, "recommend")
-        asdict(self.proposer.ask(State("auto", "asking", baseline={"client.p95_ms": 90.0}), Policy()))
+        asdict(self.proposer.ask(AutopilotState("auto", "asking", baseline={"client.p95_ms": 90.0}), Policy()))
         assert self.module.aboard.service.config.dump() == before, UNASKED
         return 1
 

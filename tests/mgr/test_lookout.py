@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.phase_windows import Closed
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import HOLDING, TRYING, Proposed, State
+from ceph_tuner.core.autopilot.state import HOLDING, TRYING, AutopilotState, Proposed
 from ceph_tuner.core.goals.guard import Breach
 from tuner import render
 from tuner.lookout import LATE, PLACES_S, Lookout
@@ -20,8 +20,10 @@ from tuner.options import policy_of
 
 P95 = "client.p95_ms"
 ALWAYS = Policy(quiet=0.0)
-ON = State("auto")
-TRIED = State("auto", TRYING, proposed=Proposed(1, {"osd_max_scrubs": 3}, "why", ROLLOUT), baseline={P95: 20.0})
+ON = AutopilotState("auto")
+TRIED = AutopilotState(
+    "auto", TRYING, proposed=Proposed(1, {"osd_max_scrubs": 3}, "why", ROLLOUT), baseline={P95: 20.0}
+)
 
 
 def around(**options: Any) -> Tuple[Lookout, OnTwin]:
@@ -35,7 +37,7 @@ def sampled(aboard: OnTwin, count: int = 2) -> None:
         aboard.sampler.tick()
 
 
-def look(there: Lookout, state: State, policy: Policy) -> Look:
+def look(there: Lookout, state: AutopilotState, policy: Policy) -> Look:
     found = there.look(state, policy)
     assert found is not None
     return found
@@ -96,7 +98,7 @@ def test_what_becomes_of_the_clusters_health_while_something_is_on_trial_is_a_br
     assert breach is not None
     assert breach.rule == rule
     # with nothing on trial any more, nobody guards it
-    there.watch(State())
+    there.watch(AutopilotState())
     assert look(there, ON, ALWAYS).breach is None
 
 
@@ -142,7 +144,7 @@ def test_switched_off_nothing_is_looked_at_while_nothing_is_on_the_cluster(monke
     there, aboard = around()
     sampled(aboard)
     asked = Counted(aboard.mgr, "get", monkeypatch)
-    assert there.look(State(), ALWAYS) is None
+    assert there.look(AutopilotState(), ALWAYS) is None
     assert asked.count == 0
     assert there.look(replace(TRIED, mode="off"), ALWAYS) is not None
     assert asked.count > 0
@@ -425,7 +427,7 @@ def test_another_release_of_an_osd_makes_a_trial_incomparable_at_once(monkeypatc
     there, aboard = around()
     sampled(aboard)
     there.take(closed(aboard.twin.clock.now()), ON, ALWAYS)
-    state = State("auto", HOLDING, proposed=TRIED.proposed, condition=dict(condition(there)))
+    state = AutopilotState("auto", HOLDING, proposed=TRIED.proposed, condition=dict(condition(there)))
     assert look(there, state, ALWAYS).upset == ""
     monkeypatch.setattr(aboard.service, "release_version", lambda: "20.2.9")
     there.take(closed(aboard.twin.clock.now()), state, ALWAYS)
@@ -436,7 +438,7 @@ def test_more_clients_make_nothing_incomparable() -> None:
     there, aboard = around()
     sampled(aboard)
     there.take(closed(aboard.twin.clock.now(), **{"client.iops": 300.0}), ON, ALWAYS)
-    state = State("auto", HOLDING, proposed=TRIED.proposed, condition=dict(condition(there)))
+    state = AutopilotState("auto", HOLDING, proposed=TRIED.proposed, condition=dict(condition(there)))
     there.take(closed(aboard.twin.clock.now(), **{"client.iops": 3000.0, "scrub.objects_s": 9.0}), state, ALWAYS)
     assert look(there, state, ALWAYS).upset == ""
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ceph_tuner.core.autopilot.events import Answered
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import State
+from ceph_tuner.core.autopilot.state import AutopilotState
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS
@@ -26,7 +26,7 @@ from twins import small_twin
 
 CLIENT = "osd_mclock_scheduler_client_res"
 GOOD = {**TENTACLE.profiles["balanced"], "osd_max_scrubs": 2}
-ASKING = State("auto", "asking", baseline={"client.p95_ms": 90.0})
+ASKING = AutopilotState("auto", "asking", baseline={"client.p95_ms": 90.0})
 
 
 def proposing(*settings: Any, **more: Any) -> str:

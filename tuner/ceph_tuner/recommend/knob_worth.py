@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.goals.ranking import Choice, choose
+from ceph_tuner.core.goals.ranking import RankingChoice, choose
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings, Value
 from ceph_tuner.core.knobs.settings import check_settings, fitting_reservations, same_value
@@ -124,7 +124,7 @@ class _Weighing:
 
     def simpler(
         self, winner: Prediction, worths: Sequence[KnobWorth]
-    ) -> Optional[Tuple[Prediction, Choice, Tuple[str, ...]]]:
+    ) -> Optional[Tuple[Prediction, RankingChoice, Tuple[str, ...]]]:
         """Put back as many of the knobs that are worth nothing as can be spared together; None where it is none."""
         spared = [worth.names for worth in worths if worth_nothing(worth.without, self._metrics)]
         while spared:
@@ -136,7 +136,7 @@ class _Weighing:
             spared = spared[: len(spared) // 2]
         return None
 
-    def _confirmed(self, winner: Prediction, names: Sequence[str]) -> Tuple[Prediction, Optional[Choice]]:
+    def _confirmed(self, winner: Prediction, names: Sequence[str]) -> Tuple[Prediction, Optional[RankingChoice]]:
         searched, question = self._searched, self._searched.question
         settings = _without(names, winner.settings, question)
         label = f"{searched.winner.label}, simpler"

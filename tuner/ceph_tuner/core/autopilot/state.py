@@ -57,7 +57,7 @@ class Proposed:
 
 
 @dataclass(frozen=True)
-class State:
+class AutopilotState:
     """The automatic mode at one moment. Times are seconds since the epoch."""
 
     mode: str = OFF
@@ -151,7 +151,7 @@ class State:
         return document
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> State:
+    def from_dict(cls, document: Mapping[str, Any]) -> AutopilotState:
         """Inverse of `to_dict`; names that this version does not know are dropped.
 
         Raises KeyError, TypeError or ValueError for what is no state.

@@ -49,8 +49,8 @@ from ceph_tuner.core.autopilot.state import (
     TRYING,
     WAITING,
     WRITING,
+    AutopilotState,
     Proposed,
-    State,
 )
 from ceph_tuner.core.hours import DAY_S
 
@@ -64,10 +64,10 @@ BY_HAND = ("drift", "manual")
 
 
 @dataclass(frozen=True)
-class Decision:
+class AutopilotDecision:
     """What comes next: the state, and what is to be done, of which the last act alone has an outcome."""
 
-    state: State
+    state: AutopilotState
     acts: Tuple[Act, ...] = ()
 
     def __post_init__(self) -> None:
@@ -75,18 +75,18 @@ class Decision:
             raise ValueError(f"acts (={self.acts}) must be notes and results but for the last one")
 
 
-def decide(state: State, event: Event, policy: Policy) -> Decision:
+def decide(state: AutopilotState, event: Event, policy: Policy) -> AutopilotDecision:
     """Take an event. Pure: the same arguments give the same decision."""
     return _HANDLERS[type(event)](state, event, policy)
 
 
-def asks_again(state: State, policy: Policy) -> float:
+def asks_again(state: AutopilotState, policy: Policy) -> float:
     """When it may ask the optimiser again, in seconds since the epoch: a pause follows each failure of it."""
     failures = state.worker_failures
     return state.asked_at + (min(ASK_AGAIN_S * 2.0 ** min(failures, 20), policy.back_off) if failures else 0.0)
 
 
-def refusal(state: State, what: str) -> Optional[str]:
+def refusal(state: AutopilotState, what: str) -> Optional[str]:
     """Why an operator's command makes no sense now; None where it does."""
     if what in ("accept", "reject") and state.phase != WAITING:
         return "no proposal waits for approval"
@@ -99,14 +99,14 @@ def refusal(state: State, what: str) -> Optional[str]:
     return None
 
 
-def _on_start(state: State, event: Started, policy: Policy) -> Decision:
+def _on_start(state: AutopilotState, event: Started, policy: Policy) -> AutopilotDecision:
     detail: Dict[str, Any] = {"taken_back": list(event.taken_back), "phase": state.phase}
     if event.problem:
         stuck = replace(state, phase=RETURNING, since=event.at, back_off=True, problem=event.problem)
-        return Decision(stuck, (Note("stopped", event.problem, detail=detail),))
+        return AutopilotDecision(stuck, (Note("stopped", event.problem, detail=detail),))
     if event.kept is not None and state.phase == WRITING:
         decision = _on_keep(state, Kept(event.at, event.kept), policy)
-        return Decision(
+        return AutopilotDecision(
             decision.state, (Note("failover", f"change {event.kept} had been kept", detail=detail), *decision.acts)
         )
     acts: Tuple[Act, ...] = ()
@@ -117,15 +117,15 @@ def _on_start(state: State, event: Started, policy: Policy) -> Decision:
         acts = (Note("failover", f"another mgr became active while {state.phase}: {outcome}", detail=detail),)
     if state.phase == RETURNING:
         # finish it, and then what was to follow: a pause that an operator asked for outlives the mgr
-        return Decision(state, (*acts, TakeBack(state.changes, "another mgr had begun to")))
+        return AutopilotDecision(state, (*acts, TakeBack(state.changes, "another mgr had begun to")))
     # the trial may be why the mgr died: the next one can wait, and not all mgrs are for dying of one
     trials = state.tried + 1 if state.on_cluster else state.tried
-    return Decision(replace(_idle(state, event.at, failed=state.on_cluster), tried=trials), acts)
+    return AutopilotDecision(replace(_idle(state, event.at, failed=state.on_cluster), tried=trials), acts)
 
 
-def _on_command(state: State, event: OperatorCommand, policy: Policy) -> Decision:
+def _on_command(state: AutopilotState, event: OperatorCommand, policy: Policy) -> AutopilotDecision:
     if refusal(state, event.what) is not None:
-        return Decision(state)
+        return AutopilotDecision(state)
     why = event.why or f"by {event.by}"
     if event.what in MODES:
         note = Note("mode", f"{state.mode} to {event.what}", event.by)
@@ -137,31 +137,33 @@ def _on_command(state: State, event: OperatorCommand, policy: Policy) -> Decisio
             successor = replace(successor, phase=WAITING, since=event.at)
         if event.what == AUTO and state.phase == WAITING:
             successor = replace(successor, phase=COMPARING, since=event.at)
-        return Decision(successor, (note,))
+        return AutopilotDecision(successor, (note,))
     if event.what == "pause":
         state = replace(state, paused_until=None)
         return _drop(state, event.at, f"paused {why}", (Note("paused", why, event.by),), then=f"paused {why}")
     if event.what == "resume":
-        return Decision(_going_on(state), (Note("resumed", why, event.by),))
+        return AutopilotDecision(_going_on(state), (Note("resumed", why, event.by),))
     if event.what == "retry":
         fresh = replace(_going_on(state), gave_up="", tried=0, failures=0, declined_at=0.0, worker_failures=0)
-        return Decision(fresh, (Note("resumed", f"tries again {why}", event.by),))
+        return AutopilotDecision(fresh, (Note("resumed", f"tries again {why}", event.by),))
     if event.what == "accept":
-        return Decision(replace(state, phase=COMPARING, since=event.at), (Note("approval", "approved", event.by),))
+        return AutopilotDecision(
+            replace(state, phase=COMPARING, since=event.at), (Note("approval", "approved", event.by),)
+        )
     if event.what == "reject":
         idle = replace(_idle(state, event.at), tried=state.tried + 1, declined_at=event.at)
-        return Decision(idle, (Note("approval", "rejected", event.by),))
+        return AutopilotDecision(idle, (Note("approval", "rejected", event.by),))
     raise ValueError(f"what (={event.what!r}) is no command of the automatic mode")
 
 
-def _on_look(state: State, look: Look, policy: Policy) -> Decision:
+def _on_look(state: AutopilotState, look: Look, policy: Policy) -> AutopilotDecision:
     # a clock that was ahead leaves times behind that are far in the future: they bind nobody
     state = replace(state, moves=tuple(at for at in state.moves if abs(look.at - at) < DAY_S))
     if state.paused and state.paused_until is not None and not _until(look.at, state.paused_until, policy.back_off):
         state = _going_on(state)
     if state.phase == RETURNING:
         # the last attempt failed
-        return Decision(state, (TakeBack(state.changes, state.problem or "tried again"),))
+        return AutopilotDecision(state, (TakeBack(state.changes, state.problem or "tried again"),))
     if state.phase in (TRYING, HOLDING):
         if look.breach is not None:
             by_hand = look.breach.rule in BY_HAND
@@ -178,9 +180,9 @@ def _on_look(state: State, look: Look, policy: Policy) -> Decision:
     return _LOOKS[state.phase](state, look, policy)
 
 
-def _observing(state: State, look: Look, policy: Policy) -> Decision:
+def _observing(state: AutopilotState, look: Look, policy: Policy) -> AutopilotDecision:
     if state.mode == OFF or state.paused:
-        return Decision(state)
+        return AutopilotDecision(state)
     acts: List[Act] = []
     if not state.condition:
         state = replace(state, condition=dict(look.condition), begun=look.at)
@@ -192,12 +194,12 @@ def _observing(state: State, look: Look, policy: Policy) -> Decision:
         acts.append(Note("policy", _policy_change(state, look), detail={"policy": look.policy}))
         state = replace(state, policy=look.policy, tried=0, gave_up="")
     if not look.missed or state.gave_up or look.wait:
-        return Decision(state, tuple(acts))
+        return AutopilotDecision(state, tuple(acts))
     if state.tried >= policy.trials:
         words = f"{state.tried} proposals were tried, and still missed: {'; '.join(look.missed)}"
-        return Decision(replace(state, gave_up=words), (*acts, Note("gave up", words)))
+        return AutopilotDecision(replace(state, gave_up=words), (*acts, Note("gave up", words)))
     if _until(look.at, asks_again(state, policy), asks_again(state, policy) - state.asked_at):
-        return Decision(state, tuple(acts))
+        return AutopilotDecision(state, tuple(acts))
     successor = replace(
         state,
         phase=ASKING,
@@ -206,20 +208,20 @@ def _observing(state: State, look: Look, policy: Policy) -> Decision:
         aims=look.metrics_missed,
         baseline=dict(look.means),
     )
-    return Decision(successor, (*acts, Ask()))
+    return AutopilotDecision(successor, (*acts, Ask()))
 
 
-def _on_answer(state: State, event: Answered, policy: Policy) -> Decision:
+def _on_answer(state: AutopilotState, event: Answered, policy: Policy) -> AutopilotDecision:
     if state.phase != ASKING:
         # it was switched off or paused meanwhile
-        return Decision(state)
+        return AutopilotDecision(state)
     if event.refused:
         words = event.refused
         idle = replace(_idle(state, event.at), worker_failures=state.worker_failures + 1)
-        return Decision(idle, (Note("refused", words),))
+        return AutopilotDecision(idle, (Note("refused", words),))
     if not event.settings or event.rollout is None:
         gave_up = replace(_idle(state, event.at), gave_up=event.why, worker_failures=0)
-        return Decision(gave_up, (Note("gave up", event.why),))
+        return AutopilotDecision(gave_up, (Note("gave up", event.why),))
     number = state.proposals + 1
     proposed = Proposed(number, dict(event.settings), event.why, event.rollout, event.forecast)
     detail = {"settings": dict(event.settings), "canary": list(event.rollout.stages[0].targets)}
@@ -227,47 +229,47 @@ def _on_answer(state: State, event: Answered, policy: Policy) -> Decision:
     if state.mode == DRY_RUN:
         # the next one after a pause, not at the next window
         would = replace(_idle(state, event.at), declined_at=event.at)
-        return Decision(would, (Note("would try", event.why, detail=detail),))
+        return AutopilotDecision(would, (Note("would try", event.why, detail=detail),))
     phase = WAITING if state.mode == APPROVE else COMPARING
     successor = replace(state, phase=phase, since=event.at, proposed=proposed, stage=0, leg=False, gain="")
-    return Decision(successor, (Note("proposal", event.why, detail=detail),))
+    return AutopilotDecision(successor, (Note("proposal", event.why, detail=detail),))
 
 
-def _policy_change(state: State, look: Look) -> str:
+def _policy_change(state: AutopilotState, look: Look) -> str:
     before, now = (f"the policy {name}" if name else "no policy" for name in (state.policy, look.policy))
     return f"other objectives are wanted by the calendar: {now} after {before}"
 
 
-def _why_out_of_date(state: State, look: Look) -> str:
+def _why_out_of_date(state: AutopilotState, look: Look) -> str:
     """Why a proposal that is not written yet is out of date; empty where it is not."""
     if look.policy != state.policy:
         return _policy_change(state, look)
     return "; ".join(look.changed) if look.changed else "the objectives are met again" if look.met else ""
 
 
-def _waiting(state: State, look: Look, policy: Policy) -> Decision:
+def _waiting(state: AutopilotState, look: Look, policy: Policy) -> AutopilotDecision:
     reason = _why_out_of_date(state, look)
     if not reason:
-        return Decision(state)
-    return Decision(_idle(state, look.at), (Note("proposal", f"dropped: {reason}"),))
+        return AutopilotDecision(state)
+    return AutopilotDecision(_idle(state, look.at), (Note("proposal", f"dropped: {reason}"),))
 
 
-def _comparing(state: State, look: Look, policy: Policy) -> Decision:
+def _comparing(state: AutopilotState, look: Look, policy: Policy) -> AutopilotDecision:
     reason = _why_out_of_date(state, look)
     if reason:
-        return Decision(_idle(state, look.at), (Note("proposal", f"dropped: {reason}"),))
+        return AutopilotDecision(_idle(state, look.at), (Note("proposal", f"dropped: {reason}"),))
     if look.wait:
         # what was compared meanwhile is no baseline
-        return Decision(replace(state, since=look.at) if look.windows else state)
+        return AutopilotDecision(replace(state, since=look.at) if look.windows else state)
     if look.pairs < policy.windows_before(_proposal(state).rollout.alternating):
         if look.windows < policy.baseline_windows + policy.most_windows:
-            return Decision(state)
+            return AutopilotDecision(state)
         words = f"dropped: canary and control were seen together in {look.pairs} of {look.windows} windows only"
-        return Decision(_idle(state, look.at, failed=True), (Note("proposal", words),))
+        return AutopilotDecision(_idle(state, look.at, failed=True), (Note("proposal", words),))
     return _write(replace(state, baseline=dict(look.means) or state.baseline), look.at)
 
 
-def _trying(state: State, look: Look, policy: Policy) -> Decision:
+def _trying(state: AutopilotState, look: Look, policy: Policy) -> AutopilotDecision:
     proposed = _proposal(state)
     if proposed.rollout.alternating:
         return _alternating(state, look, policy)
@@ -276,34 +278,34 @@ def _trying(state: State, look: Look, policy: Policy) -> Decision:
         return _unless_over(state, look, policy, judgement)
     if look.wait:
         # forward moves wait; what is on the canary is well
-        return Decision(state)
+        return AutopilotDecision(state)
     successor = replace(state, stage=state.stage + 1, gain=state.gain or _gain(judgement), effects=look.effects)
     return _write(successor, look.at, judgement.words)
 
 
-def _alternating(state: State, look: Look, policy: Policy) -> Decision:
+def _alternating(state: AutopilotState, look: Look, policy: Policy) -> AutopilotDecision:
     """Old and new settings take turns of one window each; the judge speaks at the end of a turn of the old ones.
 
     A turn that has not shown all that a verdict needs goes on, for as long as the guard would bear it.
     """
     if not look.windows or (look.unseen and look.windows < policy.guard_windows):
-        return Decision(state)
+        return AutopilotDecision(state)
     if state.leg:
         turn = replace(state, phase=WRITING, since=look.at, leg=False)
-        return Decision(turn, (TakeBack(state.changes, "the old settings' turn"),))
+        return AutopilotDecision(turn, (TakeBack(state.changes, "the old settings' turn"),))
     judgement = _judge(state, look, policy, state.turns)
     if judgement.verdict in (judging.HARMFUL, judging.INCONCLUSIVE):
         return _unless_over(state, look, policy, judgement)
     if look.wait:
         # a turn is a forward move like any other, and what waits has nothing on the cluster
-        return Decision(state)
+        return AutopilotDecision(state)
     if judgement.verdict == judging.PASSED:
         successor = replace(state, passed=True, gain=_gain(judgement), effects=look.effects)
         return _write(successor, look.at, judgement.words)
     return _write(state, look.at, "next turn", turn=True)
 
 
-def _unless_over(state: State, look: Look, policy: Policy, judgement: judging.Judgement) -> Decision:
+def _unless_over(state: AutopilotState, look: Look, policy: Policy, judgement: judging.Judgement) -> AutopilotDecision:
     if judgement.verdict == judging.HARMFUL:
         return _back(state, look, f"harm: {judgement.words}", failure=True, rule="harm")
     if judgement.verdict == judging.INCONCLUSIVE:
@@ -311,24 +313,24 @@ def _unless_over(state: State, look: Look, policy: Policy, judgement: judging.Ju
         then = f"the last trial was inconclusive: {judgement.words}"
         successor = replace(state, paused_until=look.at + policy.back_off)
         return _back(successor, look, f"inconclusive: {judgement.words}", failure=False, then=then)
-    return Decision(state)
+    return AutopilotDecision(state)
 
 
-def _interrupted(state: State, look: Look, policy: Policy) -> Decision:
+def _interrupted(state: AutopilotState, look: Look, policy: Policy) -> AutopilotDecision:
     """Still writing at the next look: what was to be done before the write failed, the audit trail for one."""
     return _back(state, look, "a write was interrupted before it began", failure=False)
 
 
-def _holding(state: State, look: Look, policy: Policy) -> Decision:
+def _holding(state: AutopilotState, look: Look, policy: Policy) -> AutopilotDecision:
     if look.windows < policy.hold_windows:
-        return Decision(state)
+        return AutopilotDecision(state)
     judgement = _judge(state, look, policy, look.windows)
     if judgement.verdict == judging.HARMFUL:
         return _unless_over(state, look, policy, judgement)
     if look.broken:
         # no window by itself was bad enough for the guard: scrub comes in bursts
         if look.windows < min(2 * policy.hold_windows, policy.most_windows):
-            return Decision(state)
+            return AutopilotDecision(state)
         words = f"{look.windows} windows on all OSDs break {'; '.join(look.broken)}"
         return _unless_over(state, look, policy, judging.Judgement(judging.HARMFUL, words))
     # the canary's gain was seen beside a control; what all OSDs show may be the load's doing
@@ -339,64 +341,64 @@ def _holding(state: State, look: Look, policy: Policy) -> Decision:
     success = success and all(metric in look.means for metric in state.aims)
     if look.unseen or not (state.gain or gains or success):
         if look.windows < policy.most_windows:
-            return Decision(state)
+            return AutopilotDecision(state)
         blind = f"{' and '.join(look.unseen)} not seen" if look.unseen else ""
         words = f"{look.windows} windows on all OSDs; {blind or less or 'no gain seen'}"
         return _unless_over(state, look, policy, judging.Judgement(judging.INCONCLUSIVE, words))
     number = state.changes[-1]
     words = state.gain or "; ".join(map(judging.in_words, gains)) or f"{' and '.join(state.aims)} met"
-    return Decision(
+    return AutopilotDecision(
         replace(state, phase=WRITING, since=look.at, effects=state.effects or look.effects),
         (Note("kept", words, detail={**_detail(look), "change": number}), Keep(number)),
     )
 
 
-def _on_write(state: State, event: Wrote, policy: Policy) -> Decision:
+def _on_write(state: AutopilotState, event: Wrote, policy: Policy) -> AutopilotDecision:
     if not event.numbers and (state.last_stage or not state.changes):
         words = "the settings are in force already: there is nothing to try"
-        return Decision(replace(_idle(state, event.at), tried=state.tried + 1), (Note("refused", words),))
+        return AutopilotDecision(replace(_idle(state, event.at), tried=state.tried + 1), (Note("refused", words),))
     alternating = _proposal(state).rollout.alternating
     changes = event.numbers if state.last_stage else (*state.changes, *event.numbers)
     phase = HOLDING if state.last_stage and (state.passed or not alternating) else TRYING
     turns = state.turns + 1 if alternating else 0
-    return Decision(replace(state, phase=phase, since=event.at, changes=changes, leg=alternating, turns=turns))
+    return AutopilotDecision(replace(state, phase=phase, since=event.at, changes=changes, leg=alternating, turns=turns))
 
 
-def _on_write_failure(state: State, event: WriteFailed, policy: Policy) -> Decision:
+def _on_write_failure(state: AutopilotState, event: WriteFailed, policy: Policy) -> AutopilotDecision:
     successor = replace(state, changes=tuple(dict.fromkeys((*state.changes, *event.numbers))))
     if event.busy and not successor.changes:
-        return Decision(_idle(state, event.at), (Note("proposal", f"dropped: {event.words}"),))
+        return AutopilotDecision(_idle(state, event.at), (Note("proposal", f"dropped: {event.words}"),))
     why = event.words if event.rule else f"a write failed: {event.words}"
     return _back(successor, Look(event.at), why, failure=True, rule=event.rule or "write failed")
 
 
-def _on_take_back(state: State, event: TookBack, policy: Policy) -> Decision:
+def _on_take_back(state: AutopilotState, event: TookBack, policy: Policy) -> AutopilotDecision:
     acts: Tuple[Act, ...] = (Note("drift", "; ".join(event.drift)),) if event.drift else ()
     if state.phase == WRITING:
         # a turn of an alternating trial
-        return Decision(replace(state, phase=TRYING, since=event.at, changes=()), acts)
+        return AutopilotDecision(replace(state, phase=TRYING, since=event.at, changes=()), acts)
     idle = _idle(state, event.at, failed=state.back_off)
     if state.then:
         until = state.paused_until
         acts = (*acts, Note("paused", state.then))
         idle = replace(idle, paused=state.then, paused_until=until)
-    return Decision(idle, acts)
+    return AutopilotDecision(idle, acts)
 
 
-def _on_take_back_failure(state: State, event: TakeBackFailed, policy: Policy) -> Decision:
+def _on_take_back_failure(state: AutopilotState, event: TakeBackFailed, policy: Policy) -> AutopilotDecision:
     acts: Tuple[Act, ...] = () if event.words == state.problem else (Note("stopped", event.words),)
-    return Decision(replace(state, phase=RETURNING, problem=event.words), acts)
+    return AutopilotDecision(replace(state, phase=RETURNING, problem=event.words), acts)
 
 
-def _on_keep(state: State, event: Kept, policy: Policy) -> Decision:
+def _on_keep(state: AutopilotState, event: Kept, policy: Policy) -> AutopilotDecision:
     acts: Tuple[Act, ...] = ()
     if state.proposed is not None:
         acts = (Learn(state.proposed.settings, state.effects, state.baseline, state.proposed.number),)
     successor = replace(_idle(state, event.at), failures=0, tried=state.tried + 1, kept=event.number)
-    return Decision(successor, acts)
+    return AutopilotDecision(successor, acts)
 
 
-def _write(state: State, at: float, words: str = "", turn: bool = False) -> Decision:
+def _write(state: AutopilotState, at: float, words: str = "", turn: bool = False) -> AutopilotDecision:
     """Write the state's stage."""
     proposed = _proposal(state)
     stage = proposed.rollout.stages[state.stage]
@@ -405,7 +407,7 @@ def _write(state: State, at: float, words: str = "", turn: bool = False) -> Deci
     why = f"trial {proposed.number}: {proposed.why}"
     name = "all" if state.last_stage else "canary" if state.stage == 0 else f"stage {state.stage + 1}"
     note = Note("apply", words or proposed.why, detail={"stage": name, "targets": list(targets)})
-    return Decision(
+    return AutopilotDecision(
         replace(state, phase=WRITING, since=at, moves=moves),
         (
             *(() if turn else (note,)),
@@ -417,7 +419,9 @@ def _write(state: State, at: float, words: str = "", turn: bool = False) -> Deci
     )
 
 
-def _back(state: State, look: Look, why: str, failure: bool, rule: str = "", then: str = "") -> Decision:
+def _back(
+    state: AutopilotState, look: Look, why: str, failure: bool, rule: str = "", then: str = ""
+) -> AutopilotDecision:
     """Take the trial back: never waits for anybody."""
     acts: List[Act] = [Note("taken back", why, detail={**_detail(look), "rule": rule or "trial"})]
     if state.proposed is not None:
@@ -427,19 +431,19 @@ def _back(state: State, look: Look, why: str, failure: bool, rule: str = "", the
         )
     trials = state.tried + 1
     back = replace(state, phase=RETURNING, since=look.at, back_off=failure, then=then, tried=trials)
-    return Decision(back, (*acts, TakeBack(state.changes, why)))
+    return AutopilotDecision(back, (*acts, TakeBack(state.changes, why)))
 
 
-def _drop(state: State, at: float, why: str, acts: Tuple[Act, ...], then: str = "") -> Decision:
+def _drop(state: AutopilotState, at: float, why: str, acts: Tuple[Act, ...], then: str = "") -> AutopilotDecision:
     """Leave what is under way because an operator says so."""
     if state.on_cluster:
         back = replace(state, phase=RETURNING, since=at, back_off=False, then=then)
         note = Note("taken back", why, acts[0].by if isinstance(acts[0], Note) else "", {"rule": BY_OPERATOR})
-        return Decision(back, (*acts, note, TakeBack(state.changes, why)))
-    return Decision(replace(_idle(state, at), paused=then), acts)
+        return AutopilotDecision(back, (*acts, note, TakeBack(state.changes, why)))
+    return AutopilotDecision(replace(_idle(state, at), paused=then), acts)
 
 
-def _going_on(state: State) -> State:
+def _going_on(state: AutopilotState) -> AutopilotState:
     """Neither paused nor about to be."""
     return replace(state, paused="", paused_until=None, then="")
 
@@ -449,7 +453,7 @@ def _until(now: float, end: float, length: float) -> bool:
     return end - length <= now < end
 
 
-def _idle(state: State, at: float, failed: bool = False) -> State:
+def _idle(state: AutopilotState, at: float, failed: bool = False) -> AutopilotState:
     """Back to observing, with nothing on trial."""
     return replace(
         state,
@@ -472,7 +476,7 @@ def _idle(state: State, at: float, failed: bool = False) -> State:
     )
 
 
-def _judge(state: State, look: Look, policy: Policy, windows: int) -> judging.Judgement:
+def _judge(state: AutopilotState, look: Look, policy: Policy, windows: int) -> judging.Judgement:
     return judging.judge(look.effects, look.allowed, state.aims, windows, policy, look.unseen)
 
 
@@ -484,17 +488,17 @@ def _detail(look: Look) -> Dict[str, Any]:
     return {"effects": [effect.to_dict() for effect in look.effects.values()]}
 
 
-def _proposal(state: State) -> Proposed:
+def _proposal(state: AutopilotState) -> Proposed:
     if state.proposed is None:
         raise ValueError(f"phase {state.phase} needs a proposal")
     return state.proposed
 
 
-def _stay(state: State, look: Look, policy: Policy) -> Decision:
-    return Decision(state)
+def _stay(state: AutopilotState, look: Look, policy: Policy) -> AutopilotDecision:
+    return AutopilotDecision(state)
 
 
-_LOOKS: Dict[str, Callable[[State, Look, Policy], Decision]] = {
+_LOOKS: Dict[str, Callable[[AutopilotState, Look, Policy], AutopilotDecision]] = {
     OBSERVING: _observing,
     ASKING: _stay,
     WAITING: _waiting,
@@ -504,7 +508,7 @@ _LOOKS: Dict[str, Callable[[State, Look, Policy], Decision]] = {
     HOLDING: _holding,
 }
 
-_HANDLERS: Dict[type, Callable[[State, Any, Policy], Decision]] = {
+_HANDLERS: Dict[type, Callable[[AutopilotState, Any, Policy], AutopilotDecision]] = {
     Started: _on_start,
     OperatorCommand: _on_command,
     Look: _on_look,

@@ -19,7 +19,7 @@ PHASES = {
 
 
 @dataclass(frozen=True)
-class State:
+class BoostState:
     """A boost at one moment. Times are seconds since the epoch."""
 
     phase: str = OFF
@@ -79,7 +79,7 @@ class State:
         return document
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> State:
+    def from_dict(cls, document: Mapping[str, Any]) -> BoostState:
         """Inverse of `to_dict`; names that this version does not know are dropped.
 
         Raises KeyError, TypeError or ValueError for what is no state.

@@ -32,7 +32,7 @@ from ceph_tuner.core.changes.custom_resource import resource_of
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal, SetAside
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.osd_poll import EFFECT_S, Late, OsdPoll, Progress, silent, unhindered
-from ceph_tuner.core.changes.plan import ChangePlan, Drift, Step, plan_change, plan_rereading, plan_restore
+from ceph_tuner.core.changes.plan import ChangePlan, SettingDrift, Step, plan_change, plan_rereading, plan_restore
 from ceph_tuner.core.changes.resource_steps import BesideOperator, InResource
 from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.errors import (
@@ -72,7 +72,7 @@ class Undone:
     """One change that was taken back."""
 
     entry: Entry
-    drift: Tuple[Drift, ...] = ()
+    drift: Tuple[SettingDrift, ...] = ()
     """What somebody else changed since, and was left."""
     unseen: Tuple[str, ...] = ()
     """OSDs that do not show it yet, and options that none can show: an upgrade has retired them."""
@@ -284,7 +284,7 @@ class Applier:
         """What lies in the journal and cannot be read: it stops new changes, and nothing from being taken back."""
         return self._journal.read().set_aside
 
-    def preview_undo(self, entry: Entry) -> Tuple[Sequence[Step], Sequence[Drift]]:
+    def preview_undo(self, entry: Entry) -> Tuple[Sequence[Step], Sequence[SettingDrift]]:
         """Return the steps that taking a change back would write now, and what it would leave."""
         self._refuse_out_of_reach(entry)
         repair = entry.state != APPLYING
@@ -311,7 +311,7 @@ class Applier:
     def _take_back(self, entry: Entry, doubtful: Iterable[Key] = (), note: str = "") -> Undone:
         """Steps back until the database is as before, then the OSDs are asked."""
         self._refuse_out_of_reach(entry)
-        drift: Dict[Key, Drift] = {}
+        drift: Dict[Key, SettingDrift] = {}
         late: Dict[str, None] = {}
         losses: Dict[str, str] = {}
         doubtful, repair = set(doubtful), entry.state != APPLYING
