@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Union
 
 from ceph_tuner.core.autopilot.audit_log import DRIFT, KEPT, MODE, RESUMED, TAKEN_BACK, AuditRecord
 from ceph_tuner.core.autopilot.state import APPROVE, OFF, WAITING, AutopilotState
-from ceph_tuner.core.autopilot.state_machine import BY_OPERATOR
+from ceph_tuner.core.autopilot.transitions import BY_OPERATOR
 from ceph_tuner.core.hours import DAY_S
 from ceph_tuner.core.moments import utc
 from ceph_tuner.core.printable import one_line

@@ -19,7 +19,7 @@ from ceph_tuner.core.autopilot.events import (
 )
 from ceph_tuner.core.autopilot.learning import trial_of
 from ceph_tuner.core.autopilot.state import COMPARING, PHASES, AutopilotState
-from ceph_tuner.core.autopilot.state_machine import BY_OPERATOR
+from ceph_tuner.core.autopilot.transitions import BY_OPERATOR
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.measure.history import History
 

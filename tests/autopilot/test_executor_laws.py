@@ -24,6 +24,7 @@ from ceph_tuner.core.autopilot.events import Answered, Event, Look, OperatorComm
 from ceph_tuner.core.autopilot.executor import KEY, Executor
 from ceph_tuner.core.autopilot.state import (
     APPROVE,
+    ASKING,
     AUTO,
     COMPARING,
     DRY_RUN,
@@ -36,7 +37,6 @@ from ceph_tuner.core.autopilot.state import (
     WRITING,
     AutopilotState,
 )
-from ceph_tuner.core.autopilot.state_machine import ASKING
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry, Journal
 from ceph_tuner.core.changes.lock import LEASE_S, PREFIX, Lock

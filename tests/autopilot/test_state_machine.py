@@ -44,8 +44,10 @@ from ceph_tuner.core.autopilot.state import (
     AutopilotState,
     Proposed,
 )
-from ceph_tuner.core.autopilot.state_machine import ASK_AGAIN_S, DAY_S, AutopilotDecision, decide, refusal
+from ceph_tuner.core.autopilot.state_machine import decide, refusal
+from ceph_tuner.core.autopilot.transitions import ASK_AGAIN_S, AutopilotDecision
 from ceph_tuner.core.goals.guard import Breach
+from ceph_tuner.core.hours import DAY_S
 
 NOW = 1_000_000.0
 GOOD = {P95: effect(P95, BETTER)}

@@ -24,7 +24,7 @@ from ceph_tuner.core.autopilot.state import (
     AutopilotState,
     Proposed,
 )
-from ceph_tuner.core.autopilot.state_machine import asks_again
+from ceph_tuner.core.autopilot.transitions import asks_again
 from ceph_tuner.core.moments import duration, utc_minute
 
 _MODES = {
