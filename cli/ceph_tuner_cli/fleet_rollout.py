@@ -50,7 +50,7 @@ def apply(
         600.0,
         "--watch",
         min=0.0,
-        help="Seconds that each wave is watched before it is kept. Below 120 the judged minute began before the change.",
+        help="Seconds that each wave is watched before it is kept. Below 120 it is judged by the minute before it.",
     ),
     blind: bool = typer.Option(False, "--blind", help="Also where no objective is set or seen to watch it by."),
     target: str = TargetOption,
