@@ -169,7 +169,7 @@ def test_the_next_mgr_goes_on_within_the_same_deadline() -> None:
 def test_the_automatic_mode_waits_for_it_and_says_so() -> None:
     mgr = boosted(recovering(500_000))
     mgr.begin()
-    mgr.service.slo_set("client.p95_ms<=0.01", True, 1.0, "")
+    mgr.service.slo_commands.set("client.p95_ms<=0.01", True, 1.0, "")
     mgr.waiting(lambda: mgr.modes.switch("auto"))
     mgr.sample(6)
     assert "a boost is on" in mgr.driver.document()["waits_for"]
@@ -402,7 +402,7 @@ def test_objectives_that_are_wanted_later_end_it_too() -> None:
     mgr.begin()
     mgr.sample(2)
     # as at the hour at which another policy of the calendar begins
-    mgr.service.slo_set(f"client.p95_ms<={now * 1.02:.3f}", False, 1.0, "")
+    mgr.service.slo_commands.set(f"client.p95_ms<={now * 1.02:.3f}", False, 1.0, "")
     assert mgr.until_off(100)["rule"] == "slo"
 
 
@@ -422,7 +422,7 @@ def test_it_does_not_begin_without_objectives_that_cannot_be_read(monkeypatch: p
 def test_objectives_that_cannot_be_read_meanwhile_hold_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     mgr = boosted(recovering(500_000))
     now = mgr.sampler.window(60.0).means["client.p95_ms"]  # type: ignore[union-attr]
-    mgr.service.slo_set(f"client.p95_ms<={now * 1.02:.3f}", False, 1.0, "")
+    mgr.service.slo_commands.set(f"client.p95_ms<={now * 1.02:.3f}", False, 1.0, "")
     mgr.begin()
     mgr.service.store.set("slo", "{")
     mgr.service.slos.begin_interval()
@@ -473,7 +473,7 @@ def test_one_that_waits_for_another_tuner_keeps_the_trail_readable_and_the_mode_
         assert other.trail().count(BOOST) <= 3
         assert any("tried again" in line for line in other.modes.boosts.document()["words"])
         assert other.modes.health() == {}
-        other.service.slo_set("client.p95_ms<=0.01", True, 1.0, "")
+        other.service.slo_commands.set("client.p95_ms<=0.01", True, 1.0, "")
         other.waiting(lambda: other.modes.switch("auto"))
         other.sample(2)
         assert "a boost is on" in other.driver.document()["waits_for"]

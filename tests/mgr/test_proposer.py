@@ -35,7 +35,7 @@ def proposing(*settings: Any, **more: Any) -> str:
 
 
 def ready(aboard: OnTwin, target: str = "osd") -> Proposer:
-    aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
+    aboard.service.slo_commands.set("client.p95_ms<=80", False, 1.0, "")
     aboard.options["auto_target"] = target
     return Proposer(aboard.service, aboard.service.aim(), Inbox(), aboard.twin.clock.now)
 
