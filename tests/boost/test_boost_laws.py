@@ -90,6 +90,8 @@ class Boosted(RuleBasedStateMachine):
     def die(self) -> None:
         survive(self.monitors)
         self.field.alive.clear()
+        # who guarded in that process is dead as well
+        self.field.recorder.guarded.clear()
         self.executor = None
 
     # rules
@@ -197,6 +199,21 @@ TestBoosted = Boosted.TestCase
 TestBoosted.settings = settings(
     max_examples=EXAMPLES, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
+
+
+@pytest.mark.parametrize("at", range(28, 40))
+def test_a_mgr_that_is_killed_while_it_lets_the_lock_go_leaves_nothing(at: int) -> None:
+    boosted = Boosted()
+    boosted.start(table="a built-in profile", batch=1)
+    boosted.monitors_fail(passed=7)
+    boosted.begins(at_most=60.0, wanted="a profile")
+    boosted.a_breach(rule="slo")
+    boosted.monitors_answer()
+    boosted.will_be_killed(at=at, landed=False)
+    boosted.looks(left=0.0, seconds=5.0)
+    boosted.begins(at_most=60.0, wanted="a knob")
+    boosted.cancels()
+    boosted.teardown()
 
 
 def _fly(field: Field, name: str) -> None:
