@@ -22,7 +22,7 @@ import runs_file
 from ceph_lab.cluster import Lab
 from ceph_lab.loads.background import wait_for
 from ceph_lab.loads.small_writes import small_writes
-from ceph_tuner.cluster.opening import Cluster, open_cluster
+from ceph_tuner.cluster.connection import Cluster, open_cluster
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.knobs.catalogue import PROFILE
