@@ -120,6 +120,7 @@ def boosted(request: pytest.FixtureRequest, needs_lab: None) -> Iterator[BoostLa
             boost_lab = BoostLab(lab, cluster)
             boost_lab.until(lambda: ".mgr" in pools(), 60)
             lab.run(["ceph", "osd", "pool", "set", ".mgr", "size", "2"])
+            lab.run(["ceph", "osd", "pool", "set", ".mgr", "min_size", "1"])
             objects = ["--max-objects", str(OBJECTS), "--no-cleanup"]
             lab.run(["rados", "-p", "rbd", "bench", "120", "write", "-b", "1048576", *objects], timeout=200)
             yield boost_lab
