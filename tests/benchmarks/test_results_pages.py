@@ -13,6 +13,7 @@ import pytest
 import repeatability
 import runs_file
 import shards
+import soak_on_lab
 import tuning_on_lab
 import why_on_lab
 from measured_page import measured
@@ -33,6 +34,7 @@ import campaign  # noqa: E402
         ("mgr-scale", mgr_scale.table),
         ("repeatability", repeatability.table),
         ("shards", shards.table),
+        ("soak", soak_on_lab.table),
         ("tuning-on-lab", tuning_on_lab.tables),
         ("why-on-lab", why_on_lab.table),
     ],
