@@ -12,10 +12,13 @@ import mgr_scale
 import pytest
 import repeatability
 import runs_file
+import search_table
 import shards
 import tuning_on_lab
 import why_on_lab
 from measured_page import measured
+
+import search
 
 TESTS = Path(__file__).resolve().parents[1]
 RESULTS = TESTS.parent / "benchmarks" / "results"
@@ -39,3 +42,9 @@ import campaign  # noqa: E402
 )
 def test_a_page_says_what_its_data_say(name: str, tables: Callable[..., str]) -> None:
     assert measured(RESULTS / f"{name}.md") == tables(runs_file.lines_of(RESULTS / f"{name}.jsonl"))
+
+
+def test_the_page_of_the_search_says_what_its_runs_say() -> None:
+    runs = search.read(RESULTS / "search.jsonl.gz")
+    assert len(runs) == 392
+    assert measured(RESULTS / "search.md") == search_table.tables(runs, ())
