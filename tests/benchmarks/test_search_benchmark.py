@@ -176,6 +176,11 @@ def test_scikit_optimize_proposes_by_its_model_from_the_trial_that_it_tells():
     assert len(peer._optimiser.models) == 1
 
 
+def test_a_sampler_of_optuna_stops_drawing_at_random_at_the_trial_that_it_tells():
+    peer = search_peers.ALL["optuna-tpe"](with_designs(), 5)
+    assert peer._study.sampler._n_startup_trials == peer.first_model_trial - 1
+
+
 def test_a_peer_without_designs_has_three_trials_before_its_model():
     assert search_peers.ALL["optuna-tpe"](line(), 5).first_model_trial == 4
     assert search_peers.start_up(line(budget=2)) == 2
