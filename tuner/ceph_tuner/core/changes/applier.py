@@ -13,6 +13,7 @@ from typing import (
     Any,
     Callable,
     Dict,
+    FrozenSet,
     Iterable,
     Iterator,
     List,
@@ -24,7 +25,7 @@ from typing import (
     Tuple,
 )
 
-from ceph_tuner.core.ceph.ports import Clock, ConfigDatabase, OsdSources, Store
+from ceph_tuner.core.ceph.ports import Clock, ConfigDatabase, ConfigEntry, OsdSources, Store
 from ceph_tuner.core.ceph.target import Place, covered
 from ceph_tuner.core.changes.change_checks import refuse_versions
 from ceph_tuner.core.changes.config_database import Database
@@ -32,7 +33,7 @@ from ceph_tuner.core.changes.custom_resource import resource_of
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal, SetAside
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.osd_poll import EFFECT_S, Late, OsdPoll, Progress, silent, unhindered
-from ceph_tuner.core.changes.plan import ChangePlan, Drift, Step, plan_change, plan_rereading, plan_restore
+from ceph_tuner.core.changes.plan import ChangePlan, Drift, Restore, Step, plan_change, plan_rereading, plan_restore
 from ceph_tuner.core.changes.resource_steps import BesideOperator, InResource
 from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.errors import (
@@ -103,15 +104,21 @@ class Applier:
         self._journal = Journal(store, osds=lambda: 1 + max((place.osd for place in config.places()), default=0))
         self._trials: Set[int] = set()
 
-    def plan(self, target: str, settings: Mapping[str, object]) -> ChangePlan:
-        """Read what the decision needs, and decide. Writes nothing. Raises InputError."""
+    def plan(
+        self, target: str, settings: Mapping[str, object], current: Optional[Sequence[ConfigEntry]] = None
+    ) -> ChangePlan:
+        """Read what the decision needs, and decide. Writes nothing. Raises InputError.
+
+        `current`: the database as it will be by then, where that is not as it is now.
+        """
         versions = self._config.versions()
         refuse_versions(versions, settings)
         places = self._config.places()
         sources, unlooked = self._sources(covered(target, places))
         oldest = min(map(parse_version, versions))
         resource = self._config.resource if isinstance(self._config, InResource) else None
-        plan = plan_change(self._config.dump(), target, settings, self._release, places, sources, oldest, resource)
+        entries = self._config.dump() if current is None else current
+        plan = plan_change(entries, target, settings, self._release, places, sources, oldest, resource)
         self._rehearse(plan.steps)
         return replace(plan, warnings=(*plan.warnings, *unlooked))
 
@@ -175,30 +182,41 @@ class Applier:
                 trial,
                 forecast=dict(forecast),
             )
-            if trial:
-                self._trials.add(entry.number)
-            self._record(entry)
-            doubtful: Set[Key] = set()
-            try:
-                for step in plan.steps:
-                    self._await_settled(step, plan.steps, check).check()
-                    check()
-                    doubtful = {step.key}
-                    self._write(step)
-                doubtful = set()
-                unsettled = self._settle()
-                gone = [*self._await_effect(plan, check), *unsettled]
-                # what was only held or touched meanwhile is as before: not ours any more
-                standing = plan.standing()
-                entry = replace(entry, restores=standing, note="; ".join(gone)[:_NOTE_MAX])
-                entry = self._moved(entry, APPLIED if standing else UNDONE)
-            except Locked:
-                # whoever has the lock now takes the change back; two at once would be worse
-                raise
-            except BaseException as error:
-                self._take_back_after(error, entry, doubtful)
-                raise
-            return entry
+            return self._carry_out(plan, entry, plan.standing(), check)
+
+    def _carry_out(
+        self,
+        plan: ChangePlan,
+        entry: Entry,
+        standing: Tuple[Restore, ...],
+        check: Callable[[], None],
+        gone: FrozenSet[Key] = frozenset(),
+    ) -> Entry:
+        """Store the entry, write the plan's steps and see their effect; `gone`: keys that the change gives up."""
+        if entry.trial:
+            self._trials.add(entry.number)
+        self._record(entry)
+        doubtful: Set[Key] = set()
+        try:
+            for step in plan.steps:
+                self._await_settled(step, plan.steps, check).check()
+                check()
+                doubtful = {step.key}
+                self._write(step)
+            doubtful = set()
+            unsettled = self._settle()
+            remarks = [*self._await_effect(plan, check), *unsettled]
+            if gone:
+                self._await_sources(set(gone), check=check).check()
+            # what was only held or touched meanwhile is as before: not ours any more
+            entry = replace(entry, restores=standing, note="; ".join(remarks)[:_NOTE_MAX])
+            return self._moved(entry, APPLIED if standing else UNDONE)
+        except Locked:
+            # whoever has the lock now takes the change back; two at once would be worse
+            raise
+        except BaseException as error:
+            self._take_back_after(error, entry, doubtful)
+            raise
 
     def keep(self, entry: Entry) -> Entry:
         """Make a trial permanent."""
