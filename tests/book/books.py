@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, Optional
 
 from flights import Field
 
+from ceph_tuner.core.book.book import StoredBook
 from ceph_tuner.core.book.events import BookLook
 from ceph_tuner.core.book.executor import BY, BookExecutor
 from ceph_tuner.core.book.limits import BookLimits
@@ -35,4 +36,4 @@ def executor(field: Field, name: str = "mgr.a", limits: Callable[[], BookLimits]
         return StandingApplier(field.monitors, field.store, field.clock, lock, TENTACLE, f"{name}{BY}"), lock
 
     told = field.recorder
-    return BookExecutor(field.store, hands, told, (told,), field.clock, limits)
+    return BookExecutor(field.store, hands, told, (told,), field.clock, limits, StoredBook(field.store))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
@@ -129,10 +130,11 @@ def parse_book(document: Any, place: str) -> Book:
 
 
 class StoredBook:
-    """The book in a cluster's store. One that cannot be read is neither used nor written over."""
+    """The book in a cluster's store. One that cannot be read is neither used nor written over. Any thread may call."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._changing = threading.Lock()
 
     def read(self) -> Book:
         """The book; an empty one where there is none. Raises InputError for one that cannot be read."""
@@ -140,11 +142,12 @@ class StoredBook:
 
     def change(self, work: Callable[[Book], Book]) -> Book:
         """Put what `work` makes of the book in its place. Raises as `read` and as `work`."""
-        book, beside = self._read()
-        changed = work(book)
-        if changed != book:
-            self._store.set(PAGES_KEY, json.dumps(versioned(changed.to_dict(), beside), sort_keys=True))
-        return changed
+        with self._changing:
+            book, beside = self._read()
+            changed = work(book)
+            if changed != book:
+                self._store.set(PAGES_KEY, json.dumps(versioned(changed.to_dict(), beside), sort_keys=True))
+            return changed
 
     def _read(self) -> Tuple[Book, Dict[str, Any]]:
         text = self._store.get(PAGES_KEY)

@@ -15,7 +15,6 @@ from ceph_tuner.core.book.limits import BookLimits
 from ceph_tuner.core.book.state import State
 from ceph_tuner.core.book.state_machine import decide
 from ceph_tuner.core.ceph.ports import Clock, Store
-from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.journal import APPLIED, STANDING, Entry
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.standing import StandingApplier
@@ -37,10 +36,11 @@ class BookExecutor(TrialExecutor[State]):
         guards: Sequence[TrialGuard],
         clock: Clock,
         limits: Callable[[], BookLimits],
+        book: StoredBook,
         elsewhere: Callable[[], Collection[int]] = nobody,
     ) -> None:
         """As `TrialExecutor`; `hands` must write under a name that ends with BY."""
-        self._book = StoredBook(store)
+        self._book = book
         super().__init__(
             State(),
             State.from_dict,
@@ -91,7 +91,3 @@ class BookExecutor(TrialExecutor[State]):
     def _is_ours(self, entry: Entry) -> bool:
         # also where the state was lost
         return super()._is_ours(entry) or entry.who.endswith(BY)
-
-    def standing(self, applier: Applier) -> List[Entry]:
-        """The book's changes that are in force by the journal."""
-        return [entry for entry in applier.history() if entry.who.endswith(BY) and entry.state == APPLIED]

@@ -65,7 +65,7 @@ def refusal(state: State, what: str) -> Optional[str]:
     """Why an operator's command makes no sense now; None where it does."""
     if what == ON and state.on and not state.then:
         return "it is on already"
-    if what == OFF and not state.on and not state.stands:
+    if what == OFF and not (state.on or state.stands or state.stopped):
         return "it is off already"
     return None
 
